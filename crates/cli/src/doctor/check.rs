@@ -1,0 +1,190 @@
+//! What each finding means, and its remedy.
+
+use super::machine::{Device, Machine};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Mounting works, something could be better.
+    Note,
+    /// Mounting does not work.
+    Fail,
+}
+
+impl Status {
+    /// The word that is printed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Note => "note",
+            Status::Fail => "FAIL",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How bad it is.
+    pub status: Status,
+    /// What is the case.
+    pub finding: String,
+    /// The exact thing to do, unless all is well.
+    pub remedy: Option<String>,
+}
+
+/// Every check, in the order in which one would repair.
+pub fn all(machine: &Machine) -> Vec<Check> {
+    let mut checks = vec![
+        kernel(machine),
+        device(machine),
+        privilege(machine),
+        uring(machine),
+    ];
+    if !machine.may_mount() {
+        checks.push(allow_other(machine));
+    }
+    checks.push(helper(machine));
+    checks
+}
+
+/// Whether nothing stands against a mount.
+pub fn can_mount(checks: &[Check]) -> bool {
+    checks.iter().all(|check| check.status != Status::Fail)
+}
+
+/// The transport that `-o transport=auto` takes here.
+pub fn transport(machine: &Machine) -> &'static str {
+    let allowed = match machine.uring_disabled() {
+        0 => true,
+        1 => machine.may_mount(),
+        _ => false,
+    };
+    if machine.uring_switch() == Some(true) && allowed {
+        "uring"
+    } else {
+        "dev"
+    }
+}
+
+fn ok(name: &'static str, finding: impl Into<String>) -> Check {
+    Check {
+        name,
+        status: Status::Ok,
+        finding: finding.into(),
+        remedy: None,
+    }
+}
+
+fn note(name: &'static str, finding: impl Into<String>, remedy: &str) -> Check {
+    Check {
+        name,
+        status: Status::Note,
+        finding: finding.into(),
+        remedy: Some(remedy.to_owned()),
+    }
+}
+
+fn fail(name: &'static str, finding: impl Into<String>, remedy: &str) -> Check {
+    Check {
+        status: Status::Fail,
+        ..note(name, finding, remedy)
+    }
+}
+
+fn kernel(machine: &Machine) -> Check {
+    if machine.has_fuse() {
+        ok("kernel", "has FUSE")
+    } else {
+        fail("kernel", "FUSE is not loaded", "modprobe fuse (as root)")
+    }
+}
+
+fn device(machine: &Machine) -> Check {
+    match machine.device() {
+        Device::Open => ok("/dev/fuse", "can be opened"),
+        Device::Missing => fail(
+            "/dev/fuse",
+            "is not there",
+            "modprobe fuse (as root); in a container, start it with --device /dev/fuse",
+        ),
+        Device::Denied => fail(
+            "/dev/fuse",
+            "may not be opened by this user",
+            "chmod 666 /dev/fuse (as root), or run hearth as root",
+        ),
+        Device::Broken(why) => fail(
+            "/dev/fuse",
+            format!("cannot be opened: {why}"),
+            "rmmod fuse; modprobe fuse (as root); in a container, allow the device",
+        ),
+    }
+}
+
+fn privilege(machine: &Machine) -> Check {
+    if machine.may_mount() {
+        return ok("privilege", "may mount by itself");
+    }
+    match machine.fusermount() {
+        Some(path) => ok("privilege", format!("mounts through {}", path.display())),
+        None => fail(
+            "privilege",
+            "not root, and no setuid fusermount3",
+            "apt-get install fuse3 (as root), or run hearth as root; \
+             in a container, start it with --cap-add SYS_ADMIN",
+        ),
+    }
+}
+
+fn uring(machine: &Machine) -> Check {
+    let name = "io_uring";
+    match (machine.uring_switch(), transport(machine)) {
+        (Some(true), "uring") => ok(name, "FUSE over io_uring is on"),
+        (Some(true), _) => note(
+            name,
+            "io_uring is disabled for this user; /dev/fuse is used instead",
+            "sysctl kernel.io_uring_disabled=0 (as root)",
+        ),
+        (Some(false), _) => note(
+            name,
+            "FUSE over io_uring is off; /dev/fuse is used instead",
+            "echo Y > /sys/module/fuse/parameters/enable_uring (as root, before the mount)",
+        ),
+        (None, _) => note(
+            name,
+            "this kernel has no FUSE over io_uring; /dev/fuse is used instead",
+            "boot Linux 6.14 or newer with CONFIG_FUSE_IO_URING",
+        ),
+    }
+}
+
+fn allow_other(machine: &Machine) -> Check {
+    if machine.user_allow_other() {
+        ok("allow_other", "is allowed to every user")
+    } else {
+        note(
+            "allow_other",
+            "is for root alone, so only you can use your mounts",
+            "echo user_allow_other >> /etc/fuse.conf (as root)",
+        )
+    }
+}
+
+fn helper(machine: &Machine) -> Check {
+    if machine.has_helper() {
+        ok("mount.hearth", "'mount -t hearth' and fstab work")
+    } else {
+        note(
+            "mount.hearth",
+            "is not installed: no 'mount -t hearth', no fstab",
+            "ln -s \"$(command -v hearth)\" /sbin/mount.hearth (as root)",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The checks on machines made of files.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A machine on which everything is well; tests break one thing.
+struct Made {
+    root: PathBuf,
+}
+
+impl Made {
+    fn new(name: &str) -> Made {
+        let directory = format!("hearth-doctor-{}-{name}", std::process::id());
+        let made = Made {
+            root: std::env::temp_dir().join(directory),
+        };
+        made.file("proc/filesystems", "nodev\tfuse\n\text4\n");
+        made.file("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+        made.file("proc/sys/kernel/io_uring_disabled", "0\n");
+        made.file("sys/module/fuse/parameters/enable_uring", "Y\n");
+        made.file("dev/fuse", "");
+        made.file("etc/fuse.conf", "# user_allow_other\n");
+        made.file("sbin/mount.hearth", "");
+        made
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn gone(&self, path: &str) {
+        fs::remove_file(self.root.join(path)).unwrap();
+    }
+
+    fn user(&self) {
+        self.file("proc/self/status", "CapEff:\t0000000000000000\n");
+    }
+
+    fn fusermount(&self, mode: u32) {
+        self.file("usr/bin/fusermount3", "");
+        let path = self.root.join("usr/bin/fusermount3");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::at(&self.root)
+    }
+
+    /// Checks that are not `ok`, with their remedies.
+    fn found(&self) -> Vec<(&'static str, Status, String)> {
+        all(&self.machine())
+            .into_iter()
+            .filter(|check| check.status != Status::Ok)
+            .map(|check| (check.name, check.status, check.remedy.unwrap_or_default()))
+            .collect()
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.root).unwrap();
+    }
+}
+
+#[test]
+fn a_good_machine_mounts_over_uring() {
+    let made = Made::new("good");
+    assert_eq!(made.found(), []);
+    assert_eq!(transport(&made.machine()), "uring");
+}
+
+#[test]
+fn the_switch_of_uring_is_named_when_it_is_off() {
+    let made = Made::new("off");
+    made.file("sys/module/fuse/parameters/enable_uring", "N\n");
+    let found = made.found();
+    assert_eq!((found[0].0, found[0].1), ("io_uring", Status::Note));
+    assert!(
+        found[0]
+            .2
+            .contains("echo Y > /sys/module/fuse/parameters/enable_uring")
+    );
+    assert_eq!(transport(&made.machine()), "dev");
+}
+
+#[test]
+fn a_kernel_without_fuse_cannot_mount() {
+    let made = Made::new("nofuse");
+    made.file("proc/filesystems", "nodev\tfuseblk\n");
+    made.gone("dev/fuse");
+    let names: Vec<_> = made.found().iter().map(|found| found.0).collect();
+    assert_eq!(names, ["kernel", "/dev/fuse"]);
+    assert!(!can_mount(&all(&made.machine())));
+}
+
+#[test]
+fn a_user_needs_a_setuid_fusermount() {
+    let made = Made::new("user");
+    made.user();
+    made.fusermount(0o755);
+    let found = made.found();
+    assert_eq!((found[0].0, found[0].1), ("privilege", Status::Fail));
+    assert!(found[0].2.contains("apt-get install fuse3"), "{found:?}");
+    made.fusermount(0o4755);
+    assert!(can_mount(&all(&made.machine())));
+    let names: Vec<_> = made.found().iter().map(|found| found.0).collect();
+    assert_eq!(names, ["allow_other"]);
+}
+
+#[test]
+fn a_disabled_io_uring_falls_back_to_the_device() {
+    let made = Made::new("disabled");
+    made.file("proc/sys/kernel/io_uring_disabled", "1\n");
+    assert_eq!(transport(&made.machine()), "uring", "privileged");
+    made.file("proc/sys/kernel/io_uring_disabled", "2\n");
+    assert_eq!(transport(&made.machine()), "dev");
+    assert!(made.found()[0].2.contains("io_uring_disabled=0"));
+}

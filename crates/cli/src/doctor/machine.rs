@@ -1,0 +1,112 @@
+//! What the machine says about itself, read from files below a root directory.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Bit of `CAP_SYS_ADMIN` in a set of capabilities.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// The machine whose files lie below `root`.
+#[derive(Debug)]
+pub struct Machine {
+    root: PathBuf,
+}
+
+/// What opening `/dev/fuse` answers.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Device {
+    /// It can be used.
+    Open,
+    /// There is none.
+    Missing,
+    /// This user may not.
+    Denied,
+    /// Anything else.
+    Broken(String),
+}
+
+impl Machine {
+    /// The machine below `root`; `/` is this one.
+    pub fn at(root: &Path) -> Machine {
+        Machine {
+            root: root.to_owned(),
+        }
+    }
+
+    /// Whether the kernel knows FUSE.
+    pub fn has_fuse(&self) -> bool {
+        let list = self.text("proc/filesystems").unwrap_or_default();
+        list.lines()
+            .any(|line| line.split_whitespace().next_back() == Some("fuse"))
+    }
+
+    /// The device every FUSE daemon opens.
+    pub fn device(&self) -> Device {
+        let path = self.root.join("dev/fuse");
+        match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(_) => Device::Open,
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => Device::Missing,
+                ErrorKind::PermissionDenied => Device::Denied,
+                _ => Device::Broken(crate::failure::reason(&error)),
+            },
+        }
+    }
+
+    /// Whether this process may call mount(2).
+    pub fn may_mount(&self) -> bool {
+        let status = self.text("proc/self/status").unwrap_or_default();
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+            .is_some_and(|set| set & CAP_SYS_ADMIN != 0)
+    }
+
+    /// A setuid `fusermount3`.
+    pub fn fusermount(&self) -> Option<PathBuf> {
+        [
+            "usr/bin/fusermount3",
+            "bin/fusermount3",
+            "usr/local/bin/fusermount3",
+        ]
+        .iter()
+        .map(|place| self.root.join(place))
+        .find(|path| {
+            let mode = std::fs::metadata(path).map(|data| data.permissions().mode());
+            mode.is_ok_and(|mode| mode & 0o4000 != 0)
+        })
+    }
+
+    /// The switch of FUSE over io_uring: `None` if the kernel does not have it.
+    pub fn uring_switch(&self) -> Option<bool> {
+        let text = self.text("sys/module/fuse/parameters/enable_uring")?;
+        Some(matches!(text.trim(), "Y" | "1"))
+    }
+
+    /// Who may not use io_uring: 0 nobody, 1 those without privilege, 2 everybody.
+    pub fn uring_disabled(&self) -> u8 {
+        let text = self.text("proc/sys/kernel/io_uring_disabled");
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Whether users other than root may pass `allow_other`.
+    pub fn user_allow_other(&self) -> bool {
+        let text = self.text("etc/fuse.conf").unwrap_or_default();
+        text.lines().any(|line| line.trim() == "user_allow_other")
+    }
+
+    /// Whether `mount -t hearth` finds its helper.
+    pub fn has_helper(&self) -> bool {
+        ["sbin/mount.hearth", "usr/sbin/mount.hearth"]
+            .iter()
+            .any(|place| self.root.join(place).exists())
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let file = File::open(self.root.join(path)).ok()?;
+        std::io::read_to_string(file).ok()
+    }
+}

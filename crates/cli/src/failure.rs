@@ -1,0 +1,45 @@
+//! Why a verb did not do what it was asked: one line and an exit status.
+
+use std::fmt::Display;
+use std::path::Path;
+
+/// What is printed after `hearth: `, and the status the program ends with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Names the input and says what to do next.
+    pub line: String,
+    /// 2 for what was typed wrong, 1 for what the machine refuses.
+    pub status: u8,
+}
+
+impl Failure {
+    /// What was typed cannot be right on any machine.
+    pub fn usage(line: impl Display) -> Failure {
+        Failure {
+            line: line.to_string(),
+            status: 2,
+        }
+    }
+
+    /// What was typed could work, and does not here and now.
+    pub fn refused(line: impl Display) -> Failure {
+        Failure {
+            line: line.to_string(),
+            status: 1,
+        }
+    }
+
+    /// An operation on `path` failed.
+    pub fn at(path: &Path, what: impl Display) -> Failure {
+        Failure::refused(format!("{}: {what}", path.display()))
+    }
+}
+
+/// The reason alone: `Permission denied` instead of `Permission denied (os error 13)`.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,115 @@
+//! What mount(8) and fstab add: options that are theirs, and the call of a mount helper.
+
+use crate::args::MountArgs;
+use crate::failure::Failure;
+use std::ffi::OsString;
+
+/// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
+const THEIRS: &[&str] = &[
+    "defaults", "auto", "noauto", "user", "nouser", "users", "nousers", "owner", "noowner",
+    "group", "nogroup", "nofail", "_netdev", "rw", "async", "dev", "suid", "exec", "nomand",
+    "silent", "loud",
+];
+
+/// The options that are meant for Hearth, of any number of `-o` arguments.
+pub fn ours(arguments: &[String]) -> Vec<&str> {
+    arguments
+        .iter()
+        .flat_map(|argument| argument.split(','))
+        .map(str::trim)
+        .filter(|option| !option.is_empty() && !is_theirs(option))
+        .collect()
+}
+
+fn is_theirs(option: &str) -> bool {
+    let starts = |prefix: &str| option.starts_with(prefix);
+    THEIRS.contains(&option) || starts("x-") || starts("X-") || starts("comment=")
+}
+
+/// Whether the program was called as mount(8) calls a helper: `mount.hearth`.
+pub fn is_helper(program: &OsString) -> bool {
+    std::path::Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == "mount.hearth")
+}
+
+/// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
+/// nothing is to be mounted (`-f`).
+pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
+    let mut words = words.map(|word| word.to_string_lossy().into_owned());
+    let (mut places, mut options, mut fake) = (Vec::new(), Vec::new(), false);
+    while let Some(word) = words.next() {
+        match &*word {
+            "-o" => options.push(value(&word, words.next())?),
+            "-t" | "-N" => drop(value(&word, words.next())?),
+            _ if word.len() > 1 && word.starts_with('-') => {
+                if let Some(unknown) = word[1..].chars().find(|c| !"sfnv".contains(*c)) {
+                    return Err(Failure::usage(format!(
+                        "option '-{unknown}' is unknown; mount.hearth takes -o -t -N -s -f -n -v"
+                    )));
+                }
+                fake |= word.contains('f');
+            }
+            _ => places.push(word),
+        }
+    }
+    let [source, mountpoint] = <[String; 2]>::try_from(places).map_err(|places| {
+        Failure::usage(format!(
+            "mount.hearth takes a source and a mount point, not {} words; \
+             use: mount -t hearth memory: MOUNTPOINT",
+            places.len()
+        ))
+    })?;
+    Ok((!fake).then(|| MountArgs {
+        source,
+        mountpoint: mountpoint.into(),
+        options,
+        foreground: false,
+        log: None,
+        detach: false,
+    }))
+}
+
+fn value(option: &str, value: Option<String>) -> Result<String, Failure> {
+    value.ok_or_else(|| Failure::usage(format!("option '{option}' needs a value after it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> impl Iterator<Item = OsString> {
+        line.split(' ').map(OsString::from)
+    }
+
+    #[test]
+    fn options_of_others_are_dropped_and_ours_stay() {
+        let typed = [
+            "defaults,noauto,ro".to_owned(),
+            "x-systemd.automount,_netdev,size=1G".into(),
+        ];
+        assert_eq!(ours(&typed), ["ro", "size=1G"]);
+    }
+
+    #[test]
+    fn a_call_of_mount_is_understood() {
+        let call = helper(words("memory: /mnt/a -sn -o ro,noauto -t fuse.hearth"));
+        let args = call.expect("a good call").expect("not a fake one");
+        assert_eq!(
+            (&*args.source, args.options),
+            ("memory:", vec!["ro,noauto".to_owned()])
+        );
+        assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());
+    }
+
+    #[test]
+    fn a_wrong_call_is_named() {
+        for (line, word) in [("memory:", "1 words"), ("a b -q", "-q"), ("a b -o", "-o")] {
+            let failure = helper(words(line)).expect_err(line);
+            assert!(
+                failure.status == 2 && failure.line.contains(word),
+                "{failure:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The command line of Hearth: arguments in, one call into `hearth-fuse` or one read of a control
+//! file, text out. Nothing here knows how a filesystem works.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod doctor;
+mod failure;
+mod fstab;
+mod generate;
+mod mount;
+mod mounts;
+mod output;
+mod serve;
+mod source;
+mod stats;
+mod umount;
+mod verbs;
+
+pub use verbs::run;

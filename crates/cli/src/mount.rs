@@ -1,0 +1,94 @@
+//! `hearth mount`: the part that runs in the terminal.
+//!
+//! In the background the daemon is this program started again (no thread of one process has to
+//! survive a fork): it mounts, reports on its standard output, and detaches. The parent passes
+//! the report on once the mount answers.
+
+use crate::args::MountArgs;
+use crate::failure::{Failure, reason};
+use crate::source::Source;
+use crate::{mounts, output, serve, umount};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Mounts a volume, in the background unless asked otherwise.
+pub fn run(args: &MountArgs) -> Result<(), Failure> {
+    let source = Source::parse(&args.source)?;
+    if args.detach {
+        return serve::run(source, args);
+    }
+    serve::check_options(args)?;
+    clear_dead(&args.mountpoint)?;
+    if args.foreground {
+        return serve::run(source, args);
+    }
+    in_background(args)
+}
+
+/// Takes a mount whose daemon is gone off the mount point, and says so.
+fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
+    let place = mounts::resolved(mountpoint);
+    while rustix::fs::stat(&place).err() == Some(rustix::io::Errno::NOTCONN) {
+        let mounted = mounts::at(&place).map_err(|error| Failure::at(mountpoint, error))?;
+        if !mounted.is_some_and(|mounted| mounted.is_ours()) {
+            return Err(Failure::at(
+                mountpoint,
+                format!(
+                    "holds a dead mount that is not Hearth's; 'umount -l {}' removes it",
+                    place.display()
+                ),
+            ));
+        }
+        umount::detach(&place, true).map_err(|what| Failure::at(mountpoint, what))?;
+        output::print(&format!(
+            "hearth: {}: the daemon of an earlier mount is gone; unmounted what it left\n",
+            mountpoint.display()
+        ))?;
+    }
+    Ok(())
+}
+
+fn in_background(args: &MountArgs) -> Result<(), Failure> {
+    let mut daemon = daemon(args)
+        .spawn()
+        .map_err(|error| Failure::refused(format!("daemon: {}", reason(&error))))?;
+    let mut report = String::new();
+    if let Some(mut pipe) = daemon.stdout.take() {
+        pipe.read_to_string(&mut report)
+            .map_err(|error| Failure::refused(format!("daemon: {}", reason(&error))))?;
+    }
+    if report.is_empty() {
+        return Err(ended(&mut daemon));
+    }
+    // The kernel holds this call back until the daemon has answered the first request.
+    rustix::fs::statfs(&args.mountpoint)
+        .map_err(|error| Failure::at(&args.mountpoint, format!("does not answer: {error}")))?;
+    output::print(&report)
+}
+
+/// This program again, as the daemon; the options travel as they were typed.
+fn daemon(args: &MountArgs) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["mount", "--detach"]);
+    for options in &args.options {
+        command.arg("-o").arg(options);
+    }
+    if let Some(log) = &args.log {
+        command.arg("--log").arg(log);
+    }
+    command.arg("--").arg(&args.source).arg(&args.mountpoint);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// The daemon has said why on the standard error that it shares with us: only its status is left.
+fn ended(daemon: &mut Child) -> Failure {
+    match daemon.wait().map(|status| status.code()) {
+        Ok(Some(code @ 1..=255)) => {
+            std::process::exit(code);
+        }
+        Ok(_) => Failure::refused("the daemon ended before the mount answered"),
+        Err(error) => Failure::refused(format!("daemon: {}", reason(&error))),
+    }
+}

@@ -1,0 +1,107 @@
+//! What is mounted, as the kernel lists it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Type under which the kernel lists our mounts.
+const OUR_TYPE: &str = "fuse.hearth";
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// Mount point.
+    pub at: PathBuf,
+    /// Type, `fuse.hearth` or `ext4`.
+    pub kind: String,
+}
+
+impl Mounted {
+    /// Whether it is a Hearth volume.
+    pub fn is_ours(&self) -> bool {
+        self.kind == OUR_TYPE
+    }
+}
+
+/// The topmost mount exactly at `at`.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn at(at: &Path) -> std::io::Result<Option<Mounted>> {
+    let list = std::fs::read("/proc/self/mountinfo")?;
+    let place = resolved(at);
+    Ok(parse(&list)
+        .into_iter()
+        .rfind(|mounted| mounted.at == place))
+}
+
+/// `path` made absolute, without symbolic links and dots. A dead mount at its end cannot be asked
+/// for anything, so then only the way to it is resolved.
+pub fn resolved(path: &Path) -> PathBuf {
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (
+        absolute.parent().map(Path::canonicalize),
+        absolute.file_name(),
+    ) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => absolute,
+    }
+}
+
+fn parse(list: &[u8]) -> Vec<Mounted> {
+    list.split(|byte| *byte == b'\n')
+        .filter_map(|line| {
+            let mut words = line.split(|byte| *byte == b' ');
+            let at = unescaped(words.nth(4)?);
+            words.find(|word| *word == b"-")?;
+            let kind = String::from_utf8_lossy(words.next()?).into_owned();
+            Some(Mounted { at, kind })
+        })
+        .collect()
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits.
+fn unescaped(word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut at = 0;
+    while at < word.len() {
+        let digits = (word[at] == b'\\')
+            .then(|| word.get(at + 1..at + 4))
+            .flatten();
+        let code = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(code.unwrap_or(word[at]));
+        at += if code.is_some() { 4 } else { 1 };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_spaces_and_optional_fields_are_read() {
+        let list = b"36 35 98:0 / /mnt/a\\040b rw,noatime master:1 shared:2 - fuse.hearth m rw\n\
+                     37 35 98:0 / /mnt/c rw - ext4 /dev/root rw\n";
+        let mounts = parse(list);
+        assert!(mounts[0].at == Path::new("/mnt/a b") && mounts[0].is_ours());
+        assert!(mounts[1].at == Path::new("/mnt/c") && !mounts[1].is_ours());
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_resolves_through_its_parent() {
+        let here = std::env::temp_dir()
+            .canonicalize()
+            .expect("a temporary directory");
+        let spelled = here
+            .join("../")
+            .join(here.file_name().unwrap())
+            .join("no-such-entry");
+        assert_eq!(resolved(&spelled), here.join("no-such-entry"));
+    }
+}

@@ -1,0 +1,61 @@
+//! Writing to standard output: a reader that goes away is no failure, colour is for terminals.
+
+use crate::failure::{Failure, reason};
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Writes all of `text`; ends the program quietly when nobody reads any more.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::refused(format!(
+            "standard output: {}",
+            reason(&error)
+        ))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Colours of a terminal.
+#[derive(Debug, Clone, Copy)]
+pub enum Colour {
+    /// All is well.
+    Green,
+    /// Worth a look.
+    Yellow,
+    /// Does not work.
+    Red,
+    /// A heading.
+    Bold,
+}
+
+/// Puts text in colour, or leaves it as it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// Colour if standard output is a terminal and `NO_COLOR` is not set.
+    pub fn for_stdout() -> Paint {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Paint {
+            on: std::io::stdout().is_terminal() && !refused,
+        }
+    }
+
+    /// `text` in `colour`.
+    pub fn paint(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Green => 32,
+            Colour::Yellow => 33,
+            Colour::Red => 31,
+            Colour::Bold => 1,
+        };
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

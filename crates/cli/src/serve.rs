@@ -1,0 +1,117 @@
+//! The daemon: a volume, a session, and the signals that end it.
+
+use crate::args::MountArgs;
+use crate::failure::{Failure, reason};
+use crate::source::Source;
+use crate::{fstab, output};
+use hearth_fuse::{MountOptions, Session};
+use hearth_sync::primitive::{Arc, thread};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+/// Reads the options without doing anything.
+pub fn check_options(args: &MountArgs) -> Result<(), Failure> {
+    options(args).map(drop)
+}
+
+fn options(args: &MountArgs) -> Result<MountOptions, Failure> {
+    MountOptions::parse(&fstab::ours(&args.options)).map_err(Failure::usage)
+}
+
+/// Mounts, reports, and returns after the unmount.
+pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
+    let options = options(args)?;
+    let signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
+    let log = args
+        .detach
+        .then(|| log_file(args.log.as_deref()))
+        .transpose()?;
+    let session = start(source, &args.mountpoint, options)?;
+    output::print(&format!(
+        "hearth: {} on {}, transport {}\n",
+        args.source,
+        args.mountpoint.display(),
+        session.transport()
+    ))?;
+    if let Some(log) = &log {
+        detach(log)?;
+    }
+    serve(session, signals)
+}
+
+fn start(source: Source, mountpoint: &Path, options: MountOptions) -> Result<Session, Failure> {
+    let volume = match source {
+        Source::Memory => hearth::Volume::memory(),
+    };
+    Session::start(volume, mountpoint, options).map_err(Failure::refused)
+}
+
+/// Opens the file for messages before anything is mounted, so that a bad name is told at once.
+fn log_file(asked: Option<&Path>) -> Result<File, Failure> {
+    let open = |path: &Path| OpenOptions::new().create(true).append(true).open(path);
+    if let Some(path) = asked {
+        return open(path).map_err(|error| {
+            Failure::at(
+                path,
+                format!("no log file: {}; choose another", reason(&error)),
+            )
+        });
+    }
+    let usual = usual_log();
+    let directory = usual.parent().map_or(Ok(()), std::fs::create_dir_all);
+    directory
+        .and_then(|()| open(&usual))
+        .or_else(|_| open(Path::new("/dev/null")))
+        .map_err(|error| Failure::at(Path::new("/dev/null"), reason(&error)))
+}
+
+/// Where messages go when nothing else is asked: a daemon that cannot write there goes without.
+fn usual_log() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return "/var/log/hearth.log".into();
+    }
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+    std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(home)
+        .map_or_else(|| "/dev/null".into(), |state| state.join("hearth.log"))
+}
+
+/// Leaves the terminal. Standard output closes last: that is how the parent knows.
+fn detach(log: &File) -> Result<(), Failure> {
+    let daemon = |error: std::io::Error| Failure::refused(format!("daemon: {}", reason(&error)));
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(daemon)?;
+    rustix::process::setsid().map_err(|error| daemon(error.into()))?;
+    std::env::set_current_dir("/").map_err(daemon)?;
+    dup2_stdin(&null).map_err(|error| daemon(error.into()))?;
+    dup2_stderr(log).map_err(|error| daemon(error.into()))?;
+    dup2_stdout(&null).map_err(|error| daemon(error.into()))
+}
+
+/// Waits for the unmount; SIGTERM and SIGINT ask for it.
+fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
+    let handle = signals.handle();
+    let session = Arc::new(session);
+    let asked = Arc::clone(&session);
+    let waiter = thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            asked.unmount();
+        }
+    });
+    session.wait();
+    handle.close();
+    match waiter.join() {
+        Ok(()) => Ok(()),
+        Err(_) => Err(Failure::refused(
+            "the thread that waits for signals panicked",
+        )),
+    }
+}

@@ -1,0 +1,52 @@
+//! `hearth stats`: the control file `.hearth/stats` for people and for programs.
+
+mod sample;
+mod table;
+
+use crate::args::StatsArgs;
+use crate::failure::{Failure, reason};
+use crate::output;
+use hearth_sync::primitive::thread;
+use sample::Samples;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long `--watch` gathers before it prints.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Prints the statistics of a mounted volume.
+pub fn run(args: &StatsArgs) -> Result<(), Failure> {
+    let mut before = read(&args.mount)?;
+    if !args.watch {
+        return output::print(&shown(&before, args.json));
+    }
+    loop {
+        thread::sleep(INTERVAL);
+        let now = read(&args.mount)?;
+        output::print(&shown(&now.since(&before), args.json))?;
+        before = now;
+    }
+}
+
+fn shown(samples: &Samples, json: bool) -> String {
+    if json {
+        format!("{}\n", samples.json())
+    } else {
+        table::text(samples, output::Paint::for_stdout())
+    }
+}
+
+fn read(mount: &Path) -> Result<Samples, Failure> {
+    let file = mount.join(".hearth/stats");
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Ok(Samples::parse(&text)),
+        Err(error) => Err(Failure::at(
+            mount,
+            format!(
+                "no statistics of a Hearth mount here ({}); \
+                 'findmnt -t fuse.hearth' lists the mounts",
+                reason(&error)
+            ),
+        )),
+    }
+}

@@ -1,0 +1,85 @@
+//! From arguments to a verb, and from its outcome to an exit status.
+
+use crate::args::{Args, Verb};
+use crate::failure::Failure;
+use crate::{doctor, fstab, generate, mount, output, stats, umount};
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the program with its arguments, the first of which is its own name.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut args = args.peekable();
+    let helper = args.peek().is_some_and(fstab::is_helper);
+    let done = if helper {
+        match fstab::helper(args.skip(1)) {
+            Ok(Some(args)) => mount::run(&args),
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    } else {
+        match Args::try_parse_from(args) {
+            Ok(args) => verb(args.verb),
+            Err(error) => not_understood(&error),
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("hearth: {}", failure.line);
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn verb(verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Mount(args) => mount::run(&args),
+        Verb::Umount(args) => umount::run(&args),
+        Verb::Stats(args) => stats::run(&args),
+        Verb::Doctor { json } => doctor::run(json),
+        Verb::Completions { shell } => generate::completions(shell),
+        Verb::Man { directory } => generate::man(&directory),
+        Verb::Version { json } => version(json),
+    }
+}
+
+/// Help and version are answers; anything else becomes one line.
+fn not_understood(error: &clap::Error) -> Result<(), Failure> {
+    let text = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let colour = std::io::IsTerminal::is_terminal(&std::io::stdout());
+            output::print(&if colour {
+                text.ansi().to_string()
+            } else {
+                text.to_string()
+            })
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprint!("{text}");
+            Err(Failure::usage("no verb given; see 'hearth --help'"))
+        }
+        _ => {
+            let text = text.to_string();
+            let first: Vec<&str> = text
+                .lines()
+                .map(str::trim)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let line = first.join(" ");
+            let line = line.strip_prefix("error: ").unwrap_or(&line);
+            Err(Failure::usage(format!("{line}; see 'hearth --help'")))
+        }
+    }
+}
+
+fn version(json: bool) -> Result<(), Failure> {
+    let number = env!("CARGO_PKG_VERSION");
+    output::print(&if json {
+        format!("{}\n", serde_json::json!({ "hearth": number }))
+    } else {
+        format!("hearth {number}\n")
+    })
+}

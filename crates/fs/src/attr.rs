@@ -1,0 +1,210 @@
+//! What `stat(2)` tells of a file, and what `setattr` may change: plain data.
+
+/// Seconds and nanoseconds since the epoch, as `struct timespec`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Seconds since 1970-01-01 UTC; negative before.
+    pub sec: i64,
+    /// Nanoseconds within the second, 0 to 999,999,999.
+    pub nsec: u32,
+}
+
+impl Time {
+    /// Nanoseconds since the epoch; times before it give 0, times after the year 2554 the maximum.
+    pub fn nanos(self) -> u64 {
+        u64::try_from(self.sec)
+            .map_or(0, |s| s.saturating_mul(1_000_000_000).saturating_add(u64::from(self.nsec)))
+    }
+
+    /// The inverse of [`Time::nanos`].
+    pub fn from_nanos(nanos: u64) -> Time {
+        Time { sec: (nanos / 1_000_000_000) as i64, nsec: (nanos % 1_000_000_000) as u32 }
+    }
+}
+
+/// Type of an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Regular file.
+    File = 8,
+    /// Directory.
+    Directory = 4,
+    /// Symbolic link.
+    Symlink = 10,
+    /// Named pipe.
+    Fifo = 1,
+    /// Unix-domain socket.
+    Socket = 12,
+    /// Character device.
+    Char = 2,
+    /// Block device.
+    Block = 6,
+}
+
+impl Kind {
+    /// The kind that the `S_IFMT` bits of `mode` name; no bits at all mean a regular file, as `mknod(2)` says.
+    pub fn from_mode(mode: u32) -> Option<Kind> {
+        Kind::from_dirent((((mode & libc::S_IFMT) >> 12) as u8).max(if mode & libc::S_IFMT == 0 { 8 } else { 0 }))
+    }
+
+    /// The kind with this `DT_*` number.
+    pub fn from_dirent(number: u8) -> Option<Kind> {
+        Some(match number {
+            libc::DT_REG => Kind::File,
+            libc::DT_DIR => Kind::Directory,
+            libc::DT_LNK => Kind::Symlink,
+            libc::DT_FIFO => Kind::Fifo,
+            libc::DT_SOCK => Kind::Socket,
+            libc::DT_CHR => Kind::Char,
+            libc::DT_BLK => Kind::Block,
+            _ => return None,
+        })
+    }
+
+    /// The `S_IFMT` bits.
+    pub fn mode_bits(self) -> u32 {
+        u32::from(self as u8) << 12
+    }
+
+    /// The `DT_*` number that `readdir(3)` shows.
+    pub fn dirent_type(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Attributes of an inode at one moment: the fields belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attr {
+    /// Inode number; the root is 1.
+    pub ino: u64,
+    /// Tells two inodes apart that had the same number one after the other.
+    pub generation: u32,
+    /// Type.
+    pub kind: Kind,
+    /// Permission bits with setuid, setgid and sticky (`07777`).
+    pub perm: u16,
+    /// Number of hard links; 2 plus the subdirectories for a directory.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number of a device node, as `makedev` packs it.
+    pub rdev: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Allocated blocks of 512 bytes.
+    pub blocks: u64,
+    /// Preferred size of reads and writes in bytes.
+    pub blksize: u32,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of contents.
+    pub mtime: Time,
+    /// Last change of contents or attributes.
+    pub ctime: Time,
+    /// Creation.
+    pub btime: Time,
+    /// `FS_*_FL` bits (see [`crate::flags`]).
+    pub flags: u32,
+    /// Project id.
+    pub project: u32,
+}
+
+impl Attr {
+    /// Type and permission bits as `st_mode` has them.
+    pub fn mode(&self) -> u32 {
+        self.kind.mode_bits() | u32::from(self.perm)
+    }
+}
+
+/// What a directory entry means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Inode number.
+    pub ino: u64,
+    /// Generation of the inode: the number may be another inode's later.
+    pub generation: u32,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// A time for `setattr`: the volume's clock or a given one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// The moment of the operation (`UTIME_NOW`).
+    Now,
+    /// This time.
+    At(Time),
+}
+
+/// What `setattr` changes; absent fields stay (`UTIME_OMIT` is an absent time).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// New permission bits (`07777`).
+    pub mode: Option<u16>,
+    /// New owner.
+    pub uid: Option<u32>,
+    /// New group.
+    pub gid: Option<u32>,
+    /// New size (truncate).
+    pub size: Option<u64>,
+    /// New access time.
+    pub atime: Option<SetTime>,
+    /// New modification time.
+    pub mtime: Option<SetTime>,
+    /// New change time, from a kernel that keeps times itself (writeback cache).
+    pub ctime: Option<Time>,
+    /// Clear setuid and setgid as a write by a stranger does.
+    pub kill_suidgid: bool,
+}
+
+/// What `statfs(2)` tells; counts are in units of `frsize`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatFs {
+    /// Preferred transfer size in bytes.
+    pub bsize: u32,
+    /// Unit of the block counts in bytes.
+    pub frsize: u32,
+    /// Size of the volume.
+    pub blocks: u64,
+    /// Free.
+    pub bfree: u64,
+    /// Free for users other than root.
+    pub bavail: u64,
+    /// Inodes at most.
+    pub files: u64,
+    /// Inodes free.
+    pub ffree: u64,
+    /// Longest name in bytes.
+    pub namelen: u32,
+}
+
+/// One entry as `readdir` hands it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirEntry<'a> {
+    /// Inode number.
+    pub ino: u64,
+    /// Type, so that a listing touches no inode.
+    pub kind: Kind,
+    /// Name, 1 to 255 bytes, no `/` and no NUL.
+    pub name: &'a [u8],
+    /// Where to go on after this entry.
+    pub cookie: u64,
+}
+
+/// `struct fsxattr` of `FS_IOC_FSGETXATTR`, without the padding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FsXAttr {
+    /// `FS_XFLAG_*` bits.
+    pub xflags: u32,
+    /// Extent size hint; always 0.
+    pub extsize: u32,
+    /// Number of extents; always 0.
+    pub nextents: u32,
+    /// Project id.
+    pub project: u32,
+    /// Copy-on-write extent size hint; always 0.
+    pub cowextsize: u32,
+}

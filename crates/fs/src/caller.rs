@@ -1,0 +1,71 @@
+//! Who asks: credentials, and which door the request came through.
+
+/// User, group and supplementary groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+impl Credentials {
+    /// User 0, group 0.
+    pub fn root() -> Credentials {
+        Credentials::default()
+    }
+
+    /// A user without supplementary groups.
+    pub fn user(uid: u32, gid: u32) -> Credentials {
+        Credentials { uid, gid, groups: Vec::new() }
+    }
+}
+
+/// Which door a request came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A [`crate::Process`]: the core checks permissions.
+    Library,
+    /// A kernel with `default_permissions`: it has checked mode bits, ACLs and the sticky bit; the core checks what
+    /// a kernel cannot know (inode flags, read-only state).
+    Kernel,
+}
+
+/// Credentials of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller<'a> {
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: &'a [u32],
+    /// Process id, for lock owners and logs.
+    pub pid: u32,
+    /// File mode creation mask.
+    pub umask: u16,
+    /// Door.
+    pub origin: Origin,
+}
+
+impl Caller<'_> {
+    /// User 0 through the library, umask 0.
+    pub const ROOT: Caller<'static> =
+        Caller { uid: 0, gid: 0, groups: &[], pid: 0, umask: 0, origin: Origin::Library };
+
+    /// Whether the caller belongs to `gid`.
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
+
+    /// Whether the caller may override ownership and mode (Linux: `CAP_FOWNER`, `CAP_DAC_OVERRIDE`, ...).
+    pub fn privileged(&self) -> bool {
+        self.uid == 0
+    }
+
+    pub(crate) fn checks(&self) -> bool {
+        self.origin == Origin::Library
+    }
+}

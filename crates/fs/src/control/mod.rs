@@ -1,0 +1,141 @@
+//! The control files below `/.hearth`: plain text to look at, and tunables to write.
+//!
+//! They are inodes like others, with numbers from [`BASE`] on, a text that is made when the file is opened, and a
+//! directory that lookup finds and listings of the root do not show.
+
+mod stats;
+mod tunables;
+
+use crate::attr::{Kind, Target};
+use crate::directory::{Change, Directory, Hashed};
+use crate::errno::{Errno, Result};
+use crate::flags;
+use crate::inode::{Body, Fields, Inode, Node, NodeExt};
+use crate::volume::{Core, ROOT};
+use hearth_sync::epoch::pin;
+
+/// Name of the directory in the root.
+pub(crate) const NAME: &[u8] = b".hearth";
+
+/// First inode number of control files; the directory itself.
+pub(crate) const BASE: u64 = 1 << 59;
+
+/// Whether this is the number of a control file or directory.
+pub fn is_control(ino: u64) -> bool {
+    ino >= BASE
+}
+
+/// Whether `name` in `parent` is taken by the control directory.
+pub(crate) fn reserves(parent: &Node, name: &[u8]) -> bool {
+    parent.number() == ROOT && name == NAME
+}
+
+/// A file below `.hearth`.
+pub(crate) struct ControlFile {
+    /// Path below `.hearth`.
+    path: &'static str,
+    render: fn(&Core) -> String,
+    set: Option<fn(&Core, &str) -> Result<()>>,
+}
+
+impl ControlFile {
+    /// The text as of now.
+    pub fn text(&self, core: &Core) -> Box<[u8]> {
+        (self.render)(core).into_bytes().into()
+    }
+
+    /// Takes what was written; `EINVAL` for nonsense, which changes nothing.
+    pub fn write(&self, core: &Core, text: &[u8]) -> Result<()> {
+        let set = self.set.ok_or(Errno::EACCES)?;
+        let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
+        set(core, text.trim())
+    }
+}
+
+static FILES: &[ControlFile] = &[
+    ControlFile { path: "version", render: version, set: None },
+    ControlFile { path: "stats", render: stats::render, set: None },
+    ControlFile {
+        path: "sys/fs/memory-budget",
+        render: tunables::memory_budget,
+        set: Some(tunables::set_memory_budget),
+    },
+    ControlFile {
+        path: "sys/fs/atime",
+        render: tunables::atime,
+        set: Some(tunables::set_atime),
+    },
+    ControlFile {
+        path: "sys/fs/read-only",
+        render: tunables::read_only,
+        set: Some(tunables::set_read_only),
+    },
+];
+
+fn version(_core: &Core) -> String {
+    format!("hearth {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// Makes the control files of a new volume.
+pub(crate) fn build(core: &Core) -> Result<()> {
+    let mut next = BASE;
+    let root = make_directory(core, &mut next, ROOT)?;
+    for file in FILES {
+        let mut parent = root;
+        let mut parts = file.path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            parent = match (find(core, parent, part), parts.peek()) {
+                (Some(ino), _) => ino,
+                (None, Some(_)) => {
+                    let ino = make_directory(core, &mut next, parent)?;
+                    add(core, parent, part, ino, Kind::Directory)?;
+                    ino
+                }
+                (None, None) => {
+                    let perm = if file.set.is_some() { 0o644 } else { 0o444 };
+                    let ino = make(core, &mut next, Kind::File, perm, Body::Control(file))?;
+                    add(core, parent, part, ino, Kind::File)?;
+                    ino
+                }
+            };
+        }
+    }
+    Ok(())
+}
+
+fn make_directory(core: &Core, next: &mut u64, parent: u64) -> Result<u64> {
+    let body = Body::Directory(Box::new(Directory::new(parent, true)));
+    make(core, next, Kind::Directory, 0o555, body)
+}
+
+fn make(core: &Core, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Result<u64> {
+    let ino = *next;
+    *next += 1;
+    let mut fields = Fields::new(perm, core.owner.0, core.owner.1, core.now());
+    if kind == Kind::Directory {
+        fields.flags = flags::IMMUTABLE;
+    }
+    let node = core.inodes.insert_at(ino, 0, |_, _| Inode::new(kind, &fields, body));
+    core.keep_forever(node.map_err(|_| Errno::EEXIST)?);
+    Ok(ino)
+}
+
+fn find(core: &Core, parent: u64, name: &str) -> Option<u64> {
+    let g = pin();
+    let directory = core.inodes.get(parent, &g)?.directory()?;
+    match directory.lookup(name.as_bytes(), core.hash(name.as_bytes()), &g) {
+        crate::directory::Look::Hit(entry) => Some(entry.ino()),
+        _ => None,
+    }
+}
+
+fn add(core: &Core, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()> {
+    let g = pin();
+    let node = core.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
+    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+    let at = Hashed { name: name.as_bytes(), hash: core.hash(name.as_bytes()) };
+    let locked = directory.lock(at, &g).map_err(|_| Errno::ENOENT)?;
+    locked.apply(Change { at, to: Some(Target { ino, generation: 0, kind }) }, &g);
+    node.count_entry(1, kind == Kind::Directory, core.now());
+    Ok(())
+}

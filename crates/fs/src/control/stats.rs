@@ -1,0 +1,85 @@
+//! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
+
+use crate::data::PAGE;
+use crate::stats::{BUCKETS, Event, Op};
+use crate::volume::Core;
+use std::fmt::Write;
+
+pub(super) fn render(core: &Core) -> String {
+    let mut out = String::with_capacity(16 << 10);
+    // Writing to a string cannot fail.
+    let _ = write_all(core, &mut out);
+    out
+}
+
+fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
+    head(out, "hearth_info", "gauge", "What serves this volume, always 1.")?;
+    write!(out, "hearth_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))?;
+    for (key, value) in core.stats.info() {
+        write!(out, ",{key}=\"{}\"", escape(&value))?;
+    }
+    writeln!(out, "}} 1")?;
+    operations(core, out)?;
+    events(core, out)?;
+    objects(core, out)
+}
+
+fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
+    let sums: Vec<_> = Op::ALL.iter().map(|&op| (op, core.stats.op(op))).collect();
+    let seen = || sums.iter().filter(|(_, sum)| sum.count > 0);
+    head(out, "hearth_op_errors_total", "counter", "Operations that answered an error.")?;
+    for (op, sum) in seen() {
+        writeln!(out, "hearth_op_errors_total{{op=\"{}\"}} {}", op.name(), sum.errors)?;
+    }
+    head(out, "hearth_op_seconds", "histogram", "Time from request to answer.")?;
+    for (op, sum) in seen() {
+        let mut below = 0;
+        for (bucket, count) in sum.buckets.iter().enumerate().take(BUCKETS - 1) {
+            below += count;
+            let bound = (1u64 << (bucket + 8)) as f64 / 1e9;
+            writeln!(
+                out,
+                "hearth_op_seconds_bucket{{op=\"{}\",le=\"{bound}\"}} {below}",
+                op.name()
+            )?;
+        }
+        let name = op.name();
+        writeln!(out, "hearth_op_seconds_bucket{{op=\"{name}\",le=\"+Inf\"}} {}", sum.count)?;
+        writeln!(out, "hearth_op_seconds_sum{{op=\"{name}\"}} {}", sum.ns as f64 / 1e9)?;
+        writeln!(out, "hearth_op_seconds_count{{op=\"{name}\"}} {}", sum.count)?;
+    }
+    Ok(())
+}
+
+fn events(core: &Core, out: &mut String) -> std::fmt::Result {
+    for &event in Event::ALL {
+        let name = format!("hearth_{}_total", event.name());
+        head(out, &name, "counter", "See docs/semantics.md.")?;
+        writeln!(out, "{name} {}", core.stats.events(event))?;
+    }
+    Ok(())
+}
+
+fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
+    let gauges = [
+        ("hearth_inodes", core.inode_room.used(), "Inodes of the volume."),
+        ("hearth_inodes_in_memory", core.inodes.len() as u64, "Inodes in memory."),
+        ("hearth_pages", core.pages.used(), "Allocated pages of file contents."),
+        ("hearth_page_bytes", core.pages.used() * PAGE, "Allocated bytes of file contents."),
+        ("hearth_resident_bytes", core.resident.sum().max(0) as u64, "Bytes under the budget."),
+        ("hearth_read_only", u64::from(core.is_read_only()), "1 if changes are refused."),
+    ];
+    for (name, value, help) in gauges {
+        head(out, name, "gauge", help)?;
+        writeln!(out, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Result {
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

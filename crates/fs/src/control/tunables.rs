@@ -1,0 +1,51 @@
+//! Tunables below `.hearth/sys`: each a number or a word, checked before it is taken.
+
+use crate::errno::{Errno, Result};
+use crate::volume::{AtimeMode, Core};
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
+
+pub(super) fn memory_budget(core: &Core) -> String {
+    format!("{}\n", core.budget.load(Relaxed))
+}
+
+/// Bytes, 0 for no budget; less than 64 KiB could not hold one operation.
+pub(super) fn set_memory_budget(core: &Core, text: &str) -> Result<()> {
+    let bytes: u64 = text.parse().map_err(|_| Errno::EINVAL)?;
+    if bytes != 0 && bytes < 64 << 10 {
+        return Err(Errno::EINVAL);
+    }
+    core.budget.store(bytes, Relaxed);
+    Ok(())
+}
+
+const ATIMES: [(AtimeMode, &str); 3] = [
+    (AtimeMode::Relatime, "relatime"),
+    (AtimeMode::Strict, "strictatime"),
+    (AtimeMode::No, "noatime"),
+];
+
+pub(super) fn atime(core: &Core) -> String {
+    let mode = core.atime();
+    let name = ATIMES.iter().find(|(m, _)| *m == mode).map_or("relatime", |(_, name)| name);
+    format!("{name}\n")
+}
+
+pub(super) fn set_atime(core: &Core, text: &str) -> Result<()> {
+    let (mode, _) = ATIMES.iter().find(|(_, name)| *name == text).ok_or(Errno::EINVAL)?;
+    core.set_atime(*mode);
+    Ok(())
+}
+
+pub(super) fn read_only(core: &Core) -> String {
+    format!("{}\n", u8::from(core.is_read_only()))
+}
+
+pub(super) fn set_read_only(core: &Core, text: &str) -> Result<()> {
+    let read_only = match text {
+        "0" => false,
+        "1" => true,
+        _ => return Err(Errno::EINVAL),
+    };
+    core.set_read_only(read_only);
+    Ok(())
+}

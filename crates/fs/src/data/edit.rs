@@ -1,0 +1,97 @@
+//! Truncate and the modes of fallocate that move nothing. All run with the gate closed: no
+//! writer, load, flush or other edit is inside; readers are.
+
+use hearth_sync::epoch::Guard;
+
+use super::mark::Mark;
+use super::root::{Absent, Data, Look};
+use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, checked_end, edges, touched, whole};
+
+impl Data {
+    /// Drops all pages past `size` and zeroes the rest of the last one; says how many pages the
+    /// file lost. Absent when the last page must be loaded first.
+    ///
+    /// Pages that only the home knows are not counted: `learn` them before if the count must be
+    /// exact. The caller has published the smaller size before, and readers clip again after.
+    pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, Absent> {
+        let size = size.min(BYTES);
+        let (last, tail) = (size / PAGE, (size % PAGE) as usize);
+        let tail_page = match (tail, self.look(last.min(PAGES - 1), g)) {
+            (0, _) => None,
+            (_, Look::Held | Look::Unknown) => return Err(Absent(last)),
+            (_, Look::Page(page)) => Some(page),
+            (_, Look::Hole | Look::Blank) => None,
+        };
+        let kept = size.div_ceil(PAGE);
+        self.status.lower(kept);
+        let removed = self.cut(kept..PAGES, g);
+        if let Some(page) = tail_page {
+            page.zero(tail..PAGE_BYTES);
+        }
+        if size == 0 {
+            self.status.clear();
+        }
+        Ok(removed)
+    }
+
+    /// Allocates every page of the range that is not: it reads as zeros and is a hole to
+    /// `seek_data`. It takes no memory until it is written. Says how many pages that added;
+    /// Absent when only the home knows whether a page is allocated.
+    ///
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+        checked_end(off, len);
+        self.check_known(touched(off, len), g)?;
+        Ok(touched(off, len)
+            .map(|index| self.allocate_page(index, g))
+            .sum())
+    }
+
+    /// Drops the pages that the range covers and zeroes its edges; says how many pages the file
+    /// lost. Absent when a page at an edge must be loaded first, or when only the home knows
+    /// whether a page is allocated. The home is for the caller to tell.
+    pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+        self.check_writable(off, len, g)?;
+        self.zero_edges(off, len, g);
+        Ok(self.cut(whole(off, len), g))
+    }
+
+    /// Makes the range zeros, all of it allocated: pages that it covers become as those of
+    /// [`allocate`](Data::allocate). Says by how many pages the file grew; Absent as `punch`.
+    ///
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<i64, Absent> {
+        checked_end(off, len);
+        self.check_writable(off, len, g)?;
+        self.zero_edges(off, len, g);
+        let mut added = 0;
+        for span in edges(off, len) {
+            added += self.allocate_page(span.index, g);
+        }
+        for index in whole(off, len) {
+            let place = self.grow(index, g);
+            added += u64::from(!place.clear(Mark::Fresh, g));
+        }
+        Ok(added as i64)
+    }
+
+    /// 1 if the page was not allocated before.
+    fn allocate_page(&self, index: u64, g: &Guard) -> u64 {
+        let place = self.grow(index, g);
+        if place.is_allocated(g) {
+            return 0;
+        }
+        place.spot.set(Mark::Fresh);
+        1
+    }
+
+    fn zero_edges(&self, off: u64, len: u64, g: &Guard) {
+        for span in edges(off, len) {
+            if let Look::Page(page) = self.look(span.index, g) {
+                page.zero(span.bytes);
+            }
+        }
+    }
+}

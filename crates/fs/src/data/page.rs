@@ -1,0 +1,153 @@
+//! One page in memory.
+
+use std::ops::Range;
+
+use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
+use hearth_sync::seq::SeqLock;
+use hearth_sync::words::Words;
+
+use super::span::PAGE_BYTES;
+
+/// 4 KiB of a file and what is known of them.
+///
+/// The header has a cache line of its own and the bytes start at the next one, so that pages
+/// share no line and a reader of warm pages writes none.
+#[repr(C)]
+pub(super) struct Page {
+    head: Head,
+    /// Written under the lock of `head.seq`; read at any time, whole under `head.seq`'s retry.
+    bytes: Words<{ PAGE_BYTES / 8 }>,
+}
+
+#[repr(align(64))]
+struct Head {
+    seq: SeqLock,
+    /// `DIRTY`, `WRITEBACK`, `REFERENCED`.
+    flags: AtomicU8,
+    #[cfg(test)]
+    _tally: super::tally::Ticket,
+}
+
+/// The home has not got this content yet. Set by whoever changes bytes, under the page lock;
+/// cleared by `flush` before it copies.
+const DIRTY: u8 = 1;
+/// A flush has copied the bytes and the home has not answered: eviction must wait, for the home
+/// could still give back what was there before. Set and cleared by `flush`.
+const WRITEBACK: u8 = 2;
+/// Used since the clock last passed. Set by readers and writers when they find it clear, cleared
+/// by `evict`.
+const REFERENCED: u8 = 4;
+
+impl Page {
+    /// A page of the home: clean.
+    pub(super) fn loaded(bytes: &[u8]) -> Box<Page> {
+        Page::with(0, &bytes[..bytes.len().min(PAGE_BYTES)], REFERENCED)
+    }
+
+    /// A page that was not there: zeros but for `bytes` from `start` on.
+    pub(super) fn written(start: usize, bytes: &[u8]) -> Box<Page> {
+        Page::with(start, bytes, REFERENCED | DIRTY)
+    }
+
+    fn with(start: usize, bytes: &[u8], flags: u8) -> Box<Page> {
+        let page = Box::new(Page {
+            head: Head {
+                seq: SeqLock::new(),
+                flags: AtomicU8::new(flags),
+                #[cfg(test)]
+                _tally: super::tally::Ticket::new(),
+            },
+            bytes: *Words::boxed(),
+        });
+        page.bytes.write(start, bytes);
+        page
+    }
+
+    /// Copies bytes out, all of them from between two writes. Writes nothing shared, except the
+    /// reference bit of a page that the clock has passed.
+    pub(super) fn read(&self, start: usize, out: &mut [u8]) {
+        self.head.seq.read(|| self.bytes.read(start, out));
+        self.touch();
+    }
+
+    /// Copies the whole page out; no use in the clock's sense.
+    pub(super) fn copy(&self, out: &mut [u8; PAGE_BYTES]) {
+        self.head.seq.read(|| self.bytes.read(0, out));
+    }
+
+    /// Puts `bytes` at `start`.
+    pub(super) fn write(&self, start: usize, bytes: &[u8]) {
+        let _changing = self.head.seq.write();
+        self.bytes.write(start, bytes);
+        self.stain();
+    }
+
+    /// Zeroes a range; a page that has zeros there already stays as it is.
+    pub(super) fn zero(&self, range: Range<usize>) {
+        let _changing = self.head.seq.write();
+        if !self.bytes.is_zero(range.clone()) {
+            self.bytes.zero(range);
+            self.stain();
+        }
+    }
+
+    /// The home has to be told of this page, though its bytes are the same.
+    pub(super) fn set_dirty(&self) {
+        self.stain();
+    }
+
+    /// Takes the dirt off a dirty page, which must then be copied and given to the home.
+    pub(super) fn begin_flush(&self) -> bool {
+        // Relaxed: a page dirtied after this look is for the next flush.
+        if self.head.flags.load(Ordering::Relaxed) & DIRTY == 0 {
+            return false;
+        }
+        // Relaxed: `evict` is the only reader of WRITEBACK and the gate orders it after us.
+        self.head.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
+        // Acquire pairs with the Release of `stain`: if the stain came first, the copy that
+        // follows has its bytes; if it comes after, the page stays dirty.
+        self.head.flags.fetch_and(!DIRTY, Ordering::Acquire);
+        true
+    }
+
+    /// Ends what `begin_flush` began; without `saved` the page is dirty again.
+    pub(super) fn end_flush(&self, saved: bool) {
+        if !saved {
+            self.stain();
+        }
+        // Relaxed: see `begin_flush`.
+        self.head.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
+    }
+
+    /// The clock passes: whether the page may go. A page in use since the last time stays and
+    /// loses its reference bit. Only with the gate closed.
+    pub(super) fn is_cold(&self) -> bool {
+        // Relaxed: with the gate closed only readers change flags, and only REFERENCED, which
+        // is a hint.
+        let flags = self.head.flags.load(Ordering::Relaxed);
+        if flags & (DIRTY | WRITEBACK) != 0 {
+            return false;
+        }
+        if flags & REFERENCED != 0 {
+            self.head.flags.fetch_and(!REFERENCED, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    fn touch(&self) {
+        // Relaxed: a hint of the clock.
+        if self.head.flags.load(Ordering::Relaxed) & REFERENCED == 0 {
+            self.head.flags.fetch_or(REFERENCED, Ordering::Relaxed);
+        }
+    }
+
+    /// Always a read-modify-write, never "if it is clear": a look could find the DIRTY that a
+    /// flush takes off while our bytes are still on their way.
+    fn stain(&self) {
+        // Release pairs with the Acquire of `begin_flush`.
+        self.head
+            .flags
+            .fetch_or(DIRTY | REFERENCED, Ordering::Release);
+    }
+}

@@ -1,0 +1,73 @@
+//! Reading, and the answers of the home.
+
+use hearth_sync::epoch::Guard;
+
+use super::mark::Mark;
+use super::page::Page;
+use super::root::{Absent, Data, Look};
+use super::span::{BYTES, PAGES, Span, spans};
+use super::tree::FAN;
+
+impl Data {
+    /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's
+    /// size. All bytes of one page come from between two writes; pages are read one by one.
+    ///
+    /// Takes no lock. Writes nothing shared when the pages are warm; waits only for a writer of
+    /// the very page, and for a running collapse or insert if a page is missing.
+    pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+        let inside = BYTES.saturating_sub(off).min(out.len() as u64) as usize;
+        out[inside..].fill(0);
+        let mut near = None;
+        let mut done = 0;
+        for span in spans(off, inside as u64) {
+            let part = &mut out[done..done + span.len()];
+            done += span.len();
+            if span.index.is_multiple_of(FAN) || near.is_none() {
+                near = self.leaf(span.index, g);
+            }
+            let page = match span.index {
+                0 => self.first.load(g),
+                index => near.and_then(|leaf| leaf.place(index).page(g)),
+            };
+            match page {
+                Some(page) => page.read(span.bytes.start, part),
+                None => self.read_missing(&span, part, g)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the home's answer for page `index` in place: its content (padded with zeros), or
+    /// None for a hole. Does nothing when the page is there already or an operation has settled
+    /// meanwhile what it is.
+    ///
+    /// The caller has been inside the gate since before it asked the home: otherwise the answer
+    /// could be older than a write that was flushed and evicted in between.
+    pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) {
+        if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {
+            return;
+        }
+        let place = self.grow(index, g);
+        match (bytes, place.spot.get()) {
+            (Some(bytes), Mark::Held | Mark::Nothing) => {
+                // A page that is there already wins; ours goes.
+                drop(place.slot.install(Page::loaded(bytes), g));
+            }
+            // What was allocated stays so: the count must not drift.
+            (None, Mark::Held) => drop(place.spot.replace(Mark::Held, Mark::Blank)),
+            (None, Mark::Nothing) => drop(place.spot.replace(Mark::Nothing, Mark::Hole)),
+            _ => {}
+        }
+    }
+
+    /// The slow side of `read`: no page was in the slot.
+    #[cold]
+    fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+        match self.look(span.index, g) {
+            Look::Page(page) => page.read(span.bytes.start, out),
+            Look::Hole | Look::Blank => out.fill(0),
+            Look::Held | Look::Unknown => return Err(Absent(span.index)),
+        }
+        Ok(())
+    }
+}

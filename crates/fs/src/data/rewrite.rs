@@ -1,0 +1,36 @@
+//! Making the home forget a file's pages and get them again.
+
+use hearth_sync::epoch::Guard;
+
+use super::mark::Mark;
+use super::root::Data;
+use super::span::PAGES;
+
+impl Data {
+    /// The first page whose content only the home has.
+    pub fn first_held(&self, g: &Guard) -> Option<u64> {
+        let held = |place: &super::tree::Place<'_>| {
+            place.slot.is_empty() && place.spot.get() == Mark::Held
+        };
+        self.walk(0..PAGES, g).find(|(_, place)| held(place)).map(|(index, _)| index)
+    }
+
+    /// Indices of the allocated pages.
+    pub fn allocated(&self, g: &Guard) -> Vec<u64> {
+        let all = self.walk(0..PAGES, g);
+        all.filter(|(_, place)| place.is_allocated(g)).map(|(index, _)| index).collect()
+    }
+
+    /// The home has forgotten every page: the next flush gives it all of them. Gate closed, and
+    /// no page may be held by the home alone.
+    pub fn mark_all_dirty(&self, g: &Guard) {
+        for (_, place) in self.walk(0..PAGES, g) {
+            match place.page(g) {
+                Some(page) => page.set_dirty(),
+                None => {
+                    place.spot.replace(Mark::Blank, Mark::Fresh);
+                }
+            }
+        }
+    }
+}

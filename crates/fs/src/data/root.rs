@@ -1,0 +1,284 @@
+//! The root of a file's pages, and how a page is found.
+
+use std::ops::Range;
+
+use hearth_sync::epoch::Guard;
+use hearth_sync::rcu::RcuSlot;
+
+use super::mark::{Mark, Status};
+use super::page::Page;
+use super::span::{PAGE, PAGES};
+use super::tree::{FAN, Far, Leaf, Place, cut_leaf, fill, grow_leaf, sweep_leaf};
+
+/// The page of this index must be loaded from the home first ([`Data::load`]); then call again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absent(
+    /// The page's index: its offset divided by [`PAGE`].
+    pub u64,
+);
+
+/// The pages of one file.
+///
+/// A page is in memory, or has a mark that says what its absence means, or has no mark: then it
+/// is a hole, except that below `unknown_below` only the home knows.
+///
+/// 1. A slot is filled by installing over null and emptied only with the gate closed.
+/// 2. Whoever empties a slot has set the mark before.
+/// 3. Nodes are made on the way to a first write and dropped only with the gate closed.
+pub struct Data {
+    /// Page 0. Here, so that a small file has no node at all.
+    pub(super) first: RcuSlot<Page>,
+    /// Pages 1..64; slot 0 stays empty.
+    pub(super) near: RcuSlot<Leaf>,
+    /// Pages from 64 on, and the shift count; made on first use and kept.
+    pub(super) far: RcuSlot<Far>,
+    /// What absence means, for the file and for page 0.
+    pub(super) status: Status,
+}
+
+/// What a reader finds at an index.
+pub(super) enum Look<'g> {
+    Page(&'g Page),
+    /// Not allocated: zeros.
+    Hole,
+    /// Allocated and never written: zeros.
+    Blank,
+    /// Allocated; the home has the content.
+    Held,
+    /// Only the home knows whether there is a page.
+    Unknown,
+}
+
+impl Data {
+    /// No page is in memory. `complete`: nor anywhere else; otherwise an absent page is one that
+    /// only the home knows: see [`limit`](Data::limit) and [`learn`](Data::learn).
+    pub fn new(complete: bool) -> Data {
+        Data {
+            first: RcuSlot::empty(),
+            near: RcuSlot::empty(),
+            far: RcuSlot::empty(),
+            status: Status::new(if complete { 0 } else { PAGES }),
+        }
+    }
+
+    /// Whether an absent page is a hole everywhere: nothing will be [`Absent`].
+    pub fn is_complete(&self) -> bool {
+        self.status.is_complete()
+    }
+
+    /// The home has nothing at or past `size`, so that absent pages there are holes. For new
+    /// incomplete data: without it a search for data of an incomplete file asks the home page by
+    /// page up to 2^51.
+    pub fn limit(&self, size: u64) {
+        self.status.lower(size.div_ceil(PAGE));
+    }
+
+    /// The home has content for exactly the pages in `held`, by index. From then on counts are
+    /// exact, holes need no question, and only held pages are [`Absent`]. For new data that no
+    /// one else uses yet, or with the gate closed.
+    pub fn learn(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
+        for index in held.into_iter().flatten() {
+            self.status.set_partial();
+            let place = self.grow(index, g);
+            if place.slot.is_empty() {
+                place.spot.replace(Mark::Nothing, Mark::Held);
+            }
+        }
+        self.status.lower(0);
+    }
+
+    /// Pages of the file, counted one by one: those in memory and those known to be allocated.
+    /// For checks; exact when nothing changes meanwhile.
+    pub fn pages(&self, g: &Guard) -> u64 {
+        self.walk(0..PAGES, g)
+            .filter(|(_, place)| place.is_allocated(g))
+            .count() as u64
+    }
+
+    /// Pages in memory, counted one by one.
+    pub fn resident(&self, g: &Guard) -> u64 {
+        self.walk(0..PAGES, g)
+            .filter(|(_, place)| !place.slot.is_empty())
+            .count() as u64
+    }
+
+    /// What is at `index`, as of one moment of this call.
+    pub(super) fn look<'g>(&'g self, index: u64, g: &'g Guard) -> Look<'g> {
+        loop {
+            let shift = self.shift(g);
+            let place = self.place(index, g);
+            if let Some(page) = place.and_then(|place| place.page(g)) {
+                return Look::Page(page);
+            }
+            let mark = place.map_or(Mark::Nothing, |place| place.spot.get());
+            let look = match mark {
+                Mark::Nothing if index < self.status.unknown_below() => Look::Unknown,
+                Mark::Nothing | Mark::Hole => Look::Hole,
+                Mark::Blank | Mark::Fresh => Look::Blank,
+                Mark::Held => Look::Held,
+            };
+            if !self.has_shifted(shift, g) {
+                return look;
+            }
+        }
+    }
+
+    /// The place of `index`, if its leaf exists. Raw: a miss counts only if no shift ran.
+    pub(super) fn place<'g>(&'g self, index: u64, g: &'g Guard) -> Option<Place<'g>> {
+        match index {
+            0 => Some(self.head()),
+            _ => Some(self.leaf(index, g)?.place(index)),
+        }
+    }
+
+    /// The place of `index`; nodes are made if need be.
+    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> Place<'g> {
+        debug_assert!(index < PAGES);
+        match index {
+            0 => self.head(),
+            1..FAN => grow_leaf(&self.near, g).place(index),
+            _ => fill(&self.far, Far::empty, g).grow(index, g).place(index),
+        }
+    }
+
+    /// The leaf of `index`, which is not 0.
+    pub(super) fn leaf<'g>(&'g self, index: u64, g: &'g Guard) -> Option<&'g Leaf> {
+        match index {
+            0..FAN => self.near.load(g),
+            _ => self.far.load(g)?.leaf(index, g),
+        }
+    }
+
+    /// The places of all leaves that exist in `range`, in order; absent subtrees cost nothing.
+    pub(super) fn walk<'g>(&'g self, range: Range<u64>, g: &'g Guard) -> Walk<'g> {
+        Walk {
+            data: self,
+            g,
+            leaf: None,
+            range,
+        }
+    }
+
+    /// Drops the pages of `range`; says how many were allocated. Gate closed.
+    pub(super) fn cut(&self, range: Range<u64>, g: &Guard) -> u64 {
+        let below = self.status.unknown_below();
+        let mut cut = 0;
+        if range.contains(&0) {
+            let mark = if below > 0 { Mark::Hole } else { Mark::Nothing };
+            cut += u64::from(self.head().clear(mark, g));
+        }
+        self.sweep(&range, g, &mut |base, leaf| {
+            cut_leaf(leaf, base, &range, below, g, &mut cut)
+        });
+        cut
+    }
+
+    /// Shows `visit` the leaves of `range`, as [`Far::sweep`].
+    pub(super) fn sweep(
+        &self,
+        range: &Range<u64>,
+        g: &Guard,
+        visit: &mut dyn FnMut(u64, &Leaf) -> bool,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        if range.start < FAN {
+            sweep_leaf(&self.near, 0, g, visit);
+        }
+        if let Some(far) = self.far.load(g) {
+            far.sweep(range, g, visit);
+        }
+    }
+
+    /// Err with the first unknown page of `range`.
+    pub(super) fn check_known(&self, range: Range<u64>, g: &Guard) -> Result<(), Absent> {
+        let range = range.start..range.end.min(self.status.unknown_below());
+        let mut next = range.start;
+        for (index, place) in self.walk(range.clone(), g) {
+            let known = !place.slot.is_empty() || place.spot.get() != Mark::Nothing;
+            if index > next || !known {
+                return Err(Absent(next));
+            }
+            next = index + 1;
+        }
+        if next < range.end {
+            Err(Absent(next))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn head(&self) -> Place<'_> {
+        Place {
+            slot: &self.first,
+            spot: self.status.first(),
+        }
+    }
+
+    /// The shift count, once even; None when nothing was ever shifted.
+    fn shift(&self, g: &Guard) -> Option<u32> {
+        self.far.load(g).map(|far| far.shift.read_begin())
+    }
+
+    fn has_shifted(&self, before: Option<u32>, g: &Guard) -> bool {
+        match (before, self.far.load(g)) {
+            (None, None) => false,
+            // It has come meanwhile: perhaps for a shift.
+            (None, Some(_)) => true,
+            (Some(before), Some(far)) => far.shift.read_retry(before),
+            (Some(_), None) => unreachable!("the far trees are kept until the file goes"),
+        }
+    }
+}
+
+/// See [`Data::walk`].
+pub(super) struct Walk<'g> {
+    data: &'g Data,
+    g: &'g Guard,
+    /// The leaf of `range.start`, when known.
+    leaf: Option<&'g Leaf>,
+    /// What is still to come.
+    range: Range<u64>,
+}
+
+impl<'g> Iterator for Walk<'g> {
+    type Item = (u64, Place<'g>);
+
+    fn next(&mut self) -> Option<(u64, Place<'g>)> {
+        if self.range.is_empty() {
+            return None;
+        }
+        if self.range.start == 0 {
+            self.range.start = 1;
+            return Some((0, self.data.head()));
+        }
+        let leaf = match self.leaf {
+            Some(leaf) if !self.range.start.is_multiple_of(FAN) => leaf,
+            _ => self.next_leaf()?,
+        };
+        let index = self.range.start;
+        self.range.start += 1;
+        Some((index, leaf.place(index)))
+    }
+}
+
+impl<'g> Walk<'g> {
+    /// Goes to the next leaf that exists; None when there is none in the range.
+    fn next_leaf(&mut self) -> Option<&'g Leaf> {
+        let near = self
+            .data
+            .near
+            .load(self.g)
+            .filter(|_| self.range.start < FAN);
+        if near.is_none() {
+            let from = self.range.start.max(FAN);
+            let (base, leaf) = self.data.far.load(self.g)?.next_leaf(from, self.g)?;
+            self.range.start = from.max(base);
+            self.leaf = Some(leaf);
+        } else {
+            self.leaf = near;
+        }
+        self.leaf.filter(|_| self.range.start < self.range.end)
+    }
+}

@@ -1,0 +1,113 @@
+//! Collapse and insert: pages change their index. Both run with the gate closed.
+//!
+//! A page in flight is in no slot for a moment. A reader that finds a page has found the one from
+//! before or the one from after; a reader that misses looks at `Far::shift` and tries again until
+//! no move was under way.
+
+use std::ops::Range;
+
+use hearth_sync::epoch::Guard;
+
+use super::mark::Mark;
+use super::root::{Absent, Data};
+use super::span::{PAGE, PAGES, checked_end};
+use super::tree::{FAN, Far, Place, fill, is_vacant};
+
+impl Data {
+    /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Says
+    /// how many pages the file lost.
+    ///
+    /// Absent while a page that would move has its content at the home only. Moved pages are
+    /// dirty; the home is told by the caller that what it had from `off` on is void.
+    ///
+    /// # Panics
+    /// When the range is not of whole pages or ends past 2^63-1.
+    pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+        let gone = whole_pages(off, len);
+        self.check_resident(gone.start, gone.end, g)?;
+        let far = fill(&self.far, Far::empty, g);
+        let _moving = far.shift.write();
+        self.status.lower(gone.start);
+        let removed = self.cut(gone.clone(), g);
+        for (index, place) in self.walk(gone.end..PAGES, g) {
+            self.move_page(&place, index - (gone.end - gone.start), g);
+        }
+        self.sweep(&(gone.start..PAGES), g, &mut is_vacant);
+        Ok(removed)
+    }
+
+    /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
+    /// Absent and the home: as [`collapse`](Data::collapse).
+    ///
+    /// # Panics
+    /// When the range is not of whole pages, or a page would move past 2^63-1.
+    pub fn insert(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+        let hole = whole_pages(off, len);
+        let up = hole.end - hole.start;
+        let moved = hole.start..PAGES;
+        self.check_resident(hole.start, hole.start, g)?;
+        let mut leaves = Vec::new();
+        for (index, place) in self.walk(moved.clone(), g) {
+            if place.is_allocated(g) {
+                assert!(index < PAGES - up, "the caller has checked the new size");
+                if leaves.last().is_none_or(|last| *last != index / FAN) {
+                    leaves.push(index / FAN);
+                }
+            }
+        }
+        let far = fill(&self.far, Far::empty, g);
+        let _moving = far.shift.write();
+        self.status.lower(hole.start);
+        // From the last page down, so that each finds its new place empty.
+        for leaf in leaves.into_iter().rev() {
+            let first = (leaf * FAN).max(hole.start);
+            for index in (first..(leaf + 1) * FAN).rev() {
+                if let Some(place) = self.place(index, g) {
+                    self.move_page(&place, index + up, g);
+                }
+            }
+        }
+        self.sweep(&moved, g, &mut is_vacant);
+        Ok(())
+    }
+
+    /// Moves an allocated page to the empty place of `index`.
+    fn move_page(&self, place: &Place<'_>, index: u64, g: &Guard) {
+        match (place.page(g), place.spot.get()) {
+            (Some(page), _) => {
+                page.set_dirty();
+                place.spot.set(Mark::Nothing);
+                let to = self.grow(index, g);
+                to.spot.set(Mark::Nothing);
+                place.slot.move_to(to.slot, g);
+            }
+            (None, Mark::Blank | Mark::Fresh) => {
+                self.grow(index, g).spot.set(Mark::Fresh);
+                place.spot.set(Mark::Nothing);
+            }
+            // A hole; from `off` on the absence of a mark says the same.
+            (None, Mark::Hole | Mark::Nothing) => place.spot.set(Mark::Nothing),
+            (None, Mark::Held) => unreachable!("check_resident has found the page"),
+        }
+    }
+
+    /// Err with the first page from `known` on that only the home knows, or from `here` on whose
+    /// content only the home has.
+    fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), Absent> {
+        self.check_known(known..PAGES, g)?;
+        if self.is_complete() {
+            return Ok(());
+        }
+        let held = |place: &Place<'_>| place.slot.is_empty() && place.spot.get() == Mark::Held;
+        match self.walk(here..PAGES, g).find(|(_, place)| held(place)) {
+            Some((index, _)) => Err(Absent(index)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn whole_pages(off: u64, len: u64) -> Range<u64> {
+    let whole = off.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
+    assert!(whole, "the caller has checked that pages are whole");
+    off / PAGE..checked_end(off, len) / PAGE
+}

@@ -1,0 +1,64 @@
+//! Counts the pages and nodes alive that a test made.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
+use hearth_sync::primitive::thread;
+
+thread_local! {
+    /// What pages and nodes made on this thread count in.
+    static CURRENT: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
+}
+
+/// In a page or node: one count, given back when it is dropped.
+pub(super) struct Ticket(Option<Arc<AtomicU64>>);
+
+impl Ticket {
+    pub(super) fn new() -> Ticket {
+        let count = CURRENT.with_borrow(|current| current.clone());
+        // Relaxed: a count.
+        if let Some(count) = &count {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ticket(count)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // Relaxed: a count.
+        if let Some(count) = &self.0 {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What the current thread has made since [`begin`] and what is left of it.
+pub(super) struct Tally(Arc<AtomicU64>);
+
+pub(super) fn begin() -> Tally {
+    let count = Arc::new(AtomicU64::new(0));
+    CURRENT.set(Some(count.clone()));
+    Tally(count)
+}
+
+impl Tally {
+    pub(super) fn alive(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits until reclamation has brought the count down to `want`, and no further. Other tests
+    /// hold it up: a thread that lost its core while pinned stops it for a time slice.
+    pub(super) fn settle(&self, want: u64) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while self.alive() > want && Instant::now() < limit {
+            pin().flush();
+            thread::yield_now();
+        }
+        (0..100).for_each(|_| pin().flush());
+        assert_eq!(self.alive(), want);
+    }
+}

@@ -1,0 +1,299 @@
+//! What the pages of a file promise, one thing at a time. `model` checks all operations against
+//! a plain map, `race` runs them beside each other.
+
+mod model;
+mod race;
+
+use hearth_sync::epoch::{Guard, pin};
+
+use super::mark::Mark;
+use super::root::{Absent, Data};
+use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, Span, edges, spans, touched, whole};
+use super::tally;
+
+/// The last page of the largest file.
+const LAST: u64 = PAGES - 1;
+
+fn page_at(data: &Data, index: u64, g: &Guard) -> Result<Vec<u8>, Absent> {
+    let mut bytes = vec![0xee; PAGE_BYTES];
+    data.read(index * PAGE, &mut bytes, g).map(|()| bytes)
+}
+
+fn filled(value: u8) -> Vec<u8> {
+    vec![value; PAGE_BYTES]
+}
+
+/// Complete data with page i full of `i + 1`.
+fn dense(pages: u64, g: &Guard) -> Data {
+    let data = Data::new(true);
+    for index in 0..pages {
+        assert_eq!(data.write(index * PAGE, &filled(index as u8 + 1), g), Ok(1));
+    }
+    data
+}
+
+#[test]
+fn the_root_takes_32_bytes() {
+    assert!(size_of::<Data>() <= 32);
+}
+
+#[test]
+fn a_one_page_file_has_no_node() {
+    let g = pin();
+    let data = Data::new(true);
+    assert_eq!(data.write(17, b"small", &g), Ok(1));
+    assert!(data.near.is_empty() && data.far.is_empty());
+    assert_eq!(&page_at(&data, 0, &g).unwrap()[15..24], b"\0\0small\0\0");
+}
+
+#[test]
+fn the_last_byte_of_the_largest_file_is_written_and_found() {
+    let g = pin();
+    let data = Data::new(true);
+    let last = BYTES - 2;
+    assert_eq!(data.write(last, b"z", &g), Ok(1));
+    assert_eq!(data.pages(&g), 1);
+    assert_eq!(data.seek_data(0, last + 1, &g), Ok(Some(LAST * PAGE)));
+    assert_eq!(data.seek_hole(LAST * PAGE, last + 1, &g), Ok(last + 1));
+    assert_eq!(data.punch(0, u64::MAX, &g), Ok(1));
+    assert_eq!(data.pages(&g), 0);
+}
+
+#[test]
+fn a_read_past_the_largest_file_is_zeros() {
+    let g = pin();
+    let data = Data::new(true);
+    for off in [BYTES - 10, BYTES, u64::MAX - 3] {
+        let mut out = [7; 64];
+        assert_eq!(data.read(off, &mut out, &g), Ok(()));
+        assert_eq!(out, [0; 64]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "largest file size")]
+fn a_write_past_the_largest_file_is_the_callers_mistake() {
+    let _ = Data::new(true).write(BYTES - 2, b"zz", &pin());
+}
+
+#[test]
+fn what_only_the_home_knows_is_asked_for_before_anything_changes() {
+    let g = pin();
+    let data = Data::new(false);
+    data.limit(3 * PAGE);
+    assert!(!data.is_complete());
+    assert_eq!(page_at(&data, 2, &g), Err(Absent(2)));
+    assert_eq!(page_at(&data, 3, &g), Ok(filled(0)));
+    data.load(0, Some(&filled(1)), &g);
+    assert_eq!(data.write(10, &vec![9; 3 * PAGE_BYTES], &g), Err(Absent(1)));
+    assert_eq!(page_at(&data, 0, &g), Ok(filled(1)));
+    data.load(1, None, &g);
+    data.load(2, Some(b"short"), &g);
+    assert_eq!(data.absent_pages(10, 3 * PAGE, &g), Ok(2));
+    assert_eq!(&page_at(&data, 2, &g).unwrap()[..7], b"short\0\0");
+    assert_eq!(data.write(10, &vec![9; 3 * PAGE_BYTES], &g), Ok(2));
+    assert_eq!(data.pages(&g), 4);
+}
+
+#[test]
+fn a_learned_map_makes_counts_exact() {
+    let g = pin();
+    let data = Data::new(false);
+    data.learn([0..2, 70..72, 1 << 40..(1 << 40) + 1], &g);
+    assert_eq!(
+        (data.pages(&g), data.resident(&g), data.is_complete()),
+        (5, 0, false)
+    );
+    assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
+    assert_eq!(page_at(&data, 71, &g), Err(Absent(71)));
+    assert_eq!(data.write(71 * PAGE, &filled(3), &g), Ok(0));
+    assert_eq!(data.seek_data(2 * PAGE, BYTES - 1, &g), Ok(Some(70 * PAGE)));
+    assert_eq!(data.truncate(0, &g), Ok(5));
+    assert!(data.is_complete());
+}
+
+#[test]
+fn a_late_answer_of_the_home_changes_nothing() {
+    let g = pin();
+    let data = Data::new(false);
+    data.limit(4 * PAGE);
+    data.load(1, Some(&filled(1)), &g);
+    data.load(1, Some(&filled(2)), &g);
+    assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
+    data.load(1, None, &g);
+    assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
+    assert_eq!(data.truncate(PAGE, &g), Ok(1));
+    data.load(2, Some(&filled(3)), &g);
+    assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
+    data.load(0, None, &g);
+    assert_eq!(data.punch(0, PAGE, &g), Ok(0));
+    data.load(0, Some(&filled(4)), &g);
+    assert_eq!(page_at(&data, 0, &g), Ok(filled(0)));
+}
+
+#[test]
+fn allocated_pages_are_holes_until_written_and_take_no_memory() {
+    let g = pin();
+    let data = Data::new(true);
+    assert_eq!(data.allocate(1, 100 * PAGE, &g), Ok(101));
+    assert_eq!((data.pages(&g), data.resident(&g)), (101, 0));
+    assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(None));
+    assert_eq!(data.write(5 * PAGE, b"x", &g), Ok(0));
+    assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(Some(5 * PAGE)));
+    assert_eq!(data.seek_hole(5 * PAGE, 200 * PAGE, &g), Ok(6 * PAGE));
+    assert_eq!(data.zero_range(4 * PAGE, 2 * PAGE, &g), Ok(0));
+    assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(None));
+    assert_eq!(data.pages(&g), 101);
+}
+
+#[test]
+fn an_allocated_page_reaches_the_home_once() {
+    let g = pin();
+    let data = Data::new(true);
+    data.allocate(0, 2 * PAGE, &g).unwrap();
+    let failed = data.flush(&g, &mut |index, _| {
+        if index == 1 { Err("full") } else { Ok(()) }
+    });
+    assert_eq!(failed, Err("full"));
+    let mut seen = Vec::new();
+    let mut keep = |index: u64, bytes: &[u8]| {
+        assert_eq!(bytes, filled(0));
+        seen.push(index);
+        Ok::<(), ()>(())
+    };
+    assert_eq!(data.flush(&g, &mut keep), Ok(1));
+    assert_eq!(data.flush(&g, &mut keep), Ok(0));
+    assert_eq!(seen, [1]);
+}
+
+#[test]
+fn a_page_written_to_during_its_flush_stays_dirty() {
+    let g = pin();
+    let data = dense(1, &g);
+    let flushed = data.flush(&g, &mut |_, bytes| {
+        assert_eq!(bytes, filled(1));
+        data.write(0, &filled(2), &g).map(|_| ())
+    });
+    assert_eq!(flushed, Ok(1));
+    assert_eq!(data.flush(&g, &mut |_, bytes| Err(bytes[0])), Err(2));
+    assert_eq!(data.flush(&g, &mut |_, _| Ok::<(), ()>(())), Ok(1));
+}
+
+#[test]
+fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
+    let g = pin();
+    let data = dense(4, &g);
+    let evict_twice = || data.evict(9, &g) + data.evict(9, &g);
+    assert_eq!(evict_twice(), 0, "all are dirty");
+    let flushed = data.flush(&g, &mut |index, _| {
+        assert_eq!(
+            evict_twice(),
+            u64::from(index > 0),
+            "only the page that was saved before"
+        );
+        assert_eq!(data.resident(&g), 4 - index);
+        Ok::<(), ()>(())
+    });
+    assert_eq!(flushed, Ok(4));
+    assert_eq!(evict_twice(), 1, "saved, and not used since");
+}
+
+#[test]
+fn an_evicted_page_is_absent_and_still_counted() {
+    let g = pin();
+    let data = dense(4, &g);
+    data.flush(&g, &mut |_, _| Ok::<(), ()>(())).unwrap();
+    assert_eq!(data.evict(9, &g), 0, "all were used");
+    page_at(&data, 2, &g).unwrap();
+    assert_eq!(data.evict(9, &g), 3);
+    assert_eq!(
+        (data.pages(&g), data.resident(&g), data.is_complete()),
+        (4, 1, false)
+    );
+    assert_eq!(page_at(&data, 2, &g), Ok(filled(3)));
+    assert_eq!(page_at(&data, 1, &g), Err(Absent(1)));
+    assert_eq!(page_at(&data, 9, &g), Ok(filled(0)));
+    data.load(1, Some(&filled(2)), &g);
+    assert_eq!(page_at(&data, 1, &g), Ok(filled(2)));
+    assert_eq!(data.collapse(PAGE, PAGE, &g), Err(Absent(3)));
+    assert_eq!(data.truncate(PAGE, &g), Ok(3));
+    assert_eq!(data.truncate(1, &g), Err(Absent(0)));
+}
+
+#[test]
+fn dropped_ranges_give_their_nodes_back() {
+    let tally = tally::begin();
+    let data = Data::new(true);
+    {
+        let g = pin();
+        for index in [0, 1, 63, 64, 200, 4096, 1 << 30, 1 << 50, LAST] {
+            data.write(index * PAGE, b"here", &g).unwrap();
+        }
+        for index in 4096..4096 + 3 * 64 {
+            data.write(index * PAGE, b"here", &g).unwrap();
+        }
+        assert_eq!(data.punch(64 * PAGE, (1 << 40) * PAGE, &g), Ok(2 + 192 + 1));
+        assert_eq!(data.collapse(1 << 61, 1 << 61, &g), Ok(0));
+    }
+    // 5 pages; the near leaf and the far trees; in the highest tree 2 leaves below 15 nodes.
+    tally.settle(5 + 2 + 2 + 15);
+    assert_eq!(data.truncate(0, &pin()), Ok(5));
+    tally.settle(1);
+    drop(data);
+    tally.settle(0);
+}
+
+#[test]
+fn a_dropped_file_frees_every_page_and_node() {
+    let tally = tally::begin();
+    let data = dense(200, &pin());
+    data.write(1 << 60, b"far", &pin()).unwrap();
+    assert!(tally.alive() > 200);
+    drop(data);
+    tally.settle(0);
+}
+
+#[test]
+fn marks_do_not_touch_their_neighbours() {
+    let word = hearth_sync::primitive::atomic::AtomicU64::new(0);
+    let spot = |at| super::mark::Spot::new(&word, at);
+    let marks = [
+        Mark::Hole,
+        Mark::Held,
+        Mark::Blank,
+        Mark::Fresh,
+        Mark::Nothing,
+    ];
+    (0..16).for_each(|at| spot(at).set(marks[at % 5]));
+    (0..16).for_each(|at| assert_eq!(spot(at).get(), marks[at % 5]));
+    assert!(!spot(7).replace(Mark::Held, Mark::Hole));
+    assert!(spot(7).replace(Mark::Blank, Mark::Hole));
+    assert_eq!(
+        (spot(6).get(), spot(7).get(), spot(8).get()),
+        (Mark::Held, Mark::Hole, Mark::Fresh)
+    );
+}
+
+#[test]
+fn ranges_split_into_pages() {
+    let span = |index, bytes| Span { index, bytes };
+    let list = |off, len| spans(off, len).collect::<Vec<_>>();
+    assert_eq!(list(5, 0), []);
+    assert_eq!(list(5, 10), [span(0, 5..15)]);
+    assert_eq!(list(4090, 4102), [span(0, 4090..4096), span(1, 0..4096)]);
+    assert_eq!(list(BYTES - 1, u64::MAX), [span(LAST, 4095..4096)]);
+    let list = |off, len| edges(off, len).collect::<Vec<_>>();
+    assert_eq!(list(0, 8192), []);
+    assert_eq!(list(1, 2), [span(0, 1..3)]);
+    assert_eq!(list(1, 8192), [span(0, 1..4096), span(2, 0..1)]);
+    assert_eq!(list(4096, 5000), [span(2, 0..904)]);
+    assert_eq!(
+        (touched(1, 0), touched(4095, 2), touched(0, 4096)),
+        (0..0, 0..2, 0..1)
+    );
+    assert_eq!(
+        (whole(1, 4096), whole(0, 4096), whole(1, 8191)),
+        (0..0, 0..1, 1..2)
+    );
+    assert_eq!(whole(0, u64::MAX), 0..PAGES);
+}

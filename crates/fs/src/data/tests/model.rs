@@ -1,0 +1,379 @@
+//! All operations against a plain map, with a home that forgets nothing and is asked again.
+
+use std::collections::BTreeMap;
+
+use hearth_sync::epoch::{Guard, pin};
+use proptest::prelude::*;
+
+use super::super::root::{Absent, Data};
+use super::super::span::{PAGE, PAGE_BYTES};
+use super::page_at;
+
+type Bytes = [u8; PAGE_BYTES];
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write {
+        off: u64,
+        len: usize,
+        value: u8,
+    },
+    Read {
+        off: u64,
+        len: usize,
+    },
+    Truncate {
+        size: u64,
+    },
+    Allocate {
+        off: u64,
+        len: u64,
+    },
+    Punch {
+        off: u64,
+        len: u64,
+    },
+    ZeroRange {
+        off: u64,
+        len: u64,
+    },
+    Collapse {
+        page: u64,
+        pages: u64,
+    },
+    Insert {
+        page: u64,
+        pages: u64,
+    },
+    Seek {
+        off: u64,
+        size: u64,
+    },
+    Flush {
+        fail_at: Option<u64>,
+    },
+    Evict {
+        want: u64,
+    },
+    /// All is saved and dropped; the file comes back from its home, with a map or without.
+    Reopen {
+        learn: bool,
+    },
+}
+
+/// Offsets that meet: few places, near the seams of pages, leaves and heights. A `sparse` file
+/// has pages far out; one that has none can come back from its home without a map.
+fn offset(sparse: bool) -> impl Strategy<Value = u64> {
+    let far = u32::from(sparse) * 2;
+    let page = prop_oneof![
+        8 => 0u64..6,
+        6 => 60u64..70,
+        1 + far => 4090u64..4100,
+        far => (1u64 << 30)..(1 << 30) + 3,
+        far => (1u64 << 49)..(1 << 49) + 3,
+    ];
+    let byte = prop_oneof![3 => Just(0), 1 => Just(1), 1 => Just(PAGE - 1), 2 => 0..PAGE];
+    (page, byte).prop_map(|(page, byte)| page * PAGE + byte)
+}
+
+fn length() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..=3 * PAGE, 2 => (0u64..5).prop_map(|n| n * PAGE), 1 => Just(70 * PAGE)]
+}
+
+fn op(sparse: bool) -> impl Strategy<Value = Op> {
+    let off = || offset(sparse);
+    let page = || off().prop_map(|off| off / PAGE);
+    let pages = || prop_oneof![3 => 1u64..4, 1 => 60u64..130];
+    let small = 1usize..3 * PAGE_BYTES;
+    let punched = prop_oneof![9 => length(), 1 => Just(u64::MAX)];
+    prop_oneof![
+        8 => (off(), small.clone(), any::<u8>())
+            .prop_map(|(off, len, value)| Op::Write { off, len, value }),
+        3 => (off(), small).prop_map(|(off, len)| Op::Read { off, len }),
+        2 => off().prop_map(|size| Op::Truncate { size }),
+        2 => (off(), length()).prop_map(|(off, len)| Op::Allocate { off, len }),
+        3 => (off(), punched).prop_map(|(off, len)| Op::Punch { off, len }),
+        2 => (off(), length()).prop_map(|(off, len)| Op::ZeroRange { off, len }),
+        2 => (page(), pages()).prop_map(|(page, pages)| Op::Collapse { page, pages }),
+        2 => (page(), pages()).prop_map(|(page, pages)| Op::Insert { page, pages }),
+        3 => (off(), off()).prop_map(|(off, size)| Op::Seek { off, size }),
+        2 => proptest::option::of(0u64..5).prop_map(|fail_at| Op::Flush { fail_at }),
+        3 => (0u64..9).prop_map(|want| Op::Evict { want }),
+        1 => any::<bool>().prop_map(|learn| Op::Reopen { learn }),
+    ]
+}
+
+fn ops(sparse: bool) -> impl Strategy<Value = Vec<Op>> {
+    proptest::collection::vec(op(sparse), 1..60)
+}
+
+/// A page of the model.
+#[derive(Clone)]
+enum Page {
+    Blank,
+    Bytes(Box<Bytes>),
+}
+
+/// The file as it should be, the home, and the file as it is.
+struct Check {
+    model: BTreeMap<u64, Page>,
+    home: BTreeMap<u64, Box<Bytes>>,
+    /// As `home`, but never told of an edit: what it has is asked for only while it is right.
+    stale: BTreeMap<u64, Box<Bytes>>,
+    data: Data,
+}
+
+impl Check {
+    fn new() -> Check {
+        Check {
+            model: BTreeMap::new(),
+            home: BTreeMap::new(),
+            stale: BTreeMap::new(),
+            data: Data::new(true),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        let g = &pin();
+        let before = self.model.len() as i64;
+        match *op {
+            Op::Write { off, len, value } => self.write(off, &vec![value; len], g),
+            Op::Read { off, len } => self.read(off, len, g),
+            Op::Truncate { size } => self.truncate(size, g),
+            Op::Allocate { off, len } => {
+                let added = self.retry(g, |data| data.allocate(off, len, g));
+                for index in pages(off, len) {
+                    self.model.entry(index).or_insert(Page::Blank);
+                }
+                assert_eq!(added as i64, self.model.len() as i64 - before);
+            }
+            Op::Punch { off, len } => {
+                let removed = self.retry(g, |data| data.punch(off, len, g));
+                self.erase(off, len, false);
+                assert_eq!(removed as i64, before - self.model.len() as i64);
+            }
+            Op::ZeroRange { off, len } => {
+                let delta = self.retry(g, |data| data.zero_range(off, len, g));
+                self.erase(off, len, true);
+                assert_eq!(delta, self.model.len() as i64 - before);
+            }
+            Op::Collapse { page, pages } => {
+                let removed = self.retry(g, |data| data.collapse(page * PAGE, pages * PAGE, g));
+                let tail = self.model.split_off(&page);
+                let kept = tail.into_iter().filter(|(index, _)| *index >= page + pages);
+                self.model
+                    .extend(kept.map(|(index, bytes)| (index - pages, bytes)));
+                self.home.split_off(&page);
+                assert_eq!(removed as i64, before - self.model.len() as i64);
+            }
+            Op::Insert { page, pages } => {
+                self.retry(g, |data| data.insert(page * PAGE, pages * PAGE, g));
+                let tail = self.model.split_off(&page);
+                self.model.extend(
+                    tail.into_iter()
+                        .map(|(index, bytes)| (index + pages, bytes)),
+                );
+                self.home.split_off(&page);
+            }
+            Op::Seek { off, size } => self.seek(off, size, g),
+            Op::Flush { fail_at } => self.flush(fail_at, g),
+            Op::Evict { want } => {
+                let there = self.data.resident(g);
+                let evicted = self.data.evict(want, g);
+                assert!(evicted <= want && self.data.resident(g) == there - evicted);
+            }
+            Op::Reopen { learn } => self.reopen(learn, g),
+        }
+        let known = self.data.status.unknown_below() == 0;
+        assert!(!known || self.data.pages(g) == self.model.len() as u64);
+    }
+
+    /// Does `act` until nothing is absent any more; what is absent comes from the home.
+    fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, Absent>) -> R {
+        for _ in 0..20_000 {
+            match act(&self.data) {
+                Ok(done) => return done,
+                Err(Absent(index)) => {
+                    assert!(!self.data.is_complete(), "{index} absent in complete data");
+                    assert!(page_at(&self.data, index, g).is_err(), "{index} is there");
+                    let bytes = self.stale.get(&index).map(|bytes| &bytes[..]);
+                    self.data.load(index, bytes, g);
+                    assert!(
+                        page_at(&self.data, index, g).is_ok(),
+                        "{index} is still absent"
+                    );
+                }
+            }
+        }
+        panic!("absent again and again");
+    }
+
+    fn write(&mut self, off: u64, src: &[u8], g: &Guard) {
+        let expected = self.retry(g, |data| data.absent_pages(off, src.len() as u64, g));
+        let added = self.retry(g, |data| data.write(off, src, g));
+        let before = self.model.len();
+        for (at, byte) in (off..).zip(src) {
+            self.bytes(at / PAGE)[(at % PAGE) as usize] = *byte;
+        }
+        assert_eq!(
+            (added, expected),
+            ((self.model.len() - before) as u64, added)
+        );
+    }
+
+    fn read(&self, off: u64, len: usize, g: &Guard) {
+        let got = self.retry(g, |data| {
+            let mut out = vec![0xee; len];
+            data.read(off, &mut out, g).map(|()| out)
+        });
+        for (at, byte) in (off..).zip(got) {
+            assert_eq!(byte, self.byte(at), "at {at}");
+        }
+    }
+
+    fn truncate(&mut self, size: u64, g: &Guard) {
+        let exact = self.data.status.unknown_below() <= size.div_ceil(PAGE);
+        let removed = self.retry(g, |data| data.truncate(size, g));
+        let gone = self.model.split_off(&size.div_ceil(PAGE)).len() as u64;
+        assert!(!exact || removed == gone, "{removed} removed, not {gone}");
+        self.home.split_off(&size.div_ceil(PAGE));
+        if let Some(Page::Bytes(bytes)) = self.model.get_mut(&(size / PAGE)) {
+            bytes[(size % PAGE) as usize..].fill(0);
+        }
+    }
+
+    /// Zeroes the range in the model; pages that it covers go, or stay as blank ones.
+    fn erase(&mut self, off: u64, len: u64, allocate: bool) {
+        let end = off.saturating_add(len);
+        let range = pages(off, len);
+        let there: Vec<u64> = match allocate {
+            true => range.collect(),
+            false => self.model.range(range).map(|(index, _)| *index).collect(),
+        };
+        for index in there {
+            let start = off.max(index * PAGE) - index * PAGE;
+            let stop = end.min((index + 1) * PAGE) - index * PAGE;
+            let whole = stop - start == PAGE;
+            match self.model.get_mut(&index) {
+                _ if whole && allocate => drop(self.model.insert(index, Page::Blank)),
+                _ if whole => drop(self.model.remove(&index)),
+                Some(Page::Bytes(bytes)) => bytes[start as usize..stop as usize].fill(0),
+                Some(Page::Blank) => {}
+                None => drop(self.model.insert(index, Page::Blank)),
+            }
+            if whole {
+                self.home.remove(&index);
+            }
+        }
+    }
+
+    fn seek(&self, off: u64, size: u64, g: &Guard) {
+        let is_data = |index| matches!(self.model.get(&index), Some(Page::Bytes(_)));
+        let mut all = self
+            .model
+            .keys()
+            .filter(|index| is_data(**index))
+            .map(|index| index * PAGE);
+        let data = all.find(|at| at + PAGE > off && (*at).max(off) < size);
+        let data = data.filter(|_| off < size).map(|at| at.max(off));
+        assert_eq!(self.retry(g, |file| file.seek_data(off, size, g)), data);
+        let mut hole = off;
+        while hole < size && is_data(hole / PAGE) {
+            hole = (hole / PAGE + 1) * PAGE;
+        }
+        let got = self.retry(g, |file| file.seek_hole(off, size, g));
+        assert_eq!(got, if off < size { hole.min(size) } else { size });
+    }
+
+    fn flush(&mut self, fail_at: Option<u64>, g: &Guard) {
+        let (home, stale, mut calls) = (&mut self.home, &mut self.stale, 0);
+        let mut last = None;
+        let flushed = self.data.flush(g, &mut |index, bytes| {
+            assert!(last.replace(index) < Some(index), "out of order");
+            if fail_at == Some(calls) {
+                return Err(index);
+            }
+            calls += 1;
+            let bytes: Box<Bytes> = Box::new(bytes.try_into().expect("a whole page"));
+            stale.insert(index, bytes.clone());
+            home.insert(index, bytes);
+            Ok(())
+        });
+        assert!(flushed == Ok(calls) || flushed == Err(last.expect("it has failed")));
+    }
+
+    fn reopen(&mut self, learn: bool, g: &Guard) {
+        self.flush(None, g);
+        self.stale.clone_from(&self.home);
+        self.data = Data::new(false);
+        let size = self.home.keys().last().map_or(0, |index| index + 1);
+        if learn || size > 5_000 {
+            self.data
+                .learn(self.home.keys().map(|index| *index..index + 1), g);
+        } else {
+            self.data.limit(size * PAGE);
+        }
+        // The home keeps zeros where a page was allocated only.
+        for page in self.model.values_mut() {
+            if let Page::Blank = page {
+                *page = Page::Bytes(Box::new([0; PAGE_BYTES]));
+            }
+        }
+    }
+
+    fn byte(&self, at: u64) -> u8 {
+        match self.model.get(&(at / PAGE)) {
+            Some(Page::Bytes(bytes)) => bytes[(at % PAGE) as usize],
+            Some(Page::Blank) | None => 0,
+        }
+    }
+
+    fn bytes(&mut self, index: u64) -> &mut Bytes {
+        let page = self.model.entry(index).or_insert(Page::Blank);
+        if let Page::Blank = page {
+            *page = Page::Bytes(Box::new([0; PAGE_BYTES]));
+        }
+        match page {
+            Page::Bytes(bytes) => bytes,
+            Page::Blank => unreachable!("it was given bytes"),
+        }
+    }
+
+    /// Every page, and the pages around it.
+    fn compare(&self) {
+        let g = &pin();
+        for index in self.model.keys() {
+            self.read(index.saturating_sub(1) * PAGE, 3 * PAGE_BYTES, g);
+        }
+    }
+}
+
+fn pages(off: u64, len: u64) -> std::ops::Range<u64> {
+    if len == 0 {
+        0..0
+    } else {
+        off / PAGE..off.saturating_add(len).div_ceil(PAGE)
+    }
+}
+
+fn check(ops: &[Op]) {
+    let mut check = Check::new();
+    for op in ops {
+        check.apply(op);
+    }
+    check.compare();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_sparse_file_is_what_the_model_says(ops in ops(true)) {
+        check(&ops);
+    }
+
+    #[test]
+    fn a_file_without_a_map_is_what_the_model_says(ops in ops(false)) {
+        check(&ops);
+    }
+}

@@ -1,0 +1,322 @@
+//! The nodes of the tree.
+//!
+//! The size of an index picks the tree it lives in: page 0 hangs on `Data` itself, pages 1..64 on
+//! one leaf, and pages 64^k..64^(k+1) on a tree of height k. So no tree ever grows upwards, and a
+//! reader needs no sequence to find a page while the file grows.
+
+use std::ops::Range;
+
+use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::atomic::AtomicU64;
+use hearth_sync::rcu::RcuSlot;
+use hearth_sync::seq::SeqCount;
+
+use super::mark::{MARKS, Mark, Spot};
+use super::page::Page;
+
+/// Slots of a node.
+pub(super) const FAN: u64 = 64;
+const BITS: u32 = FAN.trailing_zeros();
+
+/// Heights of the trees in `Far`: 64^9 is above the highest page index.
+const LEVELS: usize = 8;
+
+/// Slots on cache lines of their own. A slot is written when it is first filled and when it is
+/// emptied; eight neighbours share a line, so *first* writes of neighbouring pages do conflict,
+/// and overwriting a page that is there writes the page only.
+#[repr(align(64))]
+struct Slots<T>([RcuSlot<T>; FAN as usize]);
+
+impl<T: Send + Sync + 'static> Slots<T> {
+    fn empty() -> Slots<T> {
+        Slots(std::array::from_fn(|_| RcuSlot::empty()))
+    }
+
+    /// The slot of the page group `number`, counted in children of this level.
+    fn at(&self, number: u64) -> &RcuSlot<T> {
+        &self.0[(number % FAN) as usize]
+    }
+
+    fn is_vacant(&self) -> bool {
+        self.0.iter().all(|slot| slot.is_empty())
+    }
+}
+
+/// 64 pages.
+pub(super) struct Leaf {
+    /// What the empty ones of `pages` mean. See [`Spot`] for the order.
+    marks: [AtomicU64; FAN as usize / MARKS],
+    /// Filled by writers and loads (install), emptied with the gate closed.
+    pages: Slots<Page>,
+    #[cfg(test)]
+    _tally: super::tally::Ticket,
+}
+
+impl Leaf {
+    fn empty() -> Box<Leaf> {
+        Box::new(Leaf {
+            marks: std::array::from_fn(|_| AtomicU64::new(0)),
+            pages: Slots::empty(),
+            #[cfg(test)]
+            _tally: super::tally::Ticket::new(),
+        })
+    }
+
+    /// The place of page `index`, which lies in this leaf.
+    pub(super) fn place(&self, index: u64) -> Place<'_> {
+        let at = (index % FAN) as usize;
+        Place {
+            slot: &self.pages.0[at],
+            spot: Spot::new(&self.marks[at / MARKS], at % MARKS),
+        }
+    }
+
+    /// Whether nothing would be lost with this leaf.
+    fn is_vacant(&self) -> bool {
+        let unmarked = (0..FAN).all(|at| self.place(at).spot.get() == Mark::Nothing);
+        unmarked && self.pages.is_vacant()
+    }
+}
+
+/// An interior node: 64 nodes of the next lower level.
+pub(super) struct Inner {
+    below: Below,
+    #[cfg(test)]
+    _tally: super::tally::Ticket,
+}
+
+enum Below {
+    Inners(Slots<Inner>),
+    Leaves(Slots<Leaf>),
+}
+
+impl Inner {
+    fn empty(level: u32) -> Box<Inner> {
+        let below = match level {
+            1 => Below::Leaves(Slots::empty()),
+            _ => Below::Inners(Slots::empty()),
+        };
+        Box::new(Inner {
+            below,
+            #[cfg(test)]
+            _tally: super::tally::Ticket::new(),
+        })
+    }
+
+    fn is_vacant(&self) -> bool {
+        match &self.below {
+            Below::Inners(slots) => slots.is_vacant(),
+            Below::Leaves(slots) => slots.is_vacant(),
+        }
+    }
+}
+
+/// The trees of all pages from 64 on.
+#[repr(align(64))]
+pub(super) struct Far {
+    levels: [RcuSlot<Inner>; LEVELS],
+    /// Odd while collapse or insert moves pages: a reader that misses a page tries again.
+    pub(super) shift: SeqCount,
+    #[cfg(test)]
+    _tally: super::tally::Ticket,
+}
+
+impl Far {
+    pub(super) fn empty() -> Box<Far> {
+        Box::new(Far {
+            levels: std::array::from_fn(|_| RcuSlot::empty()),
+            shift: SeqCount::new(),
+            #[cfg(test)]
+            _tally: super::tally::Ticket::new(),
+        })
+    }
+
+    /// The leaf of page `index`, if there is one.
+    pub(super) fn leaf<'g>(&'g self, index: u64, g: &'g Guard) -> Option<&'g Leaf> {
+        let mut level = level_of(index);
+        let mut node = self.tree(level).load(g)?;
+        loop {
+            match &node.below {
+                Below::Leaves(slots) => return slots.at(index / FAN).load(g),
+                Below::Inners(slots) => node = slots.at(index >> (BITS * level)).load(g)?,
+            }
+            level -= 1;
+        }
+    }
+
+    /// The leaf of page `index`; it and the nodes above it are made if need be.
+    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> &'g Leaf {
+        let mut level = level_of(index);
+        let mut node = fill(self.tree(level), || Inner::empty(level), g);
+        loop {
+            match &node.below {
+                Below::Leaves(slots) => return grow_leaf(slots.at(index / FAN), g),
+                Below::Inners(slots) => {
+                    let slot = slots.at(index >> (BITS * level));
+                    node = fill(slot, || Inner::empty(level - 1), g);
+                }
+            }
+            level -= 1;
+        }
+    }
+
+    /// The first leaf that has pages at or past `from` (at least 64), and its first index.
+    pub(super) fn next_leaf<'g>(&'g self, from: u64, g: &'g Guard) -> Option<(u64, &'g Leaf)> {
+        (level_of(from)..=LEVELS as u32)
+            .find_map(|level| next_below(self.tree(level).load(g)?, level, 0, from, g))
+    }
+
+    /// Shows `visit` every leaf that has pages in `range` and drops those that it lets go, with
+    /// the nodes that become empty. Only with the gate closed.
+    pub(super) fn sweep(&self, range: &Range<u64>, g: &Guard, visit: &mut Visit<'_>) {
+        for level in 1..=LEVELS as u32 {
+            if range.end > 1 << (BITS * level) && range.start < 1 << (BITS * (level + 1)) {
+                sweep_inner(self.tree(level), level, 0, range, g, visit);
+            }
+        }
+    }
+
+    fn tree(&self, level: u32) -> &RcuSlot<Inner> {
+        &self.levels[level as usize - 1]
+    }
+}
+
+/// Sees a leaf and its first index; true drops the leaf.
+pub(super) type Visit<'v> = dyn FnMut(u64, &Leaf) -> bool + 'v;
+
+/// Shows `visit` the leaf in `slot`, if any.
+pub(super) fn sweep_leaf(slot: &RcuSlot<Leaf>, base: u64, g: &Guard, visit: &mut Visit<'_>) {
+    if slot.load(g).is_some_and(|leaf| visit(base, leaf)) {
+        slot.take(g);
+    }
+}
+
+/// Empties the places in `range` of a leaf that starts at `base`; true when the leaf is of no
+/// more use. Absent pages below `unknown_below` are marked as holes, for no mark means unknown.
+pub(super) fn cut_leaf(
+    leaf: &Leaf,
+    base: u64,
+    range: &Range<u64>,
+    unknown_below: u64,
+    g: &Guard,
+    cut: &mut u64,
+) -> bool {
+    let part = base.max(range.start)..(base + FAN).min(range.end);
+    if part == (base..base + FAN) && base >= unknown_below {
+        // All at once: readers that hold the leaf still see its pages as they were.
+        *cut += part
+            .filter(|index| leaf.place(*index).is_allocated(g))
+            .count() as u64;
+        return true;
+    }
+    for index in part {
+        let mark = if index < unknown_below {
+            Mark::Hole
+        } else {
+            Mark::Nothing
+        };
+        *cut += u64::from(leaf.place(index).clear(mark, g));
+    }
+    leaf.is_vacant()
+}
+
+/// True when a leaf may go because nothing is in it.
+pub(super) fn is_vacant(_base: u64, leaf: &Leaf) -> bool {
+    leaf.is_vacant()
+}
+
+/// Where one page lies: its slot and the mark that says what an empty slot means.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'g> {
+    pub(super) slot: &'g RcuSlot<Page>,
+    pub(super) spot: Spot<'g>,
+}
+
+impl<'g> Place<'g> {
+    pub(super) fn page(&self, g: &'g Guard) -> Option<&'g Page> {
+        self.slot.load(g)
+    }
+
+    /// Whether the page counts as one of the file. Look at the slot first: see [`Spot`].
+    pub(super) fn is_allocated(&self, g: &Guard) -> bool {
+        self.slot.load(g).is_some() || self.spot.get().is_allocated()
+    }
+
+    /// Takes the page away and leaves `mark`; true when the page was allocated. Gate closed.
+    pub(super) fn clear(&self, mark: Mark, g: &Guard) -> bool {
+        let allocated = self.is_allocated(g);
+        self.spot.set(mark);
+        if !self.slot.is_empty() {
+            self.slot.take(g);
+        }
+        allocated
+    }
+}
+
+/// The leaf in `slot`, made if need be.
+pub(super) fn grow_leaf<'g>(slot: &'g RcuSlot<Leaf>, g: &'g Guard) -> &'g Leaf {
+    fill(slot, Leaf::empty, g)
+}
+
+/// What is in `slot`, filled with `make` if it is empty.
+pub(super) fn fill<'g, T: Send + Sync + 'static>(
+    slot: &'g RcuSlot<T>,
+    make: impl Fn() -> Box<T>,
+    g: &'g Guard,
+) -> &'g T {
+    loop {
+        if let Some(node) = slot.load(g) {
+            return node;
+        }
+        if let Ok(node) = slot.install(make(), g) {
+            return node;
+        }
+    }
+}
+
+/// The height of the tree that holds page `index`, 64 or more.
+fn level_of(index: u64) -> u32 {
+    debug_assert!(index >= FAN);
+    index.ilog2() / BITS
+}
+
+fn next_below<'g>(
+    node: &'g Inner,
+    level: u32,
+    base: u64,
+    from: u64,
+    g: &'g Guard,
+) -> Option<(u64, &'g Leaf)> {
+    let step = 1 << (BITS * level);
+    let mut children = (from.saturating_sub(base) / step..FAN).map(|at| (at, base + at * step));
+    match &node.below {
+        Below::Leaves(slots) => children.find_map(|(at, base)| Some((base, slots.at(at).load(g)?))),
+        Below::Inners(slots) => children
+            .find_map(|(at, base)| next_below(slots.at(at).load(g)?, level - 1, base, from, g)),
+    }
+}
+
+fn sweep_inner(
+    slot: &RcuSlot<Inner>,
+    level: u32,
+    base: u64,
+    range: &Range<u64>,
+    g: &Guard,
+    visit: &mut Visit<'_>,
+) {
+    let Some(node) = slot.load(g) else { return };
+    let step = 1 << (BITS * level);
+    let first = range.start.saturating_sub(base) / step;
+    let end = range.end.saturating_sub(base).div_ceil(step).min(FAN);
+    for at in first..end {
+        match &node.below {
+            Below::Leaves(slots) => sweep_leaf(slots.at(at), base + at * step, g, visit),
+            Below::Inners(slots) => {
+                sweep_inner(slots.at(at), level - 1, base + at * step, range, g, visit);
+            }
+        }
+    }
+    if node.is_vacant() {
+        slot.take(g);
+    }
+}

@@ -1,0 +1,88 @@
+//! Writing.
+
+use hearth_sync::epoch::Guard;
+
+use super::page::Page;
+use super::root::{Absent, Data, Look};
+use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
+use super::tree::{FAN, Place};
+
+impl Data {
+    /// How many pages a write of this range would add: those of it that are not allocated.
+    /// Absent when a page that the range covers in part must be loaded first, or when only the
+    /// home knows whether a page is allocated. Inside the gate.
+    pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+        self.check_writable(off, len, g)?;
+        let pages = touched(off, len);
+        let there = self
+            .walk(pages.clone(), g)
+            .filter(|(_, place)| place.is_allocated(g))
+            .count();
+        Ok(pages.end - pages.start - there as u64)
+    }
+
+    /// Writes `src` at `off` and says how many pages that added to the file. Absent, as in
+    /// [`absent_pages`](Data::absent_pages), before anything was changed.
+    ///
+    /// Inside the gate: truncate and its like are excluded, other writers and readers are not.
+    /// Each page changes as one; writers of different pages share nothing once the pages exist.
+    ///
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn write(&self, off: u64, src: &[u8], g: &Guard) -> Result<u64, Absent> {
+        let len = src.len() as u64;
+        checked_end(off, len);
+        if !self.is_complete() {
+            self.check_writable(off, len, g)?;
+        }
+        let mut leaf = None;
+        let mut done = 0;
+        let mut added = 0;
+        for span in spans(off, len) {
+            let bytes = &src[done..done + span.len()];
+            done += span.len();
+            if span.index.is_multiple_of(FAN) || leaf.is_none() {
+                leaf = self.leaf(span.index, g);
+            }
+            let place = match (span.index, leaf) {
+                (1.., Some(leaf)) => leaf.place(span.index),
+                _ => self.grow(span.index, g),
+            };
+            added += write_page(&place, span.bytes.start, bytes, g);
+        }
+        Ok(added)
+    }
+
+    /// Whether the range can be written without asking the home.
+    pub(super) fn check_writable(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+        self.check_known(touched(off, len), g)?;
+        edges(off, len).try_for_each(|span| match self.look(span.index, g) {
+            Look::Held | Look::Unknown => Err(Absent(span.index)),
+            Look::Page(_) | Look::Hole | Look::Blank => Ok(()),
+        })
+    }
+}
+
+/// Puts `bytes` into the page; 1 if it was not allocated before.
+fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> u64 {
+    debug_assert!(start + bytes.len() <= PAGE_BYTES);
+    if let Some(page) = place.slot.load(g) {
+        page.write(start, bytes);
+        return 0;
+    }
+    // While the slot is empty and the gate open the mark stands still, but for a load's hole:
+    // of several writers only the one whose page is installed counts, and all see the same.
+    let added = u64::from(!place.spot.get().is_allocated());
+    match place.slot.install(Page::written(start, bytes), g) {
+        Ok(_) => added,
+        Err(lost) => {
+            drop(lost);
+            let page = place
+                .slot
+                .load(g)
+                .expect("a slot is emptied only with the gate closed");
+            page.write(start, bytes);
+            0
+        }
+    }
+}

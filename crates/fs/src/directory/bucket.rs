@@ -1,0 +1,172 @@
+//! A bucket: one cache line with a lock, a sequence count and six entry pointers, and overflow lines behind it.
+//!
+//! Who may write: only the holder of `lock`, inside a [`SeqCount`] write section. Readers take no lock; they read
+//! the count before and after, and read again where it moved, so that a pair of buckets changed by one rename is
+//! seen before or after it and never between.
+
+use super::entry::Entry;
+use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::RawLock;
+use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
+use hearth_sync::rcu::{RcuSlot, TagSlot};
+use hearth_sync::seq::SeqCount;
+
+/// Entries in the first line of a bucket.
+pub(super) const INLINE: usize = 6;
+const OVERFLOW: usize = 7;
+
+/// The entries now live in another table.
+const MOVED: u8 = 1;
+/// The directory has been removed: nothing may be inserted.
+const DEAD: u8 = 2;
+
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    pub lock: RawLock,
+    /// `MOVED`, `DEAD`: written under `lock`, inside a write section of `seq`.
+    flags: AtomicU8,
+    pub seq: SeqCount,
+    slots: [TagSlot<Entry>; INLINE],
+    next: RcuSlot<Overflow>,
+}
+
+#[repr(C, align(64))]
+struct Overflow {
+    slots: [TagSlot<Entry>; OVERFLOW],
+    next: RcuSlot<Overflow>,
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<Overflow>() == 64);
+
+impl Bucket {
+    pub fn new() -> Bucket {
+        Bucket {
+            lock: RawLock::new(),
+            flags: AtomicU8::new(0),
+            seq: SeqCount::new(),
+            slots: [const { TagSlot::empty() }; INLINE],
+            next: RcuSlot::empty(),
+        }
+    }
+
+    pub fn is_moved(&self) -> bool {
+        // Acquire: partner of `set_moved`; who sees the flag also sees the table that the entries moved to.
+        self.flags.load(Ordering::Acquire) & MOVED != 0
+    }
+
+    pub fn set_moved(&self) {
+        // Release: partner of `is_moved`.
+        self.flags.fetch_or(MOVED, Ordering::Release);
+    }
+
+    pub fn is_dead(&self) -> bool {
+        // Relaxed: read and written under `lock` only.
+        self.flags.load(Ordering::Relaxed) & DEAD != 0
+    }
+
+    pub fn set_dead(&self) {
+        // Relaxed: as `is_dead`.
+        self.flags.fetch_or(DEAD, Ordering::Relaxed);
+    }
+
+    /// The entry of `name`, positive or negative. Without the lock the answer holds only if `seq` stood still.
+    pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
+        let in_line = |slots: &'g [TagSlot<Entry>]| {
+            slots.iter().find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
+        };
+        if let Some(entry) = in_line(&self.slots) {
+            return Some(entry);
+        }
+        let mut line = self.next.load(g);
+        while let Some(overflow) = line {
+            if let Some(entry) = in_line(&overflow.slots) {
+                return Some(entry);
+            }
+            line = overflow.next.load(g);
+        }
+        None
+    }
+
+    /// Every entry, in no order.
+    pub fn for_each<'g>(&'g self, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
+        self.for_each_slot(g, &mut |slot| {
+            if let Some((_, entry)) = slot.load(g) {
+                f(entry);
+            }
+        });
+    }
+
+    /// Whether more entries than one line holds are here.
+    pub fn is_crowded(&self) -> bool {
+        !self.next.is_empty()
+    }
+
+    /// Puts `entry` in place of the entry of the same name, or in a free slot. Needs the lock and a write section.
+    pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) {
+        let mut free: Option<&TagSlot<Entry>> = None;
+        let mut old: Option<&TagSlot<Entry>> = None;
+        self.for_each_slot(g, &mut |slot| match slot.load(g) {
+            None => free = free.or(Some(slot)),
+            Some((t, e)) if t == tag && e.name() == entry.name() => old = Some(slot),
+            Some(_) => {}
+        });
+        match old.or(free) {
+            Some(slot) => slot.store(Some((tag, entry)), g),
+            None => self.add_line(g).store(Some((tag, entry)), g),
+        }
+    }
+
+    /// Removes the entry of `name`. Needs the lock and a write section.
+    pub fn remove(&self, name: &[u8], tag: u16, g: &Guard) {
+        self.for_each_slot(g, &mut |slot| {
+            if slot.load_if(tag, g).is_some_and(|e| e.name() == name) {
+                slot.take(g);
+            }
+        });
+    }
+
+    /// Moves every entry to the bucket that `target` names for it; needs this lock and a write section, and nobody
+    /// may have reached the targets yet.
+    pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(&Entry) -> &'t Bucket) {
+        self.for_each_slot(g, &mut |slot| {
+            if let Some((_, entry)) = slot.load(g) {
+                let to = target(entry);
+                slot.move_to(to.free_slot(g), g);
+            }
+        });
+    }
+
+    fn free_slot<'g>(&'g self, g: &'g Guard) -> &'g TagSlot<Entry> {
+        let mut free: Option<&TagSlot<Entry>> = None;
+        self.for_each_slot(g, &mut |slot| {
+            if slot.is_empty() {
+                free = free.or(Some(slot));
+            }
+        });
+        free.unwrap_or_else(|| self.add_line(g))
+    }
+
+    fn for_each_slot<'s>(&'s self, g: &'s Guard, f: &mut dyn FnMut(&'s TagSlot<Entry>)) {
+        self.slots.iter().for_each(&mut *f);
+        let mut line = self.next.load(g);
+        while let Some(overflow) = line {
+            overflow.slots.iter().for_each(&mut *f);
+            line = overflow.next.load(g);
+        }
+    }
+
+    /// Appends an empty overflow line and gives its first slot.
+    fn add_line<'g>(&'g self, g: &'g Guard) -> &'g TagSlot<Entry> {
+        let mut end = &self.next;
+        while let Some(line) = end.load(g) {
+            end = &line.next;
+        }
+        let fresh = Overflow {
+            slots: [const { TagSlot::empty() }; OVERFLOW],
+            next: RcuSlot::empty(),
+        };
+        end.store(Some(Box::new(fresh)), g);
+        let line = end.load(g).expect("the line was stored just now, under the bucket's lock");
+        &line.slots[0]
+    }
+}

@@ -1,0 +1,276 @@
+//! Changing a directory: one or two locked buckets, and the end of a directory.
+
+use super::bucket::Bucket;
+use super::entry::Entry;
+use super::table::Table;
+use super::{Directory, FIRST_LOG2, Look};
+use crate::attr::Target;
+use crate::name::NameHash;
+use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::RawGuard;
+use hearth_sync::primitive::atomic::Ordering;
+
+/// A name with its hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashed<'n> {
+    pub name: &'n [u8],
+    pub hash: NameHash,
+}
+
+/// The directory has been removed.
+#[derive(Debug)]
+pub(crate) struct Dead;
+
+/// Why a directory cannot be removed now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It has entries.
+    NotEmpty,
+    /// Somebody changes or grows it; let go of everything and try again.
+    Busy,
+    /// Only the home knows; load it first.
+    Unknown,
+}
+
+/// Exclusive right to change one name of a directory.
+pub(crate) struct Locked<'a> {
+    directory: &'a Directory,
+    bucket: &'a Bucket,
+    _held: RawGuard<'a>,
+}
+
+/// One change: the name gets this inode, or nothing.
+pub(crate) struct Change<'n> {
+    pub at: Hashed<'n>,
+    pub to: Option<Target>,
+}
+
+impl Directory {
+    /// Locks the bucket of `at`.
+    pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
+        loop {
+            let bucket = self.bucket_for_change(at.hash, g);
+            let held = bucket.lock.lock_guard();
+            if bucket.is_dead() {
+                return Err(Dead);
+            }
+            if !bucket.is_moved() {
+                return Ok(Locked { directory: self, bucket, _held: held });
+            }
+        }
+    }
+
+    fn bucket_for_change<'a>(&'a self, hash: NameHash, g: &'a Guard) -> &'a Bucket {
+        loop {
+            if let Some((_, bucket)) = self.live(hash.value(), g) {
+                return bucket;
+            }
+            // Whoever loses the race finds the winner's table.
+            let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
+        }
+    }
+
+    /// Begins the removal of an empty directory: every bucket is locked until the answer is dropped.
+    pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
+        let grow = self.grow.try_lock().ok_or(Refused::Busy)?;
+        if self.table.is_empty() {
+            let _ = self.table.install(Box::new(Table::new(0)), g);
+        }
+        let table = self.table.load(g).ok_or(Refused::Busy)?;
+        let mut held = Vec::with_capacity(table.buckets().len());
+        for bucket in table.buckets() {
+            held.push(bucket.lock.try_lock_guard().ok_or(Refused::Busy)?);
+            let mut empty = true;
+            bucket.for_each(g, |entry| empty &= entry.is_negative());
+            if !empty {
+                return Err(Refused::NotEmpty);
+            }
+        }
+        if !self.is_complete() {
+            return Err(Refused::Unknown);
+        }
+        Ok(Killing { table, _held: held, _grow: grow })
+    }
+
+    /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes the directory.
+    pub fn evict(&self, g: &Guard) -> bool {
+        let Some(_grow) = self.grow.try_lock() else { return false };
+        let Some(table) = self.table.load(g) else { return false };
+        let mut held = Vec::with_capacity(table.buckets().len());
+        for bucket in table.buckets() {
+            let Some(guard) = bucket.lock.try_lock_guard() else { return false };
+            if bucket.is_dead() {
+                return false;
+            }
+            held.push(guard);
+        }
+        let writes: Vec<_> = table.buckets().iter().map(|bucket| bucket.seq.write()).collect();
+        // Release: partner of `is_complete`.
+        self.complete.store(false, Ordering::Release);
+        self.table.take(g);
+        table.buckets().iter().for_each(Bucket::set_moved);
+        drop(writes);
+        true
+    }
+
+    /// Makes the directory complete with what `list` gives, names already known kept. Nothing changes on an error.
+    pub fn load<E>(
+        &self,
+        g: &Guard,
+        hash: impl Fn(&[u8]) -> NameHash,
+        list: impl FnOnce() -> Result<Vec<(Box<[u8]>, Target)>, E>,
+    ) -> Result<(), E> {
+        let grow = self.grow.lock();
+        if self.is_complete() {
+            return Ok(());
+        }
+        let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
+        let Some(table) = self.table.load(g) else { return Ok(()) };
+        let held: Vec<_> = table.buckets().iter().map(|b| b.lock.lock_guard()).collect();
+        let listed = list()?;
+        let entries = listed.len() as u64;
+        for (name, target) in listed {
+            let at = Hashed { name: &name, hash: hash(&name) };
+            let bucket = table.bucket(at.hash);
+            let _write = bucket.seq.write();
+            if bucket.find(at.name, at.hash.tag(), g).is_none() {
+                put(bucket, &at, target, g);
+            }
+        }
+        // Release: partner of `is_complete`.
+        self.complete.store(true, Ordering::Release);
+        drop(held);
+        drop(grow);
+        self.grow(entries, g);
+        Ok(())
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// The entry of the name that was locked, or of another name in the same bucket.
+    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+        match self.bucket.find(at.name, at.hash.tag(), g) {
+            Some(entry) if entry.is_negative() => Look::Absent,
+            Some(entry) => Look::Hit(entry),
+            None => self.directory.absence(),
+        }
+    }
+
+    /// Puts or removes the entry and lets go. Answers whether the bucket is crowded, so that the caller may grow.
+    pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
+        let write = self.bucket.seq.write();
+        make(self.bucket, &change, g);
+        drop(write);
+        self.bucket.is_crowded()
+    }
+
+    /// Remembers the home's answer for a name that was unknown.
+    pub fn learn(&self, at: Hashed<'_>, answer: Option<Target>, g: &Guard) {
+        let _write = self.bucket.seq.write();
+        match answer {
+            Some(target) => put(self.bucket, &at, target, g),
+            None => {
+                let cookie = free_cookie(self.bucket, at.hash, g);
+                self.bucket.put(at.hash.tag(), Box::new(Entry::negative(at.name, cookie)), g);
+            }
+        }
+    }
+}
+
+/// Two locked buckets, perhaps one and the same.
+pub(crate) struct Pair<'a> {
+    first: Locked<'a>,
+    second: Option<Locked<'a>>,
+    swapped: bool,
+}
+
+/// Locks the buckets of two names, in the order of (directory number, hash).
+pub(crate) fn lock_pair<'a>(
+    (a, a_ino, a_at): (&'a Directory, u64, Hashed<'_>),
+    (b, b_ino, b_at): (&'a Directory, u64, Hashed<'_>),
+    g: &'a Guard,
+) -> Result<Pair<'a>, Dead> {
+    let swapped = (b_ino, b_at.hash.value()) < (a_ino, a_at.hash.value());
+    let (lower, lower_at, upper, upper_at) =
+        if swapped { (b, b_at, a, a_at) } else { (a, a_at, b, b_at) };
+    let first = lower.lock(lower_at, g)?;
+    // A bucket that is held cannot move, so if the upper name is in it, it stays in it.
+    let same = a_ino == b_ino && std::ptr::eq(first.bucket, upper.bucket_for_change(upper_at.hash, g));
+    let second = if same { None } else { Some(upper.lock(upper_at, g)?) };
+    Ok(Pair { first, second, swapped })
+}
+
+impl<'a> Pair<'a> {
+    /// The entry of the first name (`second` false) or the second.
+    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+        self.side(second).find(at, g)
+    }
+
+    /// Remembers the home's answer for one of the names.
+    pub fn learn(&self, second: bool, at: Hashed<'_>, answer: Option<Target>, g: &Guard) {
+        self.side(second).learn(at, answer, g);
+    }
+
+    /// Makes both changes as one: no reader sees only one of them. The second name is changed first, so that even
+    /// a reader that ignores sequence counts never finds neither (C4).
+    pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {
+        let (a, b) = (self.side(false).bucket, self.side(true).bucket);
+        let write_a = a.seq.write();
+        let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
+        make(b, &second, g);
+        make(a, &first, g);
+        drop((write_a, write_b));
+        b.is_crowded()
+    }
+
+    fn side(&self, second: bool) -> &Locked<'a> {
+        match (&self.second, second == self.swapped) {
+            (Some(upper), false) => upper,
+            _ => &self.first,
+        }
+    }
+}
+
+/// A directory on its way out: nothing can be added or found missing until this is dropped.
+pub(crate) struct Killing<'a> {
+    table: &'a Table,
+    _held: Vec<RawGuard<'a>>,
+    _grow: hearth_sync::lock::Guard<'a, super::Grow, ()>,
+}
+
+impl Killing<'_> {
+    /// Makes the removal final: every later insertion fails.
+    pub fn finish(self) {
+        self.table.buckets().iter().for_each(Bucket::set_dead);
+    }
+}
+
+fn make(bucket: &Bucket, change: &Change<'_>, g: &Guard) {
+    match change.to {
+        Some(target) => put(bucket, &change.at, target, g),
+        None => bucket.remove(change.at.name, change.at.hash.tag(), g),
+    }
+}
+
+fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) {
+    let cookie = match bucket.find(at.name, at.hash.tag(), g) {
+        Some(old) => old.cookie,
+        None => free_cookie(bucket, at.hash, g),
+    };
+    bucket.put(at.hash.tag(), Box::new(Entry::new(at.name, cookie, to)), g);
+}
+
+/// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value that differs in the
+/// low bits only and so stays in the same bucket at every size of table.
+fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
+    let low = (1u64 << NameHash::PROBE_BITS) - 1;
+    let (base, start) = (hash.value() & !low, hash.value() & low);
+    let mut taken = Vec::new();
+    bucket.for_each(g, |entry| {
+        if entry.cookie & !low == base {
+            taken.push(entry.cookie & low);
+        }
+    });
+    let free = (0..=low).map(|step| (start + step) & low).find(|c| !taken.contains(c));
+    base | free.unwrap_or(start)
+}

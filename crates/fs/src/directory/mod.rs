@@ -1,0 +1,190 @@
+//! A directory: a concurrent hash table from name to entry, which is the dentry cache as well.
+//!
+//! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket of its name, so
+//! changes of different names touch different cache lines (C1); a rename locks two. Growth moves bucket after bucket
+//! to a larger table while everything goes on. Buckets are in the order of the upper bits of the hash, so a listing in
+//! cookie order survives growth (C6).
+//!
+//! Lock order:
+//! ```text
+//! grow                 (taken by trying, except to load a whole directory)
+//!   bucket             two of them in the order of (directory number, hash)
+//!     bucket of a child, only by trying: removal of a directory while its parent's bucket is held
+//! ```
+
+mod bucket;
+mod change;
+mod entry;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use change::{Change, Hashed, Killing, Locked, Pair, Refused, lock_pair};
+pub(crate) use entry::Entry;
+
+use crate::name::NameHash;
+use hearth_sync::epoch::Guard;
+use hearth_sync::lock::{Class, Lock};
+use bucket::Bucket;
+use hearth_sync::primitive::Backoff;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::rcu::RcuSlot;
+use table::Table;
+
+/// Buckets of a new table, as a power of two.
+const FIRST_LOG2: u32 = 3;
+/// Largest table; the cookie's upper bits choose the bucket.
+const MAX_LOG2: u32 = 32;
+/// A table grows when it holds more entries than this for each bucket.
+const FULL: u64 = 4;
+
+struct Grow;
+impl Class for Grow {
+    const NAME: &'static str = "directory.grow";
+    const RANK: u32 = 30;
+}
+
+/// Names of one directory.
+pub(crate) struct Directory {
+    /// Published by the holder of `grow`; read under the epoch.
+    table: RcuSlot<Table>,
+    /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and every bucket lock.
+    complete: AtomicBool,
+    grow: Lock<Grow, ()>,
+    /// Number of the directory above; changed by a rename across directories under the volume's rename lock.
+    parent: AtomicU64,
+}
+
+/// Answer of a lookup.
+pub(crate) enum Look<'g> {
+    Hit(&'g Entry),
+    Absent,
+    /// Not in memory, and only the home knows.
+    Unknown,
+}
+
+impl Directory {
+    pub fn new(parent: u64, complete: bool) -> Directory {
+        Directory {
+            table: RcuSlot::empty(),
+            complete: AtomicBool::new(complete),
+            grow: Lock::new(()),
+            parent: AtomicU64::new(parent),
+        }
+    }
+
+    pub fn parent(&self) -> u64 {
+        // Relaxed: one number; who needs it to agree with the tree holds the rename lock.
+        self.parent.load(Ordering::Relaxed)
+    }
+
+    pub fn set_parent(&self, ino: u64) {
+        // Relaxed: as `parent`.
+        self.parent.store(ino, Ordering::Relaxed);
+    }
+
+    /// Looks `name` up without a lock or a shared write.
+    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Look<'g> {
+        loop {
+            let Some((_, bucket)) = self.live(hash.value(), g) else { return self.absence() };
+            let start = bucket.seq.read_begin();
+            let found = bucket.find(name, hash.tag(), g);
+            // Asked before the count is checked: eviction forgets entries inside a write section.
+            let absence = self.absence();
+            if bucket.is_moved() || bucket.seq.read_retry(start) {
+                continue;
+            }
+            return match found {
+                Some(entry) if entry.is_negative() => Look::Absent,
+                Some(entry) => Look::Hit(entry),
+                None => absence,
+            };
+        }
+    }
+
+    /// The bucket in which the entries around `position` are now; `None` without a table.
+    fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g Table, &'g Bucket)> {
+        let backoff = Backoff::new();
+        loop {
+            let mut table = self.table.load(g)?;
+            loop {
+                let bucket = table.bucket_of_cookie(position);
+                if !bucket.is_moved() {
+                    return Some((table, bucket));
+                }
+                match table.next.load(g) {
+                    Some(next) => table = next,
+                    None => break,
+                }
+            }
+            backoff.snooze();
+        }
+    }
+
+    fn absence<'g>(&self) -> Look<'g> {
+        if self.is_complete() { Look::Absent } else { Look::Unknown }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an eviction forgot an
+        // entry also fails the bucket's sequence check.
+        self.complete.load(Ordering::Acquire)
+    }
+
+    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers whether the directory
+    /// was complete; if not, it must be loaded and the listing goes on where it stopped.
+    pub fn list<'g>(
+        &'g self,
+        cookie: u64,
+        g: &'g Guard,
+        f: &mut dyn FnMut(&'g Entry) -> bool,
+    ) -> bool {
+        let mut batch: Vec<&'g Entry> = Vec::new();
+        let mut position = cookie.saturating_add(1);
+        while position < 1 << NameHash::BITS {
+            let live = self.live(position, g);
+            if !self.is_complete() {
+                return false;
+            }
+            let Some((table, bucket)) = live else { return true };
+            batch.clear();
+            let start = bucket.seq.read_begin();
+            bucket.for_each(g, |entry| batch.push(entry));
+            if bucket.is_moved() || bucket.seq.read_retry(start) {
+                continue;
+            }
+            batch.retain(|entry| !entry.is_negative() && entry.cookie >= position);
+            batch.sort_unstable_by_key(|entry| entry.cookie);
+            if !batch.iter().all(|entry| f(entry)) {
+                return true;
+            }
+            position = table.end_of(table.index_of(position));
+        }
+        true
+    }
+
+    /// Memory of the table and its entries in bytes; an estimate while others change it.
+    pub fn bytes(&self, g: &Guard) -> usize {
+        let Some(table) = self.table.load(g) else { return 0 };
+        let mut bytes = table.bytes();
+        for bucket in table.buckets() {
+            bucket.for_each(g, |entry| bytes += entry.bytes());
+        }
+        bytes
+    }
+
+    /// Grows the table if `entries` are too many for it. No lock may be held.
+    pub fn grow(&self, entries: u64, g: &Guard) {
+        let Some(_grow) = self.grow.try_lock() else { return };
+        let Some(table) = self.table.load(g) else { return };
+        let log2 = entries.div_ceil(FULL / 2).next_power_of_two().trailing_zeros().min(MAX_LOG2);
+        if entries <= FULL << table.log2() || log2 <= table.log2() {
+            return;
+        }
+        let next = Table::new(log2);
+        let published = Box::new(next.share());
+        let Ok(next) = table.next.install(Box::new(next), g) else { return };
+        table.move_to(next, g);
+        self.table.store(Some(published), g);
+    }
+}

@@ -1,0 +1,74 @@
+//! A table of buckets and its successor while it grows.
+
+use super::bucket::Bucket;
+use crate::name::{NameHash, bucket_of};
+use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::Arc;
+use hearth_sync::rcu::RcuSlot;
+
+/// Head of a table. Two heads may share one array of buckets: the one that the directory publishes and the one that
+/// the preceding table points to.
+pub(super) struct Table {
+    log2: u32,
+    buckets: Arc<[Bucket]>,
+    /// The table twice or more as large that buckets marked moved have gone to. A head reached through a
+    /// predecessor may lack it; the reader then starts again at the directory.
+    pub next: RcuSlot<Table>,
+}
+
+impl Table {
+    pub fn new(log2: u32) -> Table {
+        let buckets = (0..1usize << log2).map(|_| Bucket::new()).collect();
+        Table { log2, buckets, next: RcuSlot::empty() }
+    }
+
+    /// Another head of the same buckets.
+    pub fn share(&self) -> Table {
+        Table { log2: self.log2, buckets: self.buckets.clone(), next: RcuSlot::empty() }
+    }
+
+    pub fn log2(&self) -> u32 {
+        self.log2
+    }
+
+    pub fn bucket(&self, hash: NameHash) -> &Bucket {
+        &self.buckets[hash.bucket(self.log2)]
+    }
+
+    pub fn bucket_of_cookie(&self, cookie: u64) -> &Bucket {
+        &self.buckets[bucket_of(cookie, self.log2)]
+    }
+
+    /// The buckets from the one that holds `cookie` on, in listing order.
+    pub fn buckets_from(&self, cookie: u64) -> &[Bucket] {
+        &self.buckets[bucket_of(cookie, self.log2)..]
+    }
+
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// Bytes of memory, entries not counted.
+    pub fn bytes(&self) -> usize {
+        self.buckets.len() * size_of::<Bucket>()
+    }
+
+    /// First cookie that belongs to the bucket after `index`.
+    pub fn end_of(&self, index: usize) -> u64 {
+        ((index as u64) + 1) << (NameHash::BITS - self.log2)
+    }
+
+    pub fn index_of(&self, cookie: u64) -> usize {
+        bucket_of(cookie, self.log2)
+    }
+
+    /// Moves every entry to `next`, bucket by bucket in order; readers and writers go on meanwhile.
+    pub fn move_to(&self, next: &Table, g: &Guard) {
+        for bucket in &*self.buckets {
+            let _held = bucket.lock.lock_guard();
+            let _write = bucket.seq.write();
+            bucket.move_all(g, |entry| next.bucket_of_cookie(entry.cookie));
+            bucket.set_moved();
+        }
+    }
+}

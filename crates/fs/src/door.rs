@@ -1,0 +1,477 @@
+//! The inode-level door: what a front end that speaks inode numbers calls, FUSE for one.
+
+use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
+use crate::caller::Caller;
+use crate::errno::{Errno, Result};
+use crate::inode::{Node, NodeExt, NodeRef};
+use crate::locks::{Interrupt, LockRequest, Wait};
+use crate::ops::open::OpenFile;
+use crate::ops::{
+    attr, create, io, ioctl, link, list, lookup, open, perm, range, remove, rename, statfs, xattr,
+};
+use crate::volume::{Ctx, Step, Volume};
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::Arc;
+
+/// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the creators) takes one
+/// reference on that inode, which [`Door::forget`] gives back. The root is [`crate::ROOT`].
+///
+/// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means nothing.
+#[derive(Clone)]
+pub struct Door {
+    volume: Volume,
+}
+
+impl Door {
+    pub(crate) fn new(volume: Volume) -> Door {
+        Door { volume }
+    }
+
+    /// The volume behind it.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    fn run<T>(
+        &self,
+        caller: &Caller<'_>,
+        f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+    ) -> Result<T> {
+        self.volume.core.run(caller, f)
+    }
+
+    fn on<T>(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
+    ) -> Result<T> {
+        self.run(caller, |cx, g| f(cx, cx.core.node(ino, g)?, g))
+    }
+
+    /// Runs a creator below `parent` and keeps the reference that it answers.
+    fn make(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<NodeRef>,
+    ) -> Result<Attr> {
+        self.on(caller, parent, |cx, parent, g| {
+            let node = f(cx, parent, g)?;
+            let attr = node.attr();
+            node.into_raw_count();
+            Ok(attr)
+        })
+    }
+
+    /// The inode of `name` in `parent`.
+    pub fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr> {
+        self.on(caller, parent, |cx, parent, g| {
+            let node = lookup::lookup(cx, parent, name, g)?;
+            take(node)
+        })
+    }
+
+    /// One more reference on an inode, for listings that answer attributes.
+    pub fn grab(&self, ino: u64) -> Result<Attr> {
+        self.on(&Caller::ROOT, ino, |_, node, _| take(node))
+    }
+
+    /// Gives `n` references back.
+    pub fn forget(&self, ino: u64, n: u64) {
+        let g = pin();
+        if let Some(node) = self.volume.core.inodes.get(ino, &g) {
+            node.put_many(n);
+            self.volume.core.reap(node, &g);
+        }
+    }
+
+    /// Attributes.
+    pub fn getattr(&self, ino: u64) -> Result<Attr> {
+        self.on(&Caller::ROOT, ino, |_, node, _| Ok(node.attr()))
+    }
+
+    /// Changes attributes and answers the new ones.
+    pub fn setattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        file: Option<&OpenFile>,
+        set: &SetAttr,
+    ) -> Result<Attr> {
+        self.on(caller, ino, |cx, node, g| {
+            let opened = file.is_some_and(OpenFile::writable);
+            attr::setattr(cx, node, set, opened, g)?;
+            Ok(node.attr())
+        })
+    }
+
+    /// Target of a symbolic link.
+    pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
+        self.on(&Caller::ROOT, ino, |cx, node, _| Ok(link::readlink(cx, node)?.into()))
+    }
+
+    /// Makes a file, fifo, socket or device.
+    pub fn mknod(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        kind: Kind,
+        mode: u16,
+        rdev: u32,
+    ) -> Result<Attr> {
+        let new = match kind {
+            Kind::File => create::New::File,
+            Kind::Directory | Kind::Symlink => return Err(Errno::EINVAL),
+            special => create::New::Special(special, rdev),
+        };
+        self.make(caller, parent, |cx, dir, g| create::create(cx, dir, name, &new, mode, g))
+    }
+
+    /// Makes a directory.
+    pub fn mkdir(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        mode: u16,
+    ) -> Result<Attr> {
+        self.make(caller, parent, |cx, dir, g| {
+            create::create(cx, dir, name, &create::New::Directory, mode, g)
+        })
+    }
+
+    /// Makes a symbolic link.
+    pub fn symlink(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr> {
+        self.make(caller, parent, |cx, dir, g| {
+            create::create(cx, dir, name, &create::New::Symlink(target), 0o777, g)
+        })
+    }
+
+    /// Gives inode `ino` the name `name` in `parent`. A kernel has checked whether a nameless file may get one.
+    pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
+        self.run(caller, |cx, g| {
+            let (node, parent) = (cx.core.node(ino, g)?, cx.core.node(parent, g)?);
+            link::link(cx, node, parent, name, true, g)?;
+            take(node)
+        })
+    }
+
+    /// Removes a name.
+    pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
+        self.on(caller, parent, |cx, parent, g| remove::unlink(cx, parent, name, g))
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
+        self.on(caller, parent, |cx, parent, g| remove::rmdir(cx, parent, name, g))
+    }
+
+    /// Renames; `flags` are `RENAME_*`.
+    pub fn rename(
+        &self,
+        caller: &Caller<'_>,
+        from: u64,
+        name: &[u8],
+        to: u64,
+        new_name: &[u8],
+        flags: u32,
+    ) -> Result<()> {
+        self.run(caller, |cx, g| {
+            let source = rename::End { parent: cx.core.node(from, g)?, name };
+            let target = rename::End { parent: cx.core.node(to, g)?, name: new_name };
+            rename::rename(cx, source, target, flags, g)
+        })
+    }
+
+    /// Opens an inode; `flags` are `O_*`. Give it back with [`Door::release`].
+    pub fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> Result<Arc<OpenFile>> {
+        self.on(caller, ino, |cx, node, g| open::open(cx, node, flags, g).map(Arc::new))
+    }
+
+    /// Makes and opens a file.
+    pub fn create(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        mode: u16,
+        flags: i32,
+    ) -> Result<(Attr, Arc<OpenFile>)> {
+        self.on(caller, parent, |cx, parent, g| {
+            let file = open::open_create(cx, parent, name, mode, flags, g)?;
+            Ok((take(file.node(g)?)?, Arc::new(file)))
+        })
+    }
+
+    /// Makes and opens a file without a name.
+    pub fn tmpfile(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        mode: u16,
+        flags: i32,
+    ) -> Result<(Attr, Arc<OpenFile>)> {
+        self.on(caller, parent, |cx, parent, g| {
+            let file = open::open_tmpfile(cx, parent, mode, flags, g)?;
+            Ok((take(file.node(g)?)?, Arc::new(file)))
+        })
+    }
+
+    /// Reads at `off`; answers the bytes read.
+    pub fn read(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
+        if !file.readable() {
+            return Err(Errno::EBADF);
+        }
+        if let Some(text) = file.text() {
+            return Ok(io::read_text(text, off, out));
+        }
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        self.run(&Caller::ROOT, |cx, g| io::read(cx, file.node(g)?, off, out, noatime, g))
+    }
+
+    /// Writes at `off`, or at the end for `O_APPEND`; answers the bytes written.
+    pub fn write(
+        &self,
+        caller: &Caller<'_>,
+        file: &OpenFile,
+        off: u64,
+        data: &[u8],
+        kill_suidgid: bool,
+    ) -> Result<usize> {
+        if !file.writable() {
+            return Err(Errno::EBADF);
+        }
+        let append = file.flags() & libc::O_APPEND != 0;
+        let done = self.run(caller, |cx, g| {
+            let node = file.node(g)?;
+            io::write(cx, node, off, data, append, kill_suidgid, g)
+        })?;
+        if file.syncs() {
+            self.fsync(file, false)?;
+        }
+        Ok(done.1)
+    }
+
+    /// [`Door::read`] without an open file, for front ends that do not open.
+    pub fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> Result<usize> {
+        self.on(&Caller::ROOT, ino, |cx, node, g| io::read(cx, node, off, out, false, g))
+    }
+
+    /// [`Door::write`] without an open file.
+    pub fn write_node(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        off: u64,
+        data: &[u8],
+        kill_suidgid: bool,
+    ) -> Result<usize> {
+        self.on(caller, ino, |cx, node, g| {
+            io::write(cx, node, off, data, false, kill_suidgid, g).map(|(_, len)| len)
+        })
+    }
+
+    /// A descriptor was closed: the record locks of `owner` go.
+    pub fn flush(&self, file: &OpenFile, owner: u64) -> Result<()> {
+        let g = pin();
+        if let Some(locks) = file.node(&g)?.locks.get() {
+            locks.release_owner(owner, false);
+        }
+        Ok(())
+    }
+
+    /// The last close; `owner` held flocks through this file.
+    pub fn release(&self, file: &OpenFile, owner: Option<u64>) {
+        let g = pin();
+        if let (Some(owner), Ok(node)) = (owner, file.node(&g))
+            && let Some(locks) = node.locks.get()
+        {
+            locks.release_owner(owner, true);
+        }
+        file.finish(&self.volume.core, &g);
+    }
+
+    /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
+    pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
+        let core = &self.volume.core;
+        let g = pin();
+        let node = file.node(&g)?;
+        core.save(node, &g)?;
+        core.home.sync()
+    }
+
+    /// Returns when everything is durable.
+    pub fn syncfs(&self) -> Result<()> {
+        self.volume.sync()
+    }
+
+    /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was not taken.
+    pub fn readdir(
+        &self,
+        file: &OpenFile,
+        cookie: u64,
+        f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        self.run(&Caller::ROOT, |cx, g| list::list(cx, file.node(g)?, cookie, f, g))
+    }
+
+    /// Room of the volume.
+    pub fn statfs(&self, _ino: u64) -> Result<StatFs> {
+        Ok(statfs::statfs(&self.volume.core))
+    }
+
+    /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
+    pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<()> {
+        self.on(caller, ino, |cx, node, g| {
+            Ok(perm::may_access(cx.caller, node, &node.meta.owner(), mask & 7, g)?)
+        })
+    }
+
+    /// Value of an extended attribute.
+    pub fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
+        self.on(caller, ino, |cx, node, g| xattr::get(cx, node, name, g))
+    }
+
+    /// Sets an extended attribute; `flags` are `XATTR_*`.
+    pub fn setxattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+        kill_sgid: bool,
+    ) -> Result<()> {
+        self.on(caller, ino, |cx, node, g| {
+            xattr::set(cx, node, name, value, flags, kill_sgid, g)
+        })
+    }
+
+    /// Names of extended attributes, a NUL behind each.
+    pub fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> Result<Vec<u8>> {
+        self.on(caller, ino, |cx, node, g| xattr::list(cx, node, g))
+    }
+
+    /// Removes an extended attribute.
+    pub fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<()> {
+        self.on(caller, ino, |cx, node, g| xattr::remove(cx, node, name, g))
+    }
+
+    /// Next data or hole at or after `off`; `whence` is `SEEK_DATA` or `SEEK_HOLE`.
+    pub fn lseek(&self, file: &OpenFile, off: i64, whence: i32) -> Result<u64> {
+        let off = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
+        let hole = match whence {
+            libc::SEEK_DATA => false,
+            libc::SEEK_HOLE => true,
+            _ => return Err(Errno::EINVAL),
+        };
+        self.run(&Caller::ROOT, |_, g| range::seek(file.node(g)?, off, hole, g))
+    }
+
+    /// `fallocate(2)`.
+    pub fn fallocate(
+        &self,
+        caller: &Caller<'_>,
+        file: &OpenFile,
+        mode: i32,
+        off: u64,
+        len: u64,
+    ) -> Result<()> {
+        if !file.writable() {
+            return Err(Errno::EBADF);
+        }
+        self.run(caller, |cx, g| range::fallocate(cx, file.node(g)?, mode, off, len, g))
+    }
+
+    /// Copies between files; answers the bytes copied.
+    pub fn copy_file_range(
+        &self,
+        caller: &Caller<'_>,
+        from: (&OpenFile, u64),
+        to: (&OpenFile, u64),
+        len: u64,
+        flags: u64,
+    ) -> Result<u64> {
+        if flags != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let append = to.0.flags() & libc::O_APPEND != 0;
+        if !from.0.readable() || !to.0.writable() || append {
+            return Err(Errno::EBADF);
+        }
+        let mut done = 0;
+        self.run(caller, |cx, g| {
+            let source = (from.0.node(g)?, from.1);
+            let target = (to.0.node(g)?, to.1);
+            range::copy(cx, source, target, len, &mut done, g)
+        })
+    }
+
+    /// The lock that is in the way of `request`, if any.
+    pub fn getlk(&self, file: &OpenFile, request: &LockRequest) -> Result<Option<LockRequest>> {
+        let g = pin();
+        Ok(file.node(&g)?.locks().get(request))
+    }
+
+    /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread waits.
+    pub fn setlk(
+        &self,
+        file: &OpenFile,
+        request: &LockRequest,
+        wait: Option<&Interrupt>,
+    ) -> Result<()> {
+        let held = {
+            let g = pin();
+            file.node(&g)?.hold().ok_or(Errno::EBADF)?
+        };
+        // Waits under no guard: the reference keeps the inode, and so its locks.
+        let result = held.locks().set(request, wait.map(|interrupt| Wait {
+            graph: &self.volume.core.waits,
+            interrupt: Some(interrupt),
+        }));
+        self.volume.core.release(held, &pin());
+        result
+    }
+
+    /// `FS_*_FL` flags.
+    pub fn get_flags(&self, ino: u64) -> Result<u32> {
+        self.on(&Caller::ROOT, ino, |_, node, _| Ok(node.meta.flags()))
+    }
+
+    /// Sets `FS_*_FL` flags.
+    pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<()> {
+        self.on(caller, ino, |cx, node, g| ioctl::set_flags(cx, node, flags, g))
+    }
+
+    /// Flags and project id.
+    pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
+        self.on(&Caller::ROOT, ino, |_, node, _| Ok(ioctl::get_fsxattr(node)))
+    }
+
+    /// Sets flags and project id.
+    pub fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> Result<()> {
+        self.on(caller, ino, |cx, node, g| ioctl::set_fsxattr(cx, node, new, g))
+    }
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+/// Takes a reference that stays counted until it is forgotten.
+fn take(node: &Node) -> Step<Attr> {
+    let held = node.hold().ok_or(crate::volume::Stop::Again)?;
+    let attr = held.attr();
+    held.into_raw_count();
+    Ok(attr)
+}

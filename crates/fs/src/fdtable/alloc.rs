@@ -1,0 +1,142 @@
+//! Which descriptor is the lowest free one, and which block belongs to which core.
+
+use super::block::BLOCK_FDS;
+use super::blocks::BLOCKS_MAX;
+
+/// What the allocation lock of a table protects.
+///
+/// Under the lowest-first policy every change of a descriptor between free and not free happens
+/// under this lock too, and then:
+///
+/// 1. every descriptor below `next` is used;
+/// 2. a block is in `full` exactly when all its descriptors are used.
+///
+/// Under the per-core policy `next` stays 0 and `full` empty: they promise nothing.
+#[derive(Default)]
+pub(super) struct Alloc {
+    next: u32,
+    full: Set,
+    /// Blocks that a core allocates from. Per-core policy only.
+    owned: Set,
+    /// Where the search for a block to own goes on. Per-core policy only.
+    rover: u32,
+    /// One more than the highest block ever owned. Per-core policy only.
+    high: u32,
+}
+
+/// A set of block numbers, as long as its highest member asks for.
+#[derive(Default)]
+struct Set(Vec<u64>);
+
+impl Alloc {
+    /// Where to look first for the lowest free descriptor from `min` on.
+    pub(super) fn start(&self, min: u32) -> u32 {
+        let from = min.max(self.next);
+        let block = from / BLOCK_FDS;
+        match self.full.first_absent(block) {
+            same if same == block => from,
+            later => later * BLOCK_FDS,
+        }
+    }
+
+    /// Notes that `fd` is used now and was the lowest free one from `min` on.
+    pub(super) fn note_used(&mut self, fd: u32, min: u32, block_is_full: bool) {
+        if min <= self.next {
+            self.next = fd + 1;
+        }
+        if block_is_full {
+            self.full.insert(fd / BLOCK_FDS);
+        }
+    }
+
+    /// Notes that `fd` is used now, though it was asked for by number.
+    pub(super) fn note_taken(&mut self, fd: u32, block_is_full: bool) {
+        if fd == self.next {
+            self.next = fd + 1;
+        }
+        if block_is_full {
+            self.full.insert(fd / BLOCK_FDS);
+        }
+    }
+
+    /// Notes that `fd` is free now.
+    pub(super) fn note_free(&mut self, fd: u32) {
+        self.next = self.next.min(fd);
+        self.full.remove(fd / BLOCK_FDS);
+    }
+
+    /// Chooses a block for a core to own in place of `old`: a few known ones are asked for room
+    /// first, then the table grows by one, and only when it may not grow are all asked.
+    pub(super) fn own(
+        &mut self,
+        old: Option<u32>,
+        limit: u32,
+        has_room: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        const GLANCES: u32 = 16;
+        if let Some(old) = old {
+            self.owned.remove(old);
+        }
+        let blocks = limit.div_ceil(BLOCK_FDS).min(BLOCKS_MAX);
+        let known = self.high.min(blocks);
+        let chosen = self
+            .rove(known, GLANCES, &has_room)
+            .or_else(|| (known < blocks).then_some(known))
+            .or_else(|| self.rove(known, known, &has_room))?;
+        self.high = self.high.max(chosen + 1);
+        self.owned.insert(chosen);
+        Some(chosen)
+    }
+
+    /// Asks up to `glances` of the first `known` blocks, from where the last search ended.
+    fn rove(&mut self, known: u32, glances: u32, has_room: impl Fn(u32) -> bool) -> Option<u32> {
+        for _ in 0..glances.min(known) {
+            let block = self.rover % known;
+            self.rover = block + 1;
+            if !self.owned.contains(block) && has_room(block) {
+                return Some(block);
+            }
+        }
+        None
+    }
+}
+
+impl Set {
+    fn contains(&self, member: u32) -> bool {
+        self.0.get(word(member)).is_some_and(|word| word & bit(member) != 0)
+    }
+
+    fn insert(&mut self, member: u32) {
+        if self.0.len() <= word(member) {
+            self.0.resize(word(member) + 1, 0);
+        }
+        self.0[word(member)] |= bit(member);
+    }
+
+    fn remove(&mut self, member: u32) {
+        if let Some(word) = self.0.get_mut(word(member)) {
+            *word &= !bit(member);
+        }
+    }
+
+    /// The lowest number from `from` on that is not a member.
+    fn first_absent(&self, from: u32) -> u32 {
+        let mut below = bit(from) - 1;
+        for (index, members) in self.0.iter().enumerate().skip(word(from)) {
+            let absent = !members & !below;
+            if absent != 0 {
+                return index as u32 * u64::BITS + absent.trailing_zeros();
+            }
+            below = 0;
+        }
+        from.max(self.0.len() as u32 * u64::BITS)
+    }
+}
+
+fn word(member: u32) -> usize {
+    (member / u64::BITS) as usize
+}
+
+fn bit(member: u32) -> u64 {
+    1 << (member % u64::BITS)
+}

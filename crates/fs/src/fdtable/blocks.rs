@@ -1,0 +1,57 @@
+//! The blocks of one table, found by number without a lock and never moved.
+
+use std::array;
+
+use hearth_sync::primitive::OnceLock;
+
+use super::alloc::Alloc;
+use super::block::{BLOCK_FDS, Block};
+
+/// Descriptors that a table can have at most, whatever its limit is set to.
+pub const FDS_MAX: u32 = 1 << 20;
+/// Blocks that a table can have at most.
+pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
+const SEGMENTS: usize = BLOCKS_MAX.ilog2() as usize;
+
+/// Block 0 is inline; segment `s` holds the blocks `2^s..2^(s+1)`.
+///
+/// A table grows by publishing one more segment pointer, which never changes again. Nothing is
+/// copied and no descriptor moves, so a reader or installer cannot tell that the table grew.
+pub(super) struct Blocks<T: Send + Sync + 'static> {
+    first: Block<T>,
+    segments: [OnceLock<Box<[Block<T>]>>; SEGMENTS],
+}
+
+impl<T: Send + Sync + 'static> Blocks<T> {
+    pub(super) fn new() -> Blocks<T> {
+        Blocks { first: Block::new(), segments: array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// The block of this number, if the table has grown that far.
+    pub(super) fn get(&self, number: u32) -> Option<&Block<T>> {
+        let Some(segment) = number.checked_ilog2() else {
+            return Some(&self.first);
+        };
+        let blocks = self.segments.get(segment as usize)?.get()?;
+        blocks.get((number - (1 << segment)) as usize)
+    }
+
+    /// The block of this number, which is below [`BLOCKS_MAX`]; grows the table if needed. Whoever
+    /// may allocate descriptors may grow, so growing is never contended.
+    pub(super) fn grow_to(&self, _growing: &mut Alloc, number: u32) -> &Block<T> {
+        let Some(segment) = number.checked_ilog2() else {
+            return &self.first;
+        };
+        let size = 1 << segment;
+        let blocks = self.segments[segment as usize]
+            .get_or_init(|| (0..size).map(|_| Block::new()).collect());
+        &blocks[(number - size) as usize]
+    }
+
+    /// All blocks there are, with their numbers, in order. Segments may be missing in between.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Block<T>)> {
+        let segments = (0..).zip(&self.segments).filter_map(|(s, cell)| Some((s, cell.get()?)));
+        let later = segments.flat_map(|(s, blocks)| (1u32 << s..).zip(blocks.iter()));
+        std::iter::once((0, &self.first)).chain(later)
+    }
+}

@@ -1,0 +1,64 @@
+//! How many descriptors name one open file description.
+
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+
+/// Something that descriptors can name.
+pub trait Described: Send + Sync + 'static {
+    /// Its count of descriptors. Only [`super::FdTable`] changes it.
+    fn handles(&self) -> &Handles;
+}
+
+/// A count of descriptors, over all tables. It never leaves zero again.
+///
+/// It is not a memory count: a reader that looked a description up may still use it after the last
+/// descriptor is gone, and its memory goes when no reader can hold it any more.
+#[derive(Debug)]
+pub struct Handles {
+    count: AtomicU32,
+}
+
+/// A value that a descriptor named until now.
+#[derive(Debug)]
+pub struct Closed<T> {
+    /// What the descriptor named.
+    pub file: Arc<T>,
+    /// Whether it was the last descriptor of `file`. Exactly one closer is told so.
+    pub last: bool,
+}
+
+impl Default for Handles {
+    fn default() -> Handles {
+        Handles::new()
+    }
+}
+
+impl Handles {
+    /// One: the descriptor that the new description is about to be installed under.
+    pub const fn new() -> Handles {
+        Handles { count: AtomicU32::new(1) }
+    }
+
+    /// One more, unless there is none any more.
+    pub(super) fn retain(&self) -> bool {
+        // Relaxed: the caller has the description from a slot it loaded with Acquire, and the
+        // count guards no other memory.
+        let more = |count: u32| if count == 0 { None } else { count.checked_add(1) };
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// One less; true when that was the last.
+    pub(super) fn release(&self) -> bool {
+        // AcqRel: pairs with itself in the other closers, so that whoever closes last sees all
+        // that was done through the description before the others closed.
+        self.count.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+impl<T: Described> Closed<T> {
+    /// Accounts for the descriptor that named `file` until now.
+    pub(super) fn new(file: Arc<T>) -> Closed<T> {
+        let last = file.handles().release();
+        Closed { file, last }
+    }
+}

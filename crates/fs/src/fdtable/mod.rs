@@ -1,0 +1,328 @@
+//! Descriptor tables: from small numbers to open file descriptions.
+//!
+//! Lock order (each may be taken under those above it; nothing of a description is called under
+//! either, and no description is dropped under either):
+//!
+//! ```text
+//! allocation (rank 900, one per table): lowest-first policy: every allocation and release;
+//!            per-core policy: only to give a core a block of 64 descriptors, and for calls that
+//!            name a number (`dupfd`, `dup2`)
+//!     block (rank 910, one per 64 descriptors, never two at once): every change but installing
+//! ```
+//!
+//! A lookup takes neither and writes nothing: it finds the block through pointers that are
+//! published once and never change, and loads the slot under the caller's epoch guard. A
+//! description stays in memory while any guard can see it; whether it still has a descriptor is
+//! counted in its [`Handles`], so that the last close is known at once and not when the epoch ends.
+//!
+//! Opening is two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
+//! work. In between the descriptor is busy: lookups say `EBADF`, `dup2` onto it `EBUSY`.
+
+mod alloc;
+mod block;
+mod blocks;
+mod claim;
+mod handles;
+mod reserved;
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests;
+
+use hearth_sync::epoch::{self, Guard};
+use hearth_sync::lock::{self, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use hearth_sync::spread::PerCore;
+
+use crate::errno::{Errno, Result};
+use alloc::Alloc;
+use block::{BLOCK_FDS, Block, Used};
+use blocks::Blocks;
+use claim::CoreBlock;
+
+pub use blocks::FDS_MAX;
+pub use handles::{Closed, Described, Handles};
+pub use reserved::Reserved;
+
+const ALLOC_RANK: u32 = 900;
+const BLOCK_RANK: u32 = 910;
+
+/// Which free descriptor an open gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FdPolicy {
+    /// The lowest, as POSIX says.
+    #[default]
+    Lowest,
+    /// Any; each core takes from 64 of its own, so opens and closes on different cores share
+    /// nothing.
+    PerCore,
+}
+
+/// A table of descriptors.
+pub struct FdTable<T: Described> {
+    blocks: Blocks<T>,
+    cores: Option<PerCore<CoreBlock>>,
+    /// Descriptors from here on are refused. Any thread may set it.
+    limit: AtomicU32,
+    alloc: OwnLine<Lock<AllocClass, Alloc>>,
+}
+
+#[repr(align(64))]
+struct OwnLine<V>(V);
+
+lock_class!(AllocClass = "fd-alloc", ALLOC_RANK);
+
+type AllocGuard<'t> = lock::Guard<'t, AllocClass, Alloc>;
+
+impl<T: Described> Default for FdTable<T> {
+    fn default() -> FdTable<T> {
+        FdTable::new(FdPolicy::Lowest)
+    }
+}
+
+impl<T: Described> FdTable<T> {
+    /// An empty table that allows [`FDS_MAX`] descriptors.
+    pub fn new(policy: FdPolicy) -> FdTable<T> {
+        let per_core = policy == FdPolicy::PerCore;
+        FdTable {
+            blocks: Blocks::new(),
+            cores: per_core.then(|| PerCore::new(|_| CoreBlock::new())),
+            limit: AtomicU32::new(FDS_MAX),
+            alloc: OwnLine(Lock::new(Alloc::default())),
+        }
+    }
+
+    /// Which free descriptor an open gets.
+    pub fn policy(&self) -> FdPolicy {
+        if self.cores.is_some() { FdPolicy::PerCore } else { FdPolicy::Lowest }
+    }
+
+    /// How many descriptors are allowed: all are below this number.
+    pub fn limit(&self) -> u32 {
+        // Relaxed: a setting by itself.
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Sets the limit (`RLIMIT_NOFILE`); open descriptors above it stay open. `EPERM` above
+    /// [`FDS_MAX`].
+    pub fn set_limit(&self, limit: u32) -> Result<()> {
+        if limit > FDS_MAX {
+            return Err(Errno::EPERM);
+        }
+        // Relaxed: a setting by itself.
+        self.limit.store(limit, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What `fd` names. Takes no lock and writes nothing.
+    pub fn get<'g>(&'g self, fd: i32, guard: &'g Guard) -> Option<&'g Arc<T>> {
+        let (block, bit) = self.find(fd).ok()?;
+        block.get(bit, guard)
+    }
+
+    /// Takes a free descriptor. `EMFILE` when there is none below the limit.
+    pub fn reserve(&self, cloexec: bool) -> Result<Reserved<'_, T>> {
+        let fd = match &self.cores {
+            None => self.claim_lowest(0, cloexec),
+            Some(cores) => self.claim_any(cores.get(), cloexec),
+        };
+        Ok(Reserved { table: self, fd: fd.ok_or(Errno::EMFILE)? })
+    }
+
+    /// Whether `fd` is closed when a program is executed.
+    pub fn is_cloexec(&self, fd: i32) -> Result<bool> {
+        let (block, bit) = self.find(fd)?;
+        let is_open = !block.slot(bit).is_empty();
+        if is_open { Ok(block.is_cloexec(bit)) } else { Err(Errno::EBADF) }
+    }
+
+    /// Says whether `fd` is closed when a program is executed.
+    pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
+        let (block, bit) = self.find(fd)?;
+        let mut used = block.lock();
+        if block.slot(bit).is_empty() {
+            return Err(Errno::EBADF);
+        }
+        block.set_cloexec(&mut used, bit, cloexec);
+        Ok(())
+    }
+
+    /// Another descriptor for what `fd` names.
+    pub fn dup(&self, fd: i32) -> Result<i32> {
+        let guard = epoch::pin();
+        self.get(fd, &guard).ok_or(Errno::EBADF)?;
+        self.reserve(false)?.install_dup(fd, &guard)
+    }
+
+    /// Another descriptor for what `fd` names: the lowest free one from `min` on, under either
+    /// policy. `EINVAL` for an impossible `min`.
+    pub fn dupfd(&self, fd: i32, min: i32, cloexec: bool) -> Result<i32> {
+        let guard = epoch::pin();
+        self.get(fd, &guard).ok_or(Errno::EBADF)?;
+        let min = u32::try_from(min).map_err(|_| Errno::EINVAL)?;
+        if min >= self.limit() {
+            return Err(Errno::EINVAL);
+        }
+        let fd_new = self.claim_lowest(min, cloexec).ok_or(Errno::EMFILE)?;
+        Reserved { table: self, fd: fd_new }.install_dup(fd, &guard)
+    }
+
+    /// Makes `new` name what `old` names, and gives back what it named before. Nothing happens
+    /// when they are the same.
+    pub fn dup2(&self, old: i32, new: i32) -> Result<Option<Closed<T>>> {
+        if old == new {
+            let guard = epoch::pin();
+            return self.get(old, &guard).map(|_| None).ok_or(Errno::EBADF);
+        }
+        self.replace(old, new, false)
+    }
+
+    /// Like [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are the same.
+    pub fn dup3(&self, old: i32, new: i32, cloexec: bool) -> Result<Option<Closed<T>>> {
+        if old == new {
+            return Err(Errno::EINVAL);
+        }
+        self.replace(old, new, cloexec)
+    }
+
+    /// Frees `fd` and gives back what it named.
+    pub fn close(&self, fd: i32) -> Result<Closed<T>> {
+        let guard = epoch::pin();
+        let (block, bit) = self.find(fd)?;
+        let file = {
+            let mut alloc = self.lock_lowest();
+            let mut used = block.lock();
+            let file = Arc::clone(block.get(bit, &guard).ok_or(Errno::EBADF)?);
+            block.slot(bit).take(&guard);
+            used.remove(bit);
+            note_free(&mut alloc, fd as u32);
+            file
+        };
+        Ok(Closed::new(file))
+    }
+
+    /// Closes what was marked close-on-exec, as executing a program does.
+    pub fn close_on_exec(&self) -> Vec<Closed<T>> {
+        self.close_all(|block, bit| block.is_cloexec(bit))
+    }
+
+    /// Closes everything. Reservations stay.
+    pub fn drain(&self) -> Vec<Closed<T>> {
+        self.close_all(|_, _| true)
+    }
+
+    /// The open descriptors, ascending.
+    pub fn open_fds(&self) -> Vec<i32> {
+        let bits = || 0..BLOCK_FDS;
+        let all = self.blocks.iter().flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
+        let open = all.filter(|(_, block, bit)| !block.slot(*bit).is_empty());
+        open.map(|(number, _, bit)| (number * BLOCK_FDS + bit) as i32).collect()
+    }
+
+    /// A copy for a child process: the same descriptors for the same descriptions. What is only
+    /// reserved is free in the copy.
+    ///
+    /// Lowest-first, the copy is the table at one moment. Per-core, each block of 64 is.
+    pub fn fork(&self) -> FdTable<T> {
+        let copy = FdTable::new(self.policy());
+        copy.limit.store(self.limit(), Ordering::Relaxed);
+        let guard = epoch::pin();
+        let mut open = Vec::new();
+        {
+            let _still = self.lock_lowest();
+            for (number, block) in self.blocks.iter() {
+                let _still = block.lock();
+                for bit in 0..BLOCK_FDS {
+                    if let Some(file) = block.get(bit, &guard)
+                        && file.handles().retain()
+                    {
+                        let fd = number * BLOCK_FDS + bit;
+                        open.push((fd, Arc::clone(file), block.is_cloexec(bit)));
+                    }
+                }
+            }
+        }
+        for (fd, file, cloexec) in open {
+            copy.place(fd, file, cloexec, &guard);
+        }
+        copy
+    }
+
+    fn find(&self, fd: i32) -> Result<(&Block<T>, u32)> {
+        let fd = u32::try_from(fd).map_err(|_| Errno::EBADF)?;
+        let block = self.blocks.get(fd / BLOCK_FDS).ok_or(Errno::EBADF)?;
+        Ok((block, fd % BLOCK_FDS))
+    }
+
+    /// The allocation lock, where the policy wants it for every allocation and release.
+    fn lock_lowest(&self) -> Option<AllocGuard<'_>> {
+        self.cores.is_none().then(|| self.alloc.0.lock())
+    }
+
+    fn replace(&self, old: i32, new: i32, cloexec: bool) -> Result<Option<Closed<T>>> {
+        let guard = epoch::pin();
+        self.get(old, &guard).ok_or(Errno::EBADF)?;
+        let new = u32::try_from(new).map_err(|_| Errno::EBADF)?;
+        if new >= self.limit() {
+            return Err(Errno::EBADF);
+        }
+        let before = {
+            let mut alloc = self.alloc.0.lock();
+            let block = self.blocks.grow_to(&mut alloc, new / BLOCK_FDS);
+            let bit = new % BLOCK_FDS;
+            let mut used = block.lock();
+            let before = block.get(bit, &guard).map(Arc::clone);
+            if before.is_none() && used.contains(bit) {
+                return Err(Errno::EBUSY);
+            }
+            // Under the locks, so that nobody can close `old`, then see `new` unchanged.
+            let file = self.retained(old, &guard)?;
+            block.slot(bit).store(Some(Box::new(file)), &guard);
+            take(block, &mut used, bit, cloexec);
+            if self.cores.is_none() {
+                alloc.note_taken(new, used.is_full());
+            }
+            before
+        };
+        Ok(before.map(Closed::new))
+    }
+
+    /// What `fd` names, counted for one more descriptor.
+    fn retained(&self, fd: i32, guard: &Guard) -> Result<Arc<T>> {
+        let file = self.get(fd, guard).filter(|file| file.handles().retain());
+        file.map(Arc::clone).ok_or(Errno::EBADF)
+    }
+
+    /// Opens a descriptor of a table that nobody else knows yet.
+    fn place(&self, fd: u32, file: Arc<T>, cloexec: bool, guard: &Guard) {
+        let mut alloc = self.alloc.0.lock();
+        let block = self.blocks.grow_to(&mut alloc, fd / BLOCK_FDS);
+        let bit = fd % BLOCK_FDS;
+        let mut used = block.lock();
+        take(block, &mut used, bit, cloexec);
+        block.slot(bit).store(Some(Box::new(file)), guard);
+        if self.cores.is_none() {
+            alloc.note_taken(fd, used.is_full());
+        }
+    }
+
+    fn close_all(&self, wanted: impl Fn(&Block<T>, u32) -> bool) -> Vec<Closed<T>> {
+        let is_wanted = |fd: &i32| self.find(*fd).is_ok_and(|(block, bit)| wanted(block, bit));
+        let fds = self.open_fds().into_iter().filter(is_wanted);
+        fds.filter_map(|fd| self.close(fd).ok()).collect()
+    }
+}
+
+/// From free (or open, to be replaced) to not free.
+fn take<T: Described>(block: &Block<T>, used: &mut Used, bit: u32, cloexec: bool) {
+    used.insert(bit);
+    block.set_cloexec(used, bit, cloexec);
+}
+
+fn note_free(alloc: &mut Option<AllocGuard<'_>>, fd: u32) {
+    if let Some(alloc) = alloc {
+        alloc.note_free(fd);
+    }
+}

@@ -1,0 +1,51 @@
+//! Descriptors on their way from free to open.
+
+use hearth_sync::epoch::{self, Guard};
+use hearth_sync::primitive::Arc;
+
+use super::{Described, FdTable, note_free};
+use crate::errno::Result;
+
+/// A descriptor that was taken and leads nowhere yet. Dropping it frees the descriptor.
+#[must_use = "dropping a reservation frees the descriptor"]
+pub struct Reserved<'t, T: Described> {
+    pub(super) table: &'t FdTable<T>,
+    pub(super) fd: u32,
+}
+
+impl<T: Described> Reserved<'_, T> {
+    /// The descriptor.
+    pub fn fd(&self) -> i32 {
+        self.fd as i32
+    }
+
+    /// Makes the descriptor name `file`, a description that has no descriptor yet.
+    pub fn install(self, file: Arc<T>) -> i32 {
+        self.fill(file, &epoch::pin())
+    }
+
+    /// Makes the descriptor name what `old` names.
+    pub(super) fn install_dup(self, old: i32, guard: &Guard) -> Result<i32> {
+        let file = self.table.retained(old, guard)?;
+        Ok(self.fill(file, guard))
+    }
+
+    fn fill(self, file: Arc<T>, guard: &Guard) -> i32 {
+        let fd = self.fd();
+        let (block, bit) = self.table.find(fd).expect("a reserved descriptor is within the table");
+        let filled = block.slot(bit).install(Box::new(file), guard).is_ok();
+        assert!(filled, "only the holder of a reservation fills its slot");
+        std::mem::forget(self);
+        fd
+    }
+}
+
+impl<T: Described> Drop for Reserved<'_, T> {
+    fn drop(&mut self) {
+        if let Ok((block, bit)) = self.table.find(self.fd()) {
+            let mut alloc = self.table.lock_lowest();
+            block.lock().remove(bit);
+            note_free(&mut alloc, self.fd);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
+//!
+//! It lives in the volume's [`hearth_sync::object::Table`]; [`Node`] is the object around it, whose per-core lanes
+//! hold what commuting operations would otherwise fight for:
+//!
+//! | lane | meaning |
+//! |---|---|
+//! | 0 | references: open files, kernel lookups, processes' directories |
+//! | 1 | writers inside the gate |
+//! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
+//! | [`TOUCHED`] | latest change of contents in nanoseconds, 0 when `mtime` in the attributes says it |
+//!
+//! Lock order:
+//! ```text
+//! change               size changes, attribute changes, xattrs and ACLs of one inode
+//!   gate               closed by truncate and the range operations of fallocate
+//!     meta             sequence lock of the attributes, held for a few stores
+//! ```
+
+mod extra;
+mod meta;
+
+pub(crate) use extra::Extra;
+pub(crate) use meta::{Fields, Owner};
+
+use crate::control::ControlFile;
+use crate::attr::{Attr, Kind, Target, Time};
+use crate::data::{Data, PAGE};
+use crate::directory::Directory;
+use crate::locks::FileLocks;
+use hearth_sync::epoch::Guard;
+use hearth_sync::lock::{Class, Lock};
+use hearth_sync::object::{Gate, Held, Object};
+use hearth_sync::primitive::OnceLock;
+use hearth_sync::rcu::RcuSlot;
+use meta::Meta;
+
+/// An inode in its table.
+pub(crate) type Node = Object<Inode>;
+/// A counted reference to an inode.
+pub(crate) type NodeRef = Held<Inode>;
+
+/// Lane of pages or entries.
+pub(crate) const COUNT: usize = 2;
+/// Lane of the latest change of contents.
+pub(crate) const TOUCHED: usize = 3;
+/// What a subdirectory adds to [`COUNT`] besides itself.
+pub(crate) const SUBDIR: i64 = 1 << 40;
+
+pub(crate) struct ChangeLock;
+impl Class for ChangeLock {
+    const NAME: &'static str = "inode.change";
+    const RANK: u32 = 50;
+}
+
+/// One inode.
+pub(crate) struct Inode {
+    pub meta: Meta,
+    kind: Kind,
+    /// Writers of existing bytes enter; truncate and range operations close it.
+    pub gate: Gate,
+    /// Serialises changes of size, attributes, xattrs and ACLs.
+    pub change: Lock<ChangeLock, ()>,
+    pub body: Body,
+    /// Extended attributes and ACLs; replaced as a whole under `change`, read under the epoch.
+    pub extra: RcuSlot<Extra>,
+    /// Advisory locks; made on first use.
+    pub locks: OnceLock<Box<FileLocks>>,
+}
+
+/// What an inode holds, by kind. Immutable choice.
+pub(crate) enum Body {
+    File(Data),
+    Directory(Box<Directory>),
+    Symlink(Box<[u8]>),
+    Special,
+    /// A file below `.hearth`.
+    Control(&'static ControlFile),
+}
+
+impl Inode {
+    pub fn new(kind: Kind, fields: &Fields, body: Body) -> Inode {
+        Inode {
+            meta: Meta::new(fields),
+            kind,
+            gate: Gate::new(),
+            change: Lock::new(()),
+            body,
+            extra: RcuSlot::empty(),
+            locks: OnceLock::new(),
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn is_dir(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    pub fn directory(&self) -> Option<&Directory> {
+        match &self.body {
+            Body::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    pub fn data(&self) -> Option<&Data> {
+        match &self.body {
+            Body::File(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
+        self.extra.load(g)
+    }
+
+    /// The advisory locks, made on first use.
+    pub fn locks(&self) -> &FileLocks {
+        self.locks.get_or_init(|| Box::new(FileLocks::new()))
+    }
+}
+
+/// What needs the number and the lanes beside the inode.
+pub(crate) trait NodeExt {
+    fn attr(&self) -> Attr;
+    /// What an entry for this inode says.
+    fn target(&self) -> Target;
+    /// Pages that a file holds.
+    fn pages(&self) -> u64;
+    /// Contents changed now.
+    fn touch(&self, now: Time);
+    /// An entry came or went.
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time);
+    /// Entries of a directory.
+    fn entries(&self) -> u64;
+    /// Changes attributes under the lock and sets ctime.
+    fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R;
+    /// Attributes with the per-core parts merged in.
+    fn fields(&self) -> Fields;
+}
+
+impl NodeExt for Node {
+    fn attr(&self) -> Attr {
+        let f = self.fields();
+        let (size, blocks, nlink) = match &self.body {
+            Body::File(_) => (f.size, self.pages() * (PAGE / 512), f.nlink),
+            Body::Symlink(target) => (target.len() as u64, 0, f.nlink),
+            Body::Special | Body::Control(_) => (0, 0, f.nlink),
+            Body::Directory(_) => {
+                let count = self.shares().sum(COUNT).max(0);
+                let subdirectories = (count >> 40) as u32;
+                let nlink = if f.nlink == 0 { 0 } else { 2 + subdirectories };
+                ((count as u64 & (SUBDIR as u64 - 1)) * ENTRY_SIZE, 0, nlink)
+            }
+        };
+        Attr {
+            ino: self.number(),
+            generation: self.generation(),
+            kind: self.kind,
+            perm: f.perm,
+            nlink,
+            uid: f.uid,
+            gid: f.gid,
+            rdev: f.rdev,
+            size,
+            blocks,
+            blksize: PAGE as u32,
+            atime: f.atime,
+            mtime: f.mtime,
+            ctime: f.ctime,
+            btime: f.btime,
+            flags: f.flags,
+            project: f.project,
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target { ino: self.number(), generation: self.generation(), kind: self.kind }
+    }
+
+    fn pages(&self) -> u64 {
+        self.shares().sum(COUNT).max(0) as u64
+    }
+
+    fn touch(&self, now: Time) {
+        self.shares().raise(TOUCHED, now.nanos());
+    }
+
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
+        self.shares().add(COUNT, if subdirectory { delta * (SUBDIR + 1) } else { delta });
+        self.touch(now);
+    }
+
+    fn entries(&self) -> u64 {
+        self.shares().sum(COUNT).max(0) as u64 & (SUBDIR as u64 - 1)
+    }
+
+    fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R {
+        self.meta.update(|fields| {
+            fields.ctime = now;
+            f(fields)
+        })
+    }
+
+    fn fields(&self) -> Fields {
+        let mut f = self.meta.read();
+        let touched = self.shares().max(TOUCHED);
+        if touched != 0 {
+            f.mtime = Time::from_nanos(touched);
+            f.ctime = f.ctime.max(f.mtime);
+        }
+        f
+    }
+}
+
+/// What an entry adds to the size of a directory, as in tmpfs.
+const ENTRY_SIZE: u64 = 20;

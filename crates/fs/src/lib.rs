@@ -1,0 +1,50 @@
+//! Hearth: a multicore-scalable filesystem as a library.
+//!
+//! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics and error numbers
+//! of Linux; a [`Door`] serves front ends that speak inode numbers, such as FUSE. Operations that commute write no
+//! cache line in common: see `ARCHITECTURE.md`.
+//!
+//! ```
+//! let process = hearth::Volume::memory().process(hearth::Credentials::root());
+//! let fd = process.open("/hello", libc::O_CREAT | libc::O_RDWR, 0o644)?;
+//! process.write(fd, b"world")?;
+//! assert_eq!(process.stat("/hello")?.size, 5);
+//! # Ok::<(), hearth::Errno>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod acl;
+mod attr;
+mod caller;
+mod clock;
+mod control;
+mod data;
+mod directory;
+mod door;
+mod errno;
+pub mod fdtable;
+pub mod flags;
+pub mod home;
+mod inode;
+mod locks;
+mod name;
+mod observer;
+mod ops;
+mod process;
+mod stats;
+mod volume;
+mod walk;
+
+pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, Target, Time};
+pub use caller::{Caller, Credentials, Origin};
+pub use clock::{Clock, SystemClock};
+pub use control::is_control;
+pub use door::Door;
+pub use errno::{Errno, Result};
+pub use locks::{Interrupt, LockKind, LockRequest};
+pub use name::NAME_MAX;
+pub use observer::Observer;
+pub use ops::open::OpenFile;
+pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
+pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
+pub use volume::{AtimeMode, OnError, ROOT, Volume, VolumeBuilder};

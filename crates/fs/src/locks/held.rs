@@ -1,0 +1,109 @@
+//! Which locks are held on one file, and which of them stand in a request's way.
+
+use super::ranges::{Range, Ranges};
+use super::request::{LockKind, LockRequest};
+
+/// All locks held on one file. Protected by the lock of [`super::FileLocks`].
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Owners in the order in which they got their first lock; nobody is here without a range.
+    records: Vec<(u64, Ranges)>,
+    /// At most one per owner.
+    flocks: Vec<Flock>,
+}
+
+#[derive(Debug)]
+struct Flock {
+    owner: u64,
+    pid: u32,
+    kind: LockKind,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.flocks.is_empty()
+    }
+
+    /// The locks in the way of `request`, at most one per owner, oldest owner first.
+    pub(super) fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = LockRequest> {
+        let request = *request;
+        let excludes = move |kind| request.kind == LockKind::Write || kind == LockKind::Write;
+        let locks = request.kind != LockKind::Unlock;
+
+        let flocks = self.flocks.iter().filter(move |held| {
+            locks && request.flock && held.owner != request.owner && excludes(held.kind)
+        });
+        let flocks = flocks.map(move |held| LockRequest {
+            owner: held.owner,
+            pid: held.pid,
+            kind: held.kind,
+            ..request
+        });
+
+        let records = self.records.iter().filter(move |(owner, _)| {
+            locks && !request.flock && *owner != request.owner
+        });
+        let records = records.filter_map(move |(owner, ranges)| {
+            let clash = |range: &Range| excludes(range.kind);
+            let (start, range) = ranges.find(request.start, request.end, clash)?;
+            let Range { end, kind, pid } = range;
+            Some(LockRequest { owner: *owner, pid, kind, start, end, flock: false })
+        });
+        flocks.chain(records)
+    }
+
+    /// Does what `request` says; the caller has found no conflict.
+    pub(super) fn apply(&mut self, request: &LockRequest) {
+        match (request.flock, request.kind) {
+            (true, LockKind::Unlock) => self.release(request.owner, true),
+            (true, kind) => {
+                self.release(request.owner, true);
+                self.flocks.push(Flock { owner: request.owner, pid: request.pid, kind });
+            }
+            (false, LockKind::Unlock) => self.cut(request),
+            (false, kind) => {
+                let range = Range { end: request.end, kind, pid: request.pid };
+                self.ranges_of(request.owner).set(request.start, range);
+            }
+        }
+    }
+
+    /// Whether the owner's `flock` already is what `request` asks for.
+    pub(super) fn has_flock(&self, request: &LockRequest) -> bool {
+        self.flocks.iter().any(|held| held.owner == request.owner && held.kind == request.kind)
+    }
+
+    /// Gives up everything of an owner, of one of the two sorts.
+    pub(super) fn release(&mut self, owner: u64, flock: bool) {
+        if flock {
+            self.flocks.retain(|held| held.owner != owner);
+        } else {
+            self.records.retain(|(holder, _)| *holder != owner);
+        }
+    }
+
+    fn cut(&mut self, request: &LockRequest) {
+        let found = self.records.iter().position(|(owner, _)| *owner == request.owner);
+        let Some(index) = found else { return };
+        let ranges = &mut self.records[index].1;
+        ranges.cut(request.start, request.end);
+        if ranges.is_empty() {
+            self.records.remove(index);
+        }
+    }
+
+    fn ranges_of(&mut self, owner: u64) -> &mut Ranges {
+        let found = self.records.iter().position(|(holder, _)| *holder == owner);
+        let index = found.unwrap_or_else(|| {
+            self.records.push((owner, Ranges::default()));
+            self.records.len() - 1
+        });
+        &mut self.records[index].1
+    }
+
+    #[cfg(test)]
+    pub(super) fn ranges(&self, owner: u64) -> Vec<(u64, Range)> {
+        let of_owner = self.records.iter().find(|(holder, _)| *holder == owner);
+        of_owner.map(|(_, ranges)| ranges.iter().collect()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,270 @@
+//! Advisory locks of one file: `flock`, POSIX record locks, and locks of open file descriptions.
+//!
+//! Lock order (each may be taken under those above it):
+//!
+//! ```text
+//! FileLocks (rank 920, one per file that has locks; never two at once)
+//!     WaitGraph (rank 930, one per volume; only by requests that really wait)
+//! Interrupt (a mutex of its own, taken with nothing else held)
+//! ```
+//!
+//! Life of a request that has to wait: under the file's lock it joins the queue; from then on
+//! *others* decide it. Whoever changes what is held goes through the queue in order of arrival and
+//! hands each request that nothing is in the way of any more its lock, so a request that comes
+//! later cannot slip in between a release and the wake-up. The sleeper only learns its outcome. As
+//! in Linux a request that conflicts with nothing held is granted whoever waits, because waiting
+//! behind a waiter could deadlock with locks that the asker holds already.
+
+mod held;
+mod interrupt;
+mod ranges;
+mod request;
+mod wait;
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests;
+
+use std::collections::VecDeque;
+
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
+
+use crate::errno::Errno;
+use held::Held;
+use wait::WaitId;
+
+pub use interrupt::Interrupt;
+pub use request::{LockKind, LockRequest};
+pub use wait::WaitGraph;
+
+const FILE_RANK: u32 = 920;
+const GRAPH_RANK: u32 = 930;
+
+/// The advisory locks of one file. Clones are the same table: whoever may wait takes a clone, so
+/// that it need not hold the epoch while it sleeps.
+#[derive(Clone)]
+pub struct FileLocks {
+    state: Arc<Lock<FileClass, State>>,
+}
+
+/// How to wait for a lock that cannot be had at once.
+#[derive(Clone, Copy)]
+pub struct Wait<'a> {
+    /// The graph of the file's volume.
+    pub graph: &'a WaitGraph,
+    /// Ends the wait early, with `EINTR`.
+    pub interrupt: Option<&'a Interrupt>,
+}
+
+lock_class!(FileClass = "file-locks", FILE_RANK);
+
+/// Protected by the lock of [`FileLocks`].
+#[derive(Default)]
+struct State {
+    held: Held,
+    /// Requests that wait, oldest first. Each conflicts with something held.
+    queue: VecDeque<Arc<Ticket>>,
+}
+
+/// One waiting request, shared by its sleeper and the file's queue.
+struct Ticket {
+    request: LockRequest,
+    /// One of the constants below. Written once, under the file's lock.
+    outcome: AtomicU8,
+    bed: Interrupt,
+    graph: WaitGraph,
+}
+
+const WAITING: u8 = 0;
+const GRANTED: u8 = 1;
+const DEADLOCKED: u8 = 2;
+
+impl Default for FileLocks {
+    fn default() -> FileLocks {
+        FileLocks::new()
+    }
+}
+
+impl FileLocks {
+    /// No locks, nobody waiting.
+    pub fn new() -> FileLocks {
+        FileLocks { state: Arc::new(Lock::new(State::default())) }
+    }
+
+    /// Whether nothing is held and nobody waits.
+    pub fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.held.is_empty() && state.queue.is_empty()
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().queue.len()
+    }
+
+    /// The first held lock that keeps `request` from being granted, `None` when it would be.
+    pub fn get(&self, request: &LockRequest) -> Option<LockRequest> {
+        let request = request.normalised().ok()?;
+        self.state.lock().held.conflicts(&request).next()
+    }
+
+    /// Takes, converts or gives up a lock.
+    ///
+    /// `EAGAIN` when something is in the way and `wait` is not given. With it the calling thread
+    /// blocks: `EINTR` when interrupted, `EDEADLK` when a POSIX request would wait for itself. It
+    /// must not be pinned to the epoch then: nothing retired would be dropped while it sleeps.
+    /// Converting an `flock` gives the old lock up first, as Linux does: a conversion that fails
+    /// leaves none.
+    pub fn set(&self, request: &LockRequest, wait: Option<Wait<'_>>) -> Result<(), Errno> {
+        let request = request.normalised()?;
+        let mut decided = Vec::new();
+        let answer = self.state.lock().set(&request, wait, &mut decided);
+        wake(decided);
+        match answer? {
+            None => Ok(()),
+            Some(ticket) => self.sleep(&ticket),
+        }
+    }
+
+    /// Gives up everything that `owner` holds: `flock` locks or record locks. Requests of the same
+    /// owner that wait go on waiting.
+    pub fn release_owner(&self, owner: u64, flock: bool) {
+        let mut decided = Vec::new();
+        {
+            let mut state = self.state.lock();
+            state.held.release(owner, flock);
+            state.settle(&mut decided);
+        }
+        wake(decided);
+    }
+
+    fn sleep(&self, ticket: &Arc<Ticket>) -> Result<(), Errno> {
+        ticket.bed.sleep_until(|| ticket.outcome() != WAITING);
+        if ticket.outcome() == WAITING {
+            let mut state = self.state.lock();
+            // Under the file's lock the outcome is final: either it was decided after the
+            // interrupt, and counts, or nobody can decide it any more.
+            if ticket.outcome() == WAITING {
+                state.queue.retain(|other| !Arc::ptr_eq(other, ticket));
+                ticket.leave_graph();
+                return Err(Errno::EINTR);
+            }
+        }
+        match ticket.outcome() {
+            GRANTED => Ok(()),
+            _ => Err(Errno::EDEADLK),
+        }
+    }
+}
+
+impl State {
+    /// Decides a request now (`None`) or queues it. Waiting requests that this decides as well
+    /// come out in `decided`, to be woken once the file's lock is given back.
+    fn set(
+        &mut self,
+        request: &LockRequest,
+        wait: Option<Wait<'_>>,
+        decided: &mut Vec<Arc<Ticket>>,
+    ) -> Result<Option<Arc<Ticket>>, Errno> {
+        if request.flock {
+            if self.held.has_flock(request) {
+                return Ok(None);
+            }
+            self.held.release(request.owner, true);
+        }
+        let in_the_way = self.held.conflicts(request).next().is_some();
+        let answer = match (in_the_way, wait) {
+            (false, _) => {
+                self.held.apply(request);
+                Ok(None)
+            }
+            (true, None) => Err(Errno::EAGAIN),
+            (true, Some(wait)) => self.enqueue(request, wait).map(Some),
+        };
+        self.settle(decided);
+        answer
+    }
+
+    fn enqueue(
+        &mut self,
+        request: &LockRequest,
+        wait: Wait<'_>,
+    ) -> Result<Arc<Ticket>, Errno> {
+        let ticket = Arc::new(Ticket {
+            request: *request,
+            outcome: AtomicU8::new(WAITING),
+            bed: wait.interrupt.cloned().unwrap_or_default(),
+            graph: wait.graph.clone(),
+        });
+        if !ticket.enter_graph(&self.held) {
+            return Err(Errno::EDEADLK);
+        }
+        self.queue.push_back(Arc::clone(&ticket));
+        Ok(ticket)
+    }
+
+    /// Decides every waiting request that what is held now decides. Granting one may free the way
+    /// for an earlier one (it may turn an exclusive range of its owner into a shared one), so this
+    /// goes round until nothing changes.
+    fn settle(&mut self, decided: &mut Vec<Arc<Ticket>>) {
+        let State { held, queue } = self;
+        let mut changed = !queue.is_empty();
+        while changed {
+            changed = false;
+            queue.retain(|ticket| {
+                let outcome = ticket.decide(held);
+                if outcome == WAITING {
+                    return true;
+                }
+                changed = true;
+                ticket.leave_graph();
+                // Release: pairs with the Acquire of `Ticket::outcome` in the sleeper, which then
+                // returns to a caller that relies on the lock: what the previous holder did
+                // before it unlocked is visible.
+                ticket.outcome.store(outcome, Ordering::Release);
+                decided.push(Arc::clone(ticket));
+                false
+            });
+        }
+    }
+}
+
+impl Ticket {
+    /// What becomes of the request with these locks held; a grant is entered into them.
+    fn decide(&self, held: &mut Held) -> u8 {
+        if held.conflicts(&self.request).next().is_none() {
+            held.apply(&self.request);
+            return GRANTED;
+        }
+        if self.enter_graph(held) { WAITING } else { DEADLOCKED }
+    }
+
+    /// Says in the graph whom the request waits for; false when that would be a deadlock.
+    fn enter_graph(&self, held: &Held) -> bool {
+        if !self.request.detects_deadlock() {
+            return true;
+        }
+        let blockers = held.conflicts(&self.request).map(|lock| lock.owner).collect();
+        self.graph.enter(WaitId::of(self), self.request.owner, blockers).is_ok()
+    }
+
+    fn leave_graph(&self) {
+        if self.request.detects_deadlock() {
+            self.graph.leave(WaitId::of(self), self.request.owner);
+        }
+    }
+
+    fn outcome(&self) -> u8 {
+        // Acquire: pairs with the Release in `State::settle`.
+        self.outcome.load(Ordering::Acquire)
+    }
+}
+
+fn wake(decided: Vec<Arc<Ticket>>) {
+    for ticket in decided {
+        ticket.bed.wake();
+    }
+}

@@ -1,0 +1,83 @@
+//! The record locks that one owner holds on one file: disjoint ranges, each as long as it can be.
+
+use std::collections::BTreeMap;
+
+use super::request::LockKind;
+
+/// One owner's ranges.
+///
+/// 1. Ranges do not overlap.
+/// 2. Two ranges of one kind never touch: they would be one.
+/// 3. No range has the kind `Unlock`.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    by_start: BTreeMap<u64, Range>,
+}
+
+/// A held range, without its first byte, which is its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Last byte, inclusive.
+    pub end: u64,
+    /// Shared or exclusive.
+    pub kind: LockKind,
+    /// The process that asked for it last.
+    pub pid: u32,
+}
+
+impl Ranges {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
+    /// The first range that has a byte in `start..=end` and satisfies `wanted`.
+    pub(super) fn find(
+        &self,
+        start: u64,
+        end: u64,
+        wanted: impl Fn(&Range) -> bool,
+    ) -> Option<(u64, Range)> {
+        let before = self.by_start.range(..start).next_back();
+        let before = before.filter(|(_, range)| range.end >= start);
+        let mut overlapping = before.into_iter().chain(self.by_start.range(start..=end));
+        overlapping.find(|(_, range)| wanted(range)).map(|(&start, &range)| (start, range))
+    }
+
+    /// Makes `start..=range.end` what `range` says, whatever was there.
+    pub(super) fn set(&mut self, mut start: u64, mut range: Range) {
+        self.cut(start, range.end);
+        if let Some((&first, before)) = self.by_start.range(..start).next_back()
+            && before.kind == range.kind
+            && before.end.checked_add(1) == Some(start)
+        {
+            self.by_start.remove(&first);
+            start = first;
+        }
+        if let Some(next) = range.end.checked_add(1)
+            && let Some(after) = self.by_start.get(&next).copied()
+            && after.kind == range.kind
+        {
+            self.by_start.remove(&next);
+            range.end = after.end;
+        }
+        self.by_start.insert(start, range);
+    }
+
+    /// Makes `start..=end` free; a range that reaches out of it keeps the parts outside.
+    pub(super) fn cut(&mut self, start: u64, end: u64) {
+        while let Some((first, range)) = self.find(start, end, |_| true) {
+            self.by_start.remove(&first);
+            if first < start {
+                self.by_start.insert(first, Range { end: start - 1, ..range });
+            }
+            if range.end > end {
+                self.by_start.insert(end + 1, range);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Range)> + '_ {
+        self.by_start.iter().map(|(&start, &range)| (start, range))
+    }
+}

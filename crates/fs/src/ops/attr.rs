@@ -1,0 +1,162 @@
+//! Changing attributes: chmod, chown, utimes, truncate.
+
+use super::io::set_size;
+use super::perm::{WRITE, may, may_own};
+use crate::attr::{SetAttr, SetTime, Time};
+use crate::control::is_control;
+use crate::errno::Errno;
+use crate::flags;
+use crate::inode::{Extra, Fields, Node, NodeExt, Owner, TOUCHED};
+use crate::volume::{Ctx, MAX_SIZE, Step};
+use hearth_sync::epoch::Guard;
+
+/// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its size may be set
+/// whatever its mode says.
+pub(crate) fn setattr(
+    cx: &Ctx<'_>,
+    node: &Node,
+    set: &SetAttr,
+    opened: bool,
+    g: &Guard,
+) -> Step<()> {
+    cx.core.check_writable()?;
+    let _kept = cx.keep(node, g)?;
+    let change = node.change.lock();
+    check(cx, node, set, opened, g)?;
+    if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
+        set_size(cx, node, size, &change, g)?;
+    }
+    let now = cx.core.now();
+    if let Some(mode) = set.mode {
+        chmod_acl(node, mode, g);
+    }
+    let times = set.atime.is_some() || set.mtime.is_some();
+    if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
+        // What per-core parts say of the last change is folded in before a new time replaces it.
+        let folded = node.fields();
+        if set.mtime.is_some() {
+            node.shares().reset_max(TOUCHED, 0);
+        }
+        let kind = node.kind();
+        node.meta.update(|fields| {
+            if set.mtime.is_some() {
+                (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
+            }
+            apply(cx, fields, set, now);
+            if set.kill_suidgid || set.uid.is_some() || set.gid.is_some() {
+                kill_suidgid(cx, fields, kind, set);
+            }
+        });
+    }
+    drop(change);
+    cx.node_changed(node, set.size.map(|size| size..u64::MAX));
+    Ok(())
+}
+
+fn kill_suidgid(cx: &Ctx<'_>, fields: &mut Fields, kind: crate::attr::Kind, set: &SetAttr) {
+    if set.mode.is_some() {
+        return;
+    }
+    fields.kill_suidgid(kind);
+    let setgid = libc::S_ISGID as u16;
+    if kind != crate::attr::Kind::Directory
+        && cx.caller.checks()
+        && !cx.caller.privileged()
+        && !cx.caller.in_group(fields.gid)
+    {
+        fields.perm &= !setgid;
+    }
+}
+
+fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
+    let time = |t: SetTime| match t {
+        SetTime::Now => now,
+        SetTime::At(time) => time,
+    };
+    fields.uid = set.uid.unwrap_or(fields.uid);
+    fields.gid = set.gid.unwrap_or(fields.gid);
+    if let Some(mode) = set.mode {
+        fields.perm = mode & 0o7777;
+        let stranger = cx.caller.checks()
+            && !cx.caller.privileged()
+            && !cx.caller.in_group(fields.gid);
+        if stranger {
+            fields.perm &= !(libc::S_ISGID as u16);
+        }
+    }
+    fields.atime = set.atime.map_or(fields.atime, time);
+    fields.mtime = set.mtime.map_or(fields.mtime, time);
+    fields.ctime = set.ctime.unwrap_or(now);
+}
+
+/// `setattr_prepare` and `may_setattr` of Linux.
+fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> Step<()> {
+    let owner = node.meta.owner();
+    let fixed = owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
+    let touch = (set.atime, set.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
+    let times = set.atime.is_some() || set.mtime.is_some();
+    // A kernel keeps times itself and sends them with writes; only what a user set counts as setting them.
+    let explicit = times && !touch && cx.caller.checks();
+    if (set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || explicit) && fixed {
+        return Err(Errno::EPERM.into());
+    }
+    if let Some(size) = set.size {
+        check_size(cx, node, size, opened, &owner, g)?;
+    }
+    if touch && owner.flags & flags::IMMUTABLE != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    if !cx.caller.checks() || cx.caller.privileged() {
+        return Ok(());
+    }
+    let owns = cx.caller.uid == owner.uid;
+    let gives_away = set.uid.is_some_and(|uid| !owns || uid != owner.uid);
+    let wrong_group =
+        set.gid.is_some_and(|gid| !owns || (gid != owner.gid && !cx.caller.in_group(gid)));
+    if gives_away || wrong_group {
+        return Err(Errno::EPERM.into());
+    }
+    if set.mode.is_some() || explicit {
+        may_own(cx.caller, &owner)?;
+    }
+    if touch && !owns {
+        may(cx.caller, node, WRITE, g)?;
+    }
+    Ok(())
+}
+
+fn check_size(
+    cx: &Ctx<'_>,
+    node: &Node,
+    size: u64,
+    opened: bool,
+    owner: &Owner,
+    g: &Guard,
+) -> Step<()> {
+    if node.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if node.data().is_none() && !is_control(node.number()) {
+        return Err(Errno::EINVAL.into());
+    }
+    if size > MAX_SIZE {
+        return Err(Errno::EFBIG.into());
+    }
+    if !opened {
+        may(cx.caller, node, WRITE, g)?;
+    }
+    if owner.flags & (flags::APPEND | flags::IMMUTABLE) != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    Ok(())
+}
+
+/// The group bits of the mode are the mask of an access ACL; the rest of the ACL follows the mode.
+fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
+    if let Some(extra) = node.extra(g)
+        && let Some(acl) = &extra.access
+    {
+        let access = Some(acl.chmod_masq(mode));
+        node.extra.store(Some(Box::new(Extra { access, ..extra.clone() })), g);
+    }
+}

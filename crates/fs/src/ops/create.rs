@@ -1,0 +1,221 @@
+//! Making new inodes: files, directories, symbolic links, device nodes, nameless files.
+
+use super::lookup::{find, hashed, unknown};
+use super::perm::may_create;
+use crate::acl::Acl;
+use crate::attr::Kind;
+use crate::control;
+use crate::directory::{Change, Directory, Look};
+use crate::errno::Errno;
+use crate::flags;
+use crate::home;
+use crate::inode::{Body, Extra, Fields, Node, NodeExt, NodeRef};
+use crate::name::check_name;
+use crate::volume::{Ctx, Load, Step, Stop, empty_file, record_of};
+use hearth_sync::epoch::Guard;
+
+/// What to make.
+pub(crate) enum New<'a> {
+    File,
+    Directory,
+    Symlink(&'a [u8]),
+    /// Fifo, socket or device with its number.
+    Special(Kind, u32),
+}
+
+impl New<'_> {
+    fn kind(&self) -> Kind {
+        match self {
+            New::File => Kind::File,
+            New::Directory => Kind::Directory,
+            New::Symlink(_) => Kind::Symlink,
+            New::Special(kind, _) => *kind,
+        }
+    }
+}
+
+/// Makes `name` in `parent`; `EEXIST` if it is there. The reference keeps the new inode.
+pub(crate) fn create(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    name: &[u8],
+    new: &New<'_>,
+    mode: u16,
+    g: &Guard,
+) -> Step<NodeRef> {
+    check_name(name)?;
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    let at = hashed(cx, name);
+    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+        return Err(Errno::EEXIST.into());
+    }
+    cx.core.check_writable()?;
+    may_create(cx.caller, parent, g)?;
+    if let New::Special(Kind::Char | Kind::Block, rdev) = *new
+        && cx.caller.checks()
+        && !cx.caller.privileged()
+        // A whiteout is no device: Linux lets everybody make it.
+        && rdev != 0
+    {
+        return Err(Errno::EPERM.into());
+    }
+    if let New::Symlink(target) = new {
+        check_target(target)?;
+    }
+    let _parent = cx.keep(parent, g)?;
+    let node = make(cx, parent, new, mode, 1, g)?;
+    match insert(cx, parent, directory, at, &node, g) {
+        Ok(crowded) => {
+            if crowded {
+                directory.grow(parent.entries(), g);
+            }
+            cx.entry_changed(parent, name);
+            Ok(node)
+        }
+        Err(stop) => {
+            discard(cx, node, g);
+            Err(stop)
+        }
+    }
+}
+
+/// A file without a name (`O_TMPFILE`) in the care of `parent`.
+pub(crate) fn tmpfile(cx: &Ctx<'_>, parent: &Node, mode: u16, g: &Guard) -> Step<NodeRef> {
+    parent.directory().ok_or(Errno::ENOTDIR)?;
+    cx.core.check_writable()?;
+    may_create(cx.caller, parent, g)?;
+    let node = make(cx, parent, &New::File, mode, 0, g)?;
+    if cx.core.home.evictable() {
+        let put = cx.core.home.commit(&[home::Change::Put(&record_of(&node, g))]);
+        if let Err(errno) = put {
+            discard(cx, node, g);
+            return Err(errno.into());
+        }
+    }
+    Ok(node)
+}
+
+fn insert(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    directory: &Directory,
+    at: crate::directory::Hashed<'_>,
+    node: &NodeRef,
+    g: &Guard,
+) -> Step<bool> {
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    match locked.find(at, g) {
+        Look::Absent => {}
+        Look::Hit(_) => return Err(Errno::EEXIST.into()),
+        Look::Unknown => return Err(unknown(parent, at.name)),
+    }
+    let to = node.target();
+    if cx.core.home.evictable() {
+        let link = home::Change::Link { dir: parent.number(), name: at.name, to };
+        cx.core.home.commit(&[home::Change::Put(&record_of(node, g)), link])?;
+    }
+    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    parent.count_entry(1, to.kind == Kind::Directory, cx.core.now());
+    Ok(crowded)
+}
+
+/// A new inode with the attributes that `parent` and the caller give it.
+pub(crate) fn make(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    new: &New<'_>,
+    mode: u16,
+    nlink: u32,
+    g: &Guard,
+) -> Step<NodeRef> {
+    let now = cx.core.now();
+    let above = parent.meta.read();
+    let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
+    let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
+    fields.nlink = nlink;
+    fields.flags = above.flags & flags::INHERITED;
+    if fields.flags & flags::PROJINHERIT != 0 {
+        fields.project = above.project;
+    }
+    if setgid {
+        fields.gid = above.gid;
+    }
+    let kind = new.kind();
+    if kind != Kind::Directory {
+        // Only directories hand the flag on.
+        fields.flags &= !flags::PROJINHERIT;
+    }
+    let extra = inherit_acl(cx, parent, kind, &mut fields, g);
+    if setgid && kind == Kind::Directory {
+        fields.perm |= libc::S_ISGID as u16;
+    } else if setgid && strips_setgid(cx, &fields, kind) {
+        fields.perm &= !(libc::S_ISGID as u16);
+    }
+    let body = match new {
+        New::File => empty_file(),
+        New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
+        New::Symlink(target) => Body::Symlink((*target).into()),
+        New::Special(_, rdev) => {
+            fields.rdev = *rdev;
+            Body::Special
+        }
+    };
+    let node = cx.core.make_node(kind, &fields, body)?;
+    if let Some(extra) = extra {
+        node.extra.store(Some(Box::new(extra)), g);
+    }
+    Ok(node)
+}
+
+/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode has beyond mode.
+fn inherit_acl(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    kind: Kind,
+    fields: &mut Fields,
+    g: &Guard,
+) -> Option<Extra> {
+    if kind == Kind::Symlink {
+        fields.perm = 0o777;
+        return None;
+    }
+    let default: Option<&Acl> = parent.extra(g).and_then(|extra| extra.default.as_ref());
+    let Some(default) = default else {
+        fields.perm &= !(cx.caller.umask & 0o777);
+        return None;
+    };
+    let (perm, access) = default.create_masq(fields.perm);
+    fields.perm = perm;
+    let handed_on = (kind == Kind::Directory).then(|| default.clone());
+    let extra = Extra { access, default: handed_on, ..Extra::default() };
+    (!extra.is_empty()).then_some(extra)
+}
+
+/// A group-executable setgid file in a setgid directory is not for somebody outside the group to make.
+fn strips_setgid(cx: &Ctx<'_>, fields: &Fields, kind: Kind) -> bool {
+    let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
+    kind == Kind::File
+        && fields.perm & bits == bits
+        && cx.caller.checks()
+        && !cx.caller.privileged()
+        && !cx.caller.in_group(fields.gid)
+}
+
+fn check_target(target: &[u8]) -> Result<(), Errno> {
+    match target.len() {
+        0 => Err(Errno::ENOENT),
+        len if len > libc::PATH_MAX as usize - 1 => Err(Errno::ENAMETOOLONG),
+        _ => Ok(()),
+    }
+}
+
+/// Takes back an inode that never got its name.
+pub(crate) fn discard(cx: &Ctx<'_>, node: NodeRef, g: &Guard) {
+    node.meta.update(|fields| fields.nlink = 0);
+    cx.core.release(node, g);
+}
+
+/// What to load when the whole directory must be known.
+pub(crate) fn whole(node: &Node) -> Stop {
+    Stop::Load(Load::Directory(node.number()))
+}

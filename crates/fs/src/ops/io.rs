@@ -1,0 +1,236 @@
+//! Reading and writing file contents, and the size of a file.
+//!
+//! Bytes below the size are written inside the gate, side by side; what changes the size (append, extension,
+//! truncate) holds `change`, and what takes pages away closes the gate as well. Reads take nothing.
+
+use crate::attr::Time;
+use crate::caller::Caller;
+use crate::data::{Absent, Data};
+use crate::errno::Errno;
+use crate::flags;
+use crate::home;
+use crate::inode::{Body, COUNT, ChangeLock, Node, NodeExt};
+use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
+use hearth_sync::epoch::Guard;
+
+/// Reads at `off`; answers the bytes read, 0 at the end of the file.
+pub(crate) fn read(
+    cx: &Ctx<'_>,
+    node: &Node,
+    off: u64,
+    out: &mut [u8],
+    noatime: bool,
+    g: &Guard,
+) -> Step<usize> {
+    let data = data_of(node)?;
+    let size = node.meta.size();
+    let len = size.saturating_sub(off).min(out.len() as u64) as usize;
+    if len > 0 {
+        data.read(off, &mut out[..len], g).map_err(|absent| page(node, absent))?;
+    }
+    if !out.is_empty() {
+        touch_atime(cx, node, noatime);
+    }
+    Ok(len)
+}
+
+/// Writes at `off`, or at the end if `append`; answers (where, how many bytes).
+pub(crate) fn write(
+    cx: &Ctx<'_>,
+    node: &Node,
+    off: u64,
+    src: &[u8],
+    append: bool,
+    kill_suidgid: bool,
+    g: &Guard,
+) -> Step<(u64, usize)> {
+    if let Body::Control(file) = &node.body {
+        file.write(cx.core, src)?;
+        return Ok((off, src.len()));
+    }
+    let data = data_of(node)?;
+    cx.core.check_writable()?;
+    if node.meta.flags() & flags::IMMUTABLE != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    if src.is_empty() {
+        return Ok((off, 0));
+    }
+    let _kept = cx.keep(node, g)?;
+    let done = match append {
+        false if off < MAX_SIZE && off + (src.len() as u64) <= node.meta.size() => {
+            write_inside(cx, node, data, off, src, g)?
+        }
+        _ => None,
+    };
+    let (at, len) = match done {
+        Some(done) => done,
+        None => write_extending(cx, node, data, off, src, append, g)?,
+    };
+    let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
+    if kill_suidgid && node.meta.perm() & suid != 0 {
+        let kind = node.kind();
+        node.meta.update(|fields| fields.kill_suidgid(kind));
+    }
+    node.touch(cx.core.now());
+    cx.node_changed(node, Some(at..at + len as u64));
+    Ok((at, len))
+}
+
+/// Reads the text of a control file.
+pub(crate) fn read_text(text: &[u8], off: u64, out: &mut [u8]) -> usize {
+    let from = usize::try_from(off).unwrap_or(usize::MAX).min(text.len());
+    let len = out.len().min(text.len() - from);
+    out[..len].copy_from_slice(&text[from..from + len]);
+    len
+}
+
+/// Whether a write by `caller` clears setuid and setgid.
+pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
+    caller.checks() && !caller.privileged()
+}
+
+/// Writes bytes that are all below the size; `None` if the file shrank before the gate was passed.
+fn write_inside(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    off: u64,
+    src: &[u8],
+    g: &Guard,
+) -> Step<Option<(u64, usize)>> {
+    let _inside = node.gate.enter(node.shares());
+    if off + src.len() as u64 > node.meta.size() {
+        return Ok(None);
+    }
+    store(cx, node, data, off, src, g)?;
+    Ok(Some((off, src.len())))
+}
+
+fn write_extending(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    off: u64,
+    src: &[u8],
+    append: bool,
+    g: &Guard,
+) -> Step<(u64, usize)> {
+    let _change = node.change.lock();
+    let size = node.meta.size();
+    let off = if append { size } else { off };
+    if off >= MAX_SIZE {
+        return Err(Errno::EFBIG.into());
+    }
+    let len = (src.len() as u64).min(MAX_SIZE - off) as usize;
+    let _inside = node.gate.enter(node.shares());
+    store(cx, node, data, off, &src[..len], g)?;
+    let end = off + len as u64;
+    if end > size {
+        node.meta.update(|fields| fields.size = end);
+    }
+    Ok((off, len))
+}
+
+fn store(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    off: u64,
+    src: &[u8],
+    g: &Guard,
+) -> Step<()> {
+    let need = data
+        .absent_pages(off, src.len() as u64, g)
+        .map_err(|absent| page(node, absent))?;
+    if need == 0 {
+        let added = data.write(off, src, g).map_err(|absent| page(node, absent))?;
+        debug_assert_eq!(added, 0, "pages do not go away inside the gate");
+        return Ok(());
+    }
+    let mut room = cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?;
+    let added = data.write(off, src, g).map_err(|absent| page(node, absent))?;
+    room.spend(added);
+    count_pages(cx, node, added as i64);
+    Ok(())
+}
+
+/// Books pages that came (already taken from the pool).
+pub(crate) fn count_pages(cx: &Ctx<'_>, node: &Node, added: i64) {
+    node.shares().add(COUNT, added);
+    cx.core.resident.add(added * PAGE_BYTES);
+}
+
+/// Books pages that went and gives them back to the pool.
+pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64) {
+    if removed > 0 {
+        count_pages(cx, node, -(removed as i64));
+        cx.core.pages.free(removed);
+    }
+}
+
+/// Truncates or extends. `_change` is the proof that sizes stand still.
+pub(crate) fn set_size(
+    cx: &Ctx<'_>,
+    node: &Node,
+    size: u64,
+    _change: &hearth_sync::lock::Guard<'_, ChangeLock, ()>,
+    g: &Guard,
+) -> Step<()> {
+    let data = data_of(node)?;
+    let now = cx.core.now();
+    if size < node.meta.size() {
+        let _closed = node.gate.close(node.shares());
+        let ino = node.number();
+        if cx.core.home.evictable() {
+            // The last page must be here before the home forgets the rest of it.
+            data.absent_pages(size.saturating_sub(1), 1, g).map_err(|a| page(node, a))?;
+            cx.core.home.commit(&[home::Change::Truncate { ino, size }])?;
+        }
+        node.meta.update(|fields| fields.size = size);
+        let removed = data.truncate(size, g).map_err(|absent| page(node, absent))?;
+        free_pages(cx, node, removed);
+    } else {
+        node.meta.update(|fields| fields.size = size);
+    }
+    if kills_suid(cx.caller) {
+        let kind = node.kind();
+        node.meta.update(|fields| fields.kill_suidgid(kind));
+    }
+    node.touch(now);
+    Ok(())
+}
+
+/// Moves the access time as the volume's mode says.
+pub(crate) fn touch_atime(cx: &Ctx<'_>, node: &Node, noatime: bool) {
+    if noatime || cx.core.atime() == AtimeMode::No || cx.core.is_read_only() {
+        return;
+    }
+    let fields = node.fields();
+    if fields.flags & flags::NOATIME != 0 {
+        return;
+    }
+    let now = cx.core.now();
+    let day_old = now.sec.saturating_sub(fields.atime.sec) >= 24 * 60 * 60;
+    let stale = fields.atime <= fields.mtime || fields.atime <= fields.ctime || day_old;
+    if (cx.core.atime() == AtimeMode::Strict || stale) && fields.atime != now {
+        set_atime(node, now);
+    }
+}
+
+#[cold]
+fn set_atime(node: &Node, now: Time) {
+    node.meta.update(|fields| fields.atime = now);
+}
+
+pub(crate) fn data_of(node: &Node) -> Result<&Data, Errno> {
+    match node.data() {
+        Some(data) => Ok(data),
+        None if node.is_dir() => Err(Errno::EISDIR),
+        None => Err(Errno::EINVAL),
+    }
+}
+
+pub(crate) fn page(node: &Node, Absent(index): Absent) -> Stop {
+    Stop::Load(Load::Page { ino: node.number(), index })
+}

@@ -1,0 +1,57 @@
+//! Inode flags and project ids: `FS_IOC_GETFLAGS`, `FS_IOC_FSGETXATTR` and their setters.
+
+use super::perm::may_own;
+use crate::attr::FsXAttr;
+use crate::errno::Errno;
+use crate::flags::{self, APPEND, IMMUTABLE, SETTABLE, from_xflags, to_xflags};
+use crate::inode::{Node, NodeExt};
+use crate::volume::{Ctx, Step};
+use hearth_sync::epoch::Guard;
+
+/// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for one that means nothing here.
+pub(crate) fn set_flags(cx: &Ctx<'_>, node: &Node, new: u32, g: &Guard) -> Step<()> {
+    set(cx, node, new, None, g)
+}
+
+/// `struct fsxattr` of the inode.
+pub(crate) fn get_fsxattr(node: &Node) -> FsXAttr {
+    let fields = node.meta.read();
+    FsXAttr {
+        xflags: to_xflags(fields.flags),
+        project: fields.project,
+        ..FsXAttr::default()
+    }
+}
+
+/// Sets flags and project id.
+pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -> Step<()> {
+    let flags = from_xflags(new.xflags).ok_or(Errno::EOPNOTSUPP)?;
+    if new.extsize != 0 || new.cowextsize != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let only_flags = node.meta.flags() & flags::DIRSYNC;
+    set(cx, node, flags | only_flags, Some(new.project), g)
+}
+
+fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> Step<()> {
+    cx.core.check_writable()?;
+    if new & !SETTABLE != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let _kept = cx.keep(node, g)?;
+    let _change = node.change.lock();
+    let old = node.meta.read();
+    may_own(cx.caller, &node.meta.owner())?;
+    // The kernel does not see our flags before it asks, so the privilege is checked whatever the door.
+    let guarded = (old.flags ^ new) & (APPEND | IMMUTABLE) != 0
+        || project.is_some_and(|project| project != old.project);
+    if guarded && !cx.caller.privileged() {
+        return Err(Errno::EPERM.into());
+    }
+    node.change_meta(cx.core.now(), |fields| {
+        fields.flags = new;
+        fields.project = project.unwrap_or(fields.project);
+    });
+    cx.node_changed(node, None);
+    Ok(())
+}

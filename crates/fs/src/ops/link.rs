@@ -1,0 +1,83 @@
+//! Hard links and reading symbolic ones.
+
+use super::lookup::{find, hashed, unknown};
+use super::perm::may_create;
+use crate::control;
+use crate::directory::{Change, Look};
+use crate::errno::Errno;
+use crate::flags;
+use crate::home;
+use crate::inode::{Body, Node, NodeExt};
+use crate::name::check_name;
+use crate::volume::{Ctx, Step};
+use hearth_sync::epoch::Guard;
+
+/// Gives `node` another name. A file without a name gets its first one only if `nameless` says that it may.
+pub(crate) fn link(
+    cx: &Ctx<'_>,
+    node: &Node,
+    parent: &Node,
+    name: &[u8],
+    nameless: bool,
+    g: &Guard,
+) -> Step<()> {
+    check_name(name)?;
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    let at = hashed(cx, name);
+    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+        return Err(Errno::EEXIST.into());
+    }
+    cx.core.check_writable()?;
+    may_create(cx.caller, parent, g)?;
+    if node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0 || node.is_dir() {
+        return Err(Errno::EPERM.into());
+    }
+    let _parent = cx.keep(parent, g)?;
+    let _node = cx.keep(node, g)?;
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    match locked.find(at, g) {
+        Look::Absent => {}
+        Look::Hit(_) => return Err(Errno::EEXIST.into()),
+        Look::Unknown => return Err(unknown(parent, name)),
+    }
+    let now = cx.core.now();
+    // The count goes first: an inode whose last name goes meanwhile must not be freed.
+    node.meta.update(|fields| match fields.nlink {
+        0 if !nameless => Err(Errno::ENOENT),
+        u32::MAX => Err(Errno::EMLINK),
+        _ => {
+            fields.nlink += 1;
+            fields.ctime = now;
+            Ok(())
+        }
+    })?;
+    let to = node.target();
+    if cx.core.home.evictable() {
+        let entry = home::Change::Link { dir: parent.number(), name, to };
+        if let Err(errno) = cx.core.home.commit(&[entry]) {
+            drop(locked);
+            node.meta.update(|fields| fields.nlink -= 1);
+            cx.core.reap(node, g);
+            return Err(errno.into());
+        }
+    }
+    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    parent.count_entry(1, false, now);
+    if crowded {
+        directory.grow(parent.entries(), g);
+    }
+    cx.entry_changed(parent, name);
+    cx.node_changed(node, None);
+    Ok(())
+}
+
+/// Target of a symbolic link.
+pub(crate) fn readlink<'g>(cx: &Ctx<'_>, node: &'g Node) -> Step<&'g [u8]> {
+    match &node.body {
+        Body::Symlink(target) => {
+            super::io::touch_atime(cx, node, false);
+            Ok(target)
+        }
+        _ => Err(Errno::EINVAL.into()),
+    }
+}

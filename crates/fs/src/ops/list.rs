@@ -1,0 +1,53 @@
+//! Listing a directory.
+
+use crate::attr::{DirEntry, Kind};
+use crate::errno::Errno;
+use crate::inode::Node;
+use crate::ops::create::whole;
+use crate::ops::io::touch_atime;
+use crate::volume::{Ctx, Step};
+use hearth_sync::epoch::Guard;
+
+/// Cookie after `.`.
+const AFTER_DOT: u64 = 1;
+/// Cookie after `..`; entries have cookies above it.
+const AFTER_DOTS: u64 = 2;
+
+/// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers false. Every entry
+/// that is there throughout comes exactly once, whatever comes and goes meanwhile (C6).
+pub(crate) fn list(
+    cx: &Ctx<'_>,
+    node: &Node,
+    cookie: u64,
+    f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    g: &Guard,
+) -> Step<()> {
+    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+    if !directory.is_complete() {
+        return Err(whole(node));
+    }
+    touch_atime(cx, node, false);
+    let dots = [
+        (b"." as &[u8], node.number(), AFTER_DOT),
+        (b"..", directory.parent(), AFTER_DOTS),
+    ];
+    for (name, ino, next) in dots {
+        if cookie < next && !f(DirEntry { ino, kind: Kind::Directory, name, cookie: next }) {
+            return Ok(());
+        }
+    }
+    // A removed directory is empty, but for a listing that was under way.
+    if node.meta.nlink() == 0 {
+        return Ok(());
+    }
+    let from = cookie.max(AFTER_DOTS);
+    directory.list(from, g, &mut |entry| {
+        f(DirEntry {
+            ino: entry.ino(),
+            kind: entry.kind(),
+            name: entry.name(),
+            cookie: entry.cookie,
+        })
+    });
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Finding an entry of a directory.
+
+use super::perm::{EXEC, may};
+use crate::control;
+use crate::directory::{Entry, Hashed, Look};
+use crate::errno::Errno;
+use crate::inode::Node;
+use crate::name::{NAME_MAX, NameHash};
+use crate::volume::{Ctx, Load, ROOT, Step, Stop};
+use hearth_sync::epoch::Guard;
+
+/// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing shared.
+pub(crate) fn lookup<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Node,
+    name: &[u8],
+    g: &'g Guard,
+) -> Step<&'g Node> {
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    may(cx.caller, parent, EXEC, g)?;
+    if name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG.into());
+    }
+    match name {
+        b"." => return Ok(parent),
+        b".." => return cx.core.node(directory.parent(), g),
+        _ => {}
+    }
+    if parent.number() == ROOT && name == control::NAME {
+        return cx.core.node(control::BASE, g);
+    }
+    match find(parent, Hashed { name, hash: cx.core.hash(name) }, g)? {
+        Some(entry) => cx.core.entry_node(entry, g),
+        None => Err(Errno::ENOENT.into()),
+    }
+}
+
+/// The entry of a plain name.
+pub(crate) fn find<'g>(
+    parent: &'g Node,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Step<Option<&'g Entry>> {
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    match directory.lookup(at.name, at.hash, g) {
+        Look::Hit(entry) => Ok(Some(entry)),
+        Look::Absent => Ok(None),
+        Look::Unknown => Err(unknown(parent, at.name)),
+    }
+}
+
+/// What to load when a name is unknown.
+pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
+    Stop::Load(Load::Entry { dir: parent.number(), name: name.into() })
+}
+
+/// The name with its hash.
+pub(crate) fn hashed<'n>(cx: &Ctx<'_>, name: &'n [u8]) -> Hashed<'n> {
+    let hash: NameHash = cx.core.hash(name);
+    Hashed { name, hash }
+}

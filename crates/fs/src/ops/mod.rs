@@ -1,0 +1,20 @@
+//! What the filesystem does: one file per family of verbs, all of an operation's control flow in it.
+//!
+//! Both doors come here: [`crate::Door`] with a directory's number and a name, [`crate::Process`] after it walked a
+//! path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch guard, and change nothing before they
+//! have everything they need.
+
+pub(crate) mod attr;
+pub(crate) mod create;
+pub(crate) mod io;
+pub(crate) mod ioctl;
+pub(crate) mod link;
+pub(crate) mod list;
+pub(crate) mod lookup;
+pub(crate) mod open;
+pub(crate) mod perm;
+pub(crate) mod range;
+pub(crate) mod remove;
+pub(crate) mod rename;
+pub(crate) mod statfs;
+pub(crate) mod xattr;

@@ -1,0 +1,246 @@
+//! Opening files, and what an open file is.
+
+use super::create::{New, create, tmpfile};
+use super::io::set_size;
+use super::lookup::{find, hashed};
+use super::perm::{READ, WRITE, may};
+use crate::attr::Kind;
+use crate::errno::{Errno, Result};
+use crate::fdtable::{Described, Handles};
+use crate::flags;
+use crate::inode::{Body, Inode, Node, NodeRef};
+use crate::volume::{Core, Ctx, Step, Stop};
+use hearth_sync::epoch::Guard;
+use hearth_sync::object::HeldSlot;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::Mutex;
+
+/// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
+pub struct OpenFile {
+    /// The inode, kept by a counted reference until the last close.
+    node: HeldSlot<Inode>,
+    kind: Kind,
+    ino: u64,
+    /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
+    flags: AtomicU32,
+    /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux does.
+    pub(crate) position: Mutex<u64>,
+    /// Descriptors that refer to it.
+    handles: Handles,
+    /// Whether a nameless file may get a name.
+    linkable: bool,
+    /// Text of a control file as it was when it was opened.
+    text: Option<Box<[u8]>>,
+}
+
+impl OpenFile {
+    pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32, linkable: bool) -> OpenFile {
+        let text = match &node.body {
+            Body::Control(file) => Some(file.text(cx.core)),
+            _ => None,
+        };
+        OpenFile {
+            kind: node.kind(),
+            ino: node.number(),
+            node: HeldSlot::new(node),
+            flags: AtomicU32::new(flags as u32),
+            position: Mutex::new(0),
+            handles: Handles::new(),
+            linkable,
+            text,
+        }
+    }
+
+    /// Number of the inode.
+    pub fn ino(&self) -> u64 {
+        self.ino
+    }
+
+    /// Kind of the inode.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// `O_*` flags as of now.
+    pub fn flags(&self) -> i32 {
+        // Relaxed: one word; a request that overlaps a change may see either.
+        self.flags.load(Relaxed) as i32
+    }
+
+    pub(crate) fn set_flags(&self, flags: i32) {
+        // Relaxed: as `flags`.
+        self.flags.store(flags as u32, Relaxed);
+    }
+
+    /// Whether this is a file below `.hearth`, whose text may differ at every open.
+    pub fn is_control(&self) -> bool {
+        crate::is_control(self.ino)
+    }
+
+    /// Identity of this open file description among all of the program, the owner of its flocks and OFD locks: its
+    /// address, for it never moves while it is open.
+    pub(crate) fn id(&self) -> u64 {
+        std::ptr::from_ref(self) as u64
+    }
+
+    pub(crate) fn is_linkable(&self) -> bool {
+        self.linkable
+    }
+
+    pub(crate) fn is_path(&self) -> bool {
+        self.flags() & libc::O_PATH != 0
+    }
+
+    pub(crate) fn readable(&self) -> bool {
+        !self.is_path() && self.flags() & libc::O_ACCMODE != libc::O_WRONLY
+    }
+
+    pub(crate) fn writable(&self) -> bool {
+        !self.is_path() && self.flags() & libc::O_ACCMODE != libc::O_RDONLY
+    }
+
+    pub(crate) fn syncs(&self) -> bool {
+        self.flags() & (libc::O_SYNC | libc::O_DSYNC) != 0
+    }
+
+    /// The inode; `EBADF` after the last close.
+    pub(crate) fn node<'g>(&self, g: &'g Guard) -> Result<&'g Node> {
+        self.node.get(g).ok_or(Errno::EBADF)
+    }
+
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        self.text.as_deref()
+    }
+
+    /// The last close: locks of this description go, and the inode's reference.
+    pub(crate) fn finish(&self, core: &Core, g: &Guard) {
+        if let Some(node) = self.node.get(g)
+            && let Some(locks) = node.locks.get()
+        {
+            locks.release_owner(self.id(), true);
+            locks.release_owner(self.id(), false);
+        }
+        if let Some(node) = self.node.take() {
+            core.release(node, g);
+        }
+    }
+}
+
+impl Described for OpenFile {
+    fn handles(&self) -> &Handles {
+        &self.handles
+    }
+}
+
+impl std::fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenFile").field("ino", &self.ino).field("flags", &self.flags()).finish()
+    }
+}
+
+/// Opens an inode that exists.
+pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<OpenFile> {
+    if flags & libc::O_PATH != 0 {
+        let held = node.hold().ok_or(Stop::Again)?;
+        return Ok(OpenFile::new(cx, held, flags, false));
+    }
+    check_kind(node, flags)?;
+    let (reads, writes) = access_of(flags);
+    let want = if reads { READ } else { 0 } | if writes { WRITE } else { 0 };
+    if writes && node.data().is_some() {
+        cx.core.check_writable()?;
+    }
+    may(cx.caller, node, want, g)?;
+    check_flags(cx, node, flags, writes)?;
+    let held = node.hold().ok_or(Stop::Again)?;
+    if flags & libc::O_TRUNC != 0 && node.data().is_some() {
+        let change = node.change.lock();
+        if let Err(stop) = set_size(cx, node, 0, &change, g) {
+            drop(change);
+            cx.core.release(held, g);
+            return Err(stop);
+        }
+        drop(change);
+        cx.node_changed(node, Some(0..u64::MAX));
+    }
+    Ok(OpenFile::new(cx, held, kept_flags(flags), false))
+}
+
+/// Opens `name` in `parent`, making it if it is not there (`O_CREAT`).
+pub(crate) fn open_create(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    name: &[u8],
+    mode: u16,
+    flags: i32,
+    g: &Guard,
+) -> Step<OpenFile> {
+    if let Some(entry) = find(parent, hashed(cx, name), g)? {
+        if flags & libc::O_EXCL != 0 {
+            return Err(Errno::EEXIST.into());
+        }
+        return open(cx, cx.core.entry_node(entry, g)?, flags, g);
+    }
+    match create(cx, parent, name, &New::File, mode & 0o7777, g) {
+        Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags), false)),
+        // Somebody else made it first; open what is there.
+        Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Again),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Opens a new file without a name.
+pub(crate) fn open_tmpfile(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    mode: u16,
+    flags: i32,
+    g: &Guard,
+) -> Step<OpenFile> {
+    if !access_of(flags).1 {
+        return Err(Errno::EINVAL.into());
+    }
+    let node = tmpfile(cx, parent, mode & 0o7777, g)?;
+    Ok(OpenFile::new(cx, node, kept_flags(flags & !libc::O_DIRECTORY), flags & libc::O_EXCL == 0))
+}
+
+fn check_kind(node: &Node, flags: i32) -> Result<()> {
+    let writes = access_of(flags).1;
+    match node.kind() {
+        Kind::Symlink => Err(Errno::ELOOP),
+        Kind::Directory if writes || flags & libc::O_CREAT != 0 => Err(Errno::EISDIR),
+        Kind::Directory => Ok(()),
+        _ if flags & libc::O_DIRECTORY != 0 => Err(Errno::ENOTDIR),
+        Kind::File => Ok(()),
+        // What a program expects of these is the kernel's part; through the library there is nothing behind them.
+        _ => Err(Errno::ENXIO),
+    }
+}
+
+fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()> {
+    let owner = node.meta.owner();
+    if owner.flags & flags::APPEND != 0 {
+        let whole = writes && flags & libc::O_APPEND == 0;
+        if whole || flags & libc::O_TRUNC != 0 {
+            return Err(Errno::EPERM);
+        }
+    }
+    let noatime = flags & libc::O_NOATIME != 0;
+    if noatime && cx.caller.checks() && !cx.caller.privileged() && cx.caller.uid != owner.uid {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}
+
+/// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode says.
+fn access_of(flags: i32) -> (bool, bool) {
+    let mode = flags & libc::O_ACCMODE;
+    let writes = mode == libc::O_WRONLY || mode == libc::O_RDWR || flags & libc::O_TRUNC != 0;
+    (mode != libc::O_WRONLY, writes)
+}
+
+/// Creation flags are not part of an open file.
+fn kept_flags(flags: i32) -> i32 {
+    flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY | libc::O_CLOEXEC)
+}
+

@@ -1,0 +1,98 @@
+//! Who may do what: mode bits, ACLs, inode flags, the sticky bit.
+
+use crate::acl::Subject;
+use crate::attr::Kind;
+use crate::caller::Caller;
+use crate::errno::{Errno, Result};
+use crate::flags;
+use crate::inode::{Node, Owner};
+use hearth_sync::epoch::Guard;
+
+/// Execute, or search a directory.
+pub(crate) const EXEC: u32 = 1;
+/// Write.
+pub(crate) const WRITE: u32 = 2;
+/// Read.
+pub(crate) const READ: u32 = 4;
+
+/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `node`, as `generic_permission` of Linux: `EACCES` where the
+/// caller may not, `EPERM` for a write to an immutable inode.
+pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Result<()> {
+    let owner = node.meta.owner();
+    if want & WRITE != 0 && owner.flags & flags::IMMUTABLE != 0 {
+        return Err(Errno::EPERM);
+    }
+    if !caller.checks() {
+        return Ok(());
+    }
+    may_access(caller, node, &owner, want, g)
+}
+
+/// The same for `access(2)`, which ignores inode flags and asks whatever door the caller comes through.
+pub(crate) fn may_access(
+    caller: &Caller<'_>,
+    node: &Node,
+    owner: &Owner,
+    want: u32,
+    g: &Guard,
+) -> Result<()> {
+    let perm = u32::from(owner.perm);
+    if caller.privileged() {
+        // Root may do all but run what nobody may run.
+        let runs = want & EXEC != 0 && node.kind() != Kind::Directory;
+        return if runs && perm & 0o111 == 0 { Err(Errno::EACCES) } else { Ok(()) };
+    }
+    let granted = if caller.uid == owner.uid {
+        perm >> 6 & want == want
+    } else if let Some(acl) = node.extra(g).and_then(|extra| extra.access.as_ref()) {
+        acl.check(subject(caller), owner.uid, owner.gid, want as u8)
+    } else if caller.in_group(owner.gid) {
+        perm >> 3 & want == want
+    } else {
+        perm & want == want
+    };
+    if granted { Ok(()) } else { Err(Errno::EACCES) }
+}
+
+fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
+    Subject { uid: caller.uid, gid: caller.gid, groups: caller.groups }
+}
+
+/// Whether entries may be made in directory `parent`.
+pub(crate) fn may_create(caller: &Caller<'_>, parent: &Node, g: &Guard) -> Result<()> {
+    if parent.meta.nlink() == 0 {
+        return Err(Errno::ENOENT);
+    }
+    may(caller, parent, WRITE | EXEC, g)
+}
+
+/// Whether the entry for `victim` may be taken out of directory `parent` (`may_delete` of Linux).
+pub(crate) fn may_delete(
+    caller: &Caller<'_>,
+    parent: &Node,
+    victim: &Node,
+    g: &Guard,
+) -> Result<()> {
+    may(caller, parent, WRITE | EXEC, g)?;
+    let (dir, file) = (parent.meta.owner(), victim.meta.owner());
+    if dir.flags & flags::APPEND != 0 {
+        return Err(Errno::EPERM);
+    }
+    let sticky = caller.checks()
+        && u32::from(dir.perm) & libc::S_ISVTX != 0
+        && !caller.privileged()
+        && caller.uid != file.uid
+        && caller.uid != dir.uid;
+    if sticky || file.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}
+
+/// Whether the caller owns `owner`'s inode or may act as if.
+pub(crate) fn may_own(caller: &Caller<'_>, owner: &Owner) -> Result<()> {
+    if caller.checks() && !caller.privileged() && caller.uid != owner.uid {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
+
+use super::io::{self, data_of, free_pages, page};
+use crate::data::{Absent, Data, PAGE};
+use crate::errno::Errno;
+use crate::flags;
+use crate::home;
+use crate::inode::{Node, NodeExt};
+use crate::volume::{Ctx, MAX_SIZE, Step};
+use hearth_sync::epoch::Guard;
+
+const KEEP_SIZE: i32 = libc::FALLOC_FL_KEEP_SIZE;
+const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE;
+const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
+const COLLAPSE: i32 = libc::FALLOC_FL_COLLAPSE_RANGE;
+const INSERT: i32 = libc::FALLOC_FL_INSERT_RANGE;
+
+/// `fallocate(2)`.
+pub(crate) fn fallocate(
+    cx: &Ctx<'_>,
+    node: &Node,
+    mode: i32,
+    off: u64,
+    len: u64,
+    g: &Guard,
+) -> Step<()> {
+    check_mode(mode)?;
+    if len == 0 || off > MAX_SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    let end = off.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
+    if node.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    let data = node.data().ok_or(Errno::ENODEV)?;
+    cx.core.check_writable()?;
+    let fixed = node.meta.flags();
+    if fixed & flags::IMMUTABLE != 0
+        || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0)
+    {
+        return Err(Errno::EPERM.into());
+    }
+    let _kept = cx.keep(node, g)?;
+    let _change = node.change.lock();
+    let _closed = node.gate.close(node.shares());
+    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
+        rewrite(cx, node, data, g)?;
+    }
+    let size = node.meta.size();
+    let absent = |absent| page(node, absent);
+    let new_size = match mode & !KEEP_SIZE {
+        PUNCH => {
+            let removed = data.punch(off, len, g).map_err(absent)?;
+            free_pages(cx, node, removed);
+            size
+        }
+        COLLAPSE => {
+            check_shift(off, len)?;
+            if end >= size {
+                return Err(Errno::EINVAL.into());
+            }
+            let removed = data.collapse(off, len, g).map_err(absent)?;
+            free_pages(cx, node, removed);
+            size - len
+        }
+        INSERT => {
+            check_shift(off, len)?;
+            if off >= size {
+                return Err(Errno::EINVAL.into());
+            }
+            if len > MAX_SIZE - size {
+                return Err(Errno::EFBIG.into());
+            }
+            data.insert(off, len, g).map_err(absent)?;
+            size + len
+        }
+        zero => {
+            allocate(cx, node, zero == ZERO, off, len, g)?;
+            if mode & KEEP_SIZE != 0 { size } else { size.max(end) }
+        }
+    };
+    if new_size != size {
+        node.meta.update(|fields| fields.size = new_size);
+    }
+    if io::kills_suid(cx.caller) {
+        let kind = node.kind();
+        node.meta.update(|fields| fields.kill_suidgid(kind));
+    }
+    node.touch(cx.core.now());
+    cx.node_changed(node, Some(off..u64::MAX));
+    Ok(())
+}
+
+/// Pages are about to move or go: everything comes to memory, and the home is told to forget it and get it again.
+fn rewrite(cx: &Ctx<'_>, node: &Node, data: &Data, g: &Guard) -> Step<()> {
+    if let Some(index) = data.first_held(g) {
+        return Err(page(node, Absent(index)));
+    }
+    cx.core.home.commit(&[home::Change::Rewrite(node.number())])?;
+    data.mark_all_dirty(g);
+    Ok(())
+}
+
+/// Takes room for every page of the range first, so that a write into it cannot fail for room.
+fn allocate(
+    cx: &Ctx<'_>,
+    node: &Node,
+    zero: bool,
+    off: u64,
+    len: u64,
+    g: &Guard,
+) -> Step<()> {
+    let data = data_of(node)?;
+    let absent = |absent| page(node, absent);
+    let first = off / PAGE;
+    let last = (off + len).div_ceil(PAGE);
+    let need = data.absent_pages(first * PAGE, (last - first) * PAGE, g).map_err(absent)?;
+    // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
+    let mut room = cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?;
+    if zero {
+        let delta = data.zero_range(off, len, g).map_err(absent)?;
+        room.spend(delta.max(0) as u64);
+        io::count_pages(cx, node, delta.max(0));
+        free_pages(cx, node, (-delta).max(0) as u64);
+    } else {
+        let added = data.allocate(off, len, g).map_err(absent)?;
+        room.spend(added);
+        io::count_pages(cx, node, added as i64);
+    }
+    Ok(())
+}
+
+fn check_mode(mode: i32) -> Result<(), Errno> {
+    match mode {
+        0 | KEEP_SIZE | ZERO | COLLAPSE | INSERT => Ok(()),
+        m if m == PUNCH | KEEP_SIZE || m == ZERO | KEEP_SIZE => Ok(()),
+        _ => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+fn check_shift(off: u64, len: u64) -> Result<(), Errno> {
+    if off.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// `lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`.
+pub(crate) fn seek(node: &Node, off: u64, hole: bool, g: &Guard) -> Step<u64> {
+    let data = data_of(node)?;
+    let size = node.meta.size();
+    if off >= size {
+        return Err(Errno::ENXIO.into());
+    }
+    let absent = |absent| page(node, absent);
+    if hole {
+        return data.seek_hole(off, size, g).map_err(absent);
+    }
+    data.seek_data(off, size, g).map_err(absent)?.ok_or(Errno::ENXIO.into())
+}
+
+/// Bytes that a copy moves at a time.
+const CHUNK: usize = 128 << 10;
+
+/// Copies up to `len` bytes from `from` to `to`; answers how many. Stops early at the end of `from`, and on an error
+/// after the first chunk.
+pub(crate) fn copy(
+    cx: &Ctx<'_>,
+    (from, from_off): (&Node, u64),
+    (to, to_off): (&Node, u64),
+    len: u64,
+    done: &mut u64,
+    g: &Guard,
+) -> Step<u64> {
+    let same = from.number() == to.number();
+    if same && from_off < to_off.saturating_add(len) && to_off < from_off.saturating_add(len) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut chunk = vec![0; CHUNK.min(len.min(usize::MAX as u64) as usize)];
+    while *done < len {
+        let want = (len - *done).min(chunk.len() as u64) as usize;
+        let step = io::read(cx, from, from_off + *done, &mut chunk[..want], false, g)
+            .and_then(|got| match got {
+                0 => Ok(0),
+                got => {
+                    let kill = io::kills_suid(cx.caller);
+                    let at = to_off + *done;
+                    io::write(cx, to, at, &chunk[..got], false, kill, g).map(|(_, n)| n)
+                }
+            });
+        match step {
+            Ok(0) => break,
+            Ok(n) => *done += n as u64,
+            Err(crate::volume::Stop::Errno(_)) if *done > 0 => break,
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(*done)
+}

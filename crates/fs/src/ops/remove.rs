@@ -1,0 +1,125 @@
+//! Taking entries away: unlink and rmdir.
+
+use super::create::whole;
+use super::lookup::{find, hashed, unknown};
+use super::perm::may_delete;
+use crate::attr::Kind;
+use crate::control;
+use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
+use crate::errno::Errno;
+use crate::home;
+use crate::inode::{Node, NodeExt};
+use crate::name::NAME_MAX;
+use crate::volume::{Ctx, Step, Stop};
+use hearth_sync::epoch::Guard;
+
+/// Removes a name that is not a directory's.
+pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+    let _parent = cx.keep(parent, g)?;
+    let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
+    let _victim = cx.keep(victim, g)?;
+    may_delete(cx.caller, parent, victim, g)?;
+    if victim.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    take_out(cx, parent, locked, at, g)?;
+    let now = cx.core.now();
+    parent.count_entry(-1, false, now);
+    victim.change_meta(now, |fields| fields.nlink -= 1);
+    cx.entry_changed(parent, name);
+    cx.node_changed(victim, None);
+    cx.core.reap(victim, g);
+    Ok(())
+}
+
+/// Removes an empty directory.
+pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+    match name {
+        b"." => return Err(Errno::EINVAL.into()),
+        b".." => return Err(Errno::ENOTEMPTY.into()),
+        _ => {}
+    }
+    let _parent = cx.keep(parent, g)?;
+    let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
+    let _victim = cx.keep(victim, g)?;
+    may_delete(cx.caller, parent, victim, g)?;
+    let killing = kill(victim, g)?;
+    take_out(cx, parent, locked, at, g)?;
+    killing.finish();
+    let now = cx.core.now();
+    parent.count_entry(-1, true, now);
+    victim.change_meta(now, |fields| fields.nlink = 0);
+    cx.entry_changed(parent, name);
+    cx.core.reap(victim, g);
+    Ok(())
+}
+
+/// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a bucket that this
+/// thread holds, so its buckets are only tried.
+pub(crate) fn kill<'g>(victim: &'g Node, g: &'g Guard) -> Step<Killing<'g>> {
+    let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
+    directory.kill(g).map_err(|refused| match refused {
+        Refused::NotEmpty => Stop::Errno(Errno::ENOTEMPTY),
+        Refused::Busy => Stop::Again,
+        Refused::Unknown => whole(victim),
+    })
+}
+
+/// The locked bucket of `name`, and the inode that it means.
+fn lock_victim<'g, 'n>(
+    cx: &Ctx<'_>,
+    parent: &'g Node,
+    name: &'n [u8],
+    g: &'g Guard,
+) -> Step<(Locked<'g>, Hashed<'n>, &'g Node)> {
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    if name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG.into());
+    }
+    if control::reserves(parent, name) {
+        return Err(Errno::EBUSY.into());
+    }
+    let at = hashed(cx, name);
+    if find(parent, at, g)?.is_none() {
+        return Err(Errno::ENOENT.into());
+    }
+    cx.core.check_writable()?;
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    match locked.find(at, g) {
+        Look::Hit(entry) => {
+            let victim = cx.core.entry_node(entry, g)?;
+            Ok((locked, at, victim))
+        }
+        Look::Absent => Err(Errno::ENOENT.into()),
+        Look::Unknown => Err(unknown(parent, name)),
+    }
+}
+
+fn take_out(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    locked: Locked<'_>,
+    at: Hashed<'_>,
+    g: &Guard,
+) -> Step<()> {
+    if cx.core.home.evictable() {
+        let gone = home::Change::Unlink { dir: parent.number(), name: at.name };
+        cx.core.home.commit(&[gone])?;
+    }
+    locked.apply(Change { at, to: None }, g);
+    Ok(())
+}
+
+/// Whether the entry in the way of a rename may be replaced by `source`, and the directory that ends with it.
+pub(crate) fn check_replace<'g>(
+    source: &Node,
+    target: &'g Node,
+    g: &'g Guard,
+) -> Step<Option<Killing<'g>>> {
+    match (source.kind(), target.kind()) {
+        (Kind::Directory, Kind::Directory) => kill(target, g).map(Some),
+        (Kind::Directory, _) => Err(Errno::ENOTDIR.into()),
+        (_, Kind::Directory) => Err(Errno::EISDIR.into()),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,344 @@
+//! Renaming: replace, no-replace, exchange, whiteout.
+//!
+//! Two buckets are locked, in one order, and changed in one write section of both, so every reader sees the tree
+//! before or after (C4). A directory that moves to another directory also takes the volume's rename lock: it keeps
+//! the ancestors still while loops are refused, and lets walks notice that `..` changed.
+
+use super::create::{New, discard, make};
+use super::lookup::{find, hashed, unknown};
+use super::perm::{WRITE, may, may_create, may_delete};
+use super::remove::check_replace;
+use crate::attr::Kind;
+use crate::control;
+use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
+use crate::errno::Errno;
+use crate::home;
+use crate::inode::{Node, NodeExt, NodeRef};
+use crate::name::check_name;
+use crate::volume::{Ctx, Step, Stop, record_of};
+use hearth_sync::epoch::Guard;
+
+/// One end of a rename.
+#[derive(Clone, Copy)]
+pub(crate) struct End<'a> {
+    pub parent: &'a Node,
+    pub name: &'a [u8],
+}
+
+const NOREPLACE: u32 = libc::RENAME_NOREPLACE;
+const EXCHANGE: u32 = libc::RENAME_EXCHANGE;
+const WHITEOUT: u32 = libc::RENAME_WHITEOUT;
+
+/// Moves `from` to `to`; `flags` as of `renameat2(2)`.
+pub(crate) fn rename(
+    cx: &Ctx<'_>,
+    from: End<'_>,
+    to: End<'_>,
+    flags: u32,
+    g: &Guard,
+) -> Step<()> {
+    let known = NOREPLACE | EXCHANGE | WHITEOUT;
+    if flags & !known != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
+        return Err(Errno::EINVAL.into());
+    }
+    check_end(from.name, Errno::EBUSY)?;
+    check_end(to.name, if flags & NOREPLACE != 0 { Errno::EEXIST } else { Errno::EBUSY })?;
+    if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
+        return Err(Errno::EBUSY.into());
+    }
+    let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
+    let source = find(from.parent, from_at, g)?;
+    let target = find(to.parent, to_at, g)?;
+    let source = source.ok_or(Errno::ENOENT)?;
+    cx.core.check_writable()?;
+    let across = from.parent.number() != to.parent.number();
+    let directories = source.kind() == Kind::Directory
+        || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
+    // Ancestors stand still while this is held. What is found under the bucket locks is checked against it again.
+    let tree = (across && directories).then(|| cx.core.rename.lock());
+    if tree.is_some() {
+        check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
+    }
+    let _from = cx.keep(from.parent, g)?;
+    let _to = cx.keep(to.parent, g)?;
+    let (a, b) = (directory_of(from.parent)?, directory_of(to.parent)?);
+    let pair = lock_pair(
+        (a, from.parent.number(), from_at),
+        (b, to.parent.number(), to_at),
+        g,
+    )
+    .map_err(|_| Errno::ENOENT)?;
+    let turn = Turn { cx, from, to, from_at, to_at, flags, across, moves_tree: tree.is_some(), g };
+    let crowded = turn.run(pair)?;
+    drop(tree);
+    if crowded {
+        b.grow(to.parent.entries(), g);
+    }
+    Ok(())
+}
+
+/// A rename with both buckets locked.
+struct Turn<'a> {
+    cx: &'a Ctx<'a>,
+    from: End<'a>,
+    to: End<'a>,
+    from_at: Hashed<'a>,
+    to_at: Hashed<'a>,
+    flags: u32,
+    across: bool,
+    moves_tree: bool,
+    g: &'a Guard,
+}
+
+impl<'a> Turn<'a> {
+    fn run(&self, pair: Pair<'_>) -> Step<bool> {
+        let (cx, g) = (self.cx, self.g);
+        let source = self.look(&pair, false)?.ok_or(Errno::ENOENT)?;
+        let target = self.look(&pair, true)?;
+        let _source = cx.keep(source, g)?;
+        let _target = target.map(|t| cx.keep(t, g)).transpose()?;
+        if target.is_some() && self.flags & NOREPLACE != 0 {
+            return Err(Errno::EEXIST.into());
+        }
+        if self.flags & EXCHANGE != 0 {
+            let target = target.ok_or(Errno::ENOENT)?;
+            return self.exchange(pair, source, target);
+        }
+        if target.is_some_and(|t| t.number() == source.number()) {
+            return Ok(false);
+        }
+        self.check_lock(source.is_dir())?;
+        may_delete(cx.caller, self.from.parent, source, g)?;
+        match target {
+            Some(target) => may_delete(cx.caller, self.to.parent, target, g)?,
+            None => may_create(cx.caller, self.to.parent, g)?,
+        }
+        self.check_new_parent(source)?;
+        let killing = match target {
+            // Its own child: never empty, and its bucket is held here.
+            Some(t) if t.number() == self.from.parent.number() => {
+                return Err(Errno::ENOTEMPTY.into());
+            }
+            Some(target) => check_replace(source, target, g)?,
+            None => None,
+        };
+        let whiteout = self.whiteout()?;
+        if let Err(stop) = self.commit(source, whiteout.as_ref(), false, target) {
+            if let Some(node) = whiteout {
+                discard(cx, node, g);
+            }
+            return Err(stop);
+        }
+        let left = whiteout.as_ref().map(|node| node.target());
+        let here = Change { at: self.from_at, to: left };
+        let there = Change { at: self.to_at, to: Some(source.target()) };
+        let crowded = self.apply(pair, source, None, here, there);
+        if let Some(killing) = killing {
+            killing.finish();
+        }
+        self.settle(source, target, whiteout.is_some());
+        Ok(crowded)
+    }
+
+    /// Takes effect. A walk that saw the old tree through `..` notices by `moves`.
+    fn apply(
+        &self,
+        pair: Pair<'_>,
+        source: &Node,
+        exchanged: Option<&Node>,
+        here: Change<'_>,
+        there: Change<'_>,
+    ) -> bool {
+        if !self.moves_tree {
+            return pair.apply(here, there, self.g);
+        }
+        let _moving = self.cx.core.moves.write();
+        if let Some(directory) = source.directory() {
+            directory.set_parent(self.to.parent.number());
+        }
+        if let Some(directory) = exchanged.and_then(|node| node.directory()) {
+            directory.set_parent(self.from.parent.number());
+        }
+        pair.apply(here, there, self.g)
+    }
+
+    /// Counts, times and links after a plain rename.
+    fn settle(&self, source: &Node, target: Option<&Node>, whiteout: bool) {
+        let (cx, g, now) = (self.cx, self.g, self.cx.core.now());
+        let is_dir = source.is_dir();
+        if whiteout {
+            self.from.parent.count_entry(0, false, now);
+            if is_dir {
+                self.from.parent.count_entry(-1, true, now);
+                self.from.parent.count_entry(1, false, now);
+            }
+        } else {
+            self.from.parent.count_entry(-1, is_dir, now);
+        }
+        self.to.parent.count_entry(1, is_dir, now);
+        source.change_meta(now, |_| {});
+        self.tell(source);
+        if let Some(target) = target {
+            self.to.parent.count_entry(-1, target.is_dir(), now);
+            target.change_meta(now, |fields| {
+                fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
+            });
+            cx.node_changed(target, None);
+            cx.core.reap(target, g);
+        }
+    }
+
+    fn exchange(&self, pair: Pair<'_>, source: &Node, target: &Node) -> Step<bool> {
+        let (cx, g) = (self.cx, self.g);
+        if source.number() == target.number() {
+            return Ok(false);
+        }
+        self.check_lock(source.is_dir() || target.is_dir())?;
+        may_delete(cx.caller, self.from.parent, source, g)?;
+        may_delete(cx.caller, self.to.parent, target, g)?;
+        self.check_new_parent(source)?;
+        self.check_new_parent(target)?;
+        self.commit(source, None, true, Some(target))?;
+        let here = Change { at: self.from_at, to: Some(target.target()) };
+        let there = Change { at: self.to_at, to: Some(source.target()) };
+        let crowded = self.apply(pair, source, Some(target), here, there);
+        let now = cx.core.now();
+        for (parent, gone, come) in
+            [(self.from.parent, source, target), (self.to.parent, target, source)]
+        {
+            parent.count_entry(-1, gone.is_dir(), now);
+            parent.count_entry(1, come.is_dir(), now);
+            gone.change_meta(now, |_| {});
+        }
+        self.tell(source);
+        cx.node_changed(target, None);
+        Ok(crowded)
+    }
+
+    fn tell(&self, source: &Node) {
+        self.cx.entry_changed(self.from.parent, self.from.name);
+        self.cx.entry_changed(self.to.parent, self.to.name);
+        self.cx.node_changed(source, None);
+    }
+
+    fn look(&self, pair: &Pair<'_>, second: bool) -> Step<Option<&'a Node>> {
+        let (at, parent) = if second {
+            (self.to_at, self.to.parent)
+        } else {
+            (self.from_at, self.from.parent)
+        };
+        match pair.find(second, at, self.g) {
+            Look::Hit(entry) => self.cx.core.entry_node(entry, self.g).map(Some),
+            Look::Absent => Ok(None),
+            Look::Unknown => Err(unknown(parent, at.name)),
+        }
+    }
+
+    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin again.
+    fn check_lock(&self, directories: bool) -> Step<()> {
+        if self.across && directories && !self.moves_tree {
+            return Err(Stop::Again);
+        }
+        Ok(())
+    }
+
+    /// A directory that gets another parent is itself changed (`..`).
+    fn check_new_parent(&self, node: &Node) -> Result<(), Errno> {
+        if self.across && node.is_dir() {
+            may(self.cx.caller, node, WRITE, self.g)?;
+        }
+        Ok(())
+    }
+
+    fn whiteout(&self) -> Step<Option<NodeRef>> {
+        if self.flags & WHITEOUT == 0 {
+            return Ok(None);
+        }
+        let new = New::Special(Kind::Char, 0);
+        make(self.cx, self.from.parent, &new, 0, 1, self.g).map(Some)
+    }
+
+    fn commit(
+        &self,
+        source: &Node,
+        whiteout: Option<&NodeRef>,
+        exchange: bool,
+        target: Option<&Node>,
+    ) -> Step<()> {
+        let home = &self.cx.core.home;
+        if !home.evictable() {
+            return Ok(());
+        }
+        let (from, to) = (self.from.parent.number(), self.to.parent.number());
+        let link = |dir, name, node: &Node| home::Change::Link {
+            dir,
+            name,
+            to: node.target(),
+        };
+        let record = whiteout.map(|node| record_of(node, self.g));
+        let mut changes = vec![link(to, self.to.name, source)];
+        match (whiteout, target.filter(|_| exchange)) {
+            (Some(node), _) => changes.push(link(from, self.from.name, node)),
+            (None, Some(target)) => changes.push(link(from, self.from.name, target)),
+            (None, None) => {
+                changes.push(home::Change::Unlink { dir: from, name: self.from.name });
+            }
+        }
+        if let Some(record) = &record {
+            changes.push(home::Change::Put(record));
+        }
+        Ok(home.commit(&changes)?)
+    }
+}
+
+fn check_end(name: &[u8], dots: Errno) -> Result<(), Errno> {
+    match name {
+        b"." | b".." => Err(dots),
+        _ => check_name(name),
+    }
+}
+
+fn directory_of(node: &Node) -> Result<&Directory, Errno> {
+    node.directory().ok_or(Errno::ENOTDIR)
+}
+
+/// Refuses a directory as its own ancestor (`EINVAL`), and a target that is an ancestor of the source (`ENOTEMPTY`).
+/// Needs the rename lock.
+fn check_no_loop(
+    cx: &Ctx<'_>,
+    (from, from_at): (End<'_>, Hashed<'_>),
+    (to, to_at): (End<'_>, Hashed<'_>),
+    flags: u32,
+    g: &Guard,
+) -> Step<()> {
+    let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?.ino();
+    if is_at_or_above(cx, source, to.parent, g)? {
+        return Err(Errno::EINVAL.into());
+    }
+    if let Some(target) = find(to.parent, to_at, g)?
+        && is_at_or_above(cx, target.ino(), from.parent, g)?
+    {
+        let errno = if flags & EXCHANGE != 0 { Errno::EINVAL } else { Errno::ENOTEMPTY };
+        return Err(errno.into());
+    }
+    Ok(())
+}
+
+/// Whether directory `ino` is `below` or one of its ancestors.
+fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool> {
+    let mut here = below.number();
+    loop {
+        if here == ino {
+            return Ok(true);
+        }
+        if here == crate::volume::ROOT {
+            return Ok(false);
+        }
+        let node = cx.core.node(here, g).map_err(|stop| match stop {
+            // A removed directory above: what is below it cannot be named any more.
+            Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
+            other => other,
+        })?;
+        here = directory_of(node)?.parent();
+    }
+}

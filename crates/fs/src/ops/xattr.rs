@@ -1,0 +1,256 @@
+//! Extended attributes: `user.`, `trusted.`, `security.`, and the ACLs behind `system.posix_acl_*`.
+
+use super::perm::{READ, WRITE, may, may_own};
+use crate::acl::Acl;
+use crate::attr::Kind;
+use crate::errno::Errno;
+use crate::flags;
+use crate::inode::{Extra, Node, NodeExt};
+use crate::volume::{Ctx, Step};
+use hearth_sync::epoch::Guard;
+
+/// Name of the access ACL.
+pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
+/// Name of the default ACL.
+pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+
+/// Longest value in bytes (`XATTR_SIZE_MAX`).
+const VALUE_MAX: usize = 65_536;
+/// Longest list of names in bytes (`XATTR_LIST_MAX`).
+const LIST_MAX: usize = 65_536;
+
+enum Space {
+    User,
+    Trusted,
+    Security,
+    Access,
+    Default,
+}
+
+/// The value of `name`; `ENODATA` if there is none.
+pub(crate) fn get(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<Box<[u8]>> {
+    let space = space_of(name)?;
+    check_access(cx, node, &space, READ, g)?;
+    let extra = node.extra(g).ok_or(Errno::ENODATA)?;
+    let acl = match space {
+        Space::Access => &extra.access,
+        Space::Default => &extra.default,
+        _ => return Ok(extra.xattrs.get(name).ok_or(Errno::ENODATA)?.clone()),
+    };
+    Ok(acl.as_ref().ok_or(Errno::ENODATA)?.to_xattr().into())
+}
+
+/// Sets `name`; `flags` as of `setxattr(2)`. `kill_sgid`: setting an access ACL also clears setgid.
+pub(crate) fn set(
+    cx: &Ctx<'_>,
+    node: &Node,
+    name: &[u8],
+    value: &[u8],
+    flags: i32,
+    kill_sgid: bool,
+    g: &Guard,
+) -> Step<()> {
+    if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let space = space_of(name)?;
+    if value.len() > VALUE_MAX {
+        return Err(Errno::E2BIG.into());
+    }
+    let change = |extra: &mut Extra| {
+        let there = match space {
+            Space::Access => extra.access.is_some(),
+            Space::Default => extra.default.is_some(),
+            _ => extra.xattrs.contains_key(name),
+        };
+        if flags & libc::XATTR_CREATE != 0 && there {
+            return Err(Errno::EEXIST);
+        }
+        if flags & libc::XATTR_REPLACE != 0 && !there {
+            return Err(Errno::ENODATA);
+        }
+        match space {
+            Space::Access | Space::Default => return Ok(()),
+            _ => extra.xattrs.insert(name.into(), value.into()),
+        };
+        let names: usize = extra.xattrs.keys().map(|n| n.len() + 1).sum();
+        if names > LIST_MAX { Err(Errno::ENOSPC) } else { Ok(()) }
+    };
+    match space {
+        Space::Access | Space::Default => {
+            let acl = Acl::from_xattr(value)?;
+            set_acl(cx, node, &space, acl, kill_sgid, change, g)
+        }
+        _ => update(cx, node, &space, change, g),
+    }
+}
+
+/// Removes `name`; `ENODATA` if there is none.
+pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<()> {
+    let space = space_of(name)?;
+    match space {
+        // Removing an ACL that is not there is no error, as in Linux.
+        Space::Access | Space::Default => {
+            set_acl(cx, node, &space, None, false, |_| Ok(()), g)
+        }
+        _ => update(
+            cx,
+            node,
+            &space,
+            |extra| extra.xattrs.remove(name).map(drop).ok_or(Errno::ENODATA),
+            g,
+        ),
+    }
+}
+
+/// All names, each with a NUL behind it. `trusted.` is for the privileged.
+pub(crate) fn list(cx: &Ctx<'_>, node: &Node, g: &Guard) -> Step<Vec<u8>> {
+    let mut names = Vec::new();
+    let Some(extra) = node.extra(g) else { return Ok(names) };
+    let mut push = |name: &[u8]| {
+        names.extend_from_slice(name);
+        names.push(0);
+    };
+    if extra.access.is_some() {
+        push(ACL_ACCESS);
+    }
+    if extra.default.is_some() {
+        push(ACL_DEFAULT);
+    }
+    for name in extra.xattrs.keys() {
+        if cx.caller.privileged() || !name.starts_with(b"trusted.") {
+            push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Replaces what is beyond the plain attributes by a changed copy.
+fn update(
+    cx: &Ctx<'_>,
+    node: &Node,
+    space: &Space,
+    change: impl FnOnce(&mut Extra) -> Result<(), Errno>,
+    g: &Guard,
+) -> Step<()> {
+    cx.core.check_writable()?;
+    let _kept = cx.keep(node, g)?;
+    let _change = node.change.lock();
+    check_access(cx, node, space, WRITE, g)?;
+    let mut extra = node.extra(g).cloned().unwrap_or_default();
+    change(&mut extra)?;
+    publish(cx, node, extra, g);
+    Ok(())
+}
+
+fn set_acl(
+    cx: &Ctx<'_>,
+    node: &Node,
+    space: &Space,
+    acl: Option<Acl>,
+    kill_sgid: bool,
+    check: impl FnOnce(&mut Extra) -> Result<(), Errno>,
+    g: &Guard,
+) -> Step<()> {
+    cx.core.check_writable()?;
+    let _kept = cx.keep(node, g)?;
+    let _change = node.change.lock();
+    check_access(cx, node, space, WRITE, g)?;
+    let mut extra = node.extra(g).cloned().unwrap_or_default();
+    check(&mut extra)?;
+    if let Space::Default = space {
+        if !node.is_dir() && acl.is_some() {
+            return Err(Errno::EACCES.into());
+        }
+        extra.default = acl;
+        publish(cx, node, extra, g);
+        return Ok(());
+    }
+    let Some(acl) = acl else {
+        extra.access = None;
+        publish(cx, node, extra, g);
+        return Ok(());
+    };
+    let (mode, minimal) = acl.equiv_mode();
+    extra.access = (!minimal).then_some(acl);
+    let owner = node.meta.owner();
+    let stranger =
+        cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
+    node.meta.update(|fields| {
+        fields.perm = fields.perm & !0o777 | mode & 0o777;
+        if stranger || kill_sgid {
+            fields.perm &= !(libc::S_ISGID as u16);
+        }
+    });
+    publish(cx, node, extra, g);
+    Ok(())
+}
+
+fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, g: &Guard) {
+    let extra = (!extra.is_empty()).then(|| Box::new(extra));
+    node.extra.store(extra, g);
+    node.change_meta(cx.core.now(), |_| {});
+    cx.node_changed(node, None);
+}
+
+fn space_of(name: &[u8]) -> Result<Space, Errno> {
+    if name.is_empty() || name.len() > 255 {
+        return Err(Errno::ERANGE);
+    }
+    let spaces = [
+        (b"user." as &[u8], Space::User),
+        (b"trusted.", Space::Trusted),
+        (b"security.", Space::Security),
+    ];
+    match name {
+        ACL_ACCESS => return Ok(Space::Access),
+        ACL_DEFAULT => return Ok(Space::Default),
+        _ => {}
+    }
+    for (prefix, space) in spaces {
+        if let Some(rest) = name.strip_prefix(prefix) {
+            return if rest.is_empty() { Err(Errno::EINVAL) } else { Ok(space) };
+        }
+    }
+    Err(Errno::EOPNOTSUPP)
+}
+
+/// `xattr_permission` of Linux.
+fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) -> Step<()> {
+    let writes = want == WRITE;
+    let owner = node.meta.owner();
+    if writes && owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    if !cx.caller.checks() {
+        return Ok(());
+    }
+    match space {
+        Space::Security => {
+            if writes && !cx.caller.privileged() { Err(Errno::EPERM.into()) } else { Ok(()) }
+        }
+        Space::Trusted if cx.caller.privileged() => Ok(()),
+        Space::Trusted if writes => Err(Errno::EPERM.into()),
+        Space::Trusted => Err(Errno::ENODATA.into()),
+        Space::User => {
+            let plain = matches!(node.kind(), Kind::File | Kind::Directory);
+            if !plain {
+                return Err(if writes { Errno::EPERM } else { Errno::ENODATA }.into());
+            }
+            let sticky = node.is_dir() && u32::from(owner.perm) & libc::S_ISVTX != 0;
+            if writes && sticky && !cx.caller.privileged() && cx.caller.uid != owner.uid {
+                return Err(Errno::EPERM.into());
+            }
+            Ok(may(cx.caller, node, want, g)?)
+        }
+        Space::Access | Space::Default => {
+            if node.kind() == Kind::Symlink {
+                return Err(Errno::EOPNOTSUPP.into());
+            }
+            if writes {
+                may_own(cx.caller, &owner)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading, writing, seeking, sizes.
+
+use super::{AT_FDCWD, Fd, Process};
+use crate::attr::{Kind, SetAttr};
+use crate::errno::{Errno, Result};
+use crate::ops::{attr, io, range};
+use crate::ops::open::OpenFile;
+use crate::volume::MAX_SIZE;
+use crate::walk::Follow;
+use hearth_sync::epoch::{Guard, pin};
+use std::io::{IoSlice, IoSliceMut};
+
+impl Process {
+    /// `read(2)`: at the file offset, which moves.
+    pub fn read(&self, fd: Fd, out: &mut [u8]) -> Result<usize> {
+        let g = pin();
+        let file = self.readable(fd, &g)?;
+        let mut position = file.position.lock();
+        let got = self.read_at(file, *position, out)?;
+        *position += got as u64;
+        Ok(got)
+    }
+
+    /// `pread(2)`.
+    pub fn pread(&self, fd: Fd, out: &mut [u8], off: u64) -> Result<usize> {
+        check_offset(off)?;
+        let g = pin();
+        let file = self.readable(fd, &g)?;
+        self.read_at(file, off, out)
+    }
+
+    /// `readv(2)`.
+    pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
+        let g = pin();
+        let file = self.readable(fd, &g)?;
+        let mut position = file.position.lock();
+        let got = self.readv_at(file, *position, outs)?;
+        *position += got as u64;
+        Ok(got)
+    }
+
+    /// `preadv(2)`.
+    pub fn preadv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>], off: u64) -> Result<usize> {
+        check_offset(off)?;
+        let g = pin();
+        let file = self.readable(fd, &g)?;
+        self.readv_at(file, off, outs)
+    }
+
+    /// `write(2)`: at the file offset, which moves, or at the end with `O_APPEND`.
+    pub fn write(&self, fd: Fd, data: &[u8]) -> Result<usize> {
+        let g = pin();
+        let file = self.writable(fd, &g)?;
+        let mut position = file.position.lock();
+        let (at, done) = self.write_at(file, *position, data)?;
+        *position = at + done as u64;
+        Ok(done)
+    }
+
+    /// `pwrite(2)`; with `O_APPEND` it appends, as Linux does.
+    pub fn pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
+        check_offset(off)?;
+        let g = pin();
+        let file = self.writable(fd, &g)?;
+        Ok(self.write_at(file, off, data)?.1)
+    }
+
+    /// `writev(2)`: one write.
+    pub fn writev(&self, fd: Fd, data: &[IoSlice<'_>]) -> Result<usize> {
+        self.write(fd, &gather(data))
+    }
+
+    /// `pwritev(2)`: one write.
+    pub fn pwritev(&self, fd: Fd, data: &[IoSlice<'_>], off: u64) -> Result<usize> {
+        self.pwrite(fd, &gather(data), off)
+    }
+
+    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
+    pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
+        let g = pin();
+        let file = self.description(fd, &g)?;
+        if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
+            return Err(Errno::ESPIPE);
+        }
+        let mut position = file.position.lock();
+        let new = match whence {
+            libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
+            libc::SEEK_CUR => moved(*position, off)?,
+            libc::SEEK_END => self.run(|_, g| {
+                let end = file.node(g)?.meta.size();
+                Ok(moved(end, off)?)
+            })?,
+            libc::SEEK_DATA | libc::SEEK_HOLE => {
+                let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
+                let hole = whence == libc::SEEK_HOLE;
+                self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+            }
+            _ => return Err(Errno::EINVAL),
+        };
+        *position = new;
+        Ok(new)
+    }
+
+    /// `ftruncate(2)`.
+    pub fn ftruncate(&self, fd: Fd, size: u64) -> Result<()> {
+        check_offset(size)?;
+        let g = pin();
+        let file = self.description(fd, &g)?;
+        if !file.writable() || file.kind() != Kind::File {
+            return Err(Errno::EINVAL);
+        }
+        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        self.run(|cx, g| attr::setattr(cx, file.node(g)?, &set, true, g))
+    }
+
+    /// `truncate(2)`.
+    pub fn truncate(&self, path: impl AsRef<[u8]>, size: u64) -> Result<()> {
+        check_offset(size)?;
+        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+            attr::setattr(cx, walked.existing()?, &set, false, g)
+        })
+    }
+
+    /// `fallocate(2)`.
+    pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
+        let g = pin();
+        let file = self.description(fd, &g)?;
+        if !file.writable() {
+            return Err(Errno::EBADF);
+        }
+        self.run(|cx, g| range::fallocate(cx, file.node(g)?, mode, off, len, g))
+    }
+
+    /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
+    pub fn copy_file_range(
+        &self,
+        from: (Fd, Option<&mut u64>),
+        to: (Fd, Option<&mut u64>),
+        len: u64,
+        flags: u32,
+    ) -> Result<u64> {
+        if flags != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let g = pin();
+        let (source, target) = (self.description(from.0, &g)?, self.description(to.0, &g)?);
+        let append = target.flags() & libc::O_APPEND != 0;
+        if !source.readable() || !target.writable() || append {
+            return Err(Errno::EBADF);
+        }
+        for file in [source, target] {
+            match file.kind() {
+                Kind::File => {}
+                Kind::Directory => return Err(Errno::EISDIR),
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
+            Some(off) => **off,
+            None => *file.position.lock(),
+        };
+        let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
+        let mut done = 0;
+        let copied = self.run(|cx, g| {
+            let ends = ((source.node(g)?, from_off), (target.node(g)?, to_off));
+            range::copy(cx, ends.0, ends.1, len, &mut done, g)
+        })?;
+        let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
+            Some(off) => *off += copied,
+            None => *file.position.lock() += copied,
+        };
+        advance(source, from.1);
+        advance(target, to.1);
+        if target.syncs() {
+            self.volume().door().fsync(target, false)?;
+        }
+        Ok(copied)
+    }
+
+    /// `fsync(2)`.
+    pub fn fsync(&self, fd: Fd) -> Result<()> {
+        self.volume().door().fsync(self.description(fd, &pin())?, false)
+    }
+
+    /// `fdatasync(2)`.
+    pub fn fdatasync(&self, fd: Fd) -> Result<()> {
+        self.volume().door().fsync(self.description(fd, &pin())?, true)
+    }
+
+    /// `syncfs(2)`.
+    pub fn syncfs(&self, fd: Fd) -> Result<()> {
+        self.description(fd, &pin())?;
+        self.volume().sync()
+    }
+
+    /// What `fd` names, for a call that needs more than a place.
+    pub(super) fn description<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        self.usable(fd, g).map(|file| &**file)
+    }
+
+    fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        let file = self.description(fd, g)?;
+        match file.kind() {
+            _ if !file.readable() => Err(Errno::EBADF),
+            Kind::Directory => Err(Errno::EISDIR),
+            _ => Ok(file),
+        }
+    }
+
+    fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        let file = self.description(fd, g)?;
+        if file.writable() { Ok(file) } else { Err(Errno::EBADF) }
+    }
+
+    fn read_at(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
+        if let Some(text) = file.text() {
+            return Ok(io::read_text(text, off, out));
+        }
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        self.run(|cx, g| io::read(cx, file.node(g)?, off, out, noatime, g))
+    }
+
+    fn readv_at(
+        &self,
+        file: &OpenFile,
+        off: u64,
+        outs: &mut [IoSliceMut<'_>],
+    ) -> Result<usize> {
+        let mut total = 0;
+        for out in outs {
+            let got = match self.read_at(file, off + total as u64, out) {
+                Ok(got) => got,
+                Err(_) if total > 0 => break,
+                Err(errno) => return Err(errno),
+            };
+            total += got;
+            if got < out.len() {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    fn write_at(&self, file: &OpenFile, off: u64, data: &[u8]) -> Result<(u64, usize)> {
+        let append = file.flags() & libc::O_APPEND != 0;
+        let done = self.run(|cx, g| {
+            let kill = io::kills_suid(cx.caller);
+            io::write(cx, file.node(g)?, off, data, append, kill, g)
+        })?;
+        if file.syncs() {
+            self.volume().door().fsync(file, false)?;
+        }
+        Ok(done)
+    }
+}
+
+fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {
+    parts.iter().flat_map(|part| part.iter().copied()).collect()
+}
+
+fn check_offset(off: u64) -> Result<()> {
+    if off > MAX_SIZE { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+fn moved(from: u64, by: i64) -> Result<u64> {
+    let new = i128::from(from) + i128::from(by);
+    match u64::try_from(new) {
+        Ok(new) if new <= MAX_SIZE => Ok(new),
+        Ok(_) => Err(Errno::EOVERFLOW),
+        Err(_) => Err(Errno::EINVAL),
+    }
+}

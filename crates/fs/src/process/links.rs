@@ -1,0 +1,250 @@
+//! Names: link, symlink, readlink, unlink, mkdir, rmdir, rename, mknod.
+
+use super::{AT_FDCWD, Fd, Process};
+use crate::attr::Kind;
+use crate::errno::{Errno, Result};
+use crate::ops::create::{New, create};
+use crate::ops::{link, remove, rename};
+use crate::volume::{Ctx, Step};
+use crate::walk::{Follow, Last, Walked, walk};
+use hearth_sync::epoch::Guard;
+
+impl Process {
+    /// `link(2)`: symbolic links are linked themselves.
+    pub fn link(&self, old: impl AsRef<[u8]>, new: impl AsRef<[u8]>) -> Result<()> {
+        self.linkat(AT_FDCWD, old, AT_FDCWD, new, 0)
+    }
+
+    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name what `olddirfd` has open.
+    pub fn linkat(
+        &self,
+        olddirfd: Fd,
+        old: impl AsRef<[u8]>,
+        newdirfd: Fd,
+        new: impl AsRef<[u8]>,
+        flags: i32,
+    ) -> Result<()> {
+        if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let (old, new) = (old.as_ref(), new.as_ref());
+        let empty = old.is_empty() && flags & libc::AT_EMPTY_PATH != 0;
+        let follow =
+            if flags & libc::AT_SYMLINK_FOLLOW != 0 { Follow::Yes } else { Follow::Slash };
+        self.run(|cx, g| {
+            let (node, nameless) = if empty {
+                let file = self.file(olddirfd, g)?;
+                (file.node(g)?, file.is_linkable())
+            } else {
+                let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
+                (walked.existing()?, false)
+            };
+            let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
+            let (parent, name) = new_name(&to, false)?;
+            link::link(cx, node, parent, name, nameless, g)
+        })
+    }
+
+    /// `symlink(2)`.
+    pub fn symlink(&self, target: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Result<()> {
+        self.symlinkat(target, AT_FDCWD, path)
+    }
+
+    /// `symlinkat(2)`.
+    pub fn symlinkat(
+        &self,
+        target: impl AsRef<[u8]>,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let target = target.as_ref();
+        if target.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        self.make(dirfd, path.as_ref(), &New::Symlink(target), 0o777)
+    }
+
+    /// `readlink(2)`.
+    pub fn readlink(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        self.readlinkat(AT_FDCWD, path)
+    }
+
+    /// `readlinkat(2)`; an empty path means what `dirfd` has open.
+    pub fn readlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        if path.is_empty() && dirfd != AT_FDCWD {
+            return self.run(|cx, g| {
+                let node = self.file(dirfd, g)?.node(g)?;
+                if node.kind() != Kind::Symlink {
+                    return Err(Errno::ENOENT.into());
+                }
+                Ok(link::readlink(cx, node)?.to_vec())
+            });
+        }
+        self.at(dirfd, path, Follow::Slash, |cx, walked, _| {
+            Ok(link::readlink(cx, walked.existing()?)?.to_vec())
+        })
+    }
+
+    /// `mkdir(2)`.
+    pub fn mkdir(&self, path: impl AsRef<[u8]>, mode: u16) -> Result<()> {
+        self.mkdirat(AT_FDCWD, path, mode)
+    }
+
+    /// `mkdirat(2)`.
+    pub fn mkdirat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u16) -> Result<()> {
+        self.make(dirfd, path.as_ref(), &New::Directory, mode & 0o1777)
+    }
+
+    /// `mknod(2)`; the type is in `mode`.
+    pub fn mknod(&self, path: impl AsRef<[u8]>, mode: u32, rdev: u32) -> Result<()> {
+        self.mknodat(AT_FDCWD, path, mode, rdev)
+    }
+
+    /// `mknodat(2)`.
+    pub fn mknodat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        mode: u32,
+        rdev: u32,
+    ) -> Result<()> {
+        let new = match Kind::from_mode(mode).ok_or(Errno::EINVAL)? {
+            Kind::File => New::File,
+            Kind::Directory => return Err(Errno::EPERM),
+            Kind::Symlink => return Err(Errno::EINVAL),
+            special @ (Kind::Char | Kind::Block) => New::Special(special, rdev),
+            special => New::Special(special, 0),
+        };
+        self.make(dirfd, path.as_ref(), &new, mode as u16 & 0o7777)
+    }
+
+    /// `unlink(2)`.
+    pub fn unlink(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.unlinkat(AT_FDCWD, path, 0)
+    }
+
+    /// `rmdir(2)`.
+    pub fn rmdir(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.unlinkat(AT_FDCWD, path, libc::AT_REMOVEDIR)
+    }
+
+    /// `unlinkat(2)`, with `AT_REMOVEDIR`.
+    pub fn unlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<()> {
+        if flags & !libc::AT_REMOVEDIR != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.at(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
+            if flags & libc::AT_REMOVEDIR != 0 { rmdir(cx, &walked, g) } else { unlink(cx, &walked, g) }
+        })
+    }
+
+    /// `rename(2)`.
+    pub fn rename(&self, old: impl AsRef<[u8]>, new: impl AsRef<[u8]>) -> Result<()> {
+        self.renameat2(AT_FDCWD, old, AT_FDCWD, new, 0)
+    }
+
+    /// `renameat2(2)`, with `RENAME_NOREPLACE`, `RENAME_EXCHANGE` and `RENAME_WHITEOUT`.
+    pub fn renameat2(
+        &self,
+        olddirfd: Fd,
+        old: impl AsRef<[u8]>,
+        newdirfd: Fd,
+        new: impl AsRef<[u8]>,
+        flags: u32,
+    ) -> Result<()> {
+        let (old, new) = (old.as_ref(), new.as_ref());
+        let known = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE | libc::RENAME_WHITEOUT;
+        let exchange = flags & libc::RENAME_EXCHANGE != 0;
+        if flags & !known != 0 || (exchange && flags != libc::RENAME_EXCHANGE) {
+            return Err(Errno::EINVAL);
+        }
+        self.run(|cx, g| {
+            let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
+            let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
+            if from.last != Last::Name {
+                return Err(Errno::EBUSY.into());
+            }
+            if to.last != Last::Name {
+                let noreplace = flags & libc::RENAME_NOREPLACE != 0;
+                return Err(if noreplace { Errno::EEXIST } else { Errno::EBUSY }.into());
+            }
+            let source = from.found().ok_or(Errno::ENOENT)?;
+            if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
+                return Err(Errno::EEXIST.into());
+            }
+            check_slashes(&from, &to, source.is_dir(), exchange)?;
+            let from = rename::End { parent: from.parent, name: from.name };
+            let to = rename::End { parent: to.parent, name: to.name };
+            rename::rename(cx, from, to, flags, g)
+        })
+    }
+
+    fn make(&self, dirfd: Fd, path: &[u8], new: &New<'_>, mode: u16) -> Result<()> {
+        let directory = matches!(new, New::Directory);
+        self.at(dirfd, path, Follow::Never, |cx, walked, g| {
+            let (parent, name) = new_name(&walked, directory)?;
+            let node = create(cx, parent, name, new, mode, g)?;
+            cx.core.release(node, g);
+            Ok(())
+        })
+    }
+}
+
+/// Directory and name of something to be made (`filename_create` of Linux).
+fn new_name<'x>(
+    walked: &Walked<'x>,
+    directory: bool,
+) -> std::result::Result<(&'x crate::inode::Node, &'x [u8]), Errno> {
+    if walked.last != Last::Name || walked.found().is_some() {
+        return Err(Errno::EEXIST);
+    }
+    if walked.slash && !directory {
+        return Err(Errno::ENOENT);
+    }
+    Ok((walked.parent, walked.name))
+}
+
+/// Slashes behind a name of a rename mean a directory.
+fn check_slashes(
+    from: &Walked<'_>,
+    to: &Walked<'_>,
+    source_is_dir: bool,
+    exchange: bool,
+) -> std::result::Result<(), Errno> {
+    let target_is_dir = to.found().is_some_and(|node| node.is_dir());
+    if exchange {
+        if to.found().is_none() {
+            return Err(Errno::ENOENT);
+        }
+        if to.slash && !target_is_dir {
+            return Err(Errno::ENOTDIR);
+        }
+    }
+    if !source_is_dir && (from.slash || (!exchange && to.slash)) {
+        return Err(Errno::ENOTDIR);
+    }
+    Ok(())
+}
+
+fn unlink(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
+    if walked.last != Last::Name {
+        return Err(Errno::EISDIR.into());
+    }
+    if walked.slash {
+        let node = walked.found().ok_or(Errno::ENOENT)?;
+        let errno = if node.is_dir() { Errno::EISDIR } else { Errno::ENOTDIR };
+        return Err(errno.into());
+    }
+    remove::unlink(cx, walked.parent, walked.name, g)
+}
+
+fn rmdir(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
+    let errno = match walked.last {
+        Last::Name => return remove::rmdir(cx, walked.parent, walked.name, g),
+        Last::Dot => Errno::EINVAL,
+        Last::DotDot => Errno::ENOTEMPTY,
+        Last::Root => Errno::EBUSY,
+    };
+    Err(errno.into())
+}

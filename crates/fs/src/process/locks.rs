@@ -1,0 +1,123 @@
+//! flock, POSIX record locks, locks of open file descriptions.
+
+use super::{Fd, Process};
+use crate::errno::{Errno, Result};
+use crate::locks::{Interrupt, LockKind, LockRequest};
+use crate::ops::open::OpenFile;
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::Arc;
+
+/// A byte range to lock, as `struct flock`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSpec {
+    /// What to do.
+    pub kind: LockKind,
+    /// What `start` counts from: `SEEK_SET`, `SEEK_CUR` or `SEEK_END`.
+    pub whence: i32,
+    /// First byte, relative to `whence`.
+    pub start: i64,
+    /// Bytes; 0 means to the end of the file, however it grows; negative means before `start`.
+    pub len: i64,
+}
+
+impl Process {
+    /// `flock(2)`: `LOCK_SH`, `LOCK_EX` or `LOCK_UN`, with `LOCK_NB` not to wait (`EAGAIN`).
+    pub fn flock(&self, fd: Fd, operation: i32) -> Result<()> {
+        self.flock_interruptible(fd, operation, &Interrupt::new())
+    }
+
+    /// [`Process::flock`] that another thread can end with `EINTR`.
+    pub fn flock_interruptible(
+        &self,
+        fd: Fd,
+        operation: i32,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let kind = match operation & !libc::LOCK_NB {
+            libc::LOCK_SH => LockKind::Read,
+            libc::LOCK_EX => LockKind::Write,
+            libc::LOCK_UN => LockKind::Unlock,
+            _ => return Err(Errno::EINVAL),
+        };
+        let file = self.counted(fd)?;
+        let request = LockRequest {
+            owner: file.id(),
+            pid: std::process::id(),
+            kind,
+            start: 0,
+            end: LockRequest::EOF,
+            flock: true,
+        };
+        let wait = operation & libc::LOCK_NB == 0;
+        self.volume().door().setlk(&file, &request, wait.then_some(interrupt))
+    }
+
+    /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any descriptor of the file
+    /// is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would never end, `EINTR` if interrupted.
+    pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
+        let file = self.counted(fd)?;
+        let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
+        self.volume().door().setlk(&file, &request, wait)
+    }
+
+    /// `fcntl(F_GETLK)`: what would be in the way.
+    pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
+        let file = self.counted(fd)?;
+        let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
+        self.volume().door().getlk(&file, &request)
+    }
+
+    /// `fcntl(F_OFD_SETLK)` and `F_OFD_SETLKW`: locks of the open file description.
+    pub fn set_ofd_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
+        let file = self.counted(fd)?;
+        let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
+        self.volume().door().setlk(&file, &request, wait)
+    }
+
+    /// `fcntl(F_OFD_GETLK)`.
+    pub fn get_ofd_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
+        let file = self.counted(fd)?;
+        let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
+        self.volume().door().getlk(&file, &request)
+    }
+
+    /// A reference that outlives a wait.
+    fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
+        self.usable(fd, &pin()).cloned()
+    }
+
+    fn request(
+        &self,
+        file: &OpenFile,
+        spec: &LockSpec,
+        owner: u64,
+        pid: u32,
+    ) -> Result<LockRequest> {
+        let base = match spec.whence {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => *file.position.lock(),
+            libc::SEEK_END => file.node(&pin())?.meta.size(),
+            _ => return Err(Errno::EINVAL),
+        };
+        let start = i128::from(base) + i128::from(spec.start);
+        let (first, last) = match spec.len {
+            0 => (start, i128::from(u64::MAX)),
+            len if len > 0 => (start, start + i128::from(len) - 1),
+            len => (start + i128::from(len), start - 1),
+        };
+        let limit = i128::from(i64::MAX);
+        if first < 0 {
+            return Err(Errno::EINVAL);
+        }
+        if first > limit || (spec.len != 0 && last > limit) {
+            return Err(Errno::EOVERFLOW);
+        }
+        match spec.kind {
+            LockKind::Read if !file.readable() => return Err(Errno::EBADF),
+            LockKind::Write if !file.writable() => return Err(Errno::EBADF),
+            _ => {}
+        }
+        let (start, end) = (first as u64, last as u64);
+        Ok(LockRequest { owner, pid, kind: spec.kind, start, end, flock: false })
+    }
+}

@@ -1,0 +1,236 @@
+//! stat, chmod, chown, times, access, flags, room.
+
+use super::{AT_FDCWD, Fd, Process};
+use crate::attr::{Attr, FsXAttr, SetAttr, SetTime, StatFs};
+use crate::errno::{Errno, Result};
+use crate::inode::{Node, NodeExt};
+use crate::ops::{attr, ioctl, perm, statfs};
+use crate::volume::{Ctx, Step};
+use crate::walk::Follow;
+use hearth_sync::epoch::Guard;
+
+impl Process {
+    /// `stat(2)`.
+    pub fn stat(&self, path: impl AsRef<[u8]>) -> Result<Attr> {
+        self.statat(AT_FDCWD, path, 0)
+    }
+
+    /// `lstat(2)`.
+    pub fn lstat(&self, path: impl AsRef<[u8]>) -> Result<Attr> {
+        self.statat(AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// `fstat(2)`.
+    pub fn fstat(&self, fd: Fd) -> Result<Attr> {
+        self.run(|_, g| Ok(self.file(fd, g)?.node(g)?.attr()))
+    }
+
+    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+    pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
+        self.target(dirfd, path.as_ref(), flags, |_, node, _| Ok(node.attr()))
+    }
+
+    /// `access(2)`: the real and the effective ids of a process are the same here.
+    pub fn access(&self, path: impl AsRef<[u8]>, mask: u32) -> Result<()> {
+        self.faccessat(AT_FDCWD, path, mask, 0)
+    }
+
+    /// `faccessat2(2)`.
+    pub fn faccessat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        mask: u32,
+        flags: i32,
+    ) -> Result<()> {
+        if mask & !7 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let flags = flags & !libc::AT_EACCESS;
+        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+            if mask & perm::WRITE != 0 && node.data().is_some() {
+                cx.core.check_writable()?;
+            }
+            let owner = node.meta.owner();
+            if mask & perm::WRITE != 0 && owner.flags & crate::flags::IMMUTABLE != 0 {
+                return Err(Errno::EPERM.into());
+            }
+            Ok(perm::may_access(cx.caller, node, &owner, mask, g)?)
+        })
+    }
+
+    /// `chmod(2)`.
+    pub fn chmod(&self, path: impl AsRef<[u8]>, mode: u16) -> Result<()> {
+        self.fchmodat(AT_FDCWD, path, mode, 0)
+    }
+
+    /// `fchmod(2)`.
+    pub fn fchmod(&self, fd: Fd, mode: u16) -> Result<()> {
+        self.setattr_fd(fd, &SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() })
+    }
+
+    /// `fchmodat2(2)`; the mode of a symbolic link cannot be changed (`EOPNOTSUPP`).
+    pub fn fchmodat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        mode: u16,
+        flags: i32,
+    ) -> Result<()> {
+        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
+        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+            if node.kind() == crate::Kind::Symlink {
+                return Err(Errno::EOPNOTSUPP.into());
+            }
+            attr::setattr(cx, node, &set, false, g)
+        })
+    }
+
+    /// `chown(2)`; `None` leaves an id as it is.
+    pub fn chown(
+        &self,
+        path: impl AsRef<[u8]>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    ) -> Result<()> {
+        self.fchownat(AT_FDCWD, path, uid, gid, 0)
+    }
+
+    /// `lchown(2)`.
+    pub fn lchown(
+        &self,
+        path: impl AsRef<[u8]>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    ) -> Result<()> {
+        self.fchownat(AT_FDCWD, path, uid, gid, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// `fchown(2)`.
+    pub fn fchown(&self, fd: Fd, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
+        self.setattr_fd(fd, &owner_change(uid, gid))
+    }
+
+    /// `fchownat(2)`.
+    pub fn fchownat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        flags: i32,
+    ) -> Result<()> {
+        let set = owner_change(uid, gid);
+        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+            attr::setattr(cx, node, &set, false, g)
+        })
+    }
+
+    /// `utimensat(2)`: access and modification time; `None` is `UTIME_OMIT`.
+    pub fn utimensat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        atime: Option<SetTime>,
+        mtime: Option<SetTime>,
+        flags: i32,
+    ) -> Result<()> {
+        let set = times(atime, mtime)?;
+        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+            if atime.is_none() && mtime.is_none() {
+                return Ok(());
+            }
+            attr::setattr(cx, node, &set, false, g)
+        })
+    }
+
+    /// `futimens(3)`.
+    pub fn futimens(
+        &self,
+        fd: Fd,
+        atime: Option<SetTime>,
+        mtime: Option<SetTime>,
+    ) -> Result<()> {
+        let set = times(atime, mtime)?;
+        if atime.is_none() && mtime.is_none() {
+            return self.run(|_, g| Ok(self.usable(fd, g).map(drop)?));
+        }
+        self.setattr_fd(fd, &set)
+    }
+
+    /// `statfs(2)`.
+    pub fn statfs(&self, path: impl AsRef<[u8]>) -> Result<StatFs> {
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, _, _| Ok(statfs::statfs(cx.core)))
+    }
+
+    /// `fstatfs(2)`.
+    pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
+        self.run(|cx, g| {
+            self.file(fd, g)?;
+            Ok(statfs::statfs(cx.core))
+        })
+    }
+
+    /// `ioctl(FS_IOC_GETFLAGS)`.
+    pub fn get_flags(&self, fd: Fd) -> Result<u32> {
+        self.run(|_, g| Ok(self.usable(fd, g)?.node(g)?.meta.flags()))
+    }
+
+    /// `ioctl(FS_IOC_SETFLAGS)`.
+    pub fn set_flags(&self, fd: Fd, flags: u32) -> Result<()> {
+        self.run(|cx, g| ioctl::set_flags(cx, self.usable(fd, g)?.node(g)?, flags, g))
+    }
+
+    /// `ioctl(FS_IOC_FSGETXATTR)`.
+    pub fn get_fsxattr(&self, fd: Fd) -> Result<FsXAttr> {
+        self.run(|_, g| Ok(ioctl::get_fsxattr(self.usable(fd, g)?.node(g)?)))
+    }
+
+    /// `ioctl(FS_IOC_FSSETXATTR)`.
+    pub fn set_fsxattr(&self, fd: Fd, new: &FsXAttr) -> Result<()> {
+        self.run(|cx, g| ioctl::set_fsxattr(cx, self.usable(fd, g)?.node(g)?, new, g))
+    }
+
+    /// Runs `f` on what a path means, with the `AT_*` flags that most calls know.
+    pub(super) fn target<T>(
+        &self,
+        dirfd: Fd,
+        path: &[u8],
+        flags: i32,
+        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
+    ) -> Result<T> {
+        let known = libc::AT_SYMLINK_NOFOLLOW
+            | libc::AT_EMPTY_PATH
+            | libc::AT_NO_AUTOMOUNT
+            | libc::AT_SYMLINK_FOLLOW;
+        if flags & !known != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+            return self.run(|cx, g| f(cx, self.from(dirfd, path, g)?.start, g));
+        }
+        let nofollow = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
+        let follow = if nofollow { Follow::Slash } else { Follow::Yes };
+        self.at(dirfd, path, follow, |cx, walked, g| f(cx, walked.existing()?, g))
+    }
+
+    fn setattr_fd(&self, fd: Fd, set: &SetAttr) -> Result<()> {
+        self.run(|cx, g| attr::setattr(cx, self.usable(fd, g)?.node(g)?, set, false, g))
+    }
+}
+
+fn owner_change(uid: Option<u32>, gid: Option<u32>) -> SetAttr {
+    SetAttr { uid, gid, kill_suidgid: true, ..SetAttr::default() }
+}
+
+fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<SetAttr> {
+    for time in [atime, mtime].into_iter().flatten() {
+        if let SetTime::At(time) = time
+            && time.nsec >= 1_000_000_000
+        {
+            return Err(Errno::EINVAL);
+        }
+    }
+    Ok(SetAttr { atime, mtime, ..SetAttr::default() })
+}
+

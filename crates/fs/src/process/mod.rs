@@ -1,0 +1,241 @@
+//! The library's door: a process with credentials, umask, directories and descriptors, and the calls of Linux.
+//!
+//! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes everything. Paths and names
+//! are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the errno of the Linux call of the same name.
+
+mod dirs;
+mod fds;
+mod files;
+mod links;
+mod locks;
+mod meta;
+mod open;
+mod xattrs;
+
+pub use dirs::OwnedDirEntry;
+pub use locks::LockSpec;
+
+use crate::caller::{Caller, Credentials, Origin};
+use crate::errno::{Errno, Result};
+use crate::fdtable::{Closed, FdPolicy, FdTable};
+use crate::inode::{Inode, Node, NodeRef};
+use crate::ops::open::OpenFile;
+use crate::volume::{Core, Ctx, ROOT, Step, Volume};
+use crate::walk::{Follow, From, Walked, walk};
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::object::HeldSlot;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use hearth_sync::rcu::RcuCell;
+
+/// A file descriptor of a [`Process`].
+pub type Fd = i32;
+
+/// As a directory descriptor: the working directory.
+pub const AT_FDCWD: Fd = libc::AT_FDCWD;
+
+/// A user of a volume.
+pub struct Process {
+    volume: Volume,
+    files: FdTable<OpenFile>,
+    /// Replaced as a whole, read under the epoch.
+    credentials: RcuCell<Credentials>,
+    /// File mode creation mask.
+    umask: AtomicU32,
+    /// Working directory. Never empty but during the drop.
+    cwd: HeldSlot<Inode>,
+    /// What `/` means. Never empty but during the drop.
+    root: HeldSlot<Inode>,
+    /// Its address tells processes apart as owners of record locks.
+    identity: Box<u8>,
+}
+
+impl Process {
+    pub(crate) fn new(volume: Volume, credentials: Credentials) -> Process {
+        let root = {
+            let g = pin();
+            let hold = || volume.core.inodes.hold(ROOT, &g);
+            (hold().expect("the root is kept for ever"), hold().expect("the root is kept for ever"))
+        };
+        Process {
+            volume,
+            files: FdTable::new(FdPolicy::Lowest),
+            credentials: RcuCell::new(credentials),
+            umask: AtomicU32::new(0o022),
+            cwd: HeldSlot::new(root.0),
+            root: HeldSlot::new(root.1),
+            identity: Box::new(0),
+        }
+    }
+
+    /// Hands out any free descriptor from now on instead of the lowest, each core from its own: opens and closes on
+    /// different cores then share nothing. For a process that has nothing open.
+    ///
+    /// # Errors
+    /// `EBUSY` if something is open.
+    pub fn set_fd_policy(&mut self, policy: FdPolicy) -> Result<()> {
+        if !self.files.open_fds().is_empty() {
+            return Err(Errno::EBUSY);
+        }
+        self.files = FdTable::new(policy);
+        Ok(())
+    }
+
+    /// Most descriptors (`RLIMIT_NOFILE`).
+    ///
+    /// # Errors
+    /// `EPERM` above 1,048,576.
+    pub fn set_fd_limit(&self, limit: u32) -> Result<()> {
+        self.files.set_limit(limit)
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// A child process: same credentials, directories and umask; its descriptors share open files with this one's.
+    pub fn fork(&self) -> Process {
+        let g = pin();
+        Process {
+            volume: self.volume.clone(),
+            files: self.files.fork(),
+            credentials: RcuCell::new(self.credentials.load(&g).clone()),
+            umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
+            cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
+            root: HeldSlot::new(self.hold_place(&self.root, &g)),
+            identity: Box::new(0),
+        }
+    }
+
+    /// Changes who the process is.
+    pub fn set_credentials(&self, credentials: Credentials) {
+        self.credentials.replace(credentials, &pin());
+    }
+
+    /// Who the process is.
+    pub fn credentials(&self) -> Credentials {
+        self.credentials.load(&pin()).clone()
+    }
+
+    /// Sets the file mode creation mask and answers the old one.
+    pub fn umask(&self, mask: u16) -> u16 {
+        // Relaxed: one word by itself.
+        self.umask.swap(u32::from(mask) & 0o777, Ordering::Relaxed) as u16
+    }
+
+    fn core(&self) -> &Core {
+        &self.volume.core
+    }
+
+    /// Runs an operation with the process's credentials.
+    fn run<T>(&self, f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
+        let g = pin();
+        let credentials = self.credentials.load(&g);
+        let caller = Caller {
+            uid: credentials.uid,
+            gid: credentials.gid,
+            groups: &credentials.groups,
+            pid: std::process::id(),
+            // Relaxed: one word by itself.
+            umask: self.umask.load(Ordering::Relaxed) as u16,
+            origin: Origin::Library,
+        };
+        self.core().run(&caller, f)
+    }
+
+    /// Runs an operation on what `path` leads to.
+    fn at<T>(
+        &self,
+        dirfd: Fd,
+        path: &[u8],
+        follow: Follow,
+        mut f: impl FnMut(&Ctx<'_>, Walked<'_>, &Guard) -> Step<T>,
+    ) -> Result<T> {
+        self.run(|cx, g| {
+            let from = self.from(dirfd, path, g)?;
+            let walked = walk(cx, from, path, follow, g)?;
+            f(cx, walked, g)
+        })
+    }
+
+    /// Where a path begins: `/`, the working directory or a descriptor.
+    fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Step<From<'g>> {
+        let root = self.place(&self.root, g);
+        let start = match path.first() {
+            Some(b'/') => root,
+            _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
+            _ => {
+                let node = self.file(dirfd, g)?.node(g)?;
+                // An empty path needs no directory; the walk answers ENOENT for it.
+                if !path.is_empty() && !node.is_dir() {
+                    return Err(Errno::ENOTDIR.into());
+                }
+                node
+            }
+        };
+        Ok(From { start, root })
+    }
+
+    fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
+        slot.get(g).expect("directories of a process are held until it is dropped")
+    }
+
+    fn hold_place(&self, slot: &HeldSlot<Inode>, g: &Guard) -> NodeRef {
+        loop {
+            // Another thread may be changing directory; what it leaves may be dead at once.
+            if let Some(held) = self.place(slot, g).hold() {
+                return held;
+            }
+        }
+    }
+
+    /// What a descriptor names.
+    fn file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Arc<OpenFile>> {
+        self.files.get(fd, g).ok_or(Errno::EBADF)
+    }
+
+    /// The same for a call that an `O_PATH` descriptor does not serve.
+    fn usable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Arc<OpenFile>> {
+        let file = self.file(fd, g)?;
+        if file.is_path() { Err(Errno::EBADF) } else { Ok(file) }
+    }
+
+    /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with any of its
+    /// descriptors, everything else with the last one.
+    fn closed(&self, closed: Closed<OpenFile>, g: &Guard) {
+        if let Ok(node) = closed.file.node(g)
+            && let Some(locks) = node.locks.get()
+        {
+            locks.release_owner(self.lock_owner(), false);
+        }
+        if closed.last {
+            closed.file.finish(self.core(), g);
+        }
+    }
+
+    fn lock_owner(&self) -> u64 {
+        std::ptr::from_ref(&*self.identity) as u64
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let g = pin();
+        for closed in self.files.drain() {
+            self.closed(closed, &g);
+        }
+        for slot in [&self.cwd, &self.root] {
+            if let Some(held) = slot.take() {
+                self.core().release(held, &g);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process").field("credentials", &self.credentials()).finish_non_exhaustive()
+    }
+}
+

@@ -1,0 +1,110 @@
+//! open, openat, close.
+
+use super::{AT_FDCWD, Fd, Process};
+use crate::errno::{Errno, Result};
+use crate::ops::lookup::lookup;
+use crate::ops::open::{OpenFile, open, open_create, open_tmpfile};
+use crate::volume::{Ctx, Step, Stop};
+use crate::walk::{Follow, Last, Walked};
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::Arc;
+
+/// What `O_TMPFILE` adds to `O_DIRECTORY`.
+const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+impl Process {
+    /// `open(2)`.
+    pub fn open(&self, path: impl AsRef<[u8]>, flags: i32, mode: u16) -> Result<Fd> {
+        self.openat(AT_FDCWD, path, flags, mode)
+    }
+
+    /// `openat(2)`.
+    pub fn openat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        flags: i32,
+        mode: u16,
+    ) -> Result<Fd> {
+        let flags = effective(flags)?;
+        let reserved = self.files.reserve(flags & libc::O_CLOEXEC != 0)?;
+        let path = path.as_ref();
+        let nofollow = flags & libc::O_NOFOLLOW != 0;
+        let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
+        let follow = match () {
+            _ if exclusive => Follow::Never,
+            _ if nofollow => Follow::Slash,
+            _ => Follow::Yes,
+        };
+        let file = self.at(dirfd, path, follow, |cx, walked, g| {
+            open_walked(cx, &walked, flags, mode, g)
+        })?;
+        Ok(reserved.install(Arc::new(file)))
+    }
+
+    /// `close(2)`.
+    pub fn close(&self, fd: Fd) -> Result<()> {
+        let closed = self.files.close(fd)?;
+        self.closed(closed, &pin());
+        Ok(())
+    }
+}
+
+fn open_walked(
+    cx: &Ctx<'_>,
+    walked: &Walked<'_>,
+    flags: i32,
+    mode: u16,
+    g: &Guard,
+) -> Step<OpenFile> {
+    if flags & TMPFILE != 0 {
+        let parent = walked.existing()?;
+        return open_tmpfile(cx, parent, mode, flags, g);
+    }
+    if flags & libc::O_CREAT == 0 || flags & libc::O_PATH != 0 {
+        let node = walked.existing()?;
+        if flags & libc::O_DIRECTORY != 0 && !node.is_dir() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        return open(cx, node, flags, g);
+    }
+    if walked.slash || walked.last != Last::Name {
+        return Err(Errno::EISDIR.into());
+    }
+    if let Some(node) = walked.found() {
+        if flags & libc::O_EXCL != 0 {
+            return Err(Errno::EEXIST.into());
+        }
+        return open(cx, node, flags, g);
+    }
+    match open_create(cx, walked.parent, walked.name, mode, flags, g) {
+        // A symbolic link came up meanwhile; it is to be followed.
+        Err(Stop::Errno(Errno::ELOOP))
+            if flags & libc::O_NOFOLLOW == 0
+                && lookup(cx, walked.parent, walked.name, g).is_ok() =>
+        {
+            Err(Stop::Again)
+        }
+        result => result,
+    }
+}
+
+/// The flags as Linux takes them, or `EINVAL` where they cannot go together.
+fn effective(flags: i32) -> Result<i32> {
+    if flags & libc::O_PATH != 0 {
+        let kept = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        return Ok(flags & kept);
+    }
+    if flags & TMPFILE != 0 {
+        let whole = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        if !whole || !writes || flags & libc::O_CREAT != 0 {
+            return Err(Errno::EINVAL);
+        }
+    }
+    let both = libc::O_CREAT | libc::O_DIRECTORY;
+    if flags & both == both {
+        return Err(Errno::EINVAL);
+    }
+    Ok(flags)
+}

@@ -1,0 +1,107 @@
+//! Extended attributes.
+
+use super::{AT_FDCWD, Fd, Process};
+use crate::errno::Result;
+use crate::ops::xattr;
+
+impl Process {
+    /// `getxattr(2)`: the whole value.
+    pub fn getxattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<Vec<u8>> {
+        self.getxattrat(AT_FDCWD, path, name, 0)
+    }
+
+    /// `lgetxattr(2)`.
+    pub fn lgetxattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<Vec<u8>> {
+        self.getxattrat(AT_FDCWD, path, name, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+    pub fn getxattrat(
+        &self,
+        dirfd: Fd,
+        path: impl AsRef<[u8]>,
+        name: &[u8],
+        flags: i32,
+    ) -> Result<Vec<u8>> {
+        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+            Ok(xattr::get(cx, node, name, g)?.into_vec())
+        })
+    }
+
+    /// `fgetxattr(2)`.
+    pub fn fgetxattr(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
+        self.run(|cx, g| {
+            let node = self.usable(fd, g)?.node(g)?;
+            Ok(xattr::get(cx, node, name, g)?.into_vec())
+        })
+    }
+
+    /// `setxattr(2)`; `flags` are `XATTR_CREATE` and `XATTR_REPLACE`.
+    pub fn setxattr(
+        &self,
+        path: impl AsRef<[u8]>,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+            xattr::set(cx, node, name, value, flags, false, g)
+        })
+    }
+
+    /// `lsetxattr(2)`.
+    pub fn lsetxattr(
+        &self,
+        path: impl AsRef<[u8]>,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
+        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+            xattr::set(cx, node, name, value, flags, false, g)
+        })
+    }
+
+    /// `fsetxattr(2)`.
+    pub fn fsetxattr(&self, fd: Fd, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
+        self.run(|cx, g| {
+            let node = self.usable(fd, g)?.node(g)?;
+            xattr::set(cx, node, name, value, flags, false, g)
+        })
+    }
+
+    /// `listxattr(2)`: names, a NUL behind each.
+    pub fn listxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| xattr::list(cx, node, g))
+    }
+
+    /// `llistxattr(2)`.
+    pub fn llistxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| xattr::list(cx, node, g))
+    }
+
+    /// `flistxattr(2)`.
+    pub fn flistxattr(&self, fd: Fd) -> Result<Vec<u8>> {
+        self.run(|cx, g| xattr::list(cx, self.usable(fd, g)?.node(g)?, g))
+    }
+
+    /// `removexattr(2)`.
+    pub fn removexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| xattr::remove(cx, node, name, g))
+    }
+
+    /// `lremovexattr(2)`.
+    pub fn lremovexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
+        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+            xattr::remove(cx, node, name, g)
+        })
+    }
+
+    /// `fremovexattr(2)`.
+    pub fn fremovexattr(&self, fd: Fd, name: &[u8]) -> Result<()> {
+        self.run(|cx, g| xattr::remove(cx, self.usable(fd, g)?.node(g)?, name, g))
+    }
+}

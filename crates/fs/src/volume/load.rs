@@ -1,0 +1,163 @@
+//! Bringing things from the home.
+
+use super::{Core, INODE_BYTES, Load, PAGE_BYTES};
+use crate::acl::Acl;
+use crate::attr::Kind;
+use crate::data::{Data, PAGE};
+use crate::directory::{Directory, Hashed, Look};
+use crate::errno::{Errno, Result};
+use crate::home::InodeRecord;
+use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR};
+use crate::ops::xattr::{ACL_ACCESS, ACL_DEFAULT};
+use crate::stats::Event;
+use hearth_sync::epoch::{Guard, pin};
+
+impl Core {
+    /// Brings what an operation lacked; the operation then runs again.
+    pub(super) fn load(&self, what: &Load) -> Result<()> {
+        self.stats.event(Event::HomeLoad);
+        let g = pin();
+        match what {
+            Load::Inode(ino) => self.load_inode(*ino, &g),
+            Load::Entry { dir, name } => self.load_entry(*dir, name, &g),
+            Load::Directory(dir) => self.load_directory(*dir, &g),
+            Load::Page { ino, index } => self.load_page(*ino, *index, &g),
+        }
+    }
+
+    fn load_inode(&self, ino: u64, g: &Guard) -> Result<()> {
+        let _one = self.homing(ino).lock_guard();
+        if self.inodes.get(ino, g).is_some() {
+            return Ok(());
+        }
+        let Some(record) = self.home.load_inode(ino)? else { return Err(Errno::ESTALE) };
+        let pages = match record.attr.kind {
+            Kind::File => self.home.list_pages(ino)?,
+            _ => Vec::new(),
+        };
+        self.restore(&record, pages, g);
+        self.resident.add(INODE_BYTES);
+        Ok(())
+    }
+
+    /// Puts an inode back under its number. The caller holds `homing` for it.
+    pub(super) fn restore(&self, record: &InodeRecord, pages: Vec<u64>, g: &Guard) {
+        let (ino, generation) = (record.attr.ino, record.attr.generation);
+        if let Ok(node) = self.inodes.restore(ino, generation, |_, _| inode_of(record)) {
+            if let Some(data) = node.data() {
+                data.learn(pages.into_iter().map(|index| index..index + 1), g);
+            }
+            node.shares().add(COUNT, count_of(record));
+        }
+    }
+
+    fn load_entry(&self, dir: u64, name: &[u8], g: &Guard) -> Result<()> {
+        let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
+        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(directory) = node.directory() else { return Ok(()) };
+        let at = Hashed { name, hash: self.hash(name) };
+        // A removed directory has no entries to learn of; the operation finds that out itself.
+        let Ok(locked) = directory.lock(at, g) else { return Ok(()) };
+        if let Look::Unknown = locked.find(at, g) {
+            let answer = self.home.load_entry(dir, name)?;
+            locked.learn(at, answer, g);
+        }
+        Ok(())
+    }
+
+    fn load_directory(&self, dir: u64, g: &Guard) -> Result<()> {
+        let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
+        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(directory) = node.directory() else { return Ok(()) };
+        directory.load(g, |name| self.hash(name), || self.home.load_directory(dir))
+    }
+
+    /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its arrival.
+    fn load_page(&self, ino: u64, index: u64, g: &Guard) -> Result<()> {
+        let Some(node) = self.inodes.get(ino, g) else { return Ok(()) };
+        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(data) = node.data() else { return Ok(()) };
+        let _inside = node.gate.enter(node.shares());
+        let bytes = self.home.load_page(ino, index)?;
+        data.load(index, bytes.as_deref(), g);
+        self.resident.add(PAGE_BYTES);
+        Ok(())
+    }
+}
+
+/// The inode that a record describes, contents not loaded.
+pub(super) fn inode_of(record: &InodeRecord) -> Inode {
+    let attr = &record.attr;
+    let fields = Fields {
+        perm: attr.perm,
+        uid: attr.uid,
+        gid: attr.gid,
+        nlink: attr.nlink,
+        flags: attr.flags,
+        project: attr.project,
+        rdev: attr.rdev,
+        size: attr.size,
+        atime: attr.atime,
+        mtime: attr.mtime,
+        ctime: attr.ctime,
+        btime: attr.btime,
+    };
+    let body = match attr.kind {
+        Kind::File => Body::File(Data::new(false)),
+        Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
+        Kind::Symlink => Body::Symlink(record.target.clone()),
+        _ => Body::Special,
+    };
+    let inode = Inode::new(attr.kind, &fields, body);
+    if !record.xattrs.is_empty() {
+        let mut extra = Extra::default();
+        for (name, value) in &record.xattrs {
+            match &name[..] {
+                ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
+                ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
+                _ => {
+                    extra.xattrs.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        inode.extra.store(Some(Box::new(extra)), &pin());
+    }
+    inode
+}
+
+/// What the per-core lane of entries or pages begins with.
+fn count_of(record: &InodeRecord) -> i64 {
+    match record.attr.kind {
+        Kind::File => (record.attr.blocks / (PAGE / 512)) as i64,
+        _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,
+    }
+}
+
+/// The record that a home keeps of an inode.
+pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
+    let mut attr = node.attr();
+    // Derived for directories; here it says whether the directory still has its name.
+    attr.nlink = node.meta.nlink();
+    let count = node.shares().sum(COUNT).max(0) as u64;
+    let entries = if node.is_dir() { (count & (SUBDIR as u64 - 1), count >> 40) } else { (0, 0) };
+    let mut xattrs = Vec::new();
+    if let Some(extra) = node.extra(g) {
+        xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.clone(), v.clone())));
+        let acls = [(ACL_ACCESS, &extra.access), (ACL_DEFAULT, &extra.default)];
+        for (name, acl) in acls {
+            if let Some(acl) = acl {
+                xattrs.push((name.into(), acl.to_xattr().into()));
+            }
+        }
+    }
+    InodeRecord {
+        attr,
+        entries,
+        parent: node.directory().map_or(0, Directory::parent),
+        target: match &node.body {
+            Body::Symlink(target) => target.clone(),
+            _ => Box::default(),
+        },
+        xattrs,
+    }
+}

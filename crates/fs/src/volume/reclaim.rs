@@ -1,0 +1,141 @@
+//! Keeping the memory budget: objects that nobody refers to go back to a home that can give them again.
+//!
+//! A sweep walks the inode table by number from where the last one stopped, so no list and no lock is shared with
+//! lookups (C9). Pages go first, then names of directories, then inodes without reference.
+
+use super::{Core, INODE_BYTES, PAGE_BYTES};
+use crate::errno::Result;
+use crate::home::Change;
+use crate::inode::Node;
+use crate::stats::Event;
+use crate::volume::load::record_of;
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
+
+/// Inodes that one sweep step looks at before it lets go of the epoch.
+const STEP: usize = 64;
+
+impl Core {
+    /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing held.
+    pub(super) fn keep_budget(&self) {
+        let budget = self.budget.load(Relaxed);
+        if budget > 0 && self.home.evictable() {
+            let over = self.resident.sum() - budget as i64;
+            if over > 0 {
+                self.reclaim(over as u64);
+            }
+        }
+    }
+
+    /// Drops what can be dropped until `bytes` are won or the whole table was seen twice.
+    pub(super) fn reclaim(&self, bytes: u64) -> u64 {
+        if !self.home.evictable() {
+            return 0;
+        }
+        let before = self.resident.sum();
+        let won = || (before - self.resident.sum()).max(0) as u64;
+        let mut wraps = 0;
+        while won() < bytes && wraps < 3 {
+            let g = pin();
+            // Relaxed: a place to go on from; two sweeps at one place do no harm.
+            let from = self.sweep.load(Relaxed);
+            let mut seen = Vec::with_capacity(STEP);
+            self.inodes.scan(from, &g, |node| {
+                seen.push(node.number());
+                seen.len() < STEP
+            });
+            match seen.last() {
+                Some(last) if seen.len() == STEP => self.sweep.store(last + 1, Relaxed),
+                _ => {
+                    self.sweep.store(0, Relaxed);
+                    wraps += 1;
+                }
+            }
+            for ino in seen {
+                if let Some(node) = self.inodes.get(ino, &g) {
+                    self.evict(node, &g);
+                }
+            }
+        }
+        won()
+    }
+
+    /// Drops what `node` has in memory, and `node` if nobody refers to it. Failing homes keep their objects here.
+    fn evict(&self, node: &Node, g: &Guard) {
+        if node.meta.nlink() == 0 || crate::is_control(node.number()) {
+            return;
+        }
+        let Some(data) = node.data() else {
+            if let Some(directory) = node.directory() {
+                directory.evict(g);
+            }
+            return self.evict_node(node, g);
+        };
+        // Closed until the inode is gone or stays: a writer between its last write-back and its end would be lost.
+        let _change = node.change.lock();
+        let _closed = node.gate.close(node.shares());
+        if self.write_back(node, g).is_ok() {
+            let dropped = data.evict(u64::MAX, g);
+            self.resident.add(-(dropped as i64 * PAGE_BYTES));
+            self.evict_node(node, g);
+        }
+    }
+
+    /// Drops the inode itself. Its record is written when nobody can change it any more, and nobody can load it
+    /// before that (`homing`); if the home fails, the inode comes back from the same record.
+    fn evict_node(&self, node: &Node, g: &Guard) {
+        if node.number() == super::ROOT {
+            return;
+        }
+        let _one = self.homing(node.number()).lock_guard();
+        let pages = node.data().map_or(0, |data| data.resident(g));
+        if !self.inodes.evict(node, g) {
+            return;
+        }
+        let record = record_of(node, g);
+        if self.home.commit(&[Change::Put(&record)]).is_ok() {
+            self.stats.event(Event::Reclaimed);
+            self.resident.add(-INODE_BYTES - pages as i64 * PAGE_BYTES);
+        } else {
+            // Its pages were saved before; their list comes from this inode, not from the failing home.
+            let held = node.data().map_or_else(Vec::new, |data| data.allocated(g));
+            self.restore(&record, held, g);
+        }
+    }
+
+    /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.
+    pub(crate) fn write_back(&self, node: &Node, g: &Guard) -> Result<()> {
+        let Some(data) = node.data().filter(|_| self.home.evictable()) else { return Ok(()) };
+        data.flush(g, &mut |index, bytes| self.home.write_page(node.number(), index, bytes))?;
+        Ok(())
+    }
+
+    /// Writes one inode and its pages back.
+    pub(crate) fn save(&self, node: &Node, g: &Guard) -> Result<()> {
+        if !self.home.evictable() || crate::is_control(node.number()) {
+            return Ok(());
+        }
+        let _change = node.change.lock();
+        let _inside = node.gate.enter(node.shares());
+        self.write_back(node, g)?;
+        if node.meta.nlink() == 0 {
+            return Ok(());
+        }
+        self.home.commit(&[Change::Put(&record_of(node, g))])
+    }
+
+    /// Writes every dirty page and every inode back.
+    pub(super) fn write_back_all(&self) -> Result<()> {
+        if !self.home.evictable() {
+            return Ok(());
+        }
+        let g = pin();
+        let mut result = Ok(());
+        self.inodes.scan(0, &g, |node| {
+            let done = self.save(node, &g);
+            result = result.and(done);
+            true
+        });
+        result
+    }
+}

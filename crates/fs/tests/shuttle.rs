@@ -1,0 +1,28 @@
+//! The races of the filesystem, under schedules that shuttle chooses.
+//!
+//! `cargo test -p hearth --features shuttle --test shuttle`. A failing schedule is printed with
+//! the string that replays it.
+//!
+//! Parts that the crate keeps private are compiled into this test from their source.
+#![cfg(feature = "shuttle")]
+// A test that panics has said what it has to say, in helpers too.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, missing_docs)]
+#[path = "../src/errno.rs"]
+mod errno;
+#[allow(dead_code, missing_docs, unused_imports)]
+#[path = "../src/fdtable/mod.rs"]
+mod fdtable;
+#[allow(dead_code, missing_docs, unused_imports)]
+#[path = "../src/locks/mod.rs"]
+mod locks;
+
+#[path = "shuttle/explore.rs"]
+mod explore;
+#[path = "shuttle/fd_races.rs"]
+mod fd_races;
+#[path = "shuttle/lock_races.rs"]
+mod lock_races;
+#[path = "shuttle/tree_races.rs"]
+mod tree_races;

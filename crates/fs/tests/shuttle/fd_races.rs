@@ -1,0 +1,244 @@
+//! Descriptor tables: dup2 against open, growth against install, close against get, and what
+//! follows from the counts of descriptors.
+
+use hearth_sync::epoch;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::thread::{self, JoinHandle};
+
+use crate::errno::Errno;
+use crate::explore::explore;
+use crate::fdtable::{Closed, Described, FdPolicy, FdTable, Handles};
+
+const SCHEDULES: usize = 3000;
+
+/// A description that knows whether it is still there.
+struct Named {
+    name: u32,
+    handles: Handles,
+    /// Outlives the description; not part of the schedule.
+    dropped: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Described for Named {
+    fn handles(&self) -> &Handles {
+        &self.handles
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.dropped.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+type Table = Arc<FdTable<Named>>;
+
+fn named(name: u32) -> Arc<Named> {
+    Arc::new(Named { name, handles: Handles::new(), dropped: Arc::default() })
+}
+
+/// A table in which the descriptors `0..count` name 100, 101, and so on.
+fn table(policy: FdPolicy, count: u32) -> Table {
+    let table = FdTable::new(policy);
+    for n in 0..count {
+        table.reserve(false).unwrap().install(named(100 + n));
+    }
+    Arc::new(table)
+}
+
+fn name(table: &FdTable<Named>, fd: i32) -> Option<u32> {
+    table.get(fd, &epoch::pin()).map(|file| file.name)
+}
+
+fn closed(closed: Closed<Named>) -> (u32, bool) {
+    (closed.file.name, closed.last)
+}
+
+fn spawn<R: Send + 'static>(
+    table: &Table,
+    work: impl FnOnce(&FdTable<Named>) -> R + Send + 'static,
+) -> JoinHandle<R> {
+    let table = Arc::clone(table);
+    thread::spawn(move || work(&table))
+}
+
+#[test]
+fn dup2_against_open_replaces_or_finds_the_descriptor_busy_and_never_loses_a_file() {
+    explore(SCHEDULES, &["busy", "free", "replaced"], || {
+        let table = table(FdPolicy::Lowest, 2);
+        let opener = spawn(&table, |table| {
+            let reserved = table.reserve(true).unwrap();
+            reserved.install(named(7))
+        });
+        let before = table.dup2(0, 2).map(|before| before.map(closed));
+        let opened = opener.join().unwrap();
+        match before {
+            Err(error) => {
+                assert_eq!((error, opened), (Errno::EBUSY, 2));
+                assert_eq!((name(&table, 2), name(&table, 3)), (Some(7), None));
+                assert_eq!(table.is_cloexec(2), Ok(true));
+                "busy"
+            }
+            Ok(None) => {
+                assert_eq!(opened, 3);
+                assert_eq!((name(&table, 2), name(&table, 3)), (Some(100), Some(7)));
+                assert_eq!((table.is_cloexec(2), table.is_cloexec(3)), (Ok(false), Ok(true)));
+                "free"
+            }
+            Ok(Some(before)) => {
+                assert_eq!((before, opened), ((7, true), 2));
+                assert_eq!((name(&table, 2), name(&table, 3)), (Some(100), None));
+                assert_eq!(table.is_cloexec(2), Ok(false));
+                "replaced"
+            }
+        }
+    });
+}
+
+#[test]
+fn growth_against_install_hides_nothing_and_loses_nothing() {
+    explore(SCHEDULES, &["seen before", "seen after"], || {
+        let table = table(FdPolicy::Lowest, 1);
+        let installer = spawn(&table, |table| {
+            let far = table.dupfd(0, 64, false).unwrap();
+            let near = table.reserve(false).unwrap().install(named(7));
+            (near, far)
+        });
+        let grower = spawn(&table, |table| {
+            for fd in [400, 130, 65] {
+                assert!(table.dup2(0, fd).unwrap().is_none());
+            }
+        });
+        let reader = spawn(&table, |table| {
+            assert_eq!(name(table, 0), Some(100), "open all the time");
+            let early = name(table, 1);
+            assert!(matches!(early, None | Some(7)));
+            early.is_some()
+        });
+        let early = reader.join().unwrap();
+        grower.join().unwrap();
+        assert_eq!(installer.join().unwrap(), (1, 64));
+        assert_eq!(table.open_fds(), [0, 1, 64, 65, 130, 400]);
+        for fd in [0, 64, 65, 130, 400] {
+            assert_eq!(name(&table, fd), Some(100));
+        }
+        assert_eq!(name(&table, 1), Some(7));
+        if early { "seen before" } else { "seen after" }
+    });
+}
+
+#[test]
+fn close_against_get_gives_the_old_file_the_new_one_or_none_and_never_a_dead_one() {
+    explore(SCHEDULES, &["old", "none", "new"], || {
+        let table = table(FdPolicy::Lowest, 1);
+        let closer = spawn(&table, |table| {
+            assert_eq!(closed(table.close(0).unwrap()), (100, true));
+            assert_eq!(table.reserve(false).unwrap().install(named(7)), 0);
+        });
+        let seen = {
+            let guard = epoch::pin();
+            let file = table.get(0, &guard);
+            thread::yield_now();
+            if let Some(file) = file {
+                let dropped = file.dropped.load(std::sync::atomic::Ordering::SeqCst);
+                assert!(!dropped, "a file that a reader sees is there");
+            }
+            file.map(|file| file.name)
+        };
+        closer.join().unwrap();
+        assert_eq!(name(&table, 0), Some(7));
+        match seen {
+            Some(100) => "old",
+            Some(7) => "new",
+            None => "none",
+            Some(other) => panic!("there is no file {other}"),
+        }
+    });
+}
+
+#[test]
+fn of_two_closers_one_wins() {
+    explore(SCHEDULES, &["first", "second"], || {
+        let table = table(FdPolicy::Lowest, 1);
+        let other = spawn(&table, |table| table.close(0).map(closed));
+        let mine = table.close(0).map(closed);
+        match (mine, other.join().unwrap()) {
+            (Ok((100, true)), Err(Errno::EBADF)) => "first",
+            (Err(Errno::EBADF), Ok((100, true))) => "second",
+            both => panic!("{both:?}"),
+        }
+    });
+}
+
+#[test]
+fn dup_against_close_leaves_a_working_descriptor_or_none() {
+    explore(SCHEDULES, &["dup first", "close first"], || {
+        let table = table(FdPolicy::Lowest, 1);
+        let closer = spawn(&table, |table| table.close(0).map(closed));
+        let new = table.dup(0);
+        let was_closed = closer.join().unwrap();
+        match new {
+            Ok(fd) => {
+                assert_eq!((fd, was_closed), (1, Ok((100, false))));
+                assert_eq!(name(&table, fd), Some(100));
+                assert_eq!(closed(table.close(fd).unwrap()), (100, true));
+                "dup first"
+            }
+            Err(error) => {
+                assert_eq!((error, was_closed), (Errno::EBADF, Ok((100, true))));
+                assert!(table.open_fds().is_empty());
+                "close first"
+            }
+        }
+    });
+}
+
+#[test]
+fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
+    explore(SCHEDULES, &["before", "between", "after"], || {
+        let table = table(FdPolicy::Lowest, 1);
+        // Downwards and into another block: a copy made block by block could see neither.
+        assert!(table.dup2(0, 70).unwrap().is_none());
+        table.close(0).unwrap();
+        let mover = spawn(&table, |table| {
+            table.dup2(70, 5).unwrap();
+            closed(table.close(70).unwrap())
+        });
+        let child = table.fork();
+        let (name, _) = mover.join().unwrap();
+        assert_eq!(name, 100);
+        let found = child.open_fds();
+        let last = |closed: Vec<Closed<Named>>| closed.iter().filter(|c| c.last).count();
+        assert_eq!(last(table.drain()) + last(child.drain()), 1);
+        match found[..] {
+            [70] => "before",
+            [5, 70] => "between",
+            [5] => "after",
+            _ => panic!("the child has {found:?}"),
+        }
+    });
+}
+
+#[test]
+fn tasks_that_open_and_close_per_core_never_share_a_descriptor() {
+    explore(SCHEDULES, &["done"], || {
+        let table = table(FdPolicy::PerCore, 0);
+        table.set_limit(66).unwrap();
+        let task = |id: u32| {
+            move |table: &FdTable<Named>| {
+                let first = table.reserve(false).unwrap().install(named(id));
+                let second = table.reserve(false).unwrap().install(named(id + 1));
+                assert_eq!(closed(table.close(first).unwrap()), (id, true));
+                assert_eq!(name(table, second), Some(id + 1));
+                second
+            }
+        };
+        let tasks = [10, 20, 30].map(|id| (id, spawn(&table, task(id))));
+        let left = tasks.map(|(id, task)| (task.join().unwrap(), id + 1));
+        for (fd, id) in left {
+            assert_eq!(name(&table, fd), Some(id));
+        }
+        assert_eq!(table.open_fds().len(), left.len());
+        "done"
+    });
+}

@@ -1,0 +1,298 @@
+//! One synchronous dispatcher for both transports: decode, one call into the filesystem, encode. It decides nothing.
+
+use crate::handles::Handles;
+use crate::init::Agreed;
+use crate::options::MountOptions;
+use crate::panics;
+use crate::reply::{Reply, Timeouts};
+use crate::request::{Operation, RawRequest};
+use crate::service::{Answer, Lane, Later, Service, Small};
+use crate::waiting::Waiting;
+use crate::wire::{InHeader, init};
+use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, Volume};
+use hearth_sync::primitive::Arc;
+use std::time::Instant;
+
+/// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
+pub(crate) struct Dispatcher {
+    pub(crate) door: Door,
+    pub(crate) handles: Handles,
+    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) settings: Settings,
+    volume: Volume,
+}
+
+/// What the options and INIT mean for single requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub timeouts: Timeouts,
+    pub direct_io: bool,
+    pub no_open: bool,
+    pub no_opendir: bool,
+    pub no_flush: bool,
+    pub writeback: bool,
+}
+
+impl Settings {
+    pub fn new(options: &MountOptions, agreed: &Agreed) -> Settings {
+        Settings {
+            timeouts: Timeouts {
+                entry: options.entry_timeout,
+                attr: options.attr_timeout,
+                negative: options.negative_timeout,
+            },
+            direct_io: options.direct_io,
+            no_open: agreed.has(init::NO_OPEN_SUPPORT),
+            no_opendir: agreed.has(init::NO_OPENDIR_SUPPORT),
+            no_flush: options.no_flush,
+            writeback: agreed.has(init::WRITEBACK_CACHE),
+        }
+    }
+}
+
+/// How an operation ended without an error.
+pub(crate) enum Done {
+    /// The reply holds the body, perhaps none.
+    Reply,
+    /// The kernel expects no answer.
+    Silent,
+    /// A worker goes on.
+    Later(Later),
+}
+
+/// A request while it is worked on.
+pub(crate) struct Context<'r> {
+    pub header: InHeader,
+    pub groups: &'r [u32],
+}
+
+impl Context<'_> {
+    /// Who asks.
+    pub fn caller(&self, umask: u32) -> Caller<'_> {
+        Caller {
+            uid: self.header.uid,
+            gid: self.header.gid,
+            groups: self.groups,
+            pid: self.header.pid,
+            umask: (umask & 0o777) as u16,
+            origin: Origin::Kernel,
+        }
+    }
+
+    /// The inode that the request is about.
+    pub fn ino(&self) -> u64 {
+        self.header.nodeid
+    }
+}
+
+impl Service for Dispatcher {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer {
+        let started = Instant::now();
+        let operation = match request.operation() {
+            Ok(operation) => operation,
+            Err(errno) => return Answer::Error(errno),
+        };
+        let groups = request.groups();
+        let context = Context { header: request.header, groups: groups.ids() };
+        let mut reply = Reply::new(out);
+        let done = self.guarded(|| self.perform(&context, operation, &mut reply));
+        let op = statistic(&operation);
+        match done {
+            Ok(Done::Later(later)) => Answer::Later(self.counted(op, later)),
+            done => {
+                let elapsed = started.elapsed().as_nanos() as u64;
+                self.volume.stats().count(op, elapsed, done.is_ok());
+                match done {
+                    Ok(Done::Silent) => Answer::Silent,
+                    Ok(_) => Answer::Reply(reply.len()),
+                    Err(errno) => Answer::Error(errno),
+                }
+            }
+        }
+    }
+}
+
+impl Dispatcher {
+    pub fn new(volume: Volume, settings: Settings, waiting: Arc<Waiting>) -> Dispatcher {
+        Dispatcher { door: volume.door(), handles: Handles::new(), waiting, settings, volume }
+    }
+
+    /// Calls `with` with the open file behind a handle, `without` if the kernel opened the file by itself.
+    pub(crate) fn on_file<R>(
+        &self,
+        handle: u64,
+        with: impl FnOnce(&OpenFile) -> Result<R, Errno>,
+        without: impl FnOnce() -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        if handle == 0 {
+            return without();
+        }
+        self.handles.with(handle, with).unwrap_or(Err(Errno::EBADF))
+    }
+
+    /// The open file behind a handle.
+    pub(crate) fn file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+        self.handles.get(handle).ok_or(Errno::EBADF)
+    }
+
+    fn perform(
+        &self,
+        cx: &Context<'_>,
+        operation: Operation<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        use Operation as O;
+        match operation {
+            O::Lookup { name } => self.lookup(cx, name, reply),
+            O::Forget { count } => self.forget(cx.ino(), count),
+            O::BatchForget { items } => self.batch_forget(items),
+            O::Getattr(_) => self.getattr(cx, reply),
+            O::Statx(_) => self.statx(cx, reply),
+            O::Setattr(args) => self.setattr(cx, &args, reply),
+            O::Readlink => self.readlink(cx, reply),
+            O::Symlink { name, target } => self.symlink(cx, name, target, reply),
+            O::Mknod { args, name } => self.mknod(cx, &args, name, reply),
+            O::Mkdir { args, name } => self.mkdir(cx, &args, name, reply),
+            O::Unlink { name } => self.unlink(cx, name),
+            O::Rmdir { name } => self.rmdir(cx, name),
+            O::Rename { args, name, new_name } => self.rename(cx, &args, name, new_name),
+            O::Link { ino, name } => self.link(cx, ino, name, reply),
+            O::Open(args) => self.open(cx, &args, reply),
+            O::Opendir(args) => self.opendir(cx, &args, reply),
+            O::Create { args, name } => self.create(cx, &args, name, reply),
+            O::Tmpfile(args) => self.tmpfile(cx, &args, reply),
+            O::Read(args) => self.read(cx, &args, reply),
+            O::Readdir(args) => self.readdir(cx, &args, reply),
+            O::Readdirplus(args) => self.readdirplus(cx, &args, reply),
+            O::Write { args, data } => self.write(cx, &args, data, reply),
+            O::Flush(args) => self.flush(&args),
+            O::Release(args) | O::Releasedir(args) => self.release(&args),
+            O::Fsync(args) | O::Fsyncdir(args) => self.fsync(&args),
+            O::Syncfs => self.syncfs(),
+            other => self.perform_rest(cx, other, reply),
+        }
+    }
+
+    fn perform_rest(
+        &self,
+        cx: &Context<'_>,
+        operation: Operation<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        use Operation as O;
+        match operation {
+            O::Statfs => self.statfs(cx, reply),
+            O::Access { mask } => self.access(cx, mask),
+            O::Setxattr { args, name, value } => self.setxattr(cx, &args, name, value),
+            O::Getxattr { size, name } => self.getxattr(cx, name, size, reply),
+            O::Listxattr { size } => self.listxattr(cx, size, reply),
+            O::Removexattr { name } => self.removexattr(cx, name),
+            O::Getlk(args) => self.getlk(&args, reply),
+            O::Setlk { args, wait } => self.setlk(cx, &args, wait),
+            O::Ioctl { args, data } => self.ioctl(cx, &args, data, reply),
+            O::Fallocate(args) => self.fallocate(cx, &args),
+            O::Lseek(args) => self.lseek(&args, reply),
+            O::CopyFileRange { args, wide } => self.copy_file_range(cx, &args, wide, reply),
+            O::Interrupt { unique } => {
+                self.waiting.interrupt(unique);
+                Ok(Done::Silent)
+            }
+            O::Destroy => Ok(Done::Reply),
+            // INIT comes once, before there is a dispatcher.
+            O::Init(_) => Err(Errno::EIO),
+            _ => Err(Errno(libc::ENOSYS)),
+        }
+    }
+
+    /// A panic costs one request, not the mount.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        panics::catch(work).unwrap_or_else(|report| {
+            report_panic(&self.volume, &report);
+            Err(Errno::EIO)
+        })
+    }
+
+    /// Adds to late work what the queue thread does around early work: a guard and statistics.
+    fn counted(&self, op: Op, later: Later) -> Later {
+        let (volume, work) = (self.volume.clone(), later.work);
+        let work = move || -> Result<Small, Errno> {
+            let started = Instant::now();
+            let result = panics::catch(work).unwrap_or_else(|report| {
+                report_panic(&volume, &report);
+                Err(Errno::EIO)
+            });
+            let elapsed = started.elapsed().as_nanos() as u64;
+            volume.stats().count(op, elapsed, result.is_ok());
+            result
+        };
+        Later { lane: later.lane, work: Box::new(work) }
+    }
+}
+
+impl Done {
+    /// Work for the lane of devices and large copies.
+    pub fn io(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
+        Done::Later(Later { lane: Lane::Io, work: Box::new(work) })
+    }
+
+    /// Work that waits for a lock.
+    pub fn lock(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
+        Done::Later(Later { lane: Lane::Lock, work: Box::new(work) })
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        for file in self.handles.drain() {
+            self.door.release(&file, None);
+        }
+    }
+}
+
+fn report_panic(volume: &Volume, report: &str) {
+    eprintln!("hearth: panic in an operation, answered EIO: {report}");
+    volume.record_panic(report);
+}
+
+fn statistic(operation: &Operation<'_>) -> Op {
+    use Operation as O;
+    match operation {
+        O::Lookup { .. } => Op::Lookup,
+        O::Forget { .. } | O::BatchForget { .. } => Op::Forget,
+        O::Getattr(_) | O::Statx(_) => Op::GetAttr,
+        O::Setattr(_) => Op::SetAttr,
+        O::Readlink => Op::ReadLink,
+        O::Symlink { .. } => Op::Symlink,
+        O::Mknod { .. } => Op::Mknod,
+        O::Mkdir { .. } => Op::Mkdir,
+        O::Unlink { .. } => Op::Unlink,
+        O::Rmdir { .. } => Op::Rmdir,
+        O::Rename { .. } => Op::Rename,
+        O::Link { .. } => Op::Link,
+        O::Open(_) => Op::Open,
+        O::Opendir(_) => Op::OpenDir,
+        O::Create { .. } => Op::Create,
+        O::Tmpfile(_) => Op::Tmpfile,
+        O::Read(_) => Op::Read,
+        O::Readdir(_) | O::Readdirplus(_) => Op::ReadDir,
+        O::Write { .. } => Op::Write,
+        O::Flush(_) => Op::Flush,
+        O::Release(_) | O::Releasedir(_) => Op::Release,
+        O::Fsync(_) | O::Fsyncdir(_) => Op::Fsync,
+        O::Syncfs => Op::SyncFs,
+        O::Statfs => Op::StatFs,
+        O::Access { .. } => Op::Access,
+        O::Setxattr { .. } => Op::SetXattr,
+        O::Getxattr { .. } => Op::GetXattr,
+        O::Listxattr { .. } => Op::ListXattr,
+        O::Removexattr { .. } => Op::RemoveXattr,
+        O::Getlk(_) => Op::GetLk,
+        O::Setlk { .. } => Op::SetLk,
+        O::Ioctl { .. } => Op::Ioctl,
+        O::Fallocate(_) => Op::Fallocate,
+        O::Lseek(_) => Op::Lseek,
+        O::CopyFileRange { .. } => Op::CopyFileRange,
+        O::Interrupt { .. } => Op::Interrupt,
+        O::Init(_) | O::Destroy | O::Unsupported => Op::Other,
+    }
+}

@@ -1,0 +1,143 @@
+//! INIT: what the kernel offers, what the options want, what is agreed.
+
+use crate::options::{MountOptions, ReadDirPlus};
+use crate::wire::*;
+
+/// The outcome of INIT.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// Agreed minor version.
+    pub minor: u32,
+    /// Agreed bits of [`init`].
+    pub flags: u64,
+    /// Largest data of one WRITE or READ in bytes.
+    pub max_write: usize,
+}
+
+impl Agreed {
+    /// Whether all of `bits` were agreed on.
+    pub fn has(&self, bits: u64) -> bool {
+        self.flags & bits == bits
+    }
+}
+
+/// Requests that the kernel may have waiting in the background, and where it starts to slow writers.
+const MAX_BACKGROUND: u16 = 64;
+const CONGESTION_THRESHOLD: u16 = 48;
+
+/// Bits that are always taken when offered.
+const ALWAYS: u64 = init::ASYNC_READ
+    | init::ATOMIC_O_TRUNC
+    | init::EXPORT_SUPPORT
+    | init::BIG_WRITES
+    | init::DONT_MASK
+    | init::HAS_IOCTL_DIR
+    | init::ASYNC_DIO
+    | init::PARALLEL_DIROPS
+    | init::POSIX_ACL
+    | init::ABORT_ERROR
+    | init::MAX_PAGES
+    | init::CACHE_SYMLINKS
+    | init::EXPLICIT_INVAL_DATA
+    | init::HANDLE_KILLPRIV_V2
+    | init::SETXATTR_EXT
+    | init::INIT_EXT
+    | init::CREATE_SUPP_GROUP
+    | init::DIRECT_IO_ALLOW_MMAP;
+
+/// All bits that the kernel offers.
+pub(crate) fn offered(request: &InitIn) -> u64 {
+    let low = u64::from(request.flags);
+    if low & init::INIT_EXT == 0 { low } else { low | u64::from(request.flags2) << 32 }
+}
+
+/// Whether this kernel speaks a version that this crate speaks; otherwise its (major, minor).
+pub(crate) fn supported(request: &InitIn) -> Result<(), (u32, u32)> {
+    let (major, minor) = (request.major, request.minor);
+    let good = major > KERNEL_VERSION || (major == KERNEL_VERSION && minor >= OLDEST_MINOR_VERSION);
+    if good { Ok(()) } else { Err((major, minor)) }
+}
+
+/// The answer to INIT. `uring` says whether the queues are ready to be used.
+pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (InitOut, Agreed) {
+    let flags = offered(request) & wanted(options, uring);
+    let agreed = Agreed {
+        minor: request.minor.min(KERNEL_MINOR_VERSION),
+        flags,
+        max_write: options.max_write as usize,
+    };
+    let answer = InitOut {
+        major: KERNEL_VERSION,
+        minor: agreed.minor,
+        max_readahead: request.max_readahead,
+        flags: flags as u32,
+        flags2: (flags >> 32) as u32,
+        max_background: MAX_BACKGROUND,
+        congestion_threshold: CONGESTION_THRESHOLD,
+        max_write: options.max_write,
+        time_gran: 1,
+        max_pages: (agreed.max_write / PAGE_SIZE) as u16,
+        ..Default::default()
+    };
+    (answer, agreed)
+}
+
+fn wanted(options: &MountOptions, uring: bool) -> u64 {
+    let mut bits = ALWAYS;
+    let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
+    add(options.writeback, init::WRITEBACK_CACHE);
+    add(options.readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
+    add(options.readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
+    // Without handles there is nothing that a lock could belong to: the kernel then keeps locks itself.
+    add(!options.no_open, init::POSIX_LOCKS | init::FLOCK_LOCKS);
+    add(options.no_open, init::NO_OPEN_SUPPORT);
+    add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
+    add(uring, init::OVER_IO_URING);
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(minor: u32, flags: u64) -> InitIn {
+        let (low, high) = (flags as u32, (flags >> 32) as u32);
+        InitIn { major: 7, minor, flags: low, flags2: high, ..Default::default() }
+    }
+
+    #[test]
+    fn nothing_is_taken_that_was_not_offered() {
+        let (answer, agreed) = agree(&kernel(45, init::BIG_WRITES), &MountOptions::default(), true);
+        assert_eq!(agreed.flags, init::BIG_WRITES);
+        assert_eq!((answer.flags, answer.flags2), (init::BIG_WRITES as u32, 0));
+    }
+
+    #[test]
+    fn the_upper_bits_count_only_with_the_extension_bit() {
+        assert_eq!(offered(&kernel(45, init::OVER_IO_URING)), 0);
+        let both = init::OVER_IO_URING | init::INIT_EXT;
+        assert_eq!(offered(&kernel(45, both)), both);
+    }
+
+    #[test]
+    fn io_uring_is_agreed_only_when_the_queues_are_ready() {
+        let all = kernel(45, !0);
+        assert!(!agree(&all, &MountOptions::default(), false).1.has(init::OVER_IO_URING));
+        assert!(agree(&all, &MountOptions::default(), true).1.has(init::OVER_IO_URING));
+    }
+
+    #[test]
+    fn no_open_leaves_locks_to_the_kernel() {
+        let options = MountOptions { no_open: true, ..Default::default() };
+        let (_, agreed) = agree(&kernel(45, !0), &options, false);
+        assert!(agreed.has(init::NO_OPEN_SUPPORT) && !agreed.has(init::POSIX_LOCKS));
+    }
+
+    #[test]
+    fn an_older_kernel_sets_the_minor_version_and_a_too_old_one_is_refused() {
+        assert_eq!(agree(&kernel(39, !0), &MountOptions::default(), false).0.minor, 39);
+        assert_eq!(agree(&kernel(99, !0), &MountOptions::default(), false).0.minor, 45);
+        assert_eq!(supported(&kernel(30, 0)), Err((7, 30)));
+        assert_eq!(supported(&kernel(31, 0)), Ok(()));
+    }
+}

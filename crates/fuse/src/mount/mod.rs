@@ -1,0 +1,170 @@
+//! Attaching a connection to a directory, and detaching it: `mount(2)` as root, `fusermount3` otherwise.
+
+mod abort;
+mod error;
+mod fusermount;
+mod table;
+
+pub(crate) use abort::abort;
+pub use error::MountError;
+pub(crate) use table::find as find_mount;
+
+use crate::options::MountOptions;
+use crate::transport::device::Device;
+use hearth::AtimeMode;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Type of the mount in `/proc/mounts`.
+pub(crate) const FS_TYPE: &str = "fuse.hearth";
+
+/// Whether this process may call `mount(2)`, as far as its user id tells.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// A mount that was made.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    /// The directory, absolute and without symbolic links.
+    pub path: PathBuf,
+    pub device: Device,
+    /// Whether `fusermount3` made it.
+    helper: bool,
+}
+
+/// Checks the directory and mounts there.
+///
+/// # Errors
+/// What is in the way, with the remedy; nothing was changed then.
+pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
+    let path = check(mountpoint)?;
+    if is_root() {
+        let device = Device::open().map_err(|error| MountError::device(&error))?;
+        direct(&path, &device, options)?;
+        Ok(Mounted { path, device, helper: false })
+    } else {
+        let device = fusermount::mount(&path, options)?;
+        Ok(Mounted { path, device, helper: true })
+    }
+}
+
+impl Mounted {
+    /// Takes the mount out of the tree. `lazily` also while files of it are in use.
+    ///
+    /// # Errors
+    /// `EBUSY` while files are in use and `lazily` is not set.
+    pub fn detach(&self, lazily: bool) -> io::Result<()> {
+        detach(&self.path, self.helper, lazily)
+    }
+}
+
+/// Takes the mount at `path` out of the tree.
+pub(crate) fn detach(path: &Path, helper: bool, lazily: bool) -> io::Result<()> {
+    if helper {
+        return fusermount::unmount(path, lazily);
+    }
+    let target = c_string(path.as_os_str())?;
+    let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
+    // SAFETY: the path is a C string.
+    match unsafe { libc::umount2(target.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The directory as an absolute path, if it can be mounted on.
+fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
+    let path = || mountpoint.to_owned();
+    let found = fs::metadata(mountpoint).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT) => MountError::Missing { path: path() },
+        Some(libc::ENOTDIR) => MountError::NotADirectory { path: path() },
+        Some(libc::ENOTCONN | libc::ECONNABORTED) => MountError::Dead { path: path() },
+        Some(libc::EACCES | libc::EPERM) => MountError::NoPermission { path: path() },
+        _ => MountError::Io { path: path(), error },
+    })?;
+    if !found.is_dir() {
+        return Err(MountError::NotADirectory { path: path() });
+    }
+    let absolute =
+        fs::canonicalize(mountpoint).map_err(|error| MountError::Io { path: path(), error })?;
+    if find_mount(&absolute).is_some_and(|mount| mount.fs_type == FS_TYPE) {
+        return Err(MountError::AlreadyMounted { path: path() });
+    }
+    match fs::read_dir(&absolute).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(absolute),
+        Ok(false) => Err(MountError::NotEmpty { path: path() }),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(MountError::NoPermission { path: path() })
+        }
+        Err(error) => Err(MountError::Io { path: path(), error }),
+    }
+}
+
+fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), MountError> {
+    let failed = |error| MountError::Io { path: path.to_owned(), error };
+    let mut data = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
+        device.raw()
+    );
+    if options.allow_other {
+        data.push_str(",allow_other");
+    }
+    let source = c_string(OsStr::new(&options.fsname)).map_err(failed)?;
+    let target = c_string(path.as_os_str()).map_err(failed)?;
+    let kind = c_string(OsStr::new(FS_TYPE)).map_err(failed)?;
+    let data = c_string(OsStr::new(&data)).map_err(failed)?;
+    // SAFETY: four C strings that live through the call.
+    let done = unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags(options), data.as_ptr().cast())
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => MountError::NoPermission { path: path.to_owned() },
+        Some(libc::ENODEV) => MountError::NoDevice,
+        _ => failed(error),
+    })
+}
+
+fn flags(options: &MountOptions) -> libc::c_ulong {
+    let when = |condition: bool, flag: libc::c_ulong| if condition { flag } else { 0 };
+    when(options.read_only, libc::MS_RDONLY)
+        | when(options.nodev, libc::MS_NODEV)
+        | when(options.nosuid, libc::MS_NOSUID)
+        | when(options.noexec, libc::MS_NOEXEC)
+        | match options.atime {
+            AtimeMode::No => libc::MS_NOATIME,
+            AtimeMode::Strict => libc::MS_STRICTATIME,
+            AtimeMode::Relatime => libc::MS_RELATIME,
+        }
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_mounted_on_is_refused_with_the_reason() {
+        let dir = std::env::temp_dir().join(format!("hearth-mount-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let file = dir.join("file");
+        assert!(matches!(check(&file), Err(MountError::Missing { .. })));
+        fs::write(&file, b"").unwrap();
+        assert!(matches!(check(&file), Err(MountError::NotADirectory { .. })));
+        assert!(matches!(check(&file.join("x")), Err(MountError::NotADirectory { .. })));
+        assert!(matches!(check(&dir), Err(MountError::NotEmpty { .. })));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(check(&dir).unwrap(), fs::canonicalize(&dir).unwrap());
+        fs::remove_dir(&dir).unwrap();
+    }
+}

@@ -1,0 +1,93 @@
+//! Attributes of inodes and of the volume.
+
+use crate::dispatch::{Context, Dispatcher, Done};
+use crate::reply::{Reply, statfs_out};
+use crate::wire::{SetattrIn, fattr};
+use hearth::{Errno, SetAttr, SetTime, Time};
+
+impl Dispatcher {
+    pub(crate) fn getattr(
+        &self,
+        cx: &Context<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        let attr = self.door.getattr(cx.ino())?;
+        reply.push(&self.settings.timeouts.attr_out(&attr))?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+        let attr = self.door.getattr(cx.ino())?;
+        reply.push(&self.settings.timeouts.statx_out(&attr))?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn setattr(
+        &self,
+        cx: &Context<'_>,
+        args: &SetattrIn,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        let (change, caller) = (set_attr(args), cx.caller(0));
+        let handle = if args.valid & fattr::FH != 0 { args.fh } else { 0 };
+        let attr = self.on_file(
+            handle,
+            |file| self.door.setattr(&caller, cx.ino(), Some(file), &change),
+            || self.door.setattr(&caller, cx.ino(), None, &change),
+        )?;
+        reply.push(&self.settings.timeouts.attr_out(&attr))?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+        reply.push(&statfs_out(&self.door.statfs(cx.ino())?))?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn access(&self, cx: &Context<'_>, mask: u32) -> Result<Done, Errno> {
+        self.door.access(&cx.caller(0), cx.ino(), mask)?;
+        Ok(Done::Reply)
+    }
+}
+
+fn set_attr(args: &SetattrIn) -> SetAttr {
+    let has = |bit: u32| args.valid & bit != 0;
+    let time = |at: u32, now: u32, sec: u64, nsec: u32| match (has(now), has(at)) {
+        (true, _) => Some(SetTime::Now),
+        (false, true) => Some(SetTime::At(Time { sec: sec as i64, nsec })),
+        (false, false) => None,
+    };
+    SetAttr {
+        mode: has(fattr::MODE).then_some((args.mode & 0o7777) as u16),
+        uid: has(fattr::UID).then_some(args.uid),
+        gid: has(fattr::GID).then_some(args.gid),
+        size: has(fattr::SIZE).then_some(args.size),
+        atime: time(fattr::ATIME, fattr::ATIME_NOW, args.atime, args.atimensec),
+        mtime: time(fattr::MTIME, fattr::MTIME_NOW, args.mtime, args.mtimensec),
+        ctime: has(fattr::CTIME).then_some(Time { sec: args.ctime as i64, nsec: args.ctimensec }),
+        kill_suidgid: has(fattr::KILL_SUIDGID),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_valid_fields_are_set_and_now_wins_over_a_time() {
+        let args = SetattrIn {
+            valid: fattr::MODE | fattr::ATIME | fattr::ATIME_NOW | fattr::MTIME,
+            mode: 0o104755,
+            size: 7,
+            atime: 1,
+            mtime: (-2i64) as u64,
+            mtimensec: 3,
+            ..Default::default()
+        };
+        let set = set_attr(&args);
+        assert_eq!((set.mode, set.size, set.uid), (Some(0o4755), None, None));
+        assert_eq!(set.atime, Some(SetTime::Now));
+        assert_eq!(set.mtime, Some(SetTime::At(Time { sec: -2, nsec: 3 })));
+        assert_eq!((set.ctime, set.kill_suidgid), (None, false));
+    }
+}

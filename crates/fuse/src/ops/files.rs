@@ -1,0 +1,117 @@
+//! Open files: opening, reading, writing, closing, making durable.
+
+use crate::dispatch::{Context, Dispatcher, Done};
+use crate::reply::Reply;
+use crate::service::Small;
+use crate::wire::{
+    FSYNC_FDATASYNC, FlushIn, FsyncIn, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn,
+    WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
+};
+use hearth::{Errno, OpenFile};
+
+impl Dispatcher {
+    pub(crate) fn open(
+        &self,
+        cx: &Context<'_>,
+        args: &OpenIn,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        if self.settings.no_open {
+            return Err(Errno(libc::ENOSYS));
+        }
+        let file = self.door.open(&cx.caller(0), cx.ino(), self.open_flags(args.flags))?;
+        let open_flags = self.file_open_flags(&file);
+        let fh = self.handles.insert(file);
+        reply.push(&OpenOut { fh, open_flags, backing_id: 0 })?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn read(
+        &self,
+        cx: &Context<'_>,
+        args: &ReadIn,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        reply.fill(args.size as usize, |buffer| {
+            let slot = std::cell::RefCell::new(buffer);
+            self.on_file(
+                args.fh,
+                |file| self.door.read(file, args.offset, &mut slot.borrow_mut()),
+                || self.door.read_node(cx.ino(), args.offset, &mut slot.borrow_mut()),
+            )
+        })?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn write(
+        &self,
+        cx: &Context<'_>,
+        args: &WriteIn,
+        data: &[u8],
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
+        let ino = cx.ino();
+        // From the page cache the handle is a guess that may be gone by now; the inode is certain.
+        let handle = if args.write_flags & WRITE_CACHE != 0 { 0 } else { args.fh };
+        let size = self.on_file(
+            handle,
+            |file| self.door.write(&caller, file, args.offset, data, kill),
+            || self.door.write_node(&caller, ino, args.offset, data, kill),
+        )?;
+        reply.push(&WriteOut { size: size as u32, padding: 0 })?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn flush(&self, args: &FlushIn) -> Result<Done, Errno> {
+        if self.settings.no_flush {
+            return Err(Errno(libc::ENOSYS));
+        }
+        self.on_file(args.fh, |file| self.door.flush(file, args.lock_owner), || Ok(()))?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn release(&self, args: &ReleaseIn) -> Result<Done, Errno> {
+        let file = self.handles.remove(args.fh).ok_or(Errno::EBADF)?;
+        let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
+        self.door.release(&file, flock.then_some(args.lock_owner));
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn fsync(&self, args: &FsyncIn) -> Result<Done, Errno> {
+        let (door, data_only) = (self.door.clone(), args.fsync_flags & FSYNC_FDATASYNC != 0);
+        if args.fh == 0 {
+            return self.syncfs();
+        }
+        let file = self.file(args.fh)?;
+        Ok(Done::io(move || door.fsync(&file, data_only).map(|()| Small::default())))
+    }
+
+    pub(crate) fn syncfs(&self) -> Result<Done, Errno> {
+        let door = self.door.clone();
+        Ok(Done::io(move || door.syncfs().map(|()| Small::default())))
+    }
+
+    /// The flags to open with. Under a writeback cache the kernel finds the end of the file itself and may read what it
+    /// writes to.
+    pub(crate) fn open_flags(&self, flags: u32) -> i32 {
+        let mut flags = flags as i32;
+        if self.settings.writeback {
+            flags &= !libc::O_APPEND;
+            if flags & libc::O_ACCMODE == libc::O_WRONLY {
+                flags = flags & !libc::O_ACCMODE | libc::O_RDWR;
+            }
+        }
+        flags
+    }
+
+    /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the kernel says so.
+    pub(crate) fn file_open_flags(&self, file: &OpenFile) -> u32 {
+        let direct = self.settings.direct_io || file.is_control();
+        let cache = match direct {
+            true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
+            false => fopen::KEEP_CACHE,
+        };
+        cache | if self.settings.no_flush { fopen::NOFLUSH } else { 0 }
+    }
+}

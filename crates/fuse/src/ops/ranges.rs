@@ -1,0 +1,117 @@
+//! Ranges of files: where data is, making room, copying.
+
+use crate::dispatch::{Context, Dispatcher, Done};
+use crate::reply::Reply;
+use crate::service::Small;
+use crate::wire::{
+    CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE, WriteOut,
+};
+use hearth::{Caller, Door, Errno, OpenFile, Origin};
+use hearth_sync::primitive::Arc;
+
+/// Larger pieces of work are done by a worker.
+const LARGE: u64 = 4 << 20;
+
+impl Dispatcher {
+    pub(crate) fn lseek(&self, args: &LseekIn, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+        let offset = i64::try_from(args.offset).map_err(|_| Errno::EINVAL)?;
+        let whence = args.whence as i32;
+        let offset = self.on_file(
+            args.fh,
+            |file| self.door.lseek(file, offset, whence),
+            // Opened by the kernel alone: it falls back to "all data" by itself.
+            || Err(Errno(libc::ENOSYS)),
+        )?;
+        reply.push(&LseekOut { offset })?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
+        let (file, args, header) = (self.temporary(cx, args.fh)?, *args, cx.header);
+        let door = self.door.clone();
+        let work = move || {
+            let caller = caller(&header);
+            door.fallocate(&caller, &file, args.mode as i32, args.offset, args.length)
+        };
+        if args.length > LARGE {
+            return Ok(Done::io(move || work().map(|()| Small::default())));
+        }
+        work()?;
+        Ok(Done::Reply)
+    }
+
+    pub(crate) fn copy_file_range(
+        &self,
+        cx: &Context<'_>,
+        args: &CopyFileRangeIn,
+        wide: bool,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
+        let copy = Copy {
+            door: self.door.clone(),
+            from: self.file(args.fh_in)?,
+            to: self.file(args.fh_out)?,
+            header: cx.header,
+            // The older request has 32 bits for the answer.
+            args: CopyFileRangeIn {
+                len: if wide { args.len } else { args.len.min(u64::from(u32::MAX) - PAGE_SIZE as u64) },
+                ..*args
+            },
+        };
+        if copy.args.len > LARGE {
+            return Ok(Done::io(move || copy.run().map(|copied| copied_out(copied, wide))));
+        }
+        reply.bytes(copied_out(copy.run()?, wide).bytes())?;
+        Ok(Done::Reply)
+    }
+
+    /// The open file of a handle, or for a kernel that opened it alone one that lives as long as the request.
+    fn temporary(&self, cx: &Context<'_>, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+        match handle {
+            0 => self.door.open(&cx.caller(0), cx.ino(), libc::O_RDWR),
+            _ => self.file(handle),
+        }
+    }
+}
+
+struct Copy {
+    door: Door,
+    from: Arc<OpenFile>,
+    to: Arc<OpenFile>,
+    header: InHeader,
+    args: CopyFileRangeIn,
+}
+
+impl Copy {
+    fn run(&self) -> Result<u64, Errno> {
+        let args = &self.args;
+        self.door.copy_file_range(
+            &caller(&self.header),
+            &self.from,
+            args.off_in,
+            &self.to,
+            args.off_out,
+            args.len,
+            args.flags as u32,
+        )
+    }
+}
+
+fn copied_out(copied: u64, wide: bool) -> Small {
+    match wide {
+        true => Small::new(&CopyFileRangeOut { bytes_copied: copied }),
+        false => Small::new(&WriteOut { size: copied as u32, padding: 0 }),
+    }
+}
+
+/// The caller of a request that is worked on after its bytes are gone; groups come with creations only.
+fn caller(header: &InHeader) -> Caller<'static> {
+    Caller {
+        uid: header.uid,
+        gid: header.gid,
+        groups: &[],
+        pid: header.pid,
+        umask: 0,
+        origin: Origin::Kernel,
+    }
+}

@@ -1,0 +1,301 @@
+//! Mount options: parsed from `-o` strings, plain data with measured defaults.
+
+use hearth::{AtimeMode, OnError, VolumeBuilder};
+use std::fmt;
+use std::time::Duration;
+
+/// Which way requests travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// io_uring where the kernel offers it, `/dev/fuse` otherwise.
+    #[default]
+    Auto,
+    /// Per-CPU io_uring queues, or no mount at all.
+    Uring,
+    /// Cloned `/dev/fuse` descriptors.
+    Dev,
+}
+
+/// When a directory listing brings the attributes along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadDirPlus {
+    /// While the reader also asks for attributes (`ls -l`, `find`).
+    #[default]
+    Auto,
+    /// Always.
+    Yes,
+    /// Never.
+    No,
+}
+
+/// How a volume is mounted. `docs/semantics.md` has the price of each default.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// `transport=auto|uring|dev`.
+    pub transport: Transport,
+    /// `entry_timeout=SECONDS`: how long the kernel believes a name.
+    pub entry_timeout: Duration,
+    /// `attr_timeout=SECONDS`: how long the kernel believes attributes.
+    pub attr_timeout: Duration,
+    /// `negative_timeout=SECONDS`: how long the kernel believes that a name is absent.
+    pub negative_timeout: Duration,
+    /// `writeback`, `no_writeback`: small writes are collected in the page cache.
+    pub writeback: bool,
+    /// `no_open`: the kernel opens files without asking; no locks between hosts of the volume.
+    pub no_open: bool,
+    /// `no_opendir`: the kernel opens directories without asking.
+    pub no_opendir: bool,
+    /// `no_flush`: close does not report to the filesystem; record locks stay inside the kernel.
+    pub no_flush: bool,
+    /// `direct_io`: reads and writes bypass the page cache.
+    pub direct_io: bool,
+    /// `readdirplus=auto|yes|no`.
+    pub readdirplus: ReadDirPlus,
+    /// `max_write=BYTES`: largest read or write request.
+    pub max_write: u32,
+    /// `allow_other`: users other than the one who mounts may look. On for root.
+    pub allow_other: bool,
+    /// `fsname=NAME`: first column of `df` and `mount`.
+    pub fsname: String,
+    /// `ro`.
+    pub read_only: bool,
+    /// `noatime`, `relatime`, `strictatime`.
+    pub atime: AtimeMode,
+    /// `nodev`.
+    pub nodev: bool,
+    /// `nosuid`.
+    pub nosuid: bool,
+    /// `noexec`.
+    pub noexec: bool,
+    /// `size=BYTES` of the volume; unlimited by default.
+    pub size: Option<u64>,
+    /// `inodes=COUNT` of the volume; unlimited by default.
+    pub inodes: Option<u64>,
+    /// `errors=remount-ro|continue|panic`.
+    pub errors: OnError,
+}
+
+impl Default for MountOptions {
+    fn default() -> MountOptions {
+        let long = Duration::from_secs(60);
+        MountOptions {
+            transport: Transport::Auto,
+            entry_timeout: long,
+            attr_timeout: long,
+            negative_timeout: long,
+            writeback: true,
+            no_open: false,
+            no_opendir: false,
+            no_flush: false,
+            direct_io: false,
+            readdirplus: ReadDirPlus::Auto,
+            max_write: 1 << 20,
+            allow_other: crate::mount::is_root(),
+            fsname: "hearth".to_owned(),
+            read_only: false,
+            atime: AtimeMode::Relatime,
+            nodev: false,
+            nosuid: false,
+            noexec: false,
+            size: None,
+            inodes: None,
+            errors: OnError::RemountRo,
+        }
+    }
+}
+
+impl MountOptions {
+    /// The defaults changed by what `-o` says; each string may hold several options separated by commas.
+    ///
+    /// # Errors
+    /// The first option that is unknown or whose value makes no sense.
+    pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<MountOptions, OptionError> {
+        let mut options = MountOptions::default();
+        for option in given.iter().flat_map(|list| list.as_ref().split(',')) {
+            options.set(option.trim())?;
+        }
+        Ok(options)
+    }
+
+    /// Changes the option that `option` (`name` or `name=value`) names; an empty string changes nothing.
+    ///
+    /// # Errors
+    /// The option is unknown or its value makes no sense.
+    pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
+        match option.split_once('=') {
+            Some((name, value)) => self.set_value(name, value, option),
+            None => self.set_flag(option),
+        }
+    }
+
+    /// Carries the options that concern the volume itself over to its builder.
+    pub fn volume(&self, mut builder: VolumeBuilder) -> VolumeBuilder {
+        if let Some(bytes) = self.size {
+            builder = builder.size(bytes);
+        }
+        if let Some(count) = self.inodes {
+            builder = builder.inodes(count);
+        }
+        builder.atime(self.atime).errors(self.errors).read_only(self.read_only)
+    }
+
+    fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
+        match name {
+            "" | "rw" | "default_permissions" | "async" => {}
+            "ro" => self.read_only = true,
+            "dev" => self.nodev = false,
+            "nodev" => self.nodev = true,
+            "suid" => self.nosuid = false,
+            "nosuid" => self.nosuid = true,
+            "exec" => self.noexec = false,
+            "noexec" => self.noexec = true,
+            "atime" | "relatime" => self.atime = AtimeMode::Relatime,
+            "noatime" => self.atime = AtimeMode::No,
+            "strictatime" => self.atime = AtimeMode::Strict,
+            "allow_other" => self.allow_other = true,
+            "writeback" => self.writeback = true,
+            "no_writeback" => self.writeback = false,
+            "no_open" => self.no_open = true,
+            "no_opendir" => self.no_opendir = true,
+            "no_flush" => self.no_flush = true,
+            "direct_io" => self.direct_io = true,
+            _ => return Err(OptionError::unknown(name)),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, name: &str, value: &str, option: &str) -> Result<(), OptionError> {
+        let bad = |expected| OptionError::bad(option, expected);
+        match name {
+            "transport" => {
+                self.transport = match value {
+                    "auto" => Transport::Auto,
+                    "uring" => Transport::Uring,
+                    "dev" => Transport::Dev,
+                    _ => return Err(bad("auto, uring or dev")),
+                };
+            }
+            "readdirplus" => {
+                self.readdirplus = match value {
+                    "auto" => ReadDirPlus::Auto,
+                    "yes" => ReadDirPlus::Yes,
+                    "no" => ReadDirPlus::No,
+                    _ => return Err(bad("auto, yes or no")),
+                };
+            }
+            "errors" => {
+                self.errors = match value {
+                    "remount-ro" => OnError::RemountRo,
+                    "continue" => OnError::Continue,
+                    "panic" => OnError::Panic,
+                    _ => return Err(bad("remount-ro, continue or panic")),
+                };
+            }
+            "entry_timeout" => self.entry_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "attr_timeout" => self.attr_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "negative_timeout" => self.negative_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "max_write" => {
+                let bytes = scaled(value).filter(|bytes| (4096..=16 << 20).contains(bytes));
+                self.max_write = bytes.ok_or(bad("4096 to 16m bytes"))? as u32 / 4096 * 4096;
+            }
+            "size" => {
+                let bytes = scaled(value).filter(|&bytes| bytes >= 4096);
+                self.size = Some(bytes.ok_or(bad("at least 4096 bytes; k, m, g, t scale"))?);
+            }
+            "inodes" => {
+                let count = scaled(value).filter(|&count| count > 0);
+                self.inodes = Some(count.ok_or(bad("at least 1; k, m, g scale"))?);
+            }
+            "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
+            "fsname" => return Err(bad("a name")),
+            _ => return Err(OptionError::unknown(name)),
+        }
+        Ok(())
+    }
+}
+
+/// A mount option that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError {
+    /// The option as it was given.
+    pub option: String,
+    /// What its value may be; `None` if the option itself is unknown.
+    pub expected: Option<&'static str>,
+}
+
+impl OptionError {
+    fn unknown(option: &str) -> OptionError {
+        OptionError { option: option.to_owned(), expected: None }
+    }
+
+    fn bad(option: &str, expected: &'static str) -> OptionError {
+        OptionError { option: option.to_owned(), expected: Some(expected) }
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expected {
+            Some(expected) => write!(f, "mount option '{}': expected {expected}", self.option),
+            None => write!(f, "unknown mount option '{}'", self.option),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+const SECONDS: &str = "seconds, 0 to 31536000";
+
+/// Seconds with an optional fraction, at most a year.
+fn seconds(value: &str) -> Option<Duration> {
+    let seconds: f64 = value.parse().ok()?;
+    (0.0..=31_536_000.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// A whole number with an optional k, m, g or t (powers of 1,024).
+fn scaled(value: &str) -> Option<u64> {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &value[digits.len()..] {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_in_lists_and_in_pieces() {
+        let options =
+            MountOptions::parse(&["ro,transport=dev", "attr_timeout=0.5,size=2g,inodes=10k"]).unwrap();
+        assert!(options.read_only);
+        assert_eq!(options.transport, Transport::Dev);
+        assert_eq!(options.attr_timeout, Duration::from_millis(500));
+        assert_eq!((options.size, options.inodes), (Some(2 << 30), Some(10 << 10)));
+    }
+
+    #[test]
+    fn an_unknown_option_is_named() {
+        let error = MountOptions::parse(&["ro,frobnicate"]).unwrap_err();
+        assert_eq!(error.to_string(), "unknown mount option 'frobnicate'");
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_named_with_what_would() {
+        for option in [
+            "transport=smoke", "readdirplus=maybe", "errors=ignore", "attr_timeout=-1",
+            "entry_timeout=nan", "negative_timeout=1e99", "max_write=1", "max_write=17m",
+            "size=10q", "size=99999999999t", "inodes=0", "fsname=",
+        ] {
+            let error = MountOptions::parse(&[option]).unwrap_err();
+            assert!(error.expected.is_some(), "{option}");
+            assert!(error.to_string().contains(option), "{error}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The seam between transports and the filesystem: a transport brings requests and carries answers away.
+
+use crate::request::RawRequest;
+use hearth::Errno;
+use zerocopy::{Immutable, IntoBytes};
+
+/// Answers requests; called by every queue thread at once.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// Answers one request, or says who will. The body of the answer is written into `out`. Must not block: what may
+    /// block is returned as [`Answer::Later`].
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer;
+}
+
+/// What becomes of a request.
+pub(crate) enum Answer {
+    /// Success; this many bytes were written.
+    Reply(usize),
+    /// This error, or success without a body (`0`).
+    Error(Errno),
+    /// The kernel expects no answer.
+    Silent,
+    /// May block: to be run by a worker, which then answers.
+    Later(Later),
+}
+
+/// A request that may block, ready to be run on a worker thread.
+pub(crate) struct Later {
+    pub lane: Lane,
+    pub work: Box<dyn FnOnce() -> Result<Small, Errno> + Send>,
+}
+
+/// Why a request may block; the lanes do not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// For somebody else to give up a lock: perhaps for ever, so each has its own thread.
+    Lock,
+    /// For a device or for many bytes to be copied.
+    Io,
+}
+
+/// The body of an answer that was given late: a few bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Small {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Small {
+    /// The bytes of `value`, which has at most 16.
+    pub fn new<T: IntoBytes + Immutable>(value: &T) -> Small {
+        let mut small = Small { bytes: [0; 16], len: size_of::<T>() };
+        small.bytes[..small.len].copy_from_slice(value.as_bytes());
+        small
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}

@@ -1,0 +1,55 @@
+//! CPUs: which may exist, which are there, and staying on one.
+
+use std::fs;
+
+/// Every CPU that may ever be there; the kernel wants a queue for each.
+pub(crate) fn possible() -> Vec<usize> {
+    list("/sys/devices/system/cpu/possible")
+}
+
+/// The CPUs that are there now.
+pub(crate) fn online() -> Vec<usize> {
+    list("/sys/devices/system/cpu/online")
+}
+
+/// Keeps the calling thread on one CPU. Where that is not allowed (a cpuset without it) the thread stays free: slower,
+/// not wrong.
+pub(crate) fn pin(cpu: usize) {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return;
+    }
+    // SAFETY: an all-zero cpu_set_t is an empty set, CPU_SET stays inside it because of the check above, and
+    // sched_setaffinity reads exactly the given size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+fn list(path: &str) -> Vec<usize> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let cpus = parse(text.trim());
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// `0-3,8` is 0, 1, 2, 3, 8.
+fn parse(text: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_have_ranges_and_single_numbers() {
+        assert_eq!(parse("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse("0"), [0]);
+        assert!(parse("").is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! The reading thread against a socket that keeps message boundaries, in the place of `/dev/fuse`.
+
+use super::*;
+use crate::service::{Lane, Later};
+use crate::wire::{InHeader, OutHeader};
+use hearth_sync::primitive::thread;
+use std::os::fd::OwnedFd;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Answers by opcode: 3 with the payload backwards, 4 with an error, 5 not at all, 6 later.
+struct Mirror;
+
+impl Service for Mirror {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer {
+        match request.header.opcode {
+            1 => {
+                let size = request.payload.len();
+                out[..size].copy_from_slice(request.payload);
+                out[..size].reverse();
+                Answer::Reply(size)
+            }
+            5 => Answer::Error(Errno::ENOENT),
+            17 => Answer::Silent,
+            _ => {
+                let work = Box::new(|| Ok(Small::new(&77u64)));
+                Answer::Later(Later { lane: Lane::Io, work })
+            }
+        }
+    }
+}
+
+/// A connected pair: the reader's device and the kernel's end.
+fn pair() -> (Device, Device) {
+    let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    (Device::from_fd(OwnedFd::from(ours)), Device::from_fd(OwnedFd::from(theirs)))
+}
+
+fn send(kernel: &Device, opcode: u32, unique: u64, payload: &[u8]) {
+    let len = (size_of::<InHeader>() + payload.len()) as u32;
+    let header = InHeader { len, opcode, unique, ..Default::default() };
+    kernel.send(header.as_bytes(), payload, &[]).unwrap();
+}
+
+fn receive(kernel: &Device) -> (OutHeader, Vec<u8>) {
+    let mut buffer = [0; 4096];
+    let Incoming::Request(size) = kernel.receive(&mut buffer).unwrap() else { panic!("no answer") };
+    let (header, _) = OutHeader::read_from_prefix(&buffer).unwrap();
+    assert_eq!(header.len as usize, size);
+    (header, buffer[16..size].to_vec())
+}
+
+#[test]
+fn each_kind_of_answer_reaches_the_kernel_and_garbage_ends_nothing() {
+    let (device, kernel) = pair();
+    let workers = Arc::new(Workers::new());
+    let reader = Reader {
+        device: Arc::new(device),
+        service: Arc::new(Mirror),
+        workers: Arc::clone(&workers),
+        max_write: 4096,
+        setxattr_ext: true,
+        cpu: Some(0),
+    };
+    let thread = thread::spawn(move || reader.run());
+
+    send(&kernel, 1, 10, b"abc");
+    let (header, body) = receive(&kernel);
+    assert_eq!((header.unique, header.error, &body[..]), (10, 0, &b"cba"[..]));
+
+    kernel.send(b"garbage", &[], &[]).unwrap();
+    send(&kernel, 17, 11, b"");
+    send(&kernel, 5, 12, b"");
+    let (header, body) = receive(&kernel);
+    assert_eq!((header.unique, header.error, body.len()), (12, -libc::ENOENT, 0));
+
+    send(&kernel, 38, 13, b"");
+    let (header, body) = receive(&kernel);
+    assert_eq!((header.unique, &body[..]), (13, &77u64.to_ne_bytes()[..]));
+
+    // A datagram of no bytes is the end of the mount.
+    kernel.send(&[], &[], &[]).unwrap();
+    thread.join().unwrap().unwrap();
+    workers.close();
+}

@@ -1,0 +1,117 @@
+//! A descriptor of `/dev/fuse`.
+
+use crate::reply::out_header;
+use hearth::Errno;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use zerocopy::IntoBytes;
+
+const DEVICE: &std::ffi::CStr = c"/dev/fuse";
+/// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)`.
+const IOC_CLONE: libc::c_ulong = 0x8004_e500;
+
+/// One end of the connection to the kernel. Requests read from it are answered through the same descriptor.
+#[derive(Debug)]
+pub(crate) struct Device {
+    fd: OwnedFd,
+}
+
+/// What a read brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Incoming {
+    /// This many bytes of one request.
+    Request(usize),
+    /// Nothing this time: a signal, or a request that was taken back.
+    Nothing,
+    /// The mount is gone.
+    End,
+}
+
+impl Device {
+    /// Opens `/dev/fuse`, not yet connected to a mount.
+    pub fn open() -> io::Result<Device> {
+        // SAFETY: the path is a C string; the result is checked before it is owned.
+        let fd = unsafe { libc::open(DEVICE.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        Device::own(fd)
+    }
+
+    /// Takes a connected descriptor over.
+    pub fn from_fd(fd: OwnedFd) -> Device {
+        Device { fd }
+    }
+
+    /// Another descriptor of the same connection, with its own list of requests in progress.
+    pub fn duplicate(&self) -> io::Result<Device> {
+        let clone = Device::open()?;
+        let mut source = self.raw() as u32;
+        // SAFETY: the ioctl reads one u32 from the pointer, which outlives the call.
+        match unsafe { libc::ioctl(clone.raw(), IOC_CLONE, &mut source) } {
+            0 => Ok(clone),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The descriptor's number.
+    pub fn raw(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    /// Waits for one request.
+    ///
+    /// # Errors
+    /// What `read(2)` answers beyond the cases of [`Incoming`].
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
+        // SAFETY: the buffer is valid for writes of its length during the call.
+        let size = unsafe { libc::read(self.raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        if size > 0 {
+            return Ok(Incoming::Request(size as usize));
+        }
+        if size == 0 {
+            return Ok(Incoming::End);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR | libc::EAGAIN | libc::ENOENT) => Ok(Incoming::Nothing),
+            Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN) => Ok(Incoming::End),
+            _ => Err(error),
+        }
+    }
+
+    /// Answers a request. That nobody waits for the answer any more is no error.
+    ///
+    /// # Errors
+    /// What `writev(2)` answers, `EINVAL` above all: the kernel found the answer malformed.
+    pub fn answer(&self, unique: u64, result: Result<&[u8], Errno>) -> io::Result<()> {
+        let (error, body) = match result {
+            Ok(body) => (0, body),
+            Err(errno) => (errno.0, &[][..]),
+        };
+        match self.send(out_header(unique, error, body.len()).as_bytes(), body, &[]) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Sends one message in three parts.
+    ///
+    /// # Errors
+    /// What `writev(2)` answers.
+    pub fn send(&self, head: &[u8], body: &[u8], tail: &[u8]) -> io::Result<()> {
+        let part = |bytes: &[u8]| libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        let parts = [part(head), part(body), part(tail)];
+        // SAFETY: three valid ranges that live through the call, which only reads them.
+        let sent = unsafe { libc::writev(self.raw(), parts.as_ptr(), 3) };
+        if sent >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn own(fd: i32) -> io::Result<Device> {
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        Ok(Device { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+}

@@ -1,0 +1,15 @@
+//! How requests reach the dispatcher and answers reach the kernel.
+//!
+//! | module | carries |
+//! |---|---|
+//! | [`dev`] | everything, or beside [`uring`] what the kernel sends through `/dev/fuse` all the same: FORGET, BATCH_FORGET, INTERRUPT |
+//! | [`uring`] | requests of each CPU through a ring of its own |
+//!
+//! Locks: a mailbox (`uring`) and the state of the workers are leaves; no lock is held while a request is handled.
+
+pub(crate) mod cpu;
+pub(crate) mod dev;
+pub(crate) mod device;
+mod mailbox;
+mod region;
+pub(crate) mod uring;

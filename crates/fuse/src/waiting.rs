@@ -1,0 +1,109 @@
+//! Requests that wait for a lock, so that INTERRUPT finds them.
+//!
+//! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked inside it.
+
+use hearth::Interrupt;
+use hearth_sync::primitive::Mutex;
+use std::collections::{HashMap, VecDeque};
+
+/// Interrupts that are remembered because their request may not have begun to wait yet.
+const EARLY: usize = 1024;
+
+/// The waiting requests of one session by their unique number.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: HashMap<u64, Interrupt>,
+    early: VecDeque<u64>,
+    closed: bool,
+}
+
+impl Waiting {
+    /// A token for a request that is about to wait; `None` if it was interrupted already.
+    pub fn begin(&self, unique: u64) -> Option<Interrupt> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return None;
+        }
+        if let Some(at) = state.early.iter().position(|&early| early == unique) {
+            state.early.remove(at);
+            return None;
+        }
+        let token = Interrupt::new();
+        state.tokens.insert(unique, token.clone());
+        Some(token)
+    }
+
+    /// The request waits no more.
+    pub fn end(&self, unique: u64) {
+        let token = self.state.lock().tokens.remove(&unique);
+        drop(token);
+    }
+
+    /// INTERRUPT: the transports are different threads, so it may overtake the request that it is about.
+    pub fn interrupt(&self, unique: u64) {
+        let mut state = self.state.lock();
+        let token = state.tokens.get(&unique).cloned();
+        if token.is_none() {
+            if state.early.len() == EARLY {
+                state.early.pop_front();
+            }
+            state.early.push_back(unique);
+        }
+        drop(state);
+        if let Some(token) = token {
+            token.trigger();
+        }
+    }
+
+    /// Interrupts everybody, now and from now on: the session ends.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let tokens = std::mem::take(&mut state.tokens);
+        drop(state);
+        tokens.values().for_each(Interrupt::trigger);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_reaches_the_request_that_waits() {
+        let waiting = Waiting::default();
+        let (one, two) = (waiting.begin(1).unwrap(), waiting.begin(2).unwrap());
+        waiting.interrupt(1);
+        assert!(one.is_triggered() && !two.is_triggered());
+    }
+
+    #[test]
+    fn an_interrupt_that_came_first_is_not_lost() {
+        let waiting = Waiting::default();
+        waiting.interrupt(7);
+        assert!(waiting.begin(7).is_none());
+        assert!(waiting.begin(7).is_some());
+    }
+
+    #[test]
+    fn memory_for_early_interrupts_is_bounded() {
+        let waiting = Waiting::default();
+        (0..10_000).for_each(|unique| waiting.interrupt(unique));
+        assert_eq!(waiting.state.lock().early.len(), EARLY);
+        assert!(waiting.begin(9_999).is_none());
+    }
+
+    #[test]
+    fn the_end_of_the_session_interrupts_everybody() {
+        let waiting = Waiting::default();
+        let token = waiting.begin(1).unwrap();
+        waiting.close();
+        assert!(token.is_triggered());
+        assert!(waiting.begin(2).is_none());
+    }
+}

@@ -1,0 +1,216 @@
+//! Threads for requests that may block, so that no queue thread ever does.
+//!
+//! Two lanes that do not wait for each other. A waiting lock may need an fsync of the lock's holder to go on, so
+//! fsyncs never queue behind locks; one lock may need the release of another, so locks never queue at all: each has its
+//! own thread, and beyond a limit the answer is `ENOLCK`.
+
+use crate::service::{Lane, Later, Small};
+use hearth::Errno;
+use hearth_sync::primitive::thread::{self, JoinHandle};
+use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Locks that may wait at the same time.
+const LOCK_THREADS: usize = 4096;
+/// Threads for fsync and large copies.
+const IO_THREADS: usize = 8;
+/// An idle thread ends after this time.
+const IDLE: Duration = Duration::from_secs(10);
+/// Stack of a worker: it only calls into the filesystem.
+const STACK: usize = 256 << 10;
+
+/// What is called with the outcome of the work.
+pub(crate) type Finish = Box<dyn FnOnce(Result<Small, Errno>) + Send>;
+
+/// Worker threads of one session.
+pub(crate) struct Workers {
+    locks: Arc<Pool>,
+    io: Arc<Pool>,
+}
+
+struct Pool {
+    name: &'static str,
+    limit: usize,
+    /// Whether work may wait for a thread when `limit` threads are busy.
+    queues: bool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<(Later, Finish)>,
+    /// Threads inside [`Condvar::wait_for`]. Invariant: `queue` is no longer than this, unless `limit` threads exist,
+    /// so whatever is queued has a thread that is about to take it.
+    idle: usize,
+    threads: usize,
+    handles: Vec<JoinHandle<()>>,
+    closed: bool,
+}
+
+impl Workers {
+    /// No threads yet.
+    pub fn new() -> Workers {
+        let pool = |name, limit, queues| {
+            let (state, changed) = (Mutex::new(State::default()), Condvar::new());
+            Arc::new(Pool { name, limit, queues, state, changed })
+        };
+        Workers {
+            locks: pool("hearth-lock", LOCK_THREADS, false),
+            io: pool("hearth-io", IO_THREADS, true),
+        }
+    }
+
+    /// Has `later` run by a worker, and `finish` called with the outcome.
+    pub fn submit(&self, later: Later, finish: Finish) {
+        match later.lane {
+            Lane::Lock => self.locks.submit(later, finish),
+            Lane::Io => self.io.submit(later, finish),
+        }
+    }
+
+    /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
+    pub fn close(&self) {
+        self.locks.close();
+        self.io.close();
+    }
+}
+
+impl Pool {
+    fn submit(self: &Arc<Pool>, later: Later, finish: Finish) {
+        let mut state = self.state.lock();
+        let spawn = state.queue.len() >= state.idle;
+        if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
+            drop(state);
+            return finish(Err(Errno(libc::ENOLCK)));
+        }
+        state.queue.push_back((later, finish));
+        if spawn && state.threads < self.limit {
+            state.threads += 1;
+            drop(state);
+            self.spawn();
+        } else {
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    fn spawn(self: &Arc<Pool>) {
+        let pool = Arc::clone(self);
+        let builder = thread::Builder::new().name(self.name.to_owned()).stack_size(STACK);
+        match builder.spawn(move || pool.work()) {
+            Ok(handle) => {
+                let mut state = self.state.lock();
+                state.handles.retain(|handle| !handle.is_finished());
+                state.handles.push(handle);
+            }
+            Err(_) => {
+                // No thread to be had: give the newest piece back unless somebody else will take it.
+                let mut state = self.state.lock();
+                state.threads -= 1;
+                let orphan = if state.threads == 0 || !self.queues { state.queue.pop_back() } else { None };
+                drop(state);
+                if let Some((_, finish)) = orphan {
+                    finish(Err(Errno(libc::EAGAIN)));
+                }
+            }
+        }
+    }
+
+    fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some((later, finish)) = state.queue.pop_front() {
+                drop(state);
+                finish((later.work)());
+                state = self.state.lock();
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let timed_out = self.changed.wait_for(&mut state, IDLE);
+            state.idle -= 1;
+            if timed_out && state.queue.is_empty() && !state.closed {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let handles = std::mem::take(&mut state.handles);
+        drop(state);
+        self.changed.notify_all();
+        for handle in handles {
+            // A worker that panicked has reported it; its request was answered by the kernel's abort.
+            let _ = handle.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    fn later(lane: Lane, work: impl FnOnce() + Send + 'static) -> Later {
+        Later {
+            lane,
+            work: Box::new(move || {
+                work();
+                Ok(Small::default())
+            }),
+        }
+    }
+
+    #[test]
+    fn an_fsync_is_done_while_many_locks_wait() {
+        let workers = Workers::new();
+        let gate = Arc::new((Mutex::new(false), Condvar::new()));
+        let done = Arc::new(AtomicUsize::new(0));
+        for _ in 0..64 {
+            let (gate, done) = (Arc::clone(&gate), Arc::clone(&done));
+            let wait = move || {
+                let mut open = gate.0.lock();
+                while !*open {
+                    gate.1.wait(&mut open);
+                }
+                done.fetch_add(1, SeqCst);
+            };
+            workers.submit(later(Lane::Lock, wait), Box::new(|_| {}));
+        }
+        // The gate is opened by the piece of work that must not queue behind the waiting ones.
+        let opener = Arc::clone(&gate);
+        let open = move || {
+            *opener.0.lock() = true;
+            opener.1.notify_all();
+        };
+        workers.submit(later(Lane::Io, open), Box::new(|_| {}));
+        workers.close();
+        assert_eq!(done.load(SeqCst), 64);
+    }
+
+    #[test]
+    fn all_queued_work_is_done_before_the_threads_end() {
+        let workers = Workers::new();
+        let done = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10_000 {
+            let count = Arc::clone(&done);
+            let finish = Box::new(move |_| {
+                count.fetch_add(1, SeqCst);
+            });
+            workers.submit(later(Lane::Io, || {}), finish);
+        }
+        workers.close();
+        assert_eq!(done.load(SeqCst), 10_000);
+        let refused = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&refused);
+        workers.submit(later(Lane::Io, || {}), Box::new(move |r| *seen.lock() = Some(r)));
+        assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOLCK))));
+    }
+}

@@ -1,0 +1,44 @@
+//! The reference model of Hearth: a plain tree in memory with Linux's semantics and errno, one
+//! operation at a time, written to be obviously right rather than fast.
+//!
+//! An [`Op`] is one system call of one process. [`Model::apply`] does it and gives its
+//! [`Outcome`]; [`Model::snapshot`] shows the whole tree in canonical form. The same operations
+//! run on the kernel (`tests/kernel.rs`, which is why the model can be trusted) and on the
+//! library, and [`Outcome::agrees`] compares.
+//!
+//! ```
+//! use hearth_model::{CWD, Model, Op, Outcome, bytes};
+//!
+//! let mut model = Model::new();
+//! let root = model.add_process(0, 0, &[]);
+//! let made = model.apply(root, &Op::MakeDir { dirfd: CWD, path: bytes("d"), mode: 0o755 });
+//! assert_eq!(made, Outcome::Done);
+//! assert!(model.snapshot().entries.contains_key(&bytes("/d")));
+//! ```
+
+mod acl;
+mod agree;
+mod bytes;
+mod data;
+mod locks;
+mod model;
+mod node;
+mod op;
+mod ops;
+mod outcome;
+mod permission;
+mod process;
+#[cfg(feature = "strategy")]
+pub mod strategy;
+mod system;
+mod tree;
+mod walk;
+
+pub use agree::Numbers;
+pub use bytes::{Bytes, bytes};
+pub use model::Model;
+pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
+pub use ops::STATUS;
+pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp};
+pub use system::{Difference, OBSERVER, PROCESSES, System, compare, listing};
+pub use tree::{Tree, TreeEntry};

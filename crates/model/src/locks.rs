@@ -1,0 +1,114 @@
+//! Advisory locks of one inode: record locks and whole-file locks, as plain lists.
+
+use crate::op::LockKind;
+use crate::outcome::LockInfo;
+use crate::process::FileId;
+
+/// Who holds a record lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// A process.
+    Process(usize),
+    /// An open file description.
+    File(FileId),
+}
+
+/// A record lock on `start..=end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Record {
+    owner: Owner,
+    write: bool,
+    start: u64,
+    end: u64,
+}
+
+/// The locks of an inode.
+#[derive(Debug, Clone, Default)]
+pub struct Locks {
+    records: Vec<Record>,
+    /// `flock`: description and whether exclusive.
+    whole: Vec<(FileId, bool)>,
+}
+
+impl Locks {
+    /// Locks of others that stand against `owner` getting this lock.
+    pub fn conflicts(&self, owner: Owner, kind: LockKind, start: u64, end: u64) -> Vec<LockInfo> {
+        let stands = |r: &&Record| {
+            r.owner != owner
+                && r.start <= end
+                && start <= r.end
+                && (r.write || kind == LockKind::Write)
+        };
+        let info = |r: &Record| LockInfo {
+            kind: if r.write { LockKind::Write } else { LockKind::Read },
+            start: r.start,
+            end: r.end,
+        };
+        self.records.iter().filter(stands).map(info).collect()
+    }
+
+    /// Sets or clears `start..=end` for `owner`, cutting and joining its locks; the caller has
+    /// checked for conflicts.
+    pub fn set(&mut self, owner: Owner, kind: LockKind, start: u64, end: u64) {
+        let mut kept = Vec::new();
+        for r in self.records.drain(..) {
+            if r.owner != owner || r.end < start || end < r.start {
+                kept.push(r);
+                continue;
+            }
+            if r.start < start {
+                kept.push(Record { end: start - 1, ..r });
+            }
+            if r.end > end {
+                kept.push(Record { start: end + 1, ..r });
+            }
+        }
+        if kind != LockKind::Unlock {
+            kept.push(Record { owner, write: kind == LockKind::Write, start, end });
+        }
+        self.records = kept;
+        self.join(owner);
+    }
+
+    /// Clears everything of `owner`.
+    pub fn release(&mut self, owner: Owner) {
+        self.records.retain(|r| r.owner != owner);
+    }
+
+    /// `flock` without waiting. A change of mode gives up the old lock before it asks for the new
+    /// one, as Linux does.
+    pub fn flock(&mut self, file: FileId, exclusive: bool) -> bool {
+        if self.whole.contains(&(file, exclusive)) {
+            return true;
+        }
+        self.unflock(file);
+        if self.whole.iter().any(|(_, other)| exclusive || *other) {
+            return false;
+        }
+        self.whole.push((file, exclusive));
+        true
+    }
+
+    /// `flock(LOCK_UN)`.
+    pub fn unflock(&mut self, file: FileId) {
+        self.whole.retain(|(holder, _)| *holder != file);
+    }
+
+    /// Joins touching locks of one kind.
+    fn join(&mut self, owner: Owner) {
+        let (mut own, others): (Vec<_>, Vec<_>) =
+            self.records.drain(..).partition(|r| r.owner == owner);
+        own.sort_by_key(|r| r.start);
+        let mut joined: Vec<Record> = Vec::new();
+        for r in own {
+            match joined.last_mut() {
+                Some(last) if last.write == r.write && last.end.checked_add(1) == Some(r.start) => {
+                    last.end = r.end;
+                }
+                _ => joined.push(r),
+            }
+        }
+        self.records = others;
+        self.records.extend(joined);
+    }
+}

@@ -1,0 +1,175 @@
+//! Inodes.
+
+use std::collections::BTreeMap;
+
+use crate::acl::Acl;
+use crate::data::Pages;
+use crate::outcome::{Kind, Stamp};
+
+/// Names an inode for ever.
+pub type NodeId = u64;
+
+/// The root directory.
+pub const ROOT: NodeId = 1;
+
+/// What an inode is made of.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Regular file.
+    File(Pages),
+    /// Directory.
+    Directory(Directory),
+    /// Symbolic link with its target.
+    Symlink(Vec<u8>),
+    /// Named pipe.
+    Fifo,
+    /// Socket.
+    Socket,
+    /// Character device.
+    Char(u32),
+    /// Block device.
+    Block(u32),
+}
+
+/// Entries of a directory.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    /// By name, without "." and "..".
+    pub entries: BTreeMap<Vec<u8>, NodeId>,
+    /// Where ".." leads; the root's parent is the root.
+    pub parent: NodeId,
+    /// Removed while somebody still holds it.
+    pub removed: bool,
+}
+
+/// An inode. Nodes are never thrown away, so a dangling id cannot exist.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub perm: u16,
+    pub uid: u32,
+    pub gid: u32,
+    pub nlink: u32,
+    pub atime: Stamp,
+    pub mtime: Stamp,
+    /// `FS_*_FL`
+    pub flags: u32,
+    pub project: u32,
+    /// All but ACLs.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub acl: Option<Acl>,
+    pub default_acl: Option<Acl>,
+    pub content: Content,
+    /// Made by `O_TMPFILE` without `O_EXCL`: may get its first name later.
+    pub linkable: bool,
+}
+
+impl Node {
+    pub fn kind(&self) -> Kind {
+        match self.content {
+            Content::File(_) => Kind::File,
+            Content::Directory(_) => Kind::Directory,
+            Content::Symlink(_) => Kind::Symlink,
+            Content::Fifo => Kind::Fifo,
+            Content::Socket => Kind::Socket,
+            Content::Char(_) => Kind::Char,
+            Content::Block(_) => Kind::Block,
+        }
+    }
+
+    pub fn is_dir(&self) -> bool {
+        matches!(self.content, Content::Directory(_))
+    }
+
+    pub fn is_symlink(&self) -> bool {
+        matches!(self.content, Content::Symlink(_))
+    }
+
+    pub fn directory(&self) -> Option<&Directory> {
+        match &self.content {
+            Content::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    pub fn directory_mut(&mut self) -> Option<&mut Directory> {
+        match &mut self.content {
+            Content::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    pub fn pages(&self) -> Option<&Pages> {
+        match &self.content {
+            Content::File(pages) => Some(pages),
+            _ => None,
+        }
+    }
+
+    pub fn pages_mut(&mut self) -> Option<&mut Pages> {
+        match &mut self.content {
+            Content::File(pages) => Some(pages),
+            _ => None,
+        }
+    }
+
+    pub fn rdev(&self) -> u32 {
+        match self.content {
+            Content::Char(rdev) | Content::Block(rdev) => rdev,
+            _ => 0,
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            Content::File(pages) => pages.size(),
+            Content::Symlink(target) => target.len() as u64,
+            _ => 0,
+        }
+    }
+
+    pub fn immutable(&self) -> bool {
+        self.flags & libc_flags::IMMUTABLE != 0
+    }
+
+    pub fn append_only(&self) -> bool {
+        self.flags & libc_flags::APPEND != 0
+    }
+
+    /// A read happened: moves atime as `relatime` does. ctime is always "now", so every atime but
+    /// one in the future is older and moves; one in the future moves only for a later mtime.
+    pub fn accessed(&mut self) {
+        if self.flags & libc_flags::NOATIME != 0 {
+            return;
+        }
+        let future = |stamp: Stamp| match stamp {
+            Stamp::At(sec, nsec) if sec >= Stamp::TO => Some((sec, nsec)),
+            _ => None,
+        };
+        if future(self.atime).is_none() || future(self.atime) <= future(self.mtime) {
+            self.atime = Stamp::Now;
+        }
+    }
+
+    /// The content changed.
+    pub fn modified(&mut self) {
+        self.mtime = Stamp::Now;
+    }
+}
+
+/// `FS_*_FL` and `FS_XFLAG_*` bits that the model knows.
+pub mod libc_flags {
+    pub const IMMUTABLE: u32 = 0x10;
+    pub const APPEND: u32 = 0x20;
+    pub const NODUMP: u32 = 0x40;
+    pub const NOATIME: u32 = 0x80;
+    pub const PROJINHERIT: u32 = 0x2000_0000;
+
+    /// The same flags as `FS_XFLAG_*`.
+    pub const XFLAGS: [(u32, u32); 5] = [
+        (IMMUTABLE, 0x8),
+        (APPEND, 0x10),
+        (NOATIME, 0x40),
+        (NODUMP, 0x80),
+        (PROJINHERIT, 0x200),
+    ];
+}

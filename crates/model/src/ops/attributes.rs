@@ -1,0 +1,130 @@
+//! stat, access, chmod, chown.
+
+use libc::{AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_SYMLINK_NOFOLLOW};
+use libc::{EINVAL, EOPNOTSUPP, EPERM};
+
+use crate::model::{Answer, Model};
+use crate::node::NodeId;
+use crate::op::Fd;
+use crate::outcome::{Attr, Outcome};
+
+/// Owner and group that `chown` asks for.
+type Owners = (Option<u32>, Option<u32>);
+
+impl Model {
+    pub(crate) fn stat(&mut self, p: usize, dirfd: Fd, path: &[u8], flags: i32) -> Answer {
+        let how = at_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)?;
+        let node = self.lookup_at(p, dirfd, path, how)?;
+        Ok(Outcome::Attr(self.attr(node)))
+    }
+
+    pub(crate) fn stat_fd(&mut self, p: usize, fd: Fd) -> Answer {
+        let node = self.any_file(p, fd)?.node;
+        Ok(Outcome::Attr(self.attr(node)))
+    }
+
+    pub(crate) fn attr(&self, id: NodeId) -> Attr {
+        let node = self.node(id);
+        Attr {
+            ino: id,
+            kind: node.kind(),
+            perm: node.perm,
+            nlink: node.nlink,
+            uid: node.uid,
+            gid: node.gid,
+            rdev: node.rdev(),
+            size: node.size(),
+            atime: node.atime,
+            mtime: node.mtime,
+        }
+    }
+
+    pub(crate) fn access(&mut self, p: usize, dirfd: Fd, path: &[u8], mask: i32, flags: i32) -> Answer {
+        if mask & !7 != 0 {
+            return Err(EINVAL);
+        }
+        let how = at_flags(flags, AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        let node = self.lookup_at(p, dirfd, path, how)?;
+        self.may(p, node, mask as u16)?;
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) fn chmod(&mut self, p: usize, dirfd: Fd, path: &[u8], mode: u32, flags: i32) -> Answer {
+        let how = at_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        let node = self.lookup_at(p, dirfd, path, how)?;
+        self.chmod_node(p, node, mode)
+    }
+
+    pub(crate) fn chmod_fd(&mut self, p: usize, fd: Fd, mode: u32) -> Answer {
+        let node = self.file(p, fd)?.node;
+        self.chmod_node(p, node, mode)
+    }
+
+    fn chmod_node(&mut self, p: usize, id: NodeId, mode: u32) -> Answer {
+        let node = self.node(id);
+        if node.immutable() || node.append_only() {
+            return Err(EPERM);
+        }
+        if node.is_symlink() {
+            return Err(EOPNOTSUPP);
+        }
+        if !self.owns(p, id) {
+            return Err(EPERM);
+        }
+        let mut perm = (mode & 0o7777) as u16;
+        if !self.keeps_setgid(p, node.gid) {
+            perm &= !0o2000;
+        }
+        let node = self.node_mut(id);
+        node.perm = perm;
+        if let Some(acl) = &mut node.acl {
+            acl.chmod(perm);
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) fn chown(&mut self, p: usize, dirfd: Fd, path: &[u8], to: Owners, flags: i32) -> Answer {
+        let how = at_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+        let node = self.lookup_at(p, dirfd, path, how)?;
+        self.chown_node(p, node, to)
+    }
+
+    pub(crate) fn chown_fd(&mut self, p: usize, fd: Fd, to: Owners) -> Answer {
+        let node = self.file(p, fd)?.node;
+        self.chown_node(p, node, to)
+    }
+
+    fn chown_node(&mut self, p: usize, id: NodeId, (uid, gid): Owners) -> Answer {
+        let node = self.node(id);
+        let credentials = self.credentials(p);
+        let root = credentials.is_root();
+        let owner = credentials.uid == node.uid;
+        if (uid.is_some() || gid.is_some()) && (node.immutable() || node.append_only()) {
+            return Err(EPERM);
+        }
+        if uid.is_some_and(|uid| !root && !(owner && uid == node.uid)) {
+            return Err(EPERM);
+        }
+        let group_ok = |gid| owner && (gid == node.gid || credentials.in_group(gid));
+        if gid.is_some_and(|gid| !root && !group_ok(gid)) {
+            return Err(EPERM);
+        }
+        let kill = if node.is_dir() { 0 } else { self.bits_to_kill(p, id) };
+        if kill != 0 && !root && !owner {
+            return Err(EPERM);
+        }
+        let node = self.node_mut(id);
+        node.uid = uid.unwrap_or(node.uid);
+        node.gid = gid.unwrap_or(node.gid);
+        node.perm &= !kill;
+        Ok(Outcome::Done)
+    }
+}
+
+/// Checks the flags of an `*at` call: whether to follow, whether an empty path is allowed.
+pub(crate) fn at_flags(flags: i32, known: i32) -> Answer<(bool, bool)> {
+    if flags & !known != 0 {
+        return Err(EINVAL);
+    }
+    Ok((flags & AT_SYMLINK_NOFOLLOW == 0, flags & AT_EMPTY_PATH != 0))
+}

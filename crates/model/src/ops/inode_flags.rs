@@ -1,0 +1,66 @@
+//! Inode flags and projects: `FS_IOC_GETFLAGS`, `FS_IOC_SETFLAGS`, `FS_IOC_FSGETXATTR`,
+//! `FS_IOC_FSSETXATTR`.
+
+use libc::{EOPNOTSUPP, EPERM};
+
+use crate::model::{Answer, Model};
+use crate::node::{NodeId, libc_flags};
+use crate::op::Fd;
+use crate::outcome::Outcome;
+
+/// Flags that need root to change.
+const GUARDED: u32 = libc_flags::IMMUTABLE | libc_flags::APPEND;
+
+/// Flags that can be set.
+const SETTABLE: u32 = GUARDED | libc_flags::NODUMP | libc_flags::NOATIME;
+
+impl Model {
+    pub(crate) fn get_flags(&mut self, p: usize, fd: Fd) -> Answer {
+        let node = self.file(p, fd)?.node;
+        Ok(Outcome::Number(u64::from(self.node(node).flags)))
+    }
+
+    pub(crate) fn set_flags(&mut self, p: usize, fd: Fd, flags: u32) -> Answer {
+        let node = self.file(p, fd)?.node;
+        self.check_flags(p, node, flags)?;
+        if flags & !SETTABLE != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        self.node_mut(node).flags = flags;
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) fn get_project(&mut self, p: usize, fd: Fd) -> Answer {
+        let node = self.node(self.file(p, fd)?.node);
+        let xflags = libc_flags::XFLAGS
+            .iter()
+            .filter(|(flag, _)| node.flags & flag != 0)
+            .fold(0, |all, (_, xflag)| all | xflag);
+        Ok(Outcome::Project(xflags, node.project))
+    }
+
+    pub(crate) fn set_project(&mut self, p: usize, fd: Fd, xflags: u32, project: u32) -> Answer {
+        let node = self.file(p, fd)?.node;
+        let known = libc_flags::XFLAGS.iter().fold(0, |all, (_, xflag)| all | xflag);
+        let flags = libc_flags::XFLAGS
+            .iter()
+            .filter(|(_, xflag)| xflags & xflag != 0)
+            .fold(0, |all, (flag, _)| all | flag);
+        self.check_flags(p, node, flags)?;
+        if xflags & !known != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        let node = self.node_mut(node);
+        node.flags = flags;
+        node.project = project;
+        Ok(Outcome::Done)
+    }
+
+    fn check_flags(&self, p: usize, id: NodeId, flags: u32) -> Answer<()> {
+        let guarded = (self.node(id).flags ^ flags) & GUARDED != 0;
+        if !self.owns(p, id) || (guarded && !self.credentials(p).is_root()) {
+            return Err(EPERM);
+        }
+        Ok(())
+    }
+}

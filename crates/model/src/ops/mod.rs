@@ -1,0 +1,18 @@
+//! The operations, one file per family.
+
+mod attributes;
+mod create;
+mod data;
+mod descriptors;
+mod directories;
+mod inode_flags;
+mod links;
+mod lock_calls;
+mod open;
+mod processes;
+mod rename;
+mod space;
+mod times;
+mod xattrs;
+
+pub use descriptors::STATUS;

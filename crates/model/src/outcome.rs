@@ -1,0 +1,131 @@
+//! What an operation answers.
+
+use crate::bytes::Bytes;
+use crate::op::LockKind;
+
+/// The answer of one operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Done, nothing to tell.
+    Done,
+    /// A new descriptor.
+    Fd(i32),
+    /// A count, an offset, a set of flags or an old value.
+    Number(u64),
+    /// Bytes read, a link target, an attribute value, a directory path.
+    Data(Bytes),
+    /// `struct stat`.
+    Attr(Attr),
+    /// Entries of a directory, sorted by name.
+    Entries(Vec<Entry>),
+    /// Names, sorted.
+    Names(Vec<Bytes>),
+    /// `F_GETLK`: the locks of which any one may be reported; empty when nothing conflicts.
+    Locks(Vec<LockInfo>),
+    /// Flags and project of an inode.
+    Project(u32, u32),
+    /// A new process.
+    Process(usize),
+    /// Failed with this errno.
+    Error(i32),
+    /// Linux lets a filesystem choose: nothing was done by the model, and the script's runner
+    /// leaves the operation out on the other side too.
+    Unspecified,
+}
+
+/// Kind of an inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Kind {
+    File,
+    Directory,
+    Symlink,
+    Fifo,
+    Socket,
+    Char,
+    Block,
+}
+
+impl Kind {
+    /// The kind that the type bits of a mode name.
+    pub fn from_mode(mode: u32) -> Option<Kind> {
+        Some(match mode & libc::S_IFMT {
+            libc::S_IFREG => Kind::File,
+            libc::S_IFDIR => Kind::Directory,
+            libc::S_IFLNK => Kind::Symlink,
+            libc::S_IFIFO => Kind::Fifo,
+            libc::S_IFSOCK => Kind::Socket,
+            libc::S_IFCHR => Kind::Char,
+            libc::S_IFBLK => Kind::Block,
+            _ => return None,
+        })
+    }
+}
+
+/// A time that can be compared: either it was set by hand or the system chose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    /// Some moment during the test.
+    Now,
+    /// Exactly these seconds and nanoseconds.
+    At(i64, u32),
+}
+
+impl Stamp {
+    /// Times from here to [`Stamp::TO`] are taken for the system's own; scripts set others.
+    pub const FROM: i64 = 1_500_000_000;
+    /// See [`Stamp::FROM`].
+    pub const TO: i64 = 4_000_000_000;
+
+    /// The stamp of a time that some system reports.
+    pub fn of(sec: i64, nsec: u32) -> Stamp {
+        if (Self::FROM..Self::TO).contains(&sec) { Stamp::Now } else { Stamp::At(sec, nsec) }
+    }
+}
+
+/// Attributes of an inode as far as they are determined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attr {
+    /// Names the inode within its system; systems are compared by equality classes.
+    pub ino: u64,
+    /// Kind.
+    pub kind: Kind,
+    /// Permission bits, 07777.
+    pub perm: u16,
+    /// Number of names; 2 + subdirectories for a directory.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number of a device, else 0.
+    pub rdev: u32,
+    /// Bytes of a file or symlink, else 0 (the size of a directory is the system's affair).
+    pub size: u64,
+    /// Time of last access.
+    pub atime: Stamp,
+    /// Time of last modification.
+    pub mtime: Stamp,
+}
+
+/// One directory entry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Name, "." and ".." included.
+    pub name: Bytes,
+    /// Kind.
+    pub kind: Kind,
+    /// Inode, as in [`Attr::ino`]; 0 for "..", whose number a chroot may hide.
+    pub ino: u64,
+}
+
+/// A lock that stands in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockInfo {
+    /// Read or Write.
+    pub kind: LockKind,
+    /// First byte.
+    pub start: u64,
+    /// Last byte; `i64::MAX` is the end of every file.
+    pub end: u64,
+}

@@ -1,0 +1,110 @@
+//! Running one script on the model and on something else.
+
+use std::fmt;
+
+use crate::agree::Numbers;
+use crate::model::Model;
+use crate::op::Op;
+use crate::outcome::Outcome;
+use crate::tree::Tree;
+
+/// Anything that can do operations.
+///
+/// A system starts as [`PROCESSES`] says: an empty tree whose root directory is 0755 of root, and
+/// those processes with umask 022 and no descriptor.
+pub trait System {
+    /// Lets process `p` do one operation.
+    fn apply(&mut self, p: usize, op: &Op) -> Outcome;
+
+    /// Whether it refuses hard links to files that the process could not have made
+    /// (`fs.protected_hardlinks`).
+    fn protects_hardlinks(&self) -> bool {
+        false
+    }
+}
+
+impl System for Model {
+    fn apply(&mut self, p: usize, op: &Op) -> Outcome {
+        Model::apply(self, p, op)
+    }
+}
+
+/// Process that looks at the tree and does nothing else.
+pub const OBSERVER: usize = 0;
+
+/// Credentials of the processes that a script starts with: the observer, root, and a user.
+pub const PROCESSES: [(u32, u32, &[u32]); 3] =
+    [(0, 0, &[]), (0, 0, &[]), (1000, 1000, &[2000])];
+
+/// The first disagreement of a script.
+#[derive(Debug)]
+pub struct Difference {
+    /// Index of the step after which the systems differ.
+    pub step: usize,
+    /// What differs.
+    pub what: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {}: {}", self.step, self.what)
+    }
+}
+
+/// Runs a script on the model and on `system`, compares every outcome and, every `tree_every`
+/// steps and at the end, the trees.
+pub fn compare(
+    system: &mut dyn System,
+    script: &[(usize, Op)],
+    tree_every: usize,
+) -> Result<(), Difference> {
+    let mut model = Model::new();
+    model.protects_hardlinks = system.protects_hardlinks();
+    for (uid, gid, groups) in PROCESSES {
+        model.add_process(uid, gid, groups);
+    }
+    let mut numbers = Numbers::default();
+    for (step, (p, op)) in script.iter().enumerate() {
+        let expected = model.apply(*p, op);
+        if expected != Outcome::Unspecified {
+            let found = system.apply(*p, op);
+            if !expected.agrees(&found, &mut numbers) {
+                let what = format!("process {p}: {op:?}\n  expected {expected:?}\n  found    {found:?}");
+                return Err(Difference { step, what });
+            }
+        }
+        if step % tree_every == tree_every - 1 || step + 1 == script.len() {
+            compare_trees(&mut model, system).map_err(|what| Difference {
+                step,
+                what: format!("tree after process {p}: {op:?}\n{what}"),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A script as Rust source, one step a line.
+pub fn listing(script: &[(usize, Op)]) -> String {
+    let lines = script.iter().map(|(p, op)| format!("    ({p}, {}),\n", source(op)));
+    format!("[\n{}]", lines.collect::<String>())
+}
+
+/// Variants print without their path; put it back.
+fn source(op: &Op) -> String {
+    let text = format!("{op:?}");
+    let text = ["Path(", "Link(", "Fd("].iter().fold(text, |text, variant| {
+        text.replace(&format!("target: {variant}"), &format!("target: Target::{variant}"))
+    });
+    format!("Op::{text}")
+}
+
+fn compare_trees(model: &mut Model, system: &mut dyn System) -> Result<(), String> {
+    let (found, ops) = Tree::read(system, OBSERVER)?;
+    if let Some(difference) = model.snapshot().difference(&found) {
+        return Err(difference);
+    }
+    for op in ops {
+        model.apply(OBSERVER, &op);
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! A fresh filesystem of the kernel with processes in it.
+//!
+//! The filesystem is the root of a mount namespace of its own, in which nothing else is mounted.
+//! So no path leads out of it, not even `..` after a `chroot`, whatever a script does as root;
+//! and the kernel takes it away when the last thread inside ends, however the test ends.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hearth_model::{Op, Outcome, PROCESSES, System};
+
+use crate::calls::{call, text};
+use crate::worker::Worker;
+
+/// Which filesystem.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Tmpfs,
+}
+
+/// Fails with the remedy where the test cannot run.
+pub fn check_machine() {
+    let uid = call(libc::SYS_geteuid, &[]).expect("geteuid never fails");
+    assert_eq!(
+        uid, 0,
+        "this test mounts a tmpfs and changes root and credentials: run it as root, for example \
+         sudo -E cargo test -p hearth-model"
+    );
+    for name in ["protected_symlinks", "protected_fifos", "protected_regular"] {
+        assert_eq!(sysctl(name), "0", "the model knows POSIX only: run sysctl fs.{name}=0 first");
+    }
+}
+
+fn sysctl(name: &str) -> String {
+    let value = std::fs::read_to_string(format!("/proc/sys/fs/{name}"));
+    value.map_or_else(|_| "0".into(), |value| value.trim().into())
+}
+
+/// A mounted filesystem and the threads that act as its processes.
+pub struct Kernel {
+    workers: Vec<Option<Worker>>,
+    protects_hardlinks: bool,
+    // Dropped after the workers, which live in the mount.
+    _place: Place,
+}
+
+impl Kernel {
+    pub fn start(kind: Kind) -> Kernel {
+        let place = Place::new();
+        let path = text(place.0.as_os_str().as_bytes());
+        // The first thread brings the namespace; the processes are its copies.
+        let parent = Worker::spawn(Box::new(move || enter_new_mount(kind, &path)));
+        let workers = PROCESSES
+            .iter()
+            .map(|(uid, gid, groups)| {
+                let child = parent.fork();
+                let groups = groups.to_vec();
+                let set = Op::SetCredentials { uid: *uid, gid: *gid, groups };
+                assert_eq!(child.apply(&set), Outcome::Done, "credentials of a test process");
+                Some(child)
+            })
+            .collect();
+        let protects_hardlinks = sysctl("protected_hardlinks") != "0";
+        Kernel { workers, protects_hardlinks, _place: place }
+    }
+}
+
+impl System for Kernel {
+    fn protects_hardlinks(&self) -> bool {
+        self.protects_hardlinks
+    }
+
+    fn apply(&mut self, p: usize, op: &Op) -> Outcome {
+        let Some(Some(worker)) = self.workers.get(p) else { return Outcome::Unspecified };
+        match op {
+            Op::Fork => {
+                let child = worker.fork();
+                self.workers.push(Some(child));
+                Outcome::Process(self.workers.len() - 1)
+            }
+            Op::Exit => {
+                self.workers[p] = None;
+                Outcome::Done
+            }
+            op => worker.apply(op),
+        }
+    }
+}
+
+/// Moves the calling thread into a mount namespace that holds a new filesystem and nothing else.
+fn enter_new_mount(kind: Kind, path: &CString) {
+    let at = |text: &CString| text.as_ptr() as usize;
+    let (slash, dot) = (text(b"/"), text(b"."));
+    call(libc::SYS_close_range, &[0, u32::MAX as usize, 0]).expect("close_range");
+    call(libc::SYS_unshare, &[libc::CLONE_NEWNS as usize]).expect("a mount namespace");
+    let private = (libc::MS_REC | libc::MS_PRIVATE) as usize;
+    call(libc::SYS_mount, &[0, at(&slash), 0, private, 0]).expect("private mounts");
+    let Kind::Tmpfs = kind;
+    let (name, options) = (text(b"tmpfs"), text(b"mode=755,size=256m,huge=never,inode64"));
+    let flags = (libc::MS_NODEV | libc::MS_RELATIME) as usize;
+    call(libc::SYS_mount, &[at(&name), at(path), at(&name), flags, at(&options)]).expect("mount");
+    call(libc::SYS_chdir, &[at(path)]).expect("chdir into the mount");
+    // Puts the old root on top of the new one and takes it off.
+    call(libc::SYS_pivot_root, &[at(&dot), at(&dot)]).expect("pivot_root");
+    call(libc::SYS_umount2, &[at(&dot), libc::MNT_DETACH as usize]).expect("umount of the old root");
+    call(libc::SYS_chroot, &[at(&slash)]).expect("chroot");
+    call(libc::SYS_chdir, &[at(&slash)]).expect("chdir");
+    call(libc::SYS_umask, &[0o022]).expect("umask");
+}
+
+/// An empty directory to mount on, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hearth-model-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("the temporary directory is writable");
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}

@@ -1,0 +1,139 @@
+//! Values that are dropped once nobody can see them any more.
+//!
+//! A reader pins the epoch and may then follow pointers that others retire meanwhile: what is
+//! retired while a guard lives is dropped only after that guard. Pinning writes to a line of
+//! the pinning thread only.
+//!
+//! crossbeam-epoch does the work. Under a model checker a small deterministic stand-in does,
+//! which drops every retired value at the first moment the contract allows.
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod modelled;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod native;
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+use modelled as backend;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+use native as backend;
+
+/// While it lives, nothing that was reachable when it was made is dropped.
+///
+/// Keep guards short: one guard that stays holds back everything that is retired meanwhile.
+#[derive(Debug)]
+#[must_use = "protection ends when the guard is dropped"]
+pub struct Guard(backend::Guard);
+
+/// Pins the epoch for this thread. Pinning again while pinned is cheap.
+#[inline]
+pub fn pin() -> Guard {
+    Guard(backend::pin())
+}
+
+/// Drops `value` once no guard that exists now is left.
+///
+/// Which thread drops it, and when, is not specified.
+pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
+    let value = Box::into_raw(value);
+    // SAFETY: the pointer comes from a box that was owned here, and nobody else frees it.
+    unsafe { retire_raw(value, g) };
+}
+
+impl Guard {
+    /// Hands what this thread has retired to all threads and drops some of what is due.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
+
+    /// Unpins and pins again; no reference that the guard gave out survives this.
+    pub fn repin(&mut self) {
+        self.0.repin();
+    }
+
+    /// Runs `work` once no guard that exists now is left.
+    ///
+    /// # Safety
+    ///
+    /// `work` may run on any thread, and after everything it borrows is gone unless its owner
+    /// sees to it: what it captures must be sendable and stay valid until it has run.
+    pub(crate) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+        // SAFETY: the caller promises what the backend asks for.
+        unsafe { self.0.defer(work) };
+    }
+}
+
+/// Frees the box behind `value` once no guard that exists now is left.
+///
+/// # Safety
+///
+/// `value` comes from [`Box::into_raw`], is freed by nobody else, and new readers can no longer
+/// find it.
+pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
+    // SAFETY: T is Send and 'static, so it may be dropped later on any thread. It is made a box
+    // again only then: readers may hold references until that moment.
+    unsafe {
+        g.defer(move || {
+            let value = value;
+            // SAFETY: the caller gave this pointer up to us alone, and no reader is left.
+            drop(Box::from_raw(value));
+        });
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::primitive::Arc;
+    use crate::primitive::atomic::{AtomicUsize, Ordering};
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn collect_until(dropped: &AtomicUsize, wanted: usize) {
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while dropped.load(Ordering::SeqCst) < wanted {
+            pin().flush();
+            std::thread::yield_now();
+            assert!(
+                std::time::Instant::now() < limit,
+                "garbage is never dropped"
+            );
+        }
+    }
+
+    #[test]
+    fn a_retired_value_outlives_every_guard_that_saw_it() {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let reader = pin();
+        let writer = Arc::clone(&dropped);
+        std::thread::spawn(move || {
+            retire(Box::new(Counted(writer)), &pin());
+            for _ in 0..1_000 {
+                pin().flush();
+            }
+        })
+        .join()
+        .unwrap();
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        drop(reader);
+        collect_until(&dropped, 1);
+    }
+
+    #[test]
+    fn every_retired_value_is_dropped_once() {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        for _ in 0..1_000 {
+            retire(Box::new(Counted(Arc::clone(&dropped))), &pin());
+        }
+        collect_until(&dropped, 1_000);
+        for _ in 0..100 {
+            pin().flush();
+        }
+        assert_eq!(dropped.load(Ordering::SeqCst), 1_000);
+    }
+}

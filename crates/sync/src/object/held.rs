@@ -1,0 +1,188 @@
+//! An object and an owned reference to it.
+
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use super::refs::{LANES, Life};
+use crate::epoch::Guard;
+use crate::spread::Spread;
+
+/// A value with a number, kept alive by per-core references.
+///
+/// Two objects never share a cache line. The header and the value come first, the counted words
+/// last; if the value is sized so that [`Object::SHARES_AT`] is a multiple of 64, reading the
+/// value and counting write and read different lines.
+#[repr(C, align(64))]
+pub struct Object<T> {
+    /// Immutable.
+    number: u64,
+    /// Immutable.
+    generation: u32,
+    /// Written by whoever tries to end the object.
+    pub(super) life: Life,
+    /// Protected by what `T` says.
+    value: T,
+    /// Written by every core that counts here; atomic.
+    shares: Spread<LANES>,
+}
+
+/// An owned reference: the object lives as long as this does.
+///
+/// Dropping it gives the reference up and nothing else; whoever knows that the object may go now
+/// calls [`Table::retire`](super::Table::retire) or [`Table::evict`](super::Table::evict) after.
+pub struct Held<T>(NonNull<Object<T>>);
+
+// SAFETY: a `Held` gives shared access to the value from any thread and may be what lets another
+// thread drop it, which asks for both of T. The reference count is atomic.
+unsafe impl<T: Send + Sync> Send for Held<T> {}
+// SAFETY: as for Send: a shared `Held` can be cloned.
+unsafe impl<T: Send + Sync> Sync for Held<T> {}
+
+impl<T> Object<T> {
+    /// Where the counted words start in an object, for size assertions.
+    pub const SHARES_AT: usize = std::mem::offset_of!(Object<T>, shares);
+
+    /// A live object with one reference, which belongs to the caller.
+    pub(super) fn held(number: u64, generation: u32, value: T) -> Object<T> {
+        Object {
+            number,
+            generation,
+            life: Life::new(),
+            value,
+            shares: Life::one_handle(),
+        }
+    }
+
+    /// The number that the table knows it by.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Tells this object from earlier ones of the same number.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The words that are counted per core.
+    #[inline]
+    pub fn shares(&self) -> &Spread<LANES> {
+        &self.shares
+    }
+
+    /// Takes a reference; `None` if the object is dead.
+    #[inline]
+    pub fn hold(&self) -> Option<Held<T>> {
+        self.life
+            .get(&self.shares)
+            .then(|| Held(NonNull::from(self)))
+    }
+
+    /// True once the object was retired or evicted: it is gone from its table.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.life.is_dead()
+    }
+
+    /// How many references there are; exact when nobody takes or gives one meanwhile.
+    pub fn references(&self) -> i64 {
+        Life::references(&self.shares)
+    }
+
+    /// Gives up `count` references that [`Held::into_raw_count`] left counted.
+    ///
+    /// Giving up more than were left lets the object be ended although somebody relies on a
+    /// count. It never ends under a [`Held`].
+    #[inline]
+    pub fn put_many(&self, count: u64) {
+        Life::put_counts(&self.shares, count);
+    }
+}
+
+impl<T> Held<T> {
+    /// # Safety
+    ///
+    /// One reference of the live object behind `object` belongs to the caller, who gives it to
+    /// the result.
+    #[inline]
+    pub(super) unsafe fn from_counted(object: NonNull<Object<T>>) -> Held<T> {
+        Held(object)
+    }
+
+    /// Forgets the handle; the reference stays counted.
+    #[inline]
+    pub(super) fn into_counted(self) -> NonNull<Object<T>> {
+        let object = self.0;
+        std::mem::forget(self);
+        object
+    }
+
+    /// Forgets the handle but leaves its reference counted, for a holder that keeps only a
+    /// number and how often. [`Object::put_many`] gives such references up.
+    #[inline]
+    pub fn into_raw_count(self) {
+        Life::leave(&self.shares);
+        std::mem::forget(self);
+    }
+
+    /// The object for the length of a guard, even if this reference is given up meanwhile.
+    #[inline]
+    pub fn pinned<'g>(&self, _g: &'g Guard) -> &'g Object<T> {
+        // SAFETY: the object lives now, and once it is ended it is retired through the epoch,
+        // which waits for the guard.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Deref for Object<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = Object<T>;
+    #[inline]
+    fn deref(&self) -> &Object<T> {
+        // SAFETY: the reference is counted, so the object is not ended.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Clone for Held<T> {
+    #[inline]
+    fn clone(&self) -> Held<T> {
+        // Through the whole protocol, not by a plain addition: a killer that has summed this
+        // core's word already must not miss a reference whose origin is given up on another
+        // core before that one is summed.
+        self.hold()
+            .expect("an object with a reference is never dead")
+    }
+}
+
+impl<T> Drop for Held<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // The subtraction is the last access: the object may be freed right after it.
+        Life::put(&self.shares);
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("number", &self.number)
+            .field("generation", &self.generation)
+            .field("value", &self.value)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Held").field(&**self).finish()
+    }
+}

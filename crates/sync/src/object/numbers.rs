@@ -1,0 +1,202 @@
+//! Which numbers are free.
+//!
+//! Lock order:
+//!
+//! ```text
+//! one core's numbers
+//!   the common pool
+//! ```
+
+use crate::primitive::Mutex;
+use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::spread::PerCore;
+
+/// How many numbers a core takes at a time.
+pub const BLOCK: u64 = 1 << BLOCK_BITS;
+
+// Small under a model checker, where each slot is an object that it keeps track of.
+pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
+    1
+} else if cfg!(feature = "shuttle") {
+    3
+} else {
+    10
+};
+
+/// The generation of a number that was never used before.
+const FIRST_GENERATION: u32 = 1;
+
+/// A free number and the generation of its next object.
+pub(super) type Free = (u64, u32);
+
+/// Free numbers: blocks of [`BLOCK`] per core, and what came back.
+///
+/// Two cores meet only when one of them has used a whole block, or has collected two blocks of
+/// numbers that came back and passes one on.
+pub(super) struct Numbers {
+    /// The lowest number ever given out. Immutable.
+    first: u64,
+    /// The start of the next block that no core has taken; atomic.
+    next_block: AtomicU64,
+    /// What each core has.
+    cores: PerCore<Mutex<OfCore>>,
+    /// Numbers that some core has too many of, by the block.
+    pool: Mutex<Vec<Vec<Free>>>,
+    /// How many blocks are in `pool`; written under its lock, a hint without.
+    pooled: AtomicUsize,
+}
+
+#[derive(Default)]
+struct OfCore {
+    /// Where the core's block starts.
+    block: u64,
+    /// How many numbers of the block are left.
+    left: u64,
+    /// Numbers that came back on this core.
+    back: Vec<Free>,
+}
+
+impl Numbers {
+    pub(super) fn new(first: u64) -> Numbers {
+        Numbers {
+            first,
+            next_block: AtomicU64::new(first - first % BLOCK),
+            cores: PerCore::new(|_| Mutex::new(OfCore::default())),
+            pool: Mutex::new(Vec::new()),
+            pooled: AtomicUsize::new(0),
+        }
+    }
+
+    /// A number that nobody has.
+    pub(super) fn take(&self) -> Free {
+        let mut core = self.cores.get().lock();
+        loop {
+            if let Some(free) = core.back.pop() {
+                return free;
+            }
+            if core.left == 0 {
+                self.refill(&mut core);
+                continue;
+            }
+            core.left -= 1;
+            let number = core.block + scatter(BLOCK - 1 - core.left);
+            if number >= self.first {
+                return (number, FIRST_GENERATION);
+            }
+        }
+    }
+
+    /// Takes back a number whose object of `generation` is gone.
+    pub(super) fn give(&self, number: u64, generation: u32) {
+        // A number whose generations are used up is never seen again.
+        let Some(generation) = generation.checked_add(1) else {
+            return;
+        };
+        let mut core = self.cores.get().lock();
+        core.back.push((number, generation));
+        if core.back.len() as u64 >= 2 * BLOCK {
+            let surplus = core.back.split_off(BLOCK as usize);
+            let mut pool = self.pool.lock();
+            pool.push(surplus);
+            // Relaxed: a hint.
+            self.pooled.store(pool.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Gives a core a block from the pool, or one that was never used.
+    #[cold]
+    fn refill(&self, core: &mut OfCore) {
+        // Relaxed: a hint; the pool's lock decides.
+        if self.pooled.load(Ordering::Relaxed) != 0 {
+            let mut pool = self.pool.lock();
+            let block = pool.pop();
+            // Relaxed: a hint.
+            self.pooled.store(pool.len(), Ordering::Relaxed);
+            if let Some(block) = block {
+                core.back = block;
+                return;
+            }
+        }
+        // Relaxed: the addition alone makes the block ours.
+        core.block = self.next_block.fetch_add(BLOCK, Ordering::Relaxed);
+        core.left = BLOCK;
+    }
+}
+
+/// The order in which a block is used: neighbours in time are never neighbours in memory.
+///
+/// Eight slots of a table share a cache line. Two objects made one after the other are often
+/// used by two cores; used in this order they are on different lines unless 128 others were made
+/// between them.
+fn scatter(index: u64) -> u64 {
+    let (line, at) = (index % LINES, index / LINES);
+    line * (BLOCK / LINES) + at
+}
+
+/// How many cache lines the slots of a block take.
+const LINES: u64 = if BLOCK > 8 { BLOCK / 8 } else { BLOCK };
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::primitive::force_core;
+
+    #[test]
+    fn every_number_of_a_block_is_given_once() {
+        let numbers = Numbers::new(0);
+        let taken: HashSet<u64> = (0..BLOCK).map(|_| numbers.take().0).collect();
+        assert_eq!(taken.len(), BLOCK as usize);
+        assert!(taken.iter().all(|&number| number < BLOCK));
+    }
+
+    #[test]
+    fn numbers_start_where_asked() {
+        let numbers = Numbers::new(1_500);
+        let taken: HashSet<u64> = (0..2 * BLOCK).map(|_| numbers.take().0).collect();
+        assert_eq!(taken.len(), 2 * BLOCK as usize);
+        assert_eq!(taken.iter().min(), Some(&1_500));
+    }
+
+    #[test]
+    fn a_number_comes_back_with_the_next_generation() {
+        let numbers = Numbers::new(1);
+        let (number, generation) = numbers.take();
+        numbers.give(number, generation);
+        assert_eq!(numbers.take(), (number, generation + 1));
+        numbers.give(number, u32::MAX);
+        assert_ne!(numbers.take().0, number);
+    }
+
+    #[test]
+    fn what_one_core_frees_feeds_another() {
+        let numbers = Numbers::new(0);
+        let mut highest = 0;
+        for _ in 0..50 {
+            force_core(0);
+            let taken: Vec<_> = (0..BLOCK).map(|_| numbers.take()).collect();
+            highest = taken
+                .iter()
+                .map(|free| free.0)
+                .max()
+                .max(Some(highest))
+                .unwrap();
+            force_core(1);
+            for (number, generation) in taken {
+                numbers.give(number, generation);
+            }
+        }
+        assert!(
+            highest < 8 * BLOCK,
+            "{highest}: numbers that came back lie idle"
+        );
+    }
+
+    #[test]
+    fn numbers_made_in_a_row_lie_on_different_lines() {
+        let numbers = Numbers::new(0);
+        let lines: HashSet<u64> = (0..LINES).map(|_| numbers.take().0 / 8).collect();
+        assert_eq!(lines.len(), LINES as usize);
+    }
+}

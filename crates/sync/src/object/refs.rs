@@ -1,0 +1,186 @@
+//! Whether an object lives, and the per-core references that decide it.
+//!
+//! References are the sum of one lane over all parts of the object's `Spread`, which no single
+//! read can see. The protocol that finds zero all the same, "dead, then undo":
+//!
+//! ```text
+//!            begin_kill                    no reference left
+//!   LIVE ------------------> DYING ------------------------------> DEAD (for ever)
+//!     ^                        |
+//!     +------------------------+  a reference was found: undone
+//! ```
+//!
+//! * **get** adds 1 to its core's word and then looks at the state. LIVE: the reference stands.
+//!   Otherwise it takes the 1 back *from the very same word*, waits while DYING, and tries again
+//!   unless DEAD. A holder that wants a second reference gets it in the same way.
+//! * **put** takes 1 from its core's word, whichever that is by now.
+//! * **kill** makes LIVE into DYING (one killer at a time), sums all words, and makes DYING into
+//!   DEAD if the sum is zero, back into LIVE if not.
+//!
+//! Why zero means zero. The killer reads every word by an atomic addition of nothing, so a getter
+//! that adds to a word after that synchronises with the killer and sees DYING: it takes back what
+//! it added and never stood. A getter whose addition came before is in the sum. So the sum has
+//! every standing reference; what may be missing are puts of it, and what may be too much are
+//! additions that will be taken back, from the same word, so that a word seen without the
+//! addition is never seen with the taking back. The sum is never below the number of references.
+//!
+//! Handles and bare counts have a lane each. **leave** turns a handle into a bare count: it adds
+//! to the lane of the counts, then subtracts from the lane of the handles. The killer sums the
+//! handles first, so it sees a reference on its way in one lane or in both. Giving up more counts
+//! than were left makes that lane's sum negative, which is taken for zero: an object with a
+//! handle is never ended, whatever is done to the counts.
+//!
+//! | access | ordering | partner |
+//! |---|---|---|
+//! | get: add to the word | Acquire | the killer's addition of nothing: later getters see DYING |
+//! | get: state | Acquire | the killer's LIVE at the end: what it undid is over |
+//! | put: subtract from the word | Release | the killer's addition: uses of the object come before its end |
+//! | kill: LIVE to DYING | Acquire | the last killer's LIVE |
+//! | kill: add nothing to every word | AcqRel | get and put as above |
+//! | leave: subtract from the handles | Release | the killer's addition: the count is seen |
+//! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
+//! | kill: DYING to LIVE or DEAD | Release | the state loads of get |
+
+use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::primitive::{Backoff, const_unless_loom};
+use crate::spread::Spread;
+
+/// How many words an object counts per core: lane 0 are its handles, lane 1 is for a
+/// [`Gate`](super::Gate), 2 and 3 are for the user, lane 4 are references without a handle.
+pub const LANES: usize = 5;
+
+const HANDLES: usize = 0;
+pub(super) const ENTRIES: usize = 1;
+const COUNTS: usize = 4;
+
+/// The lanes that only this module and the gate may write.
+const RESERVED: u32 = 1 << HANDLES | 1 << ENTRIES | 1 << COUNTS;
+
+const LIVE: u32 = 0;
+const DYING: u32 = 1;
+const DEAD: u32 = 2;
+
+/// The state of an object: LIVE, DYING or DEAD.
+pub(super) struct Life(AtomicU32);
+
+impl Life {
+    const_unless_loom! {
+        pub(super) fn new() -> Life {
+            Life(AtomicU32::new(LIVE))
+        }
+    }
+
+    /// Takes one reference; false if the object is dead.
+    #[inline]
+    pub(super) fn get(&self, shares: &Spread<LANES>) -> bool {
+        let word = shares.cell(HANDLES);
+        // Acquire and Acquire: see the table above.
+        word.fetch_add(1, Ordering::Acquire);
+        self.0.load(Ordering::Acquire) == LIVE || self.get_slow(word, shares)
+    }
+
+    /// Gives up the reference of a handle. The subtraction is the last access to the object.
+    #[inline]
+    pub(super) fn put(shares: &Spread<LANES>) {
+        // Release: see the table above.
+        shares.cell(HANDLES).fetch_sub(1, Ordering::Release);
+    }
+
+    /// Turns the reference of a handle into a bare count.
+    #[inline]
+    pub(super) fn leave(shares: &Spread<LANES>) {
+        // Relaxed: published by the subtraction.
+        shares.cell(COUNTS).fetch_add(1, Ordering::Relaxed);
+        Life::put(shares);
+    }
+
+    /// Gives up bare counts.
+    #[inline]
+    pub(super) fn put_counts(shares: &Spread<LANES>, count: u64) {
+        // Release: see the table above.
+        shares.cell(COUNTS).fetch_sub(count, Ordering::Release);
+    }
+
+    /// How many references there are; exact when nobody takes or gives one meanwhile.
+    pub(super) fn references(shares: &Spread<LANES>) -> i64 {
+        shares.sum(HANDLES) + shares.sum(COUNTS)
+    }
+
+    /// The counted words of a new object: one handle.
+    pub(super) fn one_handle() -> Spread<LANES> {
+        let mut words = [0; LANES];
+        words[HANDLES] = 1;
+        Spread::owned(words, RESERVED)
+    }
+
+    /// Ends the object if nobody has a reference. True for the one caller that ended it.
+    pub(super) fn kill(&self, shares: &Spread<LANES>) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            // Acquire on both: see the table above.
+            match self
+                .0
+                .compare_exchange(LIVE, DYING, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => break,
+                Err(DEAD) => return false,
+                // Another killer is at work. What it finds may be older than what its caller
+                // knows, so it cannot answer for this one.
+                Err(_) => backoff.snooze(),
+            }
+        }
+        let handles = shares
+            .settled_cells(HANDLES)
+            // AcqRel: see the table above.
+            .fold(0_u64, |sum, word| {
+                sum.wrapping_add(word.fetch_add(0, Ordering::AcqRel))
+            });
+        let ended = handles == 0 && Life::counts(shares) <= 0;
+        // Release: see the table above.
+        self.0
+            .store(if ended { DEAD } else { LIVE }, Ordering::Release);
+        ended
+    }
+
+    /// True once the object was ended.
+    #[inline]
+    pub(super) fn is_dead(&self) -> bool {
+        // Acquire: pairs with the Release at the end of `kill`.
+        self.0.load(Ordering::Acquire) == DEAD
+    }
+
+    fn counts(shares: &Spread<LANES>) -> i64 {
+        shares
+            .cells(COUNTS)
+            // Acquire: see the table above.
+            .fold(0_u64, |sum, word| {
+                sum.wrapping_add(word.load(Ordering::Acquire))
+            })
+            .cast_signed()
+    }
+
+    /// A reference was added to `word` while a killer was at work: takes it back and tries again.
+    #[cold]
+    fn get_slow<'a>(&self, mut word: &'a AtomicU64, shares: &'a Spread<LANES>) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            // Release: as a put.
+            word.fetch_sub(1, Ordering::Release);
+            loop {
+                // Acquire: see the table above.
+                match self.0.load(Ordering::Acquire) {
+                    LIVE => break,
+                    DEAD => return false,
+                    _ => backoff.snooze(),
+                }
+            }
+            // The part may be another by now: the thread may have moved, the words may have split.
+            word = shares.cell(HANDLES);
+            // Acquire and Acquire: see the table above.
+            word.fetch_add(1, Ordering::Acquire);
+            if self.0.load(Ordering::Acquire) == LIVE {
+                return true;
+            }
+        }
+    }
+}

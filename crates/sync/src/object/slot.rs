@@ -1,0 +1,88 @@
+//! A reference that can be given up through a shared borrow.
+
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use super::{Held, Object};
+use crate::epoch::Guard;
+use crate::primitive::atomic::{AtomicPtr, Ordering};
+use crate::primitive::const_unless_loom;
+
+/// A [`Held`] that several threads look through and one may take out.
+pub struct HeldSlot<T> {
+    /// Null or an object with a reference that belongs to the slot; swapped by whoever puts or
+    /// takes, loaded by readers under a guard.
+    object: AtomicPtr<Object<T>>,
+    _held: PhantomData<Held<T>>,
+}
+
+impl<T> HeldSlot<T> {
+    const_unless_loom! {
+        /// A slot without a reference.
+        pub fn empty() -> HeldSlot<T> {
+            HeldSlot { object: AtomicPtr::new(ptr::null_mut()), _held: PhantomData }
+        }
+    }
+
+    /// A slot with `held` in it.
+    pub fn new(held: Held<T>) -> HeldSlot<T> {
+        HeldSlot {
+            object: AtomicPtr::new(held.into_counted().as_ptr()),
+            _held: PhantomData,
+        }
+    }
+
+    /// The object, if there is a reference. Writes nothing.
+    #[inline]
+    pub fn get<'g>(&self, _g: &'g Guard) -> Option<&'g Object<T>> {
+        // Acquire: pairs with the AcqRel in `replace`.
+        let object = self.object.load(Ordering::Acquire);
+        // SAFETY: the slot's reference kept the object from its end when the pointer was read.
+        // Its end comes after the reference left the slot and goes through the epoch, which
+        // waits for the guard.
+        unsafe { object.as_ref() }
+    }
+
+    /// Takes the reference out.
+    pub fn take(&self) -> Option<Held<T>> {
+        self.replace(None)
+    }
+
+    /// Puts another reference (or none) in and takes the old one out.
+    pub fn replace(&self, held: Option<Held<T>>) -> Option<Held<T>> {
+        let new = held.map_or(ptr::null_mut(), |held| held.into_counted().as_ptr());
+        // AcqRel: Release pairs with the Acquire in `get`, Acquire with the Release of whoever
+        // put the old reference there.
+        let old = NonNull::new(self.object.swap(new, Ordering::AcqRel))?;
+        // SAFETY: the slot owned a reference to what it pointed to, and the swap took it out.
+        Some(unsafe { Held::from_counted(old) })
+    }
+
+    /// True if there is no reference now.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // Relaxed: the pointer is not followed.
+        self.object.load(Ordering::Relaxed).is_null()
+    }
+}
+
+impl<T> Default for HeldSlot<T> {
+    fn default() -> HeldSlot<T> {
+        HeldSlot::empty()
+    }
+}
+
+impl<T> std::fmt::Debug for HeldSlot<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Relaxed: the pointer is printed, not followed.
+        f.debug_tuple("HeldSlot")
+            .field(&self.object.load(Ordering::Relaxed))
+            .finish()
+    }
+}
+
+impl<T> Drop for HeldSlot<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}

@@ -1,0 +1,311 @@
+//! Objects by number.
+
+use std::ptr::NonNull;
+
+use super::numbers::Numbers;
+use super::radix::{Radix, Slot};
+use super::{Held, Object};
+use crate::epoch::{self, Guard, retire_raw};
+use crate::primitive::Backoff;
+use crate::spread::Counter;
+
+/// Objects by number.
+///
+/// Numbers come from per-core blocks of [`BLOCK`](super::BLOCK) and come back with the next
+/// generation, so a number and its generation together never name two objects.
+///
+/// Dropping the table drops its objects, except those that somebody holds: they are leaked rather
+/// than freed under their holder.
+pub struct Table<T: Send + Sync + 'static> {
+    /// Objects, put by whoever makes them and cleared by whoever ended them.
+    slots: Radix<Object<T>>,
+    /// Free numbers.
+    numbers: Numbers,
+    /// How many objects there are.
+    count: Counter,
+}
+
+/// Why an object could not be put at a fixed number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableError {
+    /// The number has an object.
+    Occupied {
+        /// The number.
+        number: u64,
+    },
+    /// The number has an object of another generation.
+    OtherGeneration {
+        /// The number.
+        number: u64,
+        /// The generation of the object that is there.
+        found: u32,
+    },
+}
+
+impl<T: Send + Sync + 'static> Table<T> {
+    /// An empty table that gives out numbers from `first_number` on.
+    pub fn new(first_number: u64) -> Table<T> {
+        Table {
+            slots: Radix::new(),
+            numbers: Numbers::new(first_number),
+            count: Counter::new(),
+        }
+    }
+
+    /// The object with `number`, if there is one. Writes nothing.
+    ///
+    /// It may be ended at any time; it stays readable as long as the guard.
+    #[inline]
+    pub fn get<'g>(&self, number: u64, _g: &'g Guard) -> Option<&'g Object<T>> {
+        let object = self.slots.find(number)?.load();
+        // SAFETY: slots hold live boxes or null. Whoever takes one out, the table's drop
+        // included, retires it through the epoch, which waits for the guard.
+        unsafe { object.as_ref() }
+    }
+
+    /// A reference to the object with `number`; `None` if there is none or it is dead.
+    #[inline]
+    pub fn hold(&self, number: u64, g: &Guard) -> Option<Held<T>> {
+        self.get(number, g)?.hold()
+    }
+
+    /// Puts what `make` makes of a new number and its generation into the table.
+    pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> Held<T> {
+        loop {
+            let (number, generation) = self.numbers.take();
+            let slot = self.slots.reach(number);
+            // A number that was filled by `insert_at` or `restore` is passed over.
+            if slot.load().is_null() {
+                return self
+                    .fill(&slot, number, generation, make)
+                    .unwrap_or_else(|_| {
+                        panic!("number {number} was filled while `insert` owned it")
+                    });
+            }
+        }
+    }
+
+    /// Takes a number for [`Table::insert_at`], with its generation.
+    pub fn reserve(&self) -> (u64, u32) {
+        self.numbers.take()
+    }
+
+    /// Gives back a number that was reserved, or evicted and is now gone for good, with the last
+    /// generation it had. The next object there has the generation after.
+    pub fn release(&self, number: u64, generation: u32) {
+        self.numbers.give(number, generation);
+    }
+
+    /// Puts an object at a number that [`Table::reserve`] gave, or that the table never gives out
+    /// because it lies below its first number.
+    pub fn insert_at(
+        &self,
+        number: u64,
+        generation: u32,
+        make: impl FnOnce(u64, u32) -> T,
+    ) -> Result<Held<T>, TableError> {
+        let slot = self.slots.reach(number);
+        if !slot.load().is_null() {
+            return Err(TableError::Occupied { number });
+        }
+        self.fill(&slot, number, generation, make)
+            .map_err(|_| TableError::Occupied { number })
+    }
+
+    /// Brings an evicted object back, or finds that another thread just did.
+    ///
+    /// Callers cannot tell which of two concurrent restores made the object: they get the same.
+    pub fn restore(
+        &self,
+        number: u64,
+        generation: u32,
+        make: impl FnOnce(u64, u32) -> T,
+    ) -> Result<Held<T>, TableError> {
+        let slot = self.slots.reach(number);
+        if slot.load().is_null() {
+            match self.fill(&slot, number, generation, make) {
+                Ok(held) => return Ok(held),
+                // The value that came too late is dropped here, and the other is taken.
+                Err(object) => match self.hold_other(&slot, number, generation)? {
+                    Some(held) => return Ok(held),
+                    None => return self.refill(&slot, object),
+                },
+            }
+        }
+        match self.hold_other(&slot, number, generation)? {
+            Some(held) => Ok(held),
+            None => {
+                let object = Box::new(Object::held(number, generation, make(number, generation)));
+                self.refill(&slot, object)
+            }
+        }
+    }
+
+    /// Ends an object that nobody holds: it leaves the table now and is dropped later, and its
+    /// number comes back with the next generation.
+    ///
+    /// False if somebody holds it (whoever gives that reference up asks again) or if another
+    /// thread ended it.
+    pub fn retire(&self, object: &Object<T>, g: &Guard) -> bool {
+        let (number, generation) = (object.number(), object.generation());
+        let ended = self.end(object, g);
+        if ended {
+            self.numbers.give(number, generation);
+        }
+        ended
+    }
+
+    /// Like [`Table::retire`], but the number stays taken: the object can be restored.
+    pub fn evict(&self, object: &Object<T>, g: &Guard) -> bool {
+        self.end(object, g)
+    }
+
+    /// Shows the objects from number `from` on to `see`, in the order of their numbers, until it
+    /// returns false. Objects that come or go meanwhile may or may not be seen.
+    pub fn scan(&self, from: u64, _g: &Guard, mut see: impl FnMut(&Object<T>) -> bool) {
+        self.slots.scan(from, |slot| {
+            // SAFETY: as in `get`; the guard outlives this call.
+            let object = unsafe { slot.load().as_ref() };
+            object.is_none_or(|object| object.is_dead() || see(object))
+        });
+    }
+
+    /// How many objects there are: a sum over the cores.
+    pub fn len(&self) -> usize {
+        usize::try_from(self.count.sum()).unwrap_or(0)
+    }
+
+    /// True if there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes an object and puts it into `slot`; gives it back if the slot is not empty.
+    fn fill(
+        &self,
+        slot: &Slot<'_, Object<T>>,
+        number: u64,
+        generation: u32,
+        make: impl FnOnce(u64, u32) -> T,
+    ) -> Result<Held<T>, Box<Object<T>>> {
+        self.publish(
+            slot,
+            Box::new(Object::held(number, generation, make(number, generation))),
+        )
+    }
+
+    /// Puts a new object with one reference into `slot`; gives it back if the slot is not empty.
+    fn publish(
+        &self,
+        slot: &Slot<'_, Object<T>>,
+        object: Box<Object<T>>,
+    ) -> Result<Held<T>, Box<Object<T>>> {
+        let object = NonNull::from(Box::leak(object));
+        if slot.fill(object.as_ptr()) {
+            self.count.add(1);
+            // SAFETY: a new object has one reference, made for us.
+            Ok(unsafe { Held::from_counted(object) })
+        } else {
+            // SAFETY: the slot did not take it, so it is still ours alone.
+            Err(unsafe { Box::from_raw(object.as_ptr()) })
+        }
+    }
+
+    /// Puts an object into a slot that others fill and clear, or holds what they put there.
+    fn refill(
+        &self,
+        slot: &Slot<'_, Object<T>>,
+        mut object: Box<Object<T>>,
+    ) -> Result<Held<T>, TableError> {
+        let (number, generation) = (object.number(), object.generation());
+        loop {
+            object = match self.publish(slot, object) {
+                Ok(held) => return Ok(held),
+                Err(object) => object,
+            };
+            if let Some(held) = self.hold_other(slot, number, generation)? {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Holds what is in `slot`; `None` once the slot is empty.
+    fn hold_other(
+        &self,
+        slot: &Slot<'_, Object<T>>,
+        number: u64,
+        generation: u32,
+    ) -> Result<Option<Held<T>>, TableError> {
+        let backoff = Backoff::new();
+        loop {
+            let g = epoch::pin();
+            // SAFETY: as in `get`; the guard lives until the end of the round.
+            let Some(other) = (unsafe { slot.load().as_ref() }) else {
+                return Ok(None);
+            };
+            if other.generation() != generation && !other.is_dead() {
+                let found = other.generation();
+                return Err(TableError::OtherGeneration { number, found });
+            }
+            if let Some(held) = other.hold() {
+                return Ok(Some(held));
+            }
+            // Dead: whoever ended it is about to clear the slot.
+            drop(g);
+            backoff.snooze();
+        }
+    }
+
+    fn end(&self, object: &Object<T>, g: &Guard) -> bool {
+        if !object.life.kill(object.shares()) {
+            return false;
+        }
+        let cleared = self
+            .slots
+            .find(object.number())
+            .and_then(|slot| slot.clear(object));
+        let object = cleared.expect("an object is ended through the table that it is in");
+        self.count.add(-1);
+        // SAFETY: the object has no reference and will get none, and it left its only slot.
+        unsafe { retire_raw(object, g) };
+        true
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Table<T> {
+    fn drop(&mut self) {
+        let g = epoch::pin();
+        self.slots.scan(0, |slot| {
+            let object = slot.load();
+            // SAFETY: slots hold live boxes, and nobody clears one during a drop.
+            let is_ended = unsafe { &*object }.life.kill(unsafe { &*object }.shares());
+            if is_ended {
+                // SAFETY: no reference is left, and the slot dies with the table. Readers that
+                // found it before hold guards.
+                unsafe { retire_raw(object, &g) };
+            }
+            true
+        });
+    }
+}
+
+impl<T: Send + Sync + 'static> std::fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Display for TableError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TableError::Occupied { number } => write!(f, "number {number} is taken"),
+            TableError::OtherGeneration { number, found } => {
+                write!(f, "number {number} is taken by generation {found}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TableError {}

@@ -1,0 +1,342 @@
+use super::*;
+use crate::epoch;
+use crate::primitive::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use crate::primitive::{Arc, force_core};
+use crate::spread::Spread;
+
+struct Node {
+    number: u64,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Node {
+    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Node {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Node {
+            number,
+            alive: Arc::clone(alive),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.number = u64::MAX;
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while alive.load(Ordering::SeqCst) != wanted {
+        epoch::pin().flush();
+        std::thread::yield_now();
+        assert!(
+            std::time::Instant::now() < limit,
+            "objects are never dropped"
+        );
+    }
+}
+
+#[test]
+fn an_object_is_small_and_alone_on_its_lines() {
+    assert!(Object::<()>::SHARES_AT + size_of::<Spread<LANES>>() <= 96);
+    assert_eq!(align_of::<Object<u8>>(), 64);
+    assert_eq!(Object::<[u64; 6]>::SHARES_AT, 64);
+    assert_eq!(size_of::<Held<u8>>(), 8);
+    assert_eq!(size_of::<HeldSlot<u8>>(), 8);
+}
+
+#[test]
+fn a_held_object_is_not_retired() {
+    let (table, alive) = (Table::new(2), Arc::default());
+    let held = table.insert(|number, _| Node::new(number, &alive));
+    let g = epoch::pin();
+    let second = table.hold(held.number(), &g).expect("it lives");
+    assert_eq!(held.references(), 2);
+    drop(held);
+    assert!(!table.retire(&second, &g));
+    let object = second.pinned(&g);
+    drop(second);
+    assert!(table.retire(object, &g));
+    assert!(!table.retire(object, &g), "only one caller ends it");
+    assert!(object.hold().is_none() && object.is_dead());
+    assert_eq!((object.number, table.len()), (object.number(), 0));
+    drop(g);
+    wait_until_alive(&alive, 0);
+}
+
+#[test]
+fn references_given_on_another_core_count() {
+    let (table, alive) = (Table::new(1), Arc::default());
+    let g = epoch::pin();
+    force_core(0);
+    let held = table.insert(|number, _| Node::new(number, &alive));
+    let clones: Vec<_> = (0..4)
+        .map(|core| {
+            force_core(core);
+            held.clone()
+        })
+        .collect();
+    force_core(3);
+    let object = held.pinned(&g);
+    drop(held);
+    for clone in clones {
+        assert!(!table.retire(object, &g));
+        drop(clone);
+    }
+    assert!(table.retire(object, &g));
+}
+
+#[test]
+fn a_number_comes_back_with_the_next_generation() {
+    let table = Table::new(7);
+    let g = epoch::pin();
+    let first = table.insert(|number, generation| (number, generation));
+    let (number, generation) = **first;
+    assert!(number >= 7);
+    let object = first.pinned(&g);
+    drop(first);
+    assert!(table.retire(object, &g));
+    let second = table.insert(|number, generation| (number, generation));
+    assert_eq!(**second, (number, generation + 1));
+    assert_eq!(
+        (second.number(), second.generation()),
+        (number, generation + 1)
+    );
+}
+
+#[test]
+fn an_evicted_number_stays_taken_until_its_object_is_restored() {
+    let table = Table::new(1);
+    let g = epoch::pin();
+    let held = table.insert(|_, _| 'a');
+    let (number, generation) = (held.number(), held.generation());
+    let object = held.pinned(&g);
+    drop(held);
+    assert!(table.evict(object, &g));
+    assert!(table.get(number, &g).is_none());
+    let others: Vec<_> = (0..3 * BLOCK).map(|_| table.insert(|_, _| 'x')).collect();
+    assert!(others.iter().all(|other| other.number() != number));
+    let back = table
+        .restore(number, generation, |_, _| 'b')
+        .expect("nobody else has it");
+    assert_eq!((**back, back.generation()), ('b', generation));
+    let again = table
+        .restore(number, generation, |_, _| 'c')
+        .expect("the same object");
+    assert_eq!(**again, 'b', "the later restore gets what the earlier made");
+    let other = table
+        .restore(number, generation + 1, |_, _| 'd')
+        .map(|held| **held);
+    assert_eq!(
+        other,
+        Err(TableError::OtherGeneration {
+            number,
+            found: generation
+        })
+    );
+    assert_eq!(table.len(), others.len() + 1);
+}
+
+#[test]
+fn fixed_numbers_reach_as_far_as_numbers_go() {
+    let table = Table::new(2);
+    let g = epoch::pin();
+    for number in [1, 1 << 20, 1 << 40, (1 << 61) - 1, 1 << 61] {
+        let held = table
+            .insert_at(number, 5, |number, _| number)
+            .expect("it is free");
+        assert_eq!(**table.get(number, &g).expect("inserted"), number);
+        let taken = table.insert_at(number, 6, |_, _| 0).map(|held| **held);
+        assert_eq!(taken, Err(TableError::Occupied { number }));
+        held.into_raw_count();
+    }
+    let mut seen = Vec::new();
+    table.scan(2, &g, |object| {
+        seen.push(object.number());
+        true
+    });
+    assert_eq!(seen, [1 << 20, 1 << 40, (1 << 61) - 1, 1 << 61]);
+    assert_eq!(table.len(), 5);
+}
+
+#[test]
+fn a_reserved_number_is_given_out_once() {
+    let table = Table::new(1);
+    let (number, generation) = table.reserve();
+    let others: Vec<_> = (0..2 * BLOCK).map(|_| table.insert(|_, _| ())).collect();
+    assert!(others.iter().all(|other| other.number() != number));
+    table
+        .insert_at(number, generation, |_, _| ())
+        .expect("it is reserved for us");
+    let (number, generation) = table.reserve();
+    table.release(number, generation);
+    assert_eq!(table.reserve(), (number, generation + 1));
+}
+
+#[test]
+fn bare_counts_keep_an_object_and_too_many_puts_harm_no_handle() {
+    let (table, alive) = (Table::new(1), Arc::default());
+    let g = epoch::pin();
+    let held = table.insert(|number, _| Node::new(number, &alive));
+    let object = held.pinned(&g);
+    for _ in 0..3 {
+        held.clone().into_raw_count();
+    }
+    assert_eq!(object.references(), 4);
+    drop(held);
+    object.put_many(2);
+    assert!(!table.retire(object, &g));
+    let held = object.hold().expect("a count is left");
+    object.put_many(100);
+    assert!(!table.retire(object, &g), "a handle is left");
+    drop(held);
+    assert!(table.retire(object, &g));
+}
+
+#[test]
+fn a_slot_gives_its_reference_up_once() {
+    let table = Table::new(1);
+    let g = epoch::pin();
+    let slot = HeldSlot::new(table.insert(|_, _| 'a'));
+    let object = slot.get(&g).expect("filled");
+    assert!(!table.retire(object, &g));
+    let old = slot
+        .replace(Some(table.insert(|_, _| 'b')))
+        .expect("filled");
+    assert_eq!(
+        (**old, slot.get(&g).map(|object| **object)),
+        ('a', Some('b'))
+    );
+    assert!(slot.take().is_some() && slot.take().is_none() && slot.is_empty());
+    drop(old);
+    assert!(table.retire(object, &g));
+    drop(HeldSlot::new(table.insert(|_, _| 'c')));
+    let mut ended = 0;
+    table.scan(0, &g, |object| {
+        ended += usize::from(table.retire(object, &g));
+        true
+    });
+    assert_eq!(
+        (ended, table.len()),
+        (2, 0),
+        "dropped slots and handles left no reference"
+    );
+}
+
+#[test]
+fn a_table_drops_its_objects_but_not_what_is_held() {
+    let alive = Arc::default();
+    let table = Table::new(1);
+    for _ in 0..3_000 {
+        table.insert(|number, _| Node::new(number, &alive));
+    }
+    let held = table.insert(|number, _| Node::new(number, &alive));
+    drop(table);
+    wait_until_alive(&alive, 1);
+    assert_eq!(held.number, held.number());
+}
+
+#[test]
+fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
+    let table = Table::new(1);
+    let held = table.insert(|_, _| (Gate::new(), AtomicI64::new(0)));
+    let (gate, inside) = &**held;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for core in 0..3 {
+            let (stop, held) = (&stop, &held);
+            scope.spawn(move || {
+                force_core(core);
+                while !stop.load(Ordering::Relaxed) {
+                    let _entry = gate.enter(held.shares());
+                    inside.fetch_add(1, Ordering::Relaxed);
+                    inside.fetch_sub(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            let _closed = gate.close(held.shares());
+            assert_eq!(inside.load(Ordering::Relaxed), 0);
+            assert!(gate.try_enter(held.shares()).is_none());
+            assert_eq!(inside.load(Ordering::Relaxed), 0);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(gate.try_enter(held.shares()).is_some());
+    assert_eq!(held.shares().sum(1), 0);
+}
+
+/// Threads hold, clone and drop one object after the other while others retire whatever they
+/// can; every object must be intact whenever it is held, and all must be gone at the end.
+#[test]
+fn getters_and_killers_agree_on_every_object() {
+    const SLOTS: u64 = 8;
+    let (table, alive) = (Table::<Node>::new(SLOTS), Arc::default());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for core in 0..2 {
+            let (table, stop) = (&table, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    for number in 0..SLOTS {
+                        force_core(core);
+                        let g = epoch::pin();
+                        let Some(held) = table.hold(number, &g) else {
+                            continue;
+                        };
+                        drop(g);
+                        let second = held.clone();
+                        force_core(core + 2);
+                        drop(held);
+                        let node: &Node = &second;
+                        assert_eq!(node.number, number);
+                        drop(second);
+                    }
+                }
+            });
+        }
+        let mut ended = 0_u64;
+        for round in 0..100_000_u64 {
+            let number = round % SLOTS;
+            let g = epoch::pin();
+            if let Some(object) = table.get(number, &g) {
+                ended += u64::from(table.evict(object, &g));
+            }
+            drop(table.restore(number, 1, |number, _| Node::new(number, &alive)));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(ended > 1_000, "{ended} of 100000");
+    });
+    drop(table);
+    wait_until_alive(&alive, 0);
+}
+
+/// Several threads restore one evicted object at a time; all must get one and the same.
+#[test]
+fn concurrent_restores_make_one_object() {
+    let (table, alive) = (Table::new(1), Arc::default());
+    for _ in 0..2_000 {
+        let objects: Vec<usize> = std::thread::scope(|scope| {
+            let restore = || {
+                let held = table.restore(3, 1, |number, _| Node::new(number, &alive));
+                held.expect("the generation is right").into_raw_count();
+                let g = epoch::pin();
+                table
+                    .get(3, &g)
+                    .map_or(0, |object| std::ptr::from_ref(object).addr())
+            };
+            let threads = [scope.spawn(restore), scope.spawn(restore)];
+            threads
+                .map(|thread| thread.join().expect("no panic"))
+                .into()
+        });
+        assert_eq!(objects[0], objects[1]);
+        let g = epoch::pin();
+        let object = table.get(3, &g).expect("restored");
+        object.put_many(2);
+        assert!(table.evict(object, &g));
+    }
+    wait_until_alive(&alive, 0);
+}

@@ -1,0 +1,39 @@
+//! Threads, locks and atomics: the only place that names std's.
+//!
+//! With the feature `loom` or `shuttle` the same names are the model checker's types, so that
+//! code written against this module is what the model checker runs. The lock types follow
+//! parking_lot: `lock()` gives the guard, nothing is ever poisoned.
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod modelled;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod native;
+mod raw_lock;
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub use modelled::*;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub use native::*;
+pub use raw_lock::{RawGuard, RawLock};
+
+/// Atomics that no model checker replaces.
+///
+/// For bulk bytes that carry no protocol ([`crate::words`]): replacing them would only slow the
+/// model checker down.
+pub(crate) mod plain {
+    pub use std::sync::atomic::{AtomicU64, Ordering};
+}
+
+/// Declares a constructor that is `const` except under loom, whose types have no const ones.
+macro_rules! const_unless_loom {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        #[cfg(not(feature = "loom"))]
+        $(#[$meta])*
+        $vis const fn $($rest)*
+
+        #[cfg(feature = "loom")]
+        $(#[$meta])*
+        $vis fn $($rest)*
+    };
+}
+pub(crate) use const_unless_loom;

@@ -1,0 +1,143 @@
+//! The real thing: std's atomics and threads, parking_lot's locks.
+
+#[cfg(test)]
+use std::cell::Cell;
+use std::time::Duration;
+
+pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use std::sync::{Arc, OnceLock, Weak};
+
+/// Atomic types.
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+}
+
+/// Threads.
+pub mod thread {
+    pub use std::thread::{
+        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, panicking, park,
+        park_timeout, scope, sleep, spawn, yield_now,
+    };
+}
+
+pub use std::thread_local;
+
+/// Sleeping until another thread says that a condition may have changed.
+#[derive(Debug, Default)]
+pub struct Condvar(parking_lot::Condvar);
+
+impl Condvar {
+    /// A condition without waiters.
+    pub const fn new() -> Condvar {
+        Condvar(parking_lot::Condvar::new())
+    }
+
+    /// Gives the lock up, sleeps until notified, takes the lock again.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.0.wait(guard);
+    }
+
+    /// Like [`Condvar::wait`] for at most `limit`; true when the time ran out.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) -> bool {
+        self.0.wait_for(guard, limit).timed_out()
+    }
+
+    /// Wakes one waiter.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all waiters.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// The core that this thread runs on now, below [`cores`].
+///
+/// A hint: the thread may move at any time, so what a core number selects must be atomic.
+#[inline]
+pub fn core() -> usize {
+    #[cfg(test)]
+    if let Some(core) = FORCED_CORE.get() {
+        return core;
+    }
+    // SAFETY: sched_getcpu takes no argument and has no precondition.
+    let cpu = unsafe { libc::sched_getcpu() } as usize;
+    let cores = cores();
+    if cpu < cores { cpu } else { cpu % cores }
+}
+
+/// How many cores this machine is configured with, at least 1 and the same for the whole run.
+#[inline]
+pub fn cores() -> usize {
+    // Relaxed: the value is written once with what every thread would compute itself.
+    match CORES.load(atomic::Ordering::Relaxed) {
+        0 => count_cores(),
+        cores => cores,
+    }
+}
+
+/// Makes [`core`] answer `core` on this thread, so that a test can be several cores.
+#[cfg(test)]
+pub(crate) fn force_core(core: usize) {
+    assert!(core < cores(), "core {core} of {}", cores());
+    FORCED_CORE.set(Some(core));
+}
+
+/// Waiting in a loop: first spinning, then giving the core away.
+#[derive(Debug, Default)]
+pub struct Backoff(crossbeam_utils::Backoff);
+
+impl Backoff {
+    /// A wait that has just begun.
+    #[inline]
+    pub fn new() -> Backoff {
+        Backoff(crossbeam_utils::Backoff::new())
+    }
+
+    /// Waits a little, longer each time; yields to the scheduler once spinning was long enough.
+    #[inline]
+    pub fn snooze(&self) {
+        self.0.snooze();
+    }
+
+    /// Waits a little after losing a race: no other thread must make progress first.
+    #[inline]
+    pub fn spin(&self) {
+        self.0.spin();
+    }
+
+    /// True when spinning was long enough that parking is better.
+    #[inline]
+    pub fn is_completed(&self) -> bool {
+        self.0.is_completed()
+    }
+
+    /// Begins again.
+    #[inline]
+    pub fn reset(&self) {
+        self.0.reset();
+    }
+}
+
+static CORES: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
+
+#[cfg(test)]
+std::thread_local! {
+    static FORCED_CORE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+#[cold]
+fn count_cores() -> usize {
+    // SAFETY: sysconf takes no pointer.
+    let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    let floor = if cfg!(test) { 4 } else { 1 };
+    let cores = usize::try_from(configured).unwrap_or(1).max(floor);
+    // Relaxed: see `cores`.
+    CORES.store(cores, atomic::Ordering::Relaxed);
+    cores
+}

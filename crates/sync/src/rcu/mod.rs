@@ -1,0 +1,25 @@
+//! Slots that readers look through without a write.
+//!
+//! A slot owns what it points to. Readers load the pointer under a guard; writers publish a new
+//! value and retire the old one. All three kinds share these rules:
+//!
+//! | who | does | ordering | partner |
+//! |---|---|---|---|
+//! | reader | loads the pointer | Acquire | the publishing swap or exchange: the value is complete |
+//! | writer | swaps the pointer | AcqRel | readers' loads, and the writer that put the old value there |
+//! | owner | drops the slot, `get_mut` | none needed | `&mut` is exclusive |
+//!
+//! What `load` returns borrows the guard *and* the slot: the slot's owner frees the value at once
+//! when it goes, without waiting for guards. A slot inside an object that is itself found under
+//! the guard lives as long as the guard, so the second borrow costs nothing there.
+
+mod cell;
+mod slot;
+mod tag;
+
+pub use cell::RcuCell;
+pub use slot::RcuSlot;
+pub use tag::TagSlot;
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests;

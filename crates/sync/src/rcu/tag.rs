@@ -1,0 +1,157 @@
+//! One nullable owning pointer with sixteen bits that are read without following it.
+
+use std::marker::PhantomData;
+use std::ptr;
+
+use crate::epoch::{Guard, retire_raw};
+use crate::primitive::atomic::{AtomicPtr, Ordering};
+use crate::primitive::const_unless_loom;
+
+/// One nullable owning pointer with a tag, eight bytes together.
+///
+/// The word: bits 0 to 47 are the address, bits 48 to 63 the tag; all zero when empty. A tag
+/// that does not match saves the reader the cache line behind the pointer. See
+/// [the module](super) for the rules.
+pub struct TagSlot<T> {
+    /// The word described above; swapped by writers, loaded by readers under a guard.
+    word: AtomicPtr<T>,
+    /// Owns a `T` that any thread may read and the last writer drops.
+    _owned: PhantomData<T>,
+}
+
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
+
+impl<T> TagSlot<T> {
+    const_unless_loom! {
+        /// A slot with nothing in it.
+        pub fn empty() -> TagSlot<T> {
+            TagSlot { word: AtomicPtr::new(ptr::null_mut()), _owned: PhantomData }
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> TagSlot<T> {
+    /// The tag, if there is a value. Does not follow the pointer.
+    #[inline]
+    pub fn tag(&self) -> Option<u16> {
+        // Relaxed: the pointer is not followed.
+        let (tag, pointer) = split(self.word.load(Ordering::Relaxed));
+        (!pointer.is_null()).then_some(tag)
+    }
+
+    /// The tag and the value, if there is one. Writes nothing.
+    #[inline]
+    pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<(u16, &'g T)> {
+        let (tag, pointer) = split(self.acquire());
+        // SAFETY: a non-null pointer is a live box: whoever takes it out of the slot retires it
+        // through the epoch, which waits for the guard, and the slot's owner, who would free it
+        // at once, is kept away by the borrow of the slot.
+        unsafe { pointer.as_ref() }.map(|value| (tag, value))
+    }
+
+    /// The value if its tag is `tag`. Writes nothing, and touches nothing but the slot otherwise.
+    #[inline]
+    pub fn load_if<'g>(&'g self, tag: u16, _g: &'g Guard) -> Option<&'g T> {
+        let (found, pointer) = split(self.acquire());
+        if found != tag {
+            return None;
+        }
+        // SAFETY: as in `load`.
+        unsafe { pointer.as_ref() }
+    }
+
+    /// Puts a tagged value (or nothing) into the slot and retires what was there.
+    pub fn store(&self, value: Option<(u16, Box<T>)>, g: &Guard) {
+        let word = value.map_or(ptr::null_mut(), |(tag, value)| {
+            join(tag, Box::into_raw(value))
+        });
+        retire_if_some(self.swap(word), g);
+    }
+
+    /// Empties the slot and retires what was there; false if it was empty.
+    pub fn take(&self, g: &Guard) -> bool {
+        retire_if_some(self.swap(ptr::null_mut()), g)
+    }
+
+    /// Moves tag and value to `dst`, never in both slots at once, and retires what was in `dst`.
+    pub fn move_to(&self, dst: &TagSlot<T>, g: &Guard) {
+        let word = self.swap(ptr::null_mut());
+        retire_if_some(dst.swap(word), g);
+    }
+
+    /// True if there is no value now.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tag().is_none()
+    }
+
+    #[inline]
+    fn acquire(&self) -> *mut T {
+        // Acquire: pairs with the Release in `swap`; the value behind the pointer is complete.
+        self.word.load(Ordering::Acquire)
+    }
+
+    fn swap(&self, word: *mut T) -> *mut T {
+        // AcqRel: Release pairs with the Acquire in `acquire`; Acquire pairs with the Release of
+        // whoever put the old value there, which is about to be moved or dropped.
+        self.word.swap(word, Ordering::AcqRel)
+    }
+}
+
+impl<T> Default for TagSlot<T> {
+    fn default() -> TagSlot<T> {
+        TagSlot::empty()
+    }
+}
+
+impl<T> std::fmt::Debug for TagSlot<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Relaxed: the pointer is printed, not followed.
+        let (tag, pointer) = split(self.word.load(Ordering::Relaxed));
+        f.debug_tuple("TagSlot")
+            .field(&tag)
+            .field(&pointer)
+            .finish()
+    }
+}
+
+impl<T> Drop for TagSlot<T> {
+    fn drop(&mut self) {
+        // Relaxed: `&mut self` has synchronised with every earlier writer.
+        let (_, pointer) = split(self.word.load(Ordering::Relaxed));
+        if !pointer.is_null() {
+            // SAFETY: the slot owns the box, and every reference to it borrows the slot.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+    }
+}
+
+#[inline]
+fn split<T>(word: *mut T) -> (u16, *mut T) {
+    (
+        (word.addr() >> ADDRESS_BITS) as u16,
+        word.map_addr(|address| address & ADDRESS),
+    )
+}
+
+fn join<T>(tag: u16, pointer: *mut T) -> *mut T {
+    assert_eq!(
+        pointer.addr() & !ADDRESS,
+        0,
+        "an address needs more than {ADDRESS_BITS} bits"
+    );
+    pointer.map_addr(|address| address | usize::from(tag) << ADDRESS_BITS)
+}
+
+/// Retires what was just swapped out of a slot; false if that was nothing.
+fn retire_if_some<T: Send + 'static>(word: *mut T, g: &Guard) -> bool {
+    let (_, pointer) = split(word);
+    if pointer.is_null() {
+        return false;
+    }
+    // SAFETY: the pointer was swapped out of its only slot, so it is ours alone and no new
+    // reader finds it.
+    unsafe { retire_raw(pointer, g) };
+    true
+}

@@ -1,0 +1,171 @@
+use super::*;
+use crate::epoch;
+use crate::primitive::Arc;
+use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A value that is counted while it lives and spoilt when dropped.
+struct Counted {
+    value: u64,
+    check: u64,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(value: u64, alive: &Arc<AtomicUsize>) -> Box<Counted> {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Box::new(Counted {
+            value,
+            check: !value,
+            alive: Arc::clone(alive),
+        })
+    }
+
+    fn read(&self) -> u64 {
+        assert_eq!(self.check, !self.value, "read after its end");
+        self.value
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.check = self.value;
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while alive.load(Ordering::SeqCst) != wanted {
+        epoch::pin().flush();
+        std::thread::yield_now();
+        assert!(
+            std::time::Instant::now() < limit,
+            "values are never dropped"
+        );
+    }
+}
+
+#[test]
+fn a_slot_gives_what_was_stored_last() {
+    let alive = Arc::default();
+    let slot = RcuSlot::empty();
+    let g = epoch::pin();
+    assert!(slot.is_empty() && slot.load(&g).is_none() && !slot.take(&g));
+    slot.store(Some(Counted::new(1, &alive)), &g);
+    let first = slot.load(&g).expect("stored");
+    slot.store(Some(Counted::new(2, &alive)), &g);
+    assert_eq!(
+        (first.read(), slot.load(&g).map(Counted::read)),
+        (1, Some(2))
+    );
+    assert!(slot.take(&g));
+    assert!(slot.is_empty());
+    drop(g);
+    wait_until_alive(&alive, 0);
+}
+
+#[test]
+fn only_one_install_wins_and_the_other_gets_its_value_back() {
+    let alive = Arc::default();
+    let g = epoch::pin();
+    let mut slot = RcuSlot::empty();
+    assert_eq!(
+        slot.install(Counted::new(1, &alive), &g)
+            .map(Counted::read)
+            .ok(),
+        Some(1)
+    );
+    let back = slot.install(Counted::new(2, &alive), &g).map(Counted::read);
+    assert_eq!(back.map_err(|value| value.read()), Err(2));
+    slot.get_mut().expect("filled").alive = Arc::clone(&alive);
+    drop(slot);
+    assert_eq!(
+        alive.load(Ordering::SeqCst),
+        0,
+        "an owner's drop frees at once"
+    );
+}
+
+#[test]
+fn a_move_leaves_nothing_behind() {
+    let alive = Arc::default();
+    let g = epoch::pin();
+    let (from, to) = (RcuSlot::new(Counted::new(1, &alive)), RcuSlot::empty());
+    to.store(Some(Counted::new(9, &alive)), &g);
+    from.move_to(&to, &g);
+    assert!(from.is_empty());
+    assert_eq!(to.load(&g).map(Counted::read), Some(1));
+    to.move_to(&to, &g);
+    assert_eq!(to.load(&g).map(Counted::read), Some(1));
+    drop(g);
+    wait_until_alive(&alive, 1);
+}
+
+#[test]
+fn a_tag_is_kept_with_its_value() {
+    let alive = Arc::default();
+    let g = epoch::pin();
+    let (from, to) = (TagSlot::empty(), TagSlot::empty());
+    assert_eq!(from.tag(), None);
+    assert!(
+        from.load_if(0, &g).is_none(),
+        "no value has no tag, not tag 0"
+    );
+    for tag in [0, 1, 0x8000, u16::MAX] {
+        from.store(Some((tag, Counted::new(tag.into(), &alive))), &g);
+        assert_eq!(from.tag(), Some(tag));
+        let (found, value) = from.load(&g).expect("stored");
+        assert_eq!((found, value.read()), (tag, tag.into()));
+        assert_eq!(from.load_if(tag, &g).map(Counted::read), Some(tag.into()));
+        assert!(from.load_if(tag ^ 1, &g).is_none());
+    }
+    from.move_to(&to, &g);
+    assert!(from.is_empty());
+    assert_eq!(to.tag(), Some(u16::MAX));
+    assert!(to.take(&g) && !to.take(&g));
+    drop(g);
+    wait_until_alive(&alive, 0);
+}
+
+#[test]
+fn a_cell_always_has_a_value() {
+    let cell = RcuCell::new("one");
+    let g = epoch::pin();
+    let old = cell.load(&g);
+    cell.replace("two", &g);
+    assert_eq!((*old, *cell.load(&g)), ("one", "two"));
+}
+
+#[test]
+fn readers_never_see_a_dropped_value() {
+    let alive = Arc::default();
+    let slots: [RcuSlot<Counted>; 2] = [RcuSlot::new(Counted::new(0, &alive)), RcuSlot::empty()];
+    let tagged = TagSlot::empty();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let g = epoch::pin();
+                    for value in slots.iter().filter_map(|slot| slot.load(&g)) {
+                        value.read();
+                    }
+                    if let Some((tag, value)) = tagged.load(&g) {
+                        let value: &Counted = value;
+                        assert_eq!(value.read() as u16, tag);
+                    }
+                }
+            });
+        }
+        for i in 0..20_000_u64 {
+            let g = epoch::pin();
+            slots[1].store(Some(Counted::new(i, &alive)), &g);
+            slots[1].move_to(&slots[0], &g);
+            tagged.store(Some((i as u16, Counted::new(i, &alive))), &g);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    wait_until_alive(&alive, 2);
+    drop((slots, tagged));
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}

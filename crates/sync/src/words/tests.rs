@@ -1,0 +1,92 @@
+use super::*;
+
+type Page = Words<512>;
+
+/// Bytes that differ from their neighbours and from zero.
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| ((seed * 31 + i * 7) % 255) as u8 + 1)
+        .collect()
+}
+
+fn bytes(page: &Page) -> Vec<u8> {
+    let mut all = vec![0xee; Page::BYTES];
+    page.read(0, &mut all);
+    all
+}
+
+#[test]
+fn every_small_range_reads_and_writes_like_a_byte_array() {
+    for off in 0..24 {
+        for len in 0..40 {
+            let page = Page::boxed();
+            let mut model = pattern(off, Page::BYTES);
+            page.write(0, &model);
+            let new = pattern(off + len + 100, len);
+            model[off..off + len].copy_from_slice(&new);
+            page.write(off, &new);
+            assert_eq!(bytes(&page), model, "write of {len} at {off}");
+            let mut out = vec![0; len];
+            page.read(off, &mut out);
+            assert_eq!(out, new, "read of {len} at {off}");
+            model[off..off + len].fill(0);
+            page.zero(off..off + len);
+            assert_eq!(bytes(&page), model, "zero of {len} at {off}");
+            assert!(page.is_zero(off..off + len));
+            assert!(!page.is_zero(off..off + len + 1));
+            assert!(off == 0 || !page.is_zero(off - 1..off + len));
+        }
+    }
+}
+
+#[test]
+fn the_last_byte_is_inside_and_the_next_is_not() {
+    let page = Page::boxed();
+    assert!(page.is_zero(0..Page::BYTES));
+    page.write(Page::BYTES - 1, &[7]);
+    assert!(!page.is_zero(0..Page::BYTES));
+    assert!(page.is_zero(0..Page::BYTES - 1));
+    for (off, len) in [(Page::BYTES, 1), (Page::BYTES - 1, 2), (usize::MAX, 2)] {
+        let read = std::panic::catch_unwind(|| page.read(off, &mut vec![0; len]));
+        assert!(read.is_err(), "{len} at {off}");
+    }
+    page.read(Page::BYTES, &mut []);
+}
+
+#[test]
+fn writers_of_neighbouring_bytes_lose_nothing() {
+    let page = Page::boxed();
+    std::thread::scope(|scope| {
+        for byte in 0..4_usize {
+            let page = &page;
+            scope.spawn(move || {
+                for round in 0..20_000_u32 {
+                    page.write(byte, &[round as u8]);
+                    let mut out = [0];
+                    page.read(byte, &mut out);
+                    assert_eq!(out[0], round as u8);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_aligned_word_arrives_as_a_whole() {
+    let page = Page::boxed();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 0..50_000_u32 {
+                page.write(64, &[i as u8; 32]);
+            }
+        });
+        for _ in 0..50_000 {
+            let mut out = [0; 32];
+            page.read(64, &mut out);
+            assert!(
+                out.chunks(8)
+                    .all(|word| word.iter().all(|&byte| byte == word[0]))
+            );
+        }
+    });
+}

@@ -1,0 +1,483 @@
+//! Every interleaving (up to a bound on forced switches) of the hand-written protocols.
+//!
+//! Run with `cargo test -p hearth-sync --features loom --test loom`.
+//!
+//! The epoch underneath is the crate's stand-in, which drops a retired value at the first moment
+//! that the contract of `hearth_sync::epoch` allows and adds no ordering of its own: these tests
+//! prove the protocols above the epoch, not crossbeam-epoch.
+
+use std::sync::atomic::{AtomicBool as PlainBool, AtomicUsize as PlainUsize, Ordering::SeqCst};
+use std::sync::{Arc as PlainArc, LazyLock};
+
+use hearth_sync::epoch;
+use hearth_sync::object::{Gate, Held, HeldSlot, Object, Table};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, Mutex, thread};
+use hearth_sync::rcu::{RcuSlot, TagSlot};
+use hearth_sync::seq::{SeqCount, SeqLock};
+use hearth_sync::spread::Spread;
+use loom::cell::UnsafeCell;
+
+/// Runs `test` in every interleaving with at most `switches` forced switches.
+fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
+    static SWITCHES: LazyLock<Option<usize>> =
+        LazyLock::new(|| std::env::var("LOOM_SWITCHES").ok()?.parse().ok());
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(SWITCHES.unwrap_or(switches));
+    builder.max_branches = 20_000;
+    builder.check(test);
+}
+
+/// A value that knows when it ended, outside of what the model sees.
+struct Mortal {
+    ended: PlainArc<PlainBool>,
+    drops: PlainArc<PlainUsize>,
+}
+
+impl Mortal {
+    fn new() -> Mortal {
+        Mortal {
+            ended: PlainArc::default(),
+            drops: PlainArc::default(),
+        }
+    }
+
+    fn twin(&self) -> Mortal {
+        Mortal {
+            ended: PlainArc::default(),
+            drops: PlainArc::clone(&self.drops),
+        }
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        assert!(!self.ended.swap(true, SeqCst), "dropped twice");
+        self.drops.fetch_add(1, SeqCst);
+    }
+}
+
+/// Panics if the object has ended although it should live.
+///
+/// The memory may be gone by then, so the witness is taken while the object surely lives.
+struct Witness(PlainArc<PlainBool>);
+
+impl Witness {
+    fn of(object: &Object<Mortal>) -> Witness {
+        Witness(PlainArc::clone(&object.ended))
+    }
+
+    fn lives(&self) {
+        assert!(!self.0.load(SeqCst), "the object ended under a reference");
+    }
+}
+
+fn counted(drops: &PlainArc<PlainUsize>) -> usize {
+    drops.load(SeqCst)
+}
+
+#[test]
+fn a_sequence_count_never_shows_half_a_write() {
+    check(3, || {
+        let shared = Arc::new((SeqCount::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let writer = Arc::clone(&shared);
+        let writer = thread::spawn(move || {
+            for value in 1..=2 {
+                let _write = writer.0.write();
+                writer.1.store(value, Relaxed);
+                writer.2.store(value, Relaxed);
+            }
+        });
+        let (a, b) = shared
+            .0
+            .read(|| (shared.1.load(Relaxed), shared.2.load(Relaxed)));
+        assert_eq!(a, b);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sequence_lock_keeps_two_writers_apart() {
+    check(2, || {
+        let shared = Arc::new((SeqLock::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let _write = shared.0.write();
+                    shared.1.store(shared.1.load(Relaxed) + 1, Relaxed);
+                    shared.2.store(shared.2.load(Relaxed) + 1, Relaxed);
+                })
+            })
+            .collect();
+        let (a, b) = shared
+            .0
+            .read(|| (shared.1.load(Relaxed), shared.2.load(Relaxed)));
+        assert_eq!(a, b);
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        assert_eq!(shared.1.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_spread_loses_nothing_while_it_splits() {
+    check(3, || {
+        let spread = Arc::new(Spread::<2>::new());
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let spread = Arc::clone(&spread);
+                thread::spawn(move || {
+                    spread.add(0, 1);
+                    spread.raise(1, 7);
+                    spread.add(0, 1);
+                })
+            })
+            .collect();
+        spread.add(0, 1);
+        let sum = spread.sum(0);
+        assert!((1..=5).contains(&sum), "{sum}");
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!((spread.sum(0), spread.max(1)), (5, 7));
+    });
+}
+
+#[test]
+fn an_rcu_slot_publishes_whole_values() {
+    check(3, || {
+        let slot = Arc::new(RcuSlot::<Published>::empty());
+        let writer = Arc::clone(&slot);
+        let writer = thread::spawn(move || {
+            let g = epoch::pin();
+            for value in 1..=2 {
+                writer.store(Some(Published::new(value)), &g);
+            }
+        });
+        let g = epoch::pin();
+        if let Some(value) = slot.load(&g) {
+            assert!(value.read() > 0);
+        }
+        let installed = slot.install(Published::new(9), &g).map(Published::read);
+        drop(installed);
+        assert!(slot.load(&g).is_some());
+        drop(g);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_moved_value_is_never_in_both_slots() {
+    check(3, || {
+        let slots = Arc::new((RcuSlot::new(Published::new(5)), RcuSlot::empty()));
+        let mover = Arc::clone(&slots);
+        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
+        let g = epoch::pin();
+        if let Some(value) = slots.1.load(&g) {
+            assert_eq!(value.read(), 5);
+            assert!(
+                slots.0.load(&g).is_none(),
+                "it was found in its new place already"
+            );
+        }
+        mover.join().unwrap();
+        assert!(slots.0.is_empty() && slots.1.load(&g).is_some());
+    });
+}
+
+#[test]
+fn a_tag_comes_with_its_own_value() {
+    check(3, || {
+        let slot = Arc::new(TagSlot::<Published>::empty());
+        let writer = Arc::clone(&slot);
+        let writer = thread::spawn(move || {
+            let g = epoch::pin();
+            writer.store(Some((1, Published::new(1))), &g);
+            writer.store(Some((2, Published::new(2))), &g);
+            writer.take(&g);
+        });
+        let g = epoch::pin();
+        if let Some(value) = slot.load_if(2, &g) {
+            assert_eq!(value.read(), 2);
+        }
+        if let Some((tag, value)) = slot.load(&g) {
+            assert_eq!(u64::from(tag), value.read());
+        }
+        drop(g);
+        writer.join().unwrap();
+    });
+}
+
+/// A value whose contents the model watches: reading it unpublished is a race.
+struct Published(UnsafeCell<u64>);
+
+// SAFETY: the contents are written before the value is shared and only read after.
+unsafe impl Sync for Published {}
+
+impl Published {
+    fn new(value: u64) -> Box<Published> {
+        let published = Box::new(Published(UnsafeCell::new(0)));
+        // SAFETY: nobody else has it yet.
+        published.0.with_mut(|inside| unsafe { *inside = value });
+        published
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: nobody writes it any more; the model checks that.
+        self.0.with(|inside| unsafe { *inside })
+    }
+}
+
+#[test]
+fn an_object_never_ends_under_a_reference() {
+    check(3, || {
+        let table = Arc::new(Table::new(0));
+        let mortal = Mortal::new();
+        let drops = PlainArc::clone(&mortal.drops);
+        let number = table.insert(|_, _| mortal).number();
+        let getter = Arc::clone(&table);
+        let getter = thread::spawn(move || {
+            let g = epoch::pin();
+            let Some(held) = getter.hold(number, &g) else {
+                return;
+            };
+            let witness = Witness::of(&held);
+            drop(g);
+            thread::yield_now();
+            witness.lives();
+            end(&getter, held);
+        });
+        end_by_number(&table, number);
+        getter.join().unwrap();
+        assert_eq!(
+            (counted(&drops), table.len()),
+            (1, 0),
+            "it ended once, and did end"
+        );
+    });
+}
+
+#[test]
+fn two_killers_and_a_getter_end_an_object_exactly_once() {
+    check(2, || {
+        let table = Arc::new(Table::new(0));
+        let mortal = Mortal::new();
+        let drops = PlainArc::clone(&mortal.drops);
+        let number = table.insert(|_, _| mortal).number();
+        let killer = Arc::clone(&table);
+        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let getter = Arc::clone(&table);
+        let getter = thread::spawn(move || {
+            let g = epoch::pin();
+            let Some(held) = getter.hold(number, &g) else {
+                return false;
+            };
+            let witness = Witness::of(&held);
+            drop(g);
+            witness.lives();
+            end(&getter, held)
+        });
+        let ended = [
+            end_by_number(&table, number),
+            killer.join().unwrap(),
+            getter.join().unwrap(),
+        ];
+        assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
+        assert_eq!((counted(&drops), table.len()), (1, 0));
+    });
+}
+
+/// The killer may have summed the cloner's word before the clone and the other word after the
+/// original was given up there: a clone by plain addition would be missed.
+#[test]
+fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
+    check(3, || {
+        let table = Arc::new(Table::new(0));
+        let held = table.insert(|_, _| Mortal::new());
+        let number = held.number();
+        let passed = Arc::new(Mutex::new(Some(held)));
+        let cloned = Arc::new(Mutex::new(None));
+        let cloner = (Arc::clone(&passed), Arc::clone(&cloned));
+        let cloner = thread::spawn(move || {
+            let passed = cloner.0.lock();
+            if let Some(held) = &*passed {
+                *cloner.1.lock() = Some(held.clone());
+            }
+        });
+        let dropper = (Arc::clone(&passed), Arc::clone(&cloned));
+        let dropper = thread::spawn(move || {
+            let mut passed = dropper.0.lock();
+            if dropper.1.lock().is_some() {
+                drop(passed.take());
+            }
+        });
+        let ended = end_by_number(&table, number);
+        cloner.join().unwrap();
+        dropper.join().unwrap();
+        let kept = [passed.lock().take(), cloned.lock().take()];
+        assert!(!ended, "a reference was there all the time");
+        for held in kept.into_iter().flatten() {
+            Witness::of(&held).lives();
+        }
+    });
+}
+
+#[test]
+fn a_handle_that_becomes_a_count_is_never_unseen() {
+    check(3, || {
+        let table = Arc::new(Table::new(0));
+        let held = table.insert(|_, _| Mortal::new());
+        let (number, witness) = (held.number(), Witness::of(&held));
+        let leaver = thread::spawn(move || held.into_raw_count());
+        assert!(
+            !end_by_number(&table, number),
+            "counted on one lane or the other"
+        );
+        leaver.join().unwrap();
+        witness.lives();
+        let g = epoch::pin();
+        table.get(number, &g).unwrap().put_many(1);
+        drop(g);
+        assert!(end_by_number(&table, number));
+    });
+}
+
+#[test]
+fn a_held_slot_gives_up_its_reference_once() {
+    check(2, || {
+        let table = Arc::new(Table::new(0));
+        let mortal = Mortal::new();
+        let drops = PlainArc::clone(&mortal.drops);
+        let slot = Arc::new(HeldSlot::new(table.insert(|_, _| mortal)));
+        let taker = |table: &Table<Mortal>, slot: &HeldSlot<Mortal>| match slot.take() {
+            Some(held) => end(table, held),
+            None => false,
+        };
+        let other = (Arc::clone(&table), Arc::clone(&slot));
+        let other = thread::spawn(move || taker(&other.0, &other.1));
+        let g = epoch::pin();
+        if let Some(object) = slot.get(&g) {
+            let witness = Witness::of(object);
+            thread::yield_now();
+            witness.lives();
+        }
+        drop(g);
+        let ended = [taker(&table, &slot), other.join().unwrap()];
+        assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
+        assert_eq!(counted(&drops), 1);
+    });
+}
+
+#[test]
+fn restores_that_meet_an_eviction_agree_on_one_object() {
+    check(2, || {
+        let table = Arc::new(Table::new(4));
+        let mortal = Mortal::new();
+        let (drops, twin) = (PlainArc::clone(&mortal.drops), mortal.twin());
+        table.restore(1, 1, |_, _| mortal).unwrap();
+        let evicter = Arc::clone(&table);
+        let evicter = thread::spawn(move || {
+            let g = epoch::pin();
+            evicter
+                .get(1, &g)
+                .is_some_and(|object| evicter.evict(object, &g))
+        });
+        let held = table.restore(1, 1, move |_, _| twin).unwrap();
+        let witness = Witness::of(&held);
+        let evicted = evicter.join().unwrap();
+        witness.lives();
+        // The value that was not used is dropped like the one that was evicted.
+        assert_eq!((counted(&drops), table.len()), (1, 1), "evicted: {evicted}");
+    });
+}
+
+#[test]
+fn two_restores_make_one_object() {
+    check(2, || {
+        let table = Arc::new(Table::new(4));
+        let other = Arc::clone(&table);
+        let other = thread::spawn(move || other.restore(1, 1, |_, _| Mortal::new()).unwrap());
+        let held = table.restore(1, 1, |_, _| Mortal::new()).unwrap();
+        let other = other.join().unwrap();
+        assert!(std::ptr::eq(&*held, &*other));
+        assert_eq!((held.references(), table.len()), (2, 1));
+    });
+}
+
+#[test]
+fn a_table_that_grows_under_two_inserts_keeps_both() {
+    check(2, || {
+        let table = Arc::new(Table::new(32));
+        let other = Arc::clone(&table);
+        let other = thread::spawn(move || other.insert_at(9, 1, |number, _| number).unwrap());
+        let held = table.insert_at(4, 1, |number, _| number).unwrap();
+        let other = other.join().unwrap();
+        let g = epoch::pin();
+        for number in [4, 9] {
+            assert_eq!(table.get(number, &g).map(|object| **object), Some(number));
+        }
+        drop((held, other));
+    });
+}
+
+#[test]
+fn nobody_is_inside_a_closed_gate() {
+    check(2, || {
+        let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
+        let held = shared.0.insert(|_, _| Gate::new());
+        let entering: Vec<_> = (0..2)
+            .map(|_| {
+                let (shared, held) = (Arc::clone(&shared), held.clone());
+                thread::spawn(move || {
+                    let _entry = held.enter(held.shares());
+                    // SAFETY: the gate keeps the writer out; the model checks that.
+                    shared.1.with(|inside| unsafe { *inside })
+                })
+            })
+            .collect();
+        {
+            let _closed = held.close(held.shares());
+            // SAFETY: the gate keeps everybody out; the model checks that.
+            shared.1.with_mut(|inside| unsafe { *inside += 1 });
+        }
+        for entering in entering {
+            assert!(entering.join().unwrap() <= 1);
+        }
+    });
+}
+
+#[test]
+fn two_closers_take_turns() {
+    check(2, || {
+        let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
+        let held = shared.0.insert(|_, _| Gate::new());
+        let add = |shared: &(Table<Gate>, UnsafeCell<u64>), held: &Held<Gate>| {
+            let _closed = held.close(held.shares());
+            // SAFETY: the gate keeps everybody out; the model checks that.
+            shared.1.with_mut(|inside| unsafe { *inside += 1 });
+        };
+        let other = (Arc::clone(&shared), held.clone());
+        let other = thread::spawn(move || add(&other.0, &other.1));
+        add(&shared, &held);
+        other.join().unwrap();
+        let _entry = held.enter(held.shares());
+        // SAFETY: as above.
+        assert_eq!(shared.1.with(|inside| unsafe { *inside }), 2);
+    });
+}
+
+/// Gives a reference up and tries to end the object.
+fn end(table: &Table<Mortal>, held: Held<Mortal>) -> bool {
+    let g = epoch::pin();
+    let object = held.pinned(&g);
+    drop(held);
+    table.retire(object, &g)
+}
+
+/// Tries to end the object with `number`.
+fn end_by_number(table: &Table<Mortal>, number: u64) -> bool {
+    let g = epoch::pin();
+    table
+        .get(number, &g)
+        .is_some_and(|object| table.retire(object, &g))
+}

@@ -1,0 +1,62 @@
+//! The project's chores, as verbs of `cargo xtask`. Only the standard library.
+
+mod bench;
+mod check;
+mod crates;
+mod demo;
+mod install;
+mod layers;
+mod place;
+mod process;
+mod rust_text;
+mod soak;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask VERB
+
+  demo                 build, mount a volume in a temporary directory and use it
+  test [FILTER...]     install what is missing, run every test, end with `N passed, N failed`
+  check                formatting, clippy, documentation, tidy, layers, licences
+  bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, memory, ...
+  conflicts [WHAT...]  the conflict runner of hearth-bench
+  soak [MINUTES]       the long suites again and again with new seeds (60 minutes)
+  install-tools        install what `test` needs, and say what
+  tidy                 sizes, unsafe homes, banned words, paths in ARCHITECTURE.md
+  layers               direction of the crates, no rings between files
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let verb = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    let done = match verb.as_str() {
+        "demo" => demo::run(),
+        "test" => suite::run(&rest),
+        "check" => check::run(),
+        "bench" => bench::run(&rest),
+        "conflicts" => bench::conflicts(&rest),
+        "soak" => soak::run(&rest),
+        "install-tools" => install::everything(),
+        "tidy" => tidy::run(),
+        "layers" => layers::run(),
+        "" | "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => {
+            eprintln!("xtask: unknown verb '{other}'; the verbs are:\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("xtask {verb}: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
