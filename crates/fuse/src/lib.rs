@@ -1,1 +1,35 @@
-//! hearth-fuse
+//! Mounts a Hearth volume: the kernel's FUSE requests in, calls of [`hearth::Door`] out.
+//!
+//! ```no_run
+//! let volume = hearth::Volume::memory();
+//! let options = hearth_fuse::MountOptions::parse(&["transport=auto"])?;
+//! let session = hearth_fuse::Session::start(volume, "/mnt".as_ref(), options)?;
+//! session.wait();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate translates and decides nothing. `docs/design/fuse.md` follows a request through it.
+
+mod dispatch;
+mod handles;
+mod init;
+mod mount;
+mod notify;
+mod ops;
+mod options;
+mod panics;
+mod queues;
+mod reply;
+mod request;
+mod service;
+mod session;
+mod transport;
+mod uring_switch;
+mod waiting;
+mod wire;
+mod workers;
+
+pub use mount::MountError;
+pub use options::{MountOptions, OptionError, ReadDirPlus, Transport};
+pub use session::Session;
+pub use uring_switch::{UringSwitch, uring_switch};

@@ -14,7 +14,7 @@ const CONNECTIONS: &str = "/sys/fs/fuse/connections";
 ///
 /// # Errors
 /// fusectl is not mounted and cannot be, or the connection is gone already (`ENOENT`).
-pub(crate) fn abort(number: u32) -> io::Result<()> {
+pub(super) fn abort(number: u32) -> io::Result<()> {
     let path = format!("{CONNECTIONS}/{number}/abort");
     match OpenOptions::new().write(true).open(path) {
         Ok(mut file) => file.write_all(b"1"),

@@ -5,13 +5,12 @@ mod error;
 mod fusermount;
 mod table;
 
-pub(crate) use abort::abort;
 pub use error::MountError;
-pub(crate) use table::find as find_mount;
 
 use crate::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
+use hearth_sync::primitive::Arc;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,12 +25,15 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// A mount that was made.
+/// A mount that was made. Dropping it detaches it.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     /// The directory, absolute and without symbolic links.
     pub path: PathBuf,
-    pub device: Device,
+    /// The connection.
+    pub device: Arc<Device>,
+    /// Number of the connection, and minor device number of the mount.
+    number: Option<u32>,
     /// Whether `fusermount3` made it.
     helper: bool,
 }
@@ -42,37 +44,54 @@ pub(crate) struct Mounted {
 /// What is in the way, with the remedy; nothing was changed then.
 pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let path = check(mountpoint)?;
-    if is_root() {
+    let helper = !is_root();
+    let device = if helper {
+        fusermount::mount(&path, options)?
+    } else {
         let device = Device::open().map_err(|error| MountError::device(&error))?;
         direct(&path, &device, options)?;
-        Ok(Mounted { path, device, helper: false })
-    } else {
-        let device = fusermount::mount(&path, options)?;
-        Ok(Mounted { path, device, helper: true })
-    }
+        device
+    };
+    let number = table::find(&path).map(|entry| entry.minor);
+    Ok(Mounted { path, device: Arc::new(device), number, helper })
 }
 
 impl Mounted {
-    /// Takes the mount out of the tree. `lazily` also while files of it are in use.
+    /// Takes the mount out of the tree, `lazily` also while files of it are in use. A mount that somebody else has taken
+    /// out, or another mount at the same place, is left alone.
     ///
     /// # Errors
-    /// `EBUSY` while files are in use and `lazily` is not set.
+    /// `EBUSY` while files are in use and `lazily` is not set; `EPERM`.
     pub fn detach(&self, lazily: bool) -> io::Result<()> {
-        detach(&self.path, self.helper, lazily)
+        if self.number.is_none() || table::find(&self.path).map(|entry| entry.minor) != self.number {
+            return Ok(());
+        }
+        if self.helper {
+            return fusermount::unmount(&self.path, lazily);
+        }
+        let target = c_string(self.path.as_os_str())?;
+        let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
+        // SAFETY: the path is a C string.
+        match unsafe { libc::umount2(target.as_ptr(), flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Ends the connection: whatever waits for an answer inside the kernel gets an error.
+    ///
+    /// # Errors
+    /// fusectl is not there, or not for this user.
+    pub fn abort(&self) -> io::Result<()> {
+        abort::abort(self.number.ok_or(io::ErrorKind::NotFound)?)
     }
 }
 
-/// Takes the mount at `path` out of the tree.
-pub(crate) fn detach(path: &Path, helper: bool, lazily: bool) -> io::Result<()> {
-    if helper {
-        return fusermount::unmount(path, lazily);
-    }
-    let target = c_string(path.as_os_str())?;
-    let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
-    // SAFETY: the path is a C string.
-    match unsafe { libc::umount2(target.as_ptr(), flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(error) = self.detach(true) {
+            eprintln!("hearth: unmount {}: {error}", self.path.display());
+        }
     }
 }
 
@@ -91,7 +110,7 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
     }
     let absolute =
         fs::canonicalize(mountpoint).map_err(|error| MountError::Io { path: path(), error })?;
-    if find_mount(&absolute).is_some_and(|mount| mount.fs_type == FS_TYPE) {
+    if table::find(&absolute).is_some_and(|mount| mount.fs_type == FS_TYPE) {
         return Err(MountError::AlreadyMounted { path: path() });
     }
     match fs::read_dir(&absolute).map(|mut entries| entries.next().is_none()) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// One line of the table.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(super) struct Entry {
     /// Minor device number: the number of a FUSE connection.
     pub minor: u32,
     pub path: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct Entry {
 }
 
 /// What is mounted exactly at `path`, the topmost if several are.
-pub(crate) fn find(path: &Path) -> Option<Entry> {
+pub(super) fn find(path: &Path) -> Option<Entry> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
     table.split(|&byte| byte == b'\n').filter_map(parse).filter(|entry| entry.path == path).last()
 }

@@ -44,6 +44,17 @@ pub(crate) struct QueueParts<S> {
     pub payload: usize,
 }
 
+impl<S> Clone for QueueParts<S> {
+    fn clone(&self) -> QueueParts<S> {
+        QueueParts {
+            device: Arc::clone(&self.device),
+            service: Arc::clone(&self.service),
+            workers: Arc::clone(&self.workers),
+            payload: self.payload,
+        }
+    }
+}
+
 /// A ring that was set up by the thread that will use it, before the connection is told of rings.
 pub(crate) struct PreparedQueue {
     ring: Ring,

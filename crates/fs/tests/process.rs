@@ -1,0 +1,151 @@
+//! The library by example: what a first user tries.
+
+use hearth::{Credentials, Errno, Kind, Process, Volume};
+
+fn root() -> Process {
+    Volume::memory().process(Credentials::root())
+}
+
+const RW: i32 = libc::O_RDWR;
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+#[test]
+fn a_file_keeps_what_was_written() {
+    let p = root();
+    p.mkdir("/a", 0o755).unwrap();
+    let fd = p.open("/a/f", NEW, 0o644).unwrap();
+    assert_eq!(fd, 0, "the lowest descriptor");
+    assert_eq!(p.write(fd, b"hello world").unwrap(), 11);
+    let mut out = [0; 32];
+    assert_eq!(p.pread(fd, &mut out, 6).unwrap(), 5);
+    assert_eq!(&out[..5], b"world");
+    let attr = p.fstat(fd).unwrap();
+    assert_eq!((attr.size, attr.blocks, attr.nlink, attr.kind), (11, 8, 1, Kind::File));
+    p.close(fd).unwrap();
+    assert_eq!(p.close(fd), Err(Errno::EBADF));
+    assert_eq!(p.stat("/a").unwrap().nlink, 2);
+}
+
+#[test]
+fn an_unlinked_file_lives_until_its_last_close() {
+    let p = root();
+    let free = p.statfs("/").unwrap();
+    let fd = p.open("/f", NEW, 0o600).unwrap();
+    p.write(fd, &[7; 10_000]).unwrap();
+    p.unlink("/f").unwrap();
+    assert_eq!(p.stat("/f"), Err(Errno::ENOENT));
+    let mut out = [0; 4];
+    assert_eq!(p.pread(fd, &mut out, 9_998).unwrap(), 2);
+    assert_eq!(p.fstat(fd).unwrap().nlink, 0);
+    assert_ne!(p.statfs("/").unwrap(), free);
+    p.close(fd).unwrap();
+    assert_eq!(p.statfs("/").unwrap(), free);
+}
+
+#[test]
+fn a_listing_shows_every_entry_once_at_every_size() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    for n in 0..5000 {
+        let fd = p.open(format!("/d/file-{n}"), NEW, 0o600).unwrap();
+        p.close(fd).unwrap();
+        if n % 997 == 0 {
+            let mut names: Vec<_> =
+                p.read_dir("/d").unwrap().into_iter().map(|e| e.name).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), n + 1);
+        }
+    }
+    for n in 0..5000 {
+        p.unlink(format!("/d/file-{n}")).unwrap();
+    }
+    p.rmdir("/d").unwrap();
+    assert_eq!(p.stat("/").unwrap().nlink, 2);
+}
+
+#[test]
+fn rename_replaces_exchanges_and_refuses_loops() {
+    let p = root();
+    for dir in ["/a", "/a/b", "/c"] {
+        p.mkdir(dir, 0o755).unwrap();
+    }
+    assert_eq!(p.rename("/a", "/a/b/x"), Err(Errno::EINVAL));
+    p.rename("/a/b", "/c/b").unwrap();
+    assert_eq!(p.stat("/a").unwrap().nlink, 2);
+    assert_eq!(p.stat("/c").unwrap().nlink, 3);
+    p.chdir("/c/b").unwrap();
+    assert_eq!(p.getcwd().unwrap(), b"/c/b");
+    p.renameat2(hearth::AT_FDCWD, "/a", hearth::AT_FDCWD, "/c", libc::RENAME_EXCHANGE).unwrap();
+    assert_eq!(p.getcwd().unwrap(), b"/a/b");
+    assert_eq!(p.rename("/c", "/a"), Err(Errno::ENOTEMPTY));
+    let fd = p.open("/f", NEW, 0o600).unwrap();
+    p.close(fd).unwrap();
+    p.symlink("f", "/s").unwrap();
+    p.rename("/s", "/f").unwrap();
+    assert_eq!(p.readlink("/f").unwrap(), b"f");
+    assert_eq!(p.open("/f", RW, 0), Err(Errno::ELOOP));
+}
+
+#[test]
+fn users_are_kept_out_by_mode_and_sticky_bit() {
+    let p = root();
+    p.mkdir("/tmp", 0o1777).unwrap();
+    p.chmod("/tmp", 0o1777).unwrap();
+    let fd = p.open("/tmp/mine", NEW, 0o600).unwrap();
+    p.close(fd).unwrap();
+    let user = p.fork();
+    user.set_credentials(Credentials::user(1000, 1000));
+    assert_eq!(user.open("/tmp/mine", RW, 0), Err(Errno::EACCES));
+    assert_eq!(user.unlink("/tmp/mine"), Err(Errno::EPERM));
+    assert_eq!(user.mkdir("/new", 0o755), Err(Errno::EACCES));
+    user.mkdir("/tmp/dir", 0o755).unwrap();
+    assert_eq!(user.stat("/tmp/dir").unwrap().uid, 1000);
+}
+
+#[test]
+fn control_files_are_found_but_not_listed() {
+    let p = root();
+    assert!(p.read_dir("/").unwrap().is_empty());
+    let fd = p.open("/.hearth/version", libc::O_RDONLY, 0).unwrap();
+    let mut out = [0; 64];
+    let got = p.read(fd, &mut out).unwrap();
+    assert!(out[..got].starts_with(b"hearth "));
+    assert_eq!(p.mkdir("/.hearth", 0o755), Err(Errno::EEXIST));
+    assert_eq!(p.rmdir("/.hearth"), Err(Errno::EBUSY));
+    assert_eq!(p.mkdir("/.hearth/x", 0o755), Err(Errno::EPERM));
+    let fd = p.open("/.hearth/sys/fs/atime", libc::O_WRONLY, 0).unwrap();
+    assert_eq!(p.write(fd, b"sometimes\n"), Err(Errno::EINVAL));
+    assert_eq!(p.write(fd, b"noatime\n"), Ok(8));
+    let names: Vec<_> = p.read_dir("/.hearth/sys/fs").unwrap();
+    assert_eq!(names.len(), 3);
+}
+
+#[test]
+fn threads_make_different_names_in_one_directory() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    std::thread::scope(|scope| {
+        for t in 0..4 {
+            let p = &p;
+            scope.spawn(move || {
+                for n in 0..2000 {
+                    let name = format!("/d/{t}-{n}");
+                    let fd = p.open(&name, NEW, 0o600).unwrap();
+                    p.write(fd, name.as_bytes()).unwrap();
+                    p.close(fd).unwrap();
+                    if n % 3 == 0 {
+                        p.rename(&name, format!("/d/{t}-{n}-moved")).unwrap();
+                    }
+                    if n % 2 == 1 {
+                        let gone = format!("/d/{t}-{n}");
+                        let moved = format!("{gone}-moved");
+                        p.unlink(if n % 3 == 0 { &moved } else { &gone }).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(p.read_dir("/d").unwrap().len(), 4 * 1000);
+    assert_eq!(p.stat("/d").unwrap().size, 4 * 1000 * 20);
+}
