@@ -146,8 +146,8 @@ impl Dispatcher {
             O::Lookup { name } => self.lookup(cx, name, reply),
             O::Forget { count } => self.forget(cx.ino(), count),
             O::BatchForget { items } => self.batch_forget(items),
-            O::Getattr(_) => self.getattr(cx, reply),
-            O::Statx(_) => self.statx(cx, reply),
+            O::Getattr => self.getattr(cx, reply),
+            O::Statx => self.statx(cx, reply),
             O::Setattr(args) => self.setattr(cx, &args, reply),
             O::Readlink => self.readlink(cx, reply),
             O::Symlink { name, target } => self.symlink(cx, name, target, reply),
@@ -199,7 +199,7 @@ impl Dispatcher {
             }
             O::Destroy => Ok(Done::Reply),
             // INIT comes once, before there is a dispatcher.
-            O::Init(_) => Err(Errno::EIO),
+            O::Init => Err(Errno::EIO),
             _ => Err(Errno(libc::ENOSYS)),
         }
     }
@@ -259,7 +259,7 @@ fn statistic(operation: &Operation<'_>) -> Op {
     match operation {
         O::Lookup { .. } => Op::Lookup,
         O::Forget { .. } | O::BatchForget { .. } => Op::Forget,
-        O::Getattr(_) | O::Statx(_) => Op::GetAttr,
+        O::Getattr | O::Statx => Op::GetAttr,
         O::Setattr(_) => Op::SetAttr,
         O::Readlink => Op::ReadLink,
         O::Symlink { .. } => Op::Symlink,
@@ -293,6 +293,6 @@ fn statistic(operation: &Operation<'_>) -> Op {
         O::Lseek(_) => Op::Lseek,
         O::CopyFileRange { .. } => Op::CopyFileRange,
         O::Interrupt { .. } => Op::Interrupt,
-        O::Init(_) | O::Destroy | O::Unsupported => Op::Other,
+        O::Init | O::Destroy | O::Unsupported => Op::Other,
     }
 }

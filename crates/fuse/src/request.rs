@@ -75,8 +75,8 @@ impl<'a> RawRequest<'a> {
             Opcode::Lookup => Op::Lookup { name: only_name(payload)? },
             Opcode::Forget => Op::Forget { count: self.fixed::<ForgetIn>()?.nlookup },
             Opcode::BatchForget => Op::BatchForget { items: self.forgets(payload)? },
-            Opcode::Getattr => Op::Getattr(self.fixed()?),
-            Opcode::Statx => Op::Statx(self.fixed()?),
+            Opcode::Getattr => self.fixed::<GetattrIn>().map(|_| Op::Getattr)?,
+            Opcode::Statx => self.fixed::<StatxIn>().map(|_| Op::Statx)?,
             Opcode::Setattr => Op::Setattr(self.fixed()?),
             Opcode::Readlink => Op::Readlink,
             Opcode::Symlink => {
@@ -139,7 +139,7 @@ impl<'a> RawRequest<'a> {
             Opcode::CopyFileRange => Op::CopyFileRange { args: self.fixed()?, wide: false },
             Opcode::CopyFileRange64 => Op::CopyFileRange { args: self.fixed()?, wide: true },
             Opcode::Interrupt => Op::Interrupt { unique: self.fixed::<InterruptIn>()?.unique },
-            Opcode::Init => Op::Init(self.fixed()?),
+            Opcode::Init => Op::Init,
             Opcode::Destroy => Op::Destroy,
             _ => Op::Unsupported,
         })
@@ -170,8 +170,9 @@ pub(crate) enum Operation<'a> {
     Forget { count: u64 },
     /// Packed [`ForgetOne`]s.
     BatchForget { items: &'a [u8] },
-    Getattr(GetattrIn),
-    Statx(StatxIn),
+    /// By number: the handle that the kernel may add says nothing more.
+    Getattr,
+    Statx,
     Setattr(SetattrIn),
     Readlink,
     Symlink { name: &'a [u8], target: &'a [u8] },
@@ -208,7 +209,7 @@ pub(crate) enum Operation<'a> {
     Lseek(LseekIn),
     CopyFileRange { args: CopyFileRangeIn, wide: bool },
     Interrupt { unique: u64 },
-    Init(InitIn),
+    Init,
     Destroy,
     /// Known and left to the kernel: BMAP, POLL, NOTIFY_REPLY.
     Unsupported,

@@ -15,7 +15,7 @@ use crate::uring_switch::{UringSwitch, uring_switch};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, InitIn, InitOut, Opcode, READ_OVERHEAD, init as bits};
 use crate::workers::Workers;
-use hearth::Volume;
+use hearth::{Observer, Volume};
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::io;
@@ -46,6 +46,7 @@ pub(crate) struct Shared {
     workers: Arc<Workers>,
     waiting: Arc<Waiting>,
     notifier: Arc<Notifier>,
+    volume: Volume,
     /// Threads that still carry requests.
     alive: Mutex<usize>,
     /// `alive` became 0.
@@ -82,11 +83,12 @@ impl Session {
             workers: Arc::new(Workers::new()),
             waiting,
             notifier: Arc::new(Notifier::new(Arc::clone(&device))),
+            volume,
             alive: Mutex::new(0),
             ended: Condvar::new(),
         });
-        volume.stats().set_info("transport", shared.transport);
-        volume.observe(Arc::clone(&shared.notifier) as Arc<dyn hearth::Observer>);
+        shared.volume.stats().set_info("transport", shared.transport);
+        shared.volume.observe(shared.observer());
 
         let session = Session { shared, threads: Mutex::new(Vec::new()) };
         answer_init(&device, header.unique, &answer).map_err(failed)?;
@@ -195,6 +197,7 @@ impl Session {
         self.shared.waiting.close();
         self.shared.workers.close();
         self.shared.notifier.close();
+        self.shared.volume.unobserve(&self.shared.observer());
         // A connection that was aborted leaves its mount behind.
         let _ = self.shared.mounted.detach(true);
     }
@@ -218,6 +221,10 @@ impl std::fmt::Debug for Session {
 }
 
 impl Shared {
+    fn observer(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.notifier) as Arc<dyn Observer>
+    }
+
     /// A thread is about to carry requests.
     pub fn thread_begins(&self) {
         *self.alive.lock() += 1;

@@ -37,6 +37,9 @@ pub struct Asker<'a> {
 impl Acl {
     /// Reads the attribute's bytes. `Ok(None)` is the empty list, which removes an ACL.
     pub fn parse(value: &[u8]) -> Result<Option<Acl>, i32> {
+        if value.is_empty() {
+            return Ok(None);
+        }
         if value.len() < 4 {
             return Err(libc::EINVAL);
         }

@@ -18,6 +18,8 @@
 
 mod acl;
 mod agree;
+#[cfg(feature = "strategy")]
+mod aim;
 mod bytes;
 mod data;
 mod locks;

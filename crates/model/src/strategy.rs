@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 
+use crate::aim::{Shot, aimed};
 use crate::bytes::{Bytes, bytes};
 use crate::op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 
@@ -21,15 +22,28 @@ pub struct Abilities {
     pub projects: bool,
 }
 
-/// Scripts of `len` steps: process and operation.
+/// Scripts of about `len` steps: process and operation. They begin with a few files and open
+/// descriptors, and most operations are aimed at what exists then.
 pub fn script(abilities: Abilities, len: Range<usize>) -> impl Strategy<Value = Vec<(usize, Op)>> {
-    (prop::bool::weighted(0.8), vec((process(), op(abilities)), len)).prop_map(|(open, mut steps)| {
-        if open {
-            let chmod = Op::Chmod { dirfd: CWD, path: bytes("/"), mode: 0o777, flags: 0 };
-            steps.insert(0, (1, chmod));
-        }
-        steps
+    (vec(opening(), 0..10), vec(shot(op(abilities)), len)).prop_map(|(opening, shots)| {
+        let chmod = Op::Chmod { dirfd: CWD, path: bytes("/"), mode: 0o777, flags: 0 };
+        let chmod = Shot { process: 0, op: chmod, aims: [0; 4] };
+        aimed(&[vec![chmod], opening, shots].concat())
     })
+}
+
+/// Something to begin with.
+fn opening() -> impl Strategy<Value = Shot> {
+    let mode = || select(vec![0o777u32, 0o777, 0o666, 0o755, 0o6777]);
+    shot(prop_oneof![
+        1 => (path(), mode()).prop_map(|(path, mode)| Op::MakeDir { dirfd: CWD, path, mode }),
+        3 => (path(), mode(), select(vec![O_RDWR | O_CREAT, O_RDWR, O_RDONLY | O_DIRECTORY]))
+            .prop_map(|(path, mode, flags)| Op::Open { dirfd: CWD, path, flags, mode }),
+    ])
+}
+
+fn shot(op: impl Strategy<Value = Op>) -> impl Strategy<Value = Shot> {
+    (any::<u8>(), op, any::<[u8; 4]>()).prop_map(|(process, op, aims)| Shot { process, op, aims })
 }
 
 /// One operation.
@@ -45,10 +59,6 @@ pub fn op(abilities: Abilities) -> impl Strategy<Value = Op> {
         (6, locks().boxed()),
         (7, processes().boxed()),
     ])
-}
-
-fn process() -> impl Strategy<Value = usize> {
-    prop_oneof![12 => Just(1usize), 12 => Just(2usize), 1 => 3usize..6]
 }
 
 fn descriptors() -> impl Strategy<Value = Op> {
@@ -239,8 +249,7 @@ fn processes() -> impl Strategy<Value = Op> {
         2 => select(vec![0u32, 0o022, 0o077, 0o777, 0o7027]).prop_map(|mask| Op::Umask { mask }),
         3 => (ids(), ids(), prop::sample::subsequence(vec![1000u32, 1001, 2000], 0..=3))
             .prop_map(|(uid, gid, groups)| Op::SetCredentials { uid, gid, groups }),
-        1 => Just(Op::Fork),
-        1 => Just(Op::Exit),
+        1 => prop_oneof![2 => Just(Op::Fork), 1 => Just(Op::Exit)],
     ]
 }
 
@@ -257,7 +266,7 @@ fn name() -> impl Strategy<Value = Bytes> {
 pub fn path() -> impl Strategy<Value = Bytes> {
     let lead = select(vec!["", "", "", "", "", "/", "/", "//"]);
     let tail = prop_oneof![12 => Just(""), 1 => Just("/"), 1 => Just("/.")];
-    let usual = (lead, vec(name(), 1..=3), tail).prop_map(|(lead, names, tail)| {
+    let usual = (lead, prop_oneof![6 => vec(name(), 1), 3 => vec(name(), 2), 1 => vec(name(), 3)], tail).prop_map(|(lead, names, tail)| {
         let names: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
         Bytes([lead.as_bytes(), &names.join(&b'/'), tail.as_bytes()].concat())
     });

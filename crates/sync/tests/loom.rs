@@ -25,28 +25,47 @@ fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(SWITCHES.unwrap_or(switches));
     builder.max_branches = 20_000;
-    builder.check(test);
+    let runs = PlainArc::new(PlainUsize::new(0));
+    let counter = PlainArc::clone(&runs);
+    builder.check(move || {
+        counter.fetch_add(1, SeqCst);
+        test();
+    });
+    println!("{} runs", runs.load(SeqCst));
 }
 
 /// A value that knows when it ended, outside of what the model sees.
 struct Mortal {
     ended: PlainArc<PlainBool>,
     drops: PlainArc<PlainUsize>,
+    /// Read by holders, written by whoever ended the object: the model checks that the one
+    /// happens before the other.
+    uses: UnsafeCell<u64>,
 }
+
+// SAFETY: `uses` is written after every holder is gone; that is what the model checks.
+unsafe impl Sync for Mortal {}
 
 impl Mortal {
     fn new() -> Mortal {
         Mortal {
             ended: PlainArc::default(),
             drops: PlainArc::default(),
+            uses: UnsafeCell::new(0),
         }
     }
 
     fn twin(&self) -> Mortal {
         Mortal {
-            ended: PlainArc::default(),
             drops: PlainArc::clone(&self.drops),
+            ended: PlainArc::default(),
+            uses: UnsafeCell::new(0),
         }
+    }
+
+    fn end(&self) {
+        // SAFETY: see the field.
+        self.uses.with_mut(|uses| unsafe { *uses += 1 });
     }
 }
 
@@ -67,8 +86,11 @@ impl Witness {
         Witness(PlainArc::clone(&object.ended))
     }
 
-    fn lives(&self) {
+    /// Uses the object that it is a witness of.
+    fn lives(&self, object: &Object<Mortal>) {
         assert!(!self.0.load(SeqCst), "the object ended under a reference");
+        // SAFETY: see the field.
+        object.uses.with(|uses| assert_eq!(unsafe { *uses }, 0));
     }
 }
 
@@ -244,7 +266,7 @@ fn an_object_never_ends_under_a_reference() {
             let witness = Witness::of(&held);
             drop(g);
             thread::yield_now();
-            witness.lives();
+            witness.lives(&held);
             end(&getter, held);
         });
         end_by_number(&table, number);
@@ -274,7 +296,7 @@ fn two_killers_and_a_getter_end_an_object_exactly_once() {
             };
             let witness = Witness::of(&held);
             drop(g);
-            witness.lives();
+            witness.lives(&held);
             end(&getter, held)
         });
         let ended = [
@@ -317,8 +339,29 @@ fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
         let kept = [passed.lock().take(), cloned.lock().take()];
         assert!(!ended, "a reference was there all the time");
         for held in kept.into_iter().flatten() {
-            Witness::of(&held).lives();
+            Witness::of(&held).lives(&held);
         }
+    });
+}
+
+/// The getter takes its word, then the words split, then the killer sums the getter's old word
+/// before and its new word after the getter has added and taken back: a taking back from the new
+/// word would hide the reference that is there all the time.
+#[test]
+fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
+    check(3, || {
+        let table = Arc::new(Table::new(0));
+        let held = table.insert(|_, _| Mortal::new());
+        let number = held.number();
+        let killer = Arc::clone(&table);
+        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let splitter = held.clone();
+        let splitter = thread::spawn(move || drop(splitter));
+        let g = epoch::pin();
+        let object = table.get(number, &g).unwrap();
+        Witness::of(object).lives(&object.hold().expect("a reference is there all the time"));
+        splitter.join().unwrap();
+        assert!(!killer.join().unwrap(), "a reference is there all the time");
     });
 }
 
@@ -334,8 +377,8 @@ fn a_handle_that_becomes_a_count_is_never_unseen() {
             "counted on one lane or the other"
         );
         leaver.join().unwrap();
-        witness.lives();
         let g = epoch::pin();
+        witness.lives(table.get(number, &g).unwrap());
         table.get(number, &g).unwrap().put_many(1);
         drop(g);
         assert!(end_by_number(&table, number));
@@ -359,7 +402,7 @@ fn a_held_slot_gives_up_its_reference_once() {
         if let Some(object) = slot.get(&g) {
             let witness = Witness::of(object);
             thread::yield_now();
-            witness.lives();
+            assert!(!witness.0.load(SeqCst), "the object ended under a guard");
         }
         drop(g);
         let ended = [taker(&table, &slot), other.join().unwrap()];
@@ -385,7 +428,7 @@ fn restores_that_meet_an_eviction_agree_on_one_object() {
         let held = table.restore(1, 1, move |_, _| twin).unwrap();
         let witness = Witness::of(&held);
         let evicted = evicter.join().unwrap();
-        witness.lives();
+        witness.lives(&held);
         // The value that was not used is dropped like the one that was evicted.
         assert_eq!((counted(&drops), table.len()), (1, 1), "evicted: {evicted}");
     });
@@ -409,14 +452,19 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
     check(2, || {
         let table = Arc::new(Table::new(32));
         let other = Arc::clone(&table);
-        let other = thread::spawn(move || other.insert_at(9, 1, |number, _| number).unwrap());
-        let held = table.insert_at(4, 1, |number, _| number).unwrap();
-        let other = other.join().unwrap();
+        let make = |number, _| Published::new(number);
+        let other = thread::spawn(move || other.insert_at(9, 1, make).unwrap().into_raw_count());
+        table.insert_at(4, 1, make).unwrap().into_raw_count();
         let g = epoch::pin();
-        for number in [4, 9] {
-            assert_eq!(table.get(number, &g).map(|object| **object), Some(number));
+        if let Some(object) = table.get(9, &g) {
+            assert_eq!(object.read(), 9);
         }
-        drop((held, other));
+        other.join().unwrap();
+        for number in [4, 9] {
+            let object = table.get(number, &g).expect("inserted");
+            assert_eq!(object.read(), number);
+            object.put_many(1);
+        }
     });
 }
 
@@ -471,7 +519,7 @@ fn end(table: &Table<Mortal>, held: Held<Mortal>) -> bool {
     let g = epoch::pin();
     let object = held.pinned(&g);
     drop(held);
-    table.retire(object, &g)
+    end_object(table, object, &g)
 }
 
 /// Tries to end the object with `number`.
@@ -479,5 +527,13 @@ fn end_by_number(table: &Table<Mortal>, number: u64) -> bool {
     let g = epoch::pin();
     table
         .get(number, &g)
-        .is_some_and(|object| table.retire(object, &g))
+        .is_some_and(|object| end_object(table, object, &g))
+}
+
+fn end_object(table: &Table<Mortal>, object: &Object<Mortal>, g: &epoch::Guard) -> bool {
+    let ended = table.retire(object, g);
+    if ended {
+        object.end();
+    }
+    ended
 }

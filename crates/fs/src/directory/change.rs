@@ -206,11 +206,6 @@ impl<'a> Pair<'a> {
         self.side(second).find(at, g)
     }
 
-    /// Remembers the home's answer for one of the names.
-    pub fn learn(&self, second: bool, at: Hashed<'_>, answer: Option<Target>, g: &Guard) {
-        self.side(second).learn(at, answer, g);
-    }
-
     /// Makes both changes as one: no reader sees only one of them. The second name is changed first, so that even
     /// a reader that ignores sequence counts never finds neither (C4).
     pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {

@@ -59,22 +59,10 @@ impl Entry {
         Kind::from_dirent((self.ino >> KIND_SHIFT) as u8).unwrap_or(Kind::File)
     }
 
-    pub fn target(&self) -> Target {
-        Target { ino: self.ino(), generation: self.generation, kind: self.kind() }
-    }
-
     pub fn name(&self) -> &[u8] {
         match &self.name {
             Name::Short { len, bytes } => &bytes[..usize::from(*len)],
             Name::Long(bytes) => bytes,
-        }
-    }
-
-    /// Bytes of memory that the entry takes, for the budget.
-    pub fn bytes(&self) -> usize {
-        64 + match &self.name {
-            Name::Short { .. } => 0,
-            Name::Long(bytes) => bytes.len(),
         }
     }
 }

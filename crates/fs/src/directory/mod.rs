@@ -163,16 +163,6 @@ impl Directory {
         true
     }
 
-    /// Memory of the table and its entries in bytes; an estimate while others change it.
-    pub fn bytes(&self, g: &Guard) -> usize {
-        let Some(table) = self.table.load(g) else { return 0 };
-        let mut bytes = table.bytes();
-        for bucket in table.buckets() {
-            bucket.for_each(g, |entry| bytes += entry.bytes());
-        }
-        bytes
-    }
-
     /// Grows the table if `entries` are too many for it. No lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         let Some(_grow) = self.grow.try_lock() else { return };

@@ -39,18 +39,8 @@ impl Table {
         &self.buckets[bucket_of(cookie, self.log2)]
     }
 
-    /// The buckets from the one that holds `cookie` on, in listing order.
-    pub fn buckets_from(&self, cookie: u64) -> &[Bucket] {
-        &self.buckets[bucket_of(cookie, self.log2)..]
-    }
-
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets
-    }
-
-    /// Bytes of memory, entries not counted.
-    pub fn bytes(&self) -> usize {
-        self.buckets.len() * size_of::<Bucket>()
     }
 
     /// First cookie that belongs to the bucket after `index`.

@@ -20,7 +20,7 @@ pub(crate) use load::record_of;
 pub use settings::{AtimeMode, OnError, VolumeBuilder};
 pub(crate) use space::Pool;
 
-use crate::attr::{Attr, Kind, Time};
+use crate::attr::{Kind, Time};
 use crate::caller::{Caller, Credentials, Origin};
 use crate::clock::Clock;
 use crate::data::Data;
@@ -100,7 +100,6 @@ pub(crate) struct Core {
     observing: RawLock,
     /// Keeps the root and the control files in memory for ever.
     kept: Mutex<Vec<NodeRef>>,
-    pub started: Time,
 }
 
 pub(crate) struct RenameLock;
@@ -165,7 +164,6 @@ impl Volume {
             budget: AtomicU64::new(settings.budget),
             homing: [const { RawLock::new() }; 16],
             sweep: AtomicU64::new(0),
-            started: settings.clock.now(),
             home: settings.home,
             clock: settings.clock,
             keys: RandomState::new(),
@@ -466,10 +464,6 @@ impl Ctx<'_> {
         }
         let held = node.hold().ok_or(Stop::Again)?;
         Ok(Kept { core: self.core, g, node: Some(held) })
-    }
-
-    pub fn attr_of(&self, node: &Node) -> Attr {
-        node.attr()
     }
 }
 

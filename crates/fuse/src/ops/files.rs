@@ -4,10 +4,10 @@ use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
 use crate::service::Small;
 use crate::wire::{
-    FSYNC_FDATASYNC, FlushIn, FsyncIn, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn,
+    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn,
     WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
 };
-use hearth::{Errno, OpenFile};
+use hearth::{Errno, OpenFile, SetAttr};
 
 impl Dispatcher {
     pub(crate) fn open(
@@ -19,7 +19,12 @@ impl Dispatcher {
         if self.settings.no_open {
             return Err(Errno(libc::ENOSYS));
         }
-        let file = self.door.open(&cx.caller(0), cx.ino(), self.open_flags(args.flags))?;
+        let caller = cx.caller(0);
+        let file = self.door.open(&caller, cx.ino(), self.open_flags(args.flags))?;
+        if args.open_flags & OPEN_KILL_SUIDGID != 0 {
+            let kill = SetAttr { kill_suidgid: true, ..SetAttr::default() };
+            self.door.setattr(&caller, cx.ino(), Some(&file), &kill)?;
+        }
         let open_flags = self.file_open_flags(&file);
         let fh = self.handles.insert(file);
         reply.push(&OpenOut { fh, open_flags, backing_id: 0 })?;

@@ -87,12 +87,10 @@ impl Copy {
         let args = &self.args;
         self.door.copy_file_range(
             &caller(&self.header),
-            &self.from,
-            args.off_in,
-            &self.to,
-            args.off_out,
+            (&self.from, args.off_in),
+            (&self.to, args.off_out),
             args.len,
-            args.flags as u32,
+            args.flags,
         )
     }
 }

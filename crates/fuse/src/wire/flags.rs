@@ -54,8 +54,6 @@ pub(crate) mod fopen {
     pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
-/// `GetattrIn::getattr_flags`: the handle is valid.
-pub(crate) const GETATTR_FH: u32 = 1 << 0;
 /// `OpenIn::open_flags`: clear setuid and setgid if the open truncates.
 pub(crate) const OPEN_KILL_SUIDGID: u32 = 1 << 0;
 /// `ReleaseIn::release_flags`: give up the `flock` of the owner.

@@ -65,10 +65,10 @@ impl Model {
         Ok(Outcome::Locks(locks.conflicts(owner, lock.kind, start, end)))
     }
 
-    /// A range counted from the end of a directory depends on what the system calls its size.
+    /// Size and positions of a directory are the system's affair, and so are ranges from there.
     fn size_is_free(&self, p: usize, fd: Fd, lock: &LockSpec) -> Answer<bool> {
         let node = self.file(p, fd)?.node;
-        Ok(lock.whence == libc::SEEK_END && self.node(node).pages().is_none())
+        Ok(lock.whence != libc::SEEK_SET && self.node(node).pages().is_none())
     }
 
     fn lock_owner(&self, p: usize, fd: Fd, lock: &LockSpec) -> Answer<Owner> {

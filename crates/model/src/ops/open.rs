@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// The walk of `open`: the last component may be created, and a symlink there may lead on.
-    /// `None` is the opening of a named pipe, which is no affair of a filesystem.
+    /// `None` is the opening of a named pipe, which is no affair of a filesystem, and the like.
     fn open_named(
         &mut self,
         p: usize,
@@ -107,6 +107,10 @@ impl Model {
             return Err(EISDIR);
         }
         self.wants_directory(node, directory)?;
+        if create && self.node(node).kind() == Kind::Socket {
+            // EACCES instead of ENXIO in some sticky directories: Linux's protection of pipes.
+            return Ok(None);
+        }
         if !self.may_open(p, node, flags)? {
             return Ok(None);
         }

@@ -1,0 +1,213 @@
+use super::*;
+use crate::attr::{Kind, Target};
+use ahash::RandomState;
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::thread;
+use std::collections::BTreeSet;
+
+fn target(ino: u64) -> Target {
+    Target { ino, generation: 0, kind: Kind::File }
+}
+
+struct Names {
+    directory: Directory,
+    keys: RandomState,
+}
+
+impl Names {
+    fn new() -> Names {
+        Names { directory: Directory::new(1, true), keys: RandomState::with_seeds(1, 2, 3, 4) }
+    }
+
+    fn set(&self, name: &str, to: Option<u64>) {
+        let hash = NameHash::of(&self.keys, name.as_bytes());
+        self.set_hashed(Hashed { name: name.as_bytes(), hash }, to);
+    }
+
+    fn set_hashed(&self, at: Hashed<'_>, to: Option<u64>) {
+        let g = pin();
+        let locked = self.directory.lock(at, &g).expect("alive");
+        locked.apply(Change { at, to: to.map(target) }, &g);
+    }
+
+    fn get(&self, name: &str) -> Option<u64> {
+        let g = pin();
+        let hash = NameHash::of(&self.keys, name.as_bytes());
+        match self.directory.lookup(name.as_bytes(), hash, &g) {
+            Look::Hit(entry) => Some(entry.ino()),
+            Look::Absent => None,
+            Look::Unknown => panic!("a complete directory knows"),
+        }
+    }
+
+    fn list(&self) -> Vec<u64> {
+        let g = pin();
+        let mut seen = Vec::new();
+        assert!(self.directory.list(2, &g, &mut |entry| {
+            seen.push(entry.ino());
+            true
+        }));
+        seen
+    }
+}
+
+#[test]
+fn names_with_one_hash_keep_apart_at_every_size() {
+    let names = Names::new();
+    let hash = NameHash::of(&names.keys, b"any");
+    let all: Vec<String> = (0..40).map(|n| format!("twin-{n}")).collect();
+    let g = pin();
+    for (n, name) in all.iter().enumerate() {
+        names.set_hashed(Hashed { name: name.as_bytes(), hash }, Some(n as u64 + 1));
+        names.directory.grow(1 << (n / 4), &g);
+    }
+    for (n, name) in all.iter().enumerate() {
+        let Look::Hit(entry) = names.directory.lookup(name.as_bytes(), hash, &g) else {
+            panic!("{name} is lost");
+        };
+        assert_eq!(entry.ino(), n as u64 + 1);
+    }
+    assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 40);
+}
+
+#[test]
+fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
+    let names = Names::new();
+    for n in 1..=300 {
+        names.set(&format!("old-{n}"), Some(n));
+    }
+    let g = pin();
+    let (mut seen, mut cookie) = (Vec::new(), 2);
+    while seen.len() < 300 {
+        let before = seen.len();
+        names.directory.list(cookie, &g, &mut |entry| {
+            if entry.ino() > 300 {
+                cookie = entry.cookie;
+                return true;
+            }
+            if seen.len() == before + 7 {
+                return false;
+            }
+            cookie = entry.cookie;
+            seen.push(entry.ino());
+            true
+        });
+        let more = 1000 + seen.len() as u64;
+        names.set(&format!("new-{more}"), Some(more));
+        names.directory.grow(20 * more, &g);
+        assert!(seen.len() > before, "the listing goes on");
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=300).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
+    let names = Names::new();
+    let g = pin();
+    names.set("x", Some(7));
+    assert_eq!(names.directory.kill(&g).err(), Some(Refused::NotEmpty));
+    names.set("x", None);
+    drop(names.directory.kill(&g).expect("empty"));
+    names.set("x", Some(8));
+    names.set("x", None);
+    names.directory.kill(&g).expect("empty").finish();
+    let at = Hashed { name: b"y", hash: NameHash::of(&names.keys, b"y") };
+    assert!(names.directory.lock(at, &g).is_err());
+}
+
+#[test]
+fn an_evicted_directory_asks_and_learns_again() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    names.set("b", Some(2));
+    assert!(names.directory.evict(&g));
+    let at = |name: &'static [u8]| Hashed { name, hash: NameHash::of(&names.keys, name) };
+    let a = at(b"a");
+    assert!(matches!(names.directory.lookup(a.name, a.hash, &g), Look::Unknown));
+    let absent = at(b"none");
+    names.directory.lock(a, &g).expect("alive").learn(a, Some(target(1)), &g);
+    names.directory.lock(absent, &g).expect("alive").learn(absent, None, &g);
+    assert!(matches!(names.directory.lookup(a.name, a.hash, &g), Look::Hit(_)));
+    assert!(matches!(names.directory.lookup(absent.name, absent.hash, &g), Look::Absent));
+    assert!(matches!(names.directory.kill(&g).err(), Some(Refused::NotEmpty)));
+    let listed = || {
+        let entry = |name: &[u8], ino| (name.into(), target(ino));
+        Ok::<_, ()>(vec![entry(b"a", 1), entry(b"b", 2)])
+    };
+    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    assert_eq!(names.directory.load(&g, hash, || Err(5)), Err(5), "a failing home changes nothing");
+    assert!(!names.directory.is_complete());
+    names.directory.load(&g, hash, listed).expect("the home answers");
+    assert_eq!((names.get("a"), names.get("b"), names.get("none")), (Some(1), Some(2), None));
+    assert_eq!(names.list().len(), 2);
+}
+
+/// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later one: at no moment
+/// is there none (C4).
+#[test]
+fn who_misses_the_old_name_finds_the_new_one() {
+    const LAST: u64 = 20_000;
+    let names = Names::new();
+    names.set("0", Some(1));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..LAST {
+                let g = pin();
+                let (from, to) = (n.to_string(), (n + 1).to_string());
+                let at = |name: &'_ str| NameHash::of(&names.keys, name.as_bytes());
+                let from = Hashed { name: from.as_bytes(), hash: at(&from) };
+                let to = Hashed { name: to.as_bytes(), hash: at(&to) };
+                let ends = ((&names.directory, 1, from), (&names.directory, 1, to));
+                let pair = lock_pair(ends.0, ends.1, &g).expect("alive");
+                let here = Change { at: from, to: None };
+                let there = Change { at: to, to: Some(target(1)) };
+                pair.apply(here, there, &g);
+                if n % 500 == 0 {
+                    names.directory.grow(n, &g);
+                }
+            }
+        });
+        scope.spawn(|| {
+            let mut here = 0;
+            while here < LAST {
+                if names.get(&here.to_string()).is_none() {
+                    here += 1;
+                }
+            }
+            assert_eq!(names.get(&LAST.to_string()), Some(1), "the name was lost on the way");
+        });
+    });
+    assert_eq!(names.list(), [1]);
+}
+
+#[test]
+fn readers_and_writers_go_on_while_the_table_grows() {
+    let names = Names::new();
+    for n in 0..500 {
+        names.set(&format!("stays-{n}"), Some(n + 1));
+    }
+    thread::scope(|scope| {
+        for t in 0..2u64 {
+            let names = &names;
+            scope.spawn(move || {
+                for n in 0..4000u64 {
+                    let name = format!("{t}-{n}");
+                    names.set(&name, Some(10_000 + n));
+                    names.directory.grow(t + 4 * n, &pin());
+                    if n % 2 == 0 {
+                        names.set(&name, None);
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for round in 0..40_000u64 {
+                let n = round % 500;
+                assert_eq!(names.get(&format!("stays-{n}")), Some(n + 1));
+            }
+        });
+    });
+    assert_eq!(names.list().len(), 500 + 2 * 2000);
+}
