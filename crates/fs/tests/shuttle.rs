@@ -18,6 +18,8 @@ mod fdtable;
 #[path = "../src/locks/mod.rs"]
 mod locks;
 
+#[path = "shuttle/bursts.rs"]
+mod bursts;
 #[path = "shuttle/explore.rs"]
 mod explore;
 #[path = "shuttle/fd_races.rs"]

@@ -8,6 +8,9 @@ pub const PAGE: u64 = 4096;
 /// Largest offset and size of a file.
 pub const MAX: u64 = i64::MAX as u64;
 
+/// Start of the last page that a file can have. Kernels lose count in it when they look for data.
+pub const LAST_PAGE: u64 = MAX / PAGE * PAGE;
+
 /// Content of a regular file.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
@@ -138,7 +141,7 @@ impl Pages {
         if offset >= self.size {
             return Found::Nothing;
         }
-        if !self.either.is_empty() {
+        if !self.either.is_empty() || self.size > LAST_PAGE {
             return Found::Unspecified;
         }
         let mut page = offset / PAGE;

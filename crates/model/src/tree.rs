@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::bytes::{Bytes, bytes};
-use crate::data::PAGE;
+use crate::data::{LAST_PAGE, PAGE};
 use crate::model::Model;
 use crate::node::{Content, NodeId, ROOT};
 use crate::op::{CWD, Op, Target};
@@ -212,25 +212,40 @@ impl Reader<'_> {
     }
 
     fn pages(&mut self, fd: i32, size: u64, out: &mut BTreeMap<u64, Bytes>) -> Result<(), String> {
+        if size > LAST_PAGE {
+            self.page(fd, LAST_PAGE, size, out)?;
+        }
         let mut offset = 0;
-        while offset < size {
+        while offset < size.min(LAST_PAGE) {
             let seek = Op::Seek { fd, offset: offset as i64, whence: libc::SEEK_DATA };
             match self.ask(seek) {
                 Outcome::Number(at) if at >= offset => offset = at / PAGE * PAGE,
                 Outcome::Error(libc::ENXIO) => break,
                 other => return Err(format!("SEEK_DATA from {offset}: {other:?}")),
             }
-            let read = Op::ReadAt { fd, len: PAGE as usize, offset: offset as i64 };
-            match self.ask(read) {
-                Outcome::Data(data) if data.iter().any(|b| *b != 0) => {
-                    out.insert(offset / PAGE, data);
-                }
-                Outcome::Data(_) => {}
-                other => return Err(format!("read at {offset}: {other:?}")),
-            }
+            self.page(fd, offset, size, out)?;
             offset += PAGE;
         }
         Ok(())
+    }
+
+    fn page(
+        &mut self,
+        fd: i32,
+        offset: u64,
+        size: u64,
+        out: &mut BTreeMap<u64, Bytes>,
+    ) -> Result<(), String> {
+        let len = (size - offset).min(PAGE) as usize;
+        match self.ask(Op::ReadAt { fd, len, offset: offset as i64 }) {
+            Outcome::Data(data) if data.len() != len => Err(format!("short read at {offset}")),
+            Outcome::Data(data) if data.iter().any(|b| *b != 0) => {
+                out.insert(offset / PAGE, data);
+                Ok(())
+            }
+            Outcome::Data(_) => Ok(()),
+            other => Err(format!("read at {offset}: {other:?}")),
+        }
     }
 
     fn ask(&mut self, op: Op) -> Outcome {

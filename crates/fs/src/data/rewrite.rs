@@ -12,13 +12,17 @@ impl Data {
         let held = |place: &super::tree::Place<'_>| {
             place.slot.is_empty() && place.spot.get() == Mark::Held
         };
-        self.walk(0..PAGES, g).find(|(_, place)| held(place)).map(|(index, _)| index)
+        self.walk(0..PAGES, g)
+            .find(|(_, place)| held(place))
+            .map(|(index, _)| index)
     }
 
     /// Indices of the allocated pages.
     pub fn allocated(&self, g: &Guard) -> Vec<u64> {
         let all = self.walk(0..PAGES, g);
-        all.filter(|(_, place)| place.is_allocated(g)).map(|(index, _)| index).collect()
+        all.filter(|(_, place)| place.is_allocated(g))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// The home has forgotten every page: the next flush gives it all of them. Gate closed, and

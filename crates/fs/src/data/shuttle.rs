@@ -112,15 +112,19 @@ fn a_page_in_flight_is_found_before_or_after() {
 }
 
 #[test]
-fn a_collapse_never_shows_zeros() {
+fn collapses_never_show_zeros() {
+    // A reader that missed the page in the first collapse must not miss it again in the second.
     check(|| {
         let data = dense(4);
         beside(
             &data,
-            |data| assert_eq!(data.collapse(0, 2 * PAGE, &pin()), Ok(2)),
+            |data| {
+                assert_eq!(data.collapse(0, PAGE, &pin()), Ok(1));
+                assert_eq!(data.collapse(0, PAGE, &pin()), Ok(1));
+            },
             |data| {
                 let got = page(data, 1).expect("complete");
-                assert!(got == 2 || got == 4, "{got}");
+                assert!([2, 3, 4].contains(&got), "{got}");
             },
         );
     });

@@ -36,7 +36,7 @@ use ahash::RandomState;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::object::Table;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use hearth_sync::primitive::{Arc, Mutex, RawLock};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::seq::SeqCount;
@@ -388,6 +388,10 @@ impl Core {
 
     /// Frees an inode that has neither name nor reference.
     pub fn reap(&self, node: &Node, g: &Guard) {
+        // Who takes the last name stores the link count and then looks for references; who gives the last reference
+        // back subtracts it and then looks at the link count. SeqCst: partner is this fence in the other thread; of
+        // the two, at least one sees what the other did before it.
+        fence(Ordering::SeqCst);
         if node.meta.nlink() > 0 || !self.inodes.retire(node, g) {
             return;
         }

@@ -9,7 +9,7 @@ use crate::errno::Errno;
 use crate::explore::explore;
 use crate::fdtable::{Closed, Described, FdPolicy, FdTable, Handles};
 
-const SCHEDULES: usize = 3000;
+const SCHEDULES: usize = 6000;
 
 /// A description that knows whether it is still there.
 struct Named {

@@ -8,7 +8,7 @@ use crate::errno::Errno;
 use crate::explore::explore;
 use crate::locks::{FileLocks, Interrupt, LockKind, LockRequest, Wait, WaitGraph};
 
-const SCHEDULES: usize = 3000;
+const SCHEDULES: usize = 6000;
 
 #[derive(Default)]
 struct Files {

@@ -7,7 +7,7 @@ use hearth_sync::primitive::thread::{self, JoinHandle};
 
 use crate::explore::explore;
 
-const SCHEDULES: usize = 600;
+const SCHEDULES: usize = 1200;
 const CONTENT: &[u8] = b"what the file holds";
 
 /// A volume, a process of the main task, and what was free when the volume was new.

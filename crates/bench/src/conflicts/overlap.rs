@@ -1,0 +1,102 @@
+//! Cache lines that two windows touched, and where they meet.
+
+use std::collections::HashMap;
+
+/// Callers that are remembered with an access.
+pub const FRAMES: usize = 12;
+
+/// One cache line that a window touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its address, a multiple of 64.
+    pub address: usize,
+    /// What was read.
+    pub read: Side,
+    /// What was written.
+    pub write: Side,
+}
+
+/// The reads, or the writes, of one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// One bit for each byte.
+    pub bytes: u64,
+    /// Return addresses of the first access, innermost first.
+    pub frames: Vec<usize>,
+}
+
+/// A line that one window wrote and the other touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Address of the line.
+    pub address: usize,
+    /// The accesses that meet: the writes of a window that wrote, else its reads.
+    pub sides: [Side; 2],
+    /// Whether each of the two is a write.
+    pub writes: [bool; 2],
+    /// No byte is in conflict: two things lie on one line.
+    pub is_false_sharing: bool,
+}
+
+/// The lines in conflict, by address.
+pub fn overlap(a: &[Line], b: &[Line]) -> Vec<Conflict> {
+    let of_a: HashMap<usize, &Line> = a.iter().map(|line| (line.address, line)).collect();
+    let mut found: Vec<Conflict> = b
+        .iter()
+        .filter_map(|theirs| conflict(of_a.get(&theirs.address)?, theirs))
+        .collect();
+    found.sort_by_key(|conflict| conflict.address);
+    found
+}
+
+fn conflict(a: &Line, b: &Line) -> Option<Conflict> {
+    let writes = [a.write.bytes != 0, b.write.bytes != 0];
+    if writes == [false, false] {
+        return None;
+    }
+    let touched = |line: &Line| line.read.bytes | line.write.bytes;
+    let common = (a.write.bytes & touched(b)) | (b.write.bytes & touched(a));
+    let side = |line: &Line, writes: bool| {
+        if writes { line.write.clone() } else { line.read.clone() }
+    };
+    Some(Conflict {
+        address: a.address,
+        sides: [side(a, writes[0]), side(b, writes[1])],
+        writes,
+        is_false_sharing: common == 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(address: usize, read: u64, write: u64) -> Line {
+        let side = |bytes| Side { bytes, frames: Vec::new() };
+        Line { address, read: side(read), write: side(write) }
+    }
+
+    #[test]
+    fn two_readers_are_no_conflict() {
+        assert_eq!(overlap(&[line(64, 1, 0)], &[line(64, 1, 0)]), []);
+    }
+
+    #[test]
+    fn a_writer_is_in_conflict_with_whoever_touches_the_line() {
+        for (a, b, writes, is_false) in [
+            (line(64, 0, 1), line(64, 1, 0), [true, false], false),
+            (line(64, 1, 0), line(64, 0, 1), [false, true], false),
+            (line(64, 0, 1), line(64, 0, 1), [true, true], false),
+            (line(64, 0, 1), line(64, 2, 0), [true, false], true),
+        ] {
+            let found = overlap(&[a], &[b]);
+            assert_eq!(found.len(), 1);
+            assert_eq!((found[0].writes, found[0].is_false_sharing), (writes, is_false));
+        }
+    }
+
+    #[test]
+    fn other_lines_do_not_matter() {
+        assert_eq!(overlap(&[line(64, 0, 1)], &[line(128, 0, 1)]), []);
+    }
+}
