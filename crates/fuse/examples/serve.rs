@@ -1,12 +1,14 @@
-//! Serves a volume in memory on a mount point until it is unmounted: the daemon of this crate's tests.
+//! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this crate's tests.
 //!
 //! `serve MOUNTPOINT [-o OPTIONS]`. Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
-//! the volume through the library, as a program would that embeds and mounts it; see `command`.
+//! the volume through the library, as a program does that embeds and mounts it; see `command`.
 
-use hearth::{Credentials, Process, Volume};
+use hearth::{Clock, Credentials, Process, SystemClock, Time, Volume};
 use hearth_fuse::{MountOptions, Session};
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -18,14 +20,16 @@ fn main() {
 }
 
 fn run() -> Result<(), Failure> {
-    let mut args = std::env::args().skip(1);
-    let mountpoint = args.next().ok_or("usage: serve MOUNTPOINT [-o OPTIONS]")?;
-    let given: Vec<String> = args.filter(|arg| arg != "-o").collect();
-    let options = MountOptions::parse(&given)?;
-    let volume = options.volume(Volume::builder()).build()?;
+    let given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
+    if given.is_empty() {
+        return Err("usage: serve MOUNTPOINT [-o OPTIONS]".into());
+    }
+    let options = MountOptions::parse(&given[1..])?;
+    let volume = options.volume(Volume::builder()).clock(Fragile).build()?;
     let process = volume.process(Credentials::root());
-    let session = Session::start(volume.clone(), Path::new(&mountpoint), options)?;
+    let session = Arc::new(Session::start(volume, Path::new(&given[0]), options)?);
     println!("ready {}", session.transport());
+    let control = Arc::clone(&session);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let words: Vec<&str> = line.split(' ').collect();
@@ -34,13 +38,17 @@ fn run() -> Result<(), Failure> {
                 Err(error) => println!("error {error}"),
             }
         }
+        if let Err(error) = control.unmount() {
+            eprintln!("serve: {error}");
+            std::process::exit(1);
+        }
     });
     session.wait();
-    volume.sync()?;
     Ok(())
 }
 
-/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH OCTAL`.
+/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH OCTAL`; `break` and
+/// `repair` the clock, which panics meanwhile.
 fn command(process: &Process, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
@@ -63,8 +71,22 @@ fn command(process: &Process, words: &[&str]) -> Result<String, Failure> {
         }
         "unlink" => process.unlink(path)?,
         "rename" => process.rename(path, argument)?,
-        "chmod" => process.chmod(path, u32::from_str_radix(argument, 8)? as u16)?,
+        "chmod" => process.chmod(path, u16::from_str_radix(argument, 8)?)?,
+        "break" => BROKEN.store(true, Ordering::SeqCst),
+        "repair" => BROKEN.store(false, Ordering::SeqCst),
         other => return Err(format!("no such command: {other}").into()),
     }
     Ok(String::new())
+}
+
+/// The system's clock, until it is broken.
+struct Fragile;
+
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+impl Clock for Fragile {
+    fn now(&self) -> Time {
+        assert!(!BROKEN.load(Ordering::SeqCst), "the clock fell down");
+        SystemClock.now()
+    }
 }

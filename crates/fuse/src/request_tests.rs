@@ -84,7 +84,8 @@ proptest! {
     fn plausible_requests_never_panic(bytes in plausible(), ext: bool) {
         let raw = RawRequest::from_buffer(&bytes, ext).unwrap();
         if let Ok(operation) = raw.operation() {
-            prop_assert!(!format!("{operation:?}").is_empty());
+            let text = format!("{operation:?}");
+            prop_assert!(!text.is_empty());
         }
         prop_assert!(raw.groups().ids().len() <= 16);
     }

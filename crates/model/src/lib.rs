@@ -30,6 +30,7 @@ mod ops;
 mod outcome;
 mod permission;
 mod process;
+mod reduce;
 #[cfg(feature = "strategy")]
 pub mod strategy;
 mod system;
@@ -42,5 +43,6 @@ pub use model::Model;
 pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;
 pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp};
-pub use system::{Difference, OBSERVER, PROCESSES, System, compare, listing};
+pub use reduce::reduce;
+pub use system::{Difference, OBSERVER, PROCESSES, System, compare, compare_trees, listing};
 pub use tree::{Tree, TreeEntry};

@@ -143,7 +143,7 @@ pub enum Op {
     MakeDir { dirfd: Fd, path: Bytes, mode: u32 },
     MakeNode { dirfd: Fd, path: Bytes, mode: u32, rdev: u32 },
     Rename { old_dirfd: Fd, old: Bytes, new_dirfd: Fd, new: Bytes, flags: u32 },
-    /// All entries of a directory, opened by path.
+    /// All entries of a directory but "." and "..", opened by path.
     List { path: Bytes },
     /// Rewinds an open directory, reads `split` entries, remembers the position, rewinds again,
     /// seeks back to it and reads the rest; without `split` reads it in one go.

@@ -98,7 +98,8 @@ fn source(op: &Op) -> String {
     format!("Op::{text}")
 }
 
-fn compare_trees(model: &mut Model, system: &mut dyn System) -> Result<(), String> {
+/// Compares the whole trees of the model and of `system`.
+pub fn compare_trees(model: &mut Model, system: &mut dyn System) -> Result<(), String> {
     let (found, ops) = Tree::read(system, OBSERVER)?;
     if let Some(difference) = model.snapshot().difference(&found) {
         return Err(difference);

@@ -367,21 +367,37 @@ fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
 
 #[test]
 fn a_handle_that_becomes_a_count_is_never_unseen() {
-    check(3, || {
+    check(5, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
-        let (number, witness) = (held.number(), Witness::of(&held));
+        let number = held.number();
         let leaver = thread::spawn(move || held.into_raw_count());
         assert!(
             !end_by_number(&table, number),
             "counted on one lane or the other"
         );
         leaver.join().unwrap();
-        let g = epoch::pin();
-        witness.lives(table.get(number, &g).unwrap());
-        table.get(number, &g).unwrap().put_many(1);
-        drop(g);
-        assert!(end_by_number(&table, number));
+        assert!(!end_by_number(&table, number));
+    });
+}
+
+#[test]
+fn an_object_never_ends_under_a_bare_count() {
+    check(5, || {
+        let table = Arc::new(Table::new(0));
+        let held = table.insert(|_, _| Mortal::new());
+        let (number, witness) = (held.number(), Witness::of(&held));
+        held.into_raw_count();
+        let counter = Arc::clone(&table);
+        let counter = thread::spawn(move || {
+            let g = epoch::pin();
+            let object = counter.get(number, &g).expect("it is counted");
+            witness.lives(object);
+            object.put_many(1);
+        });
+        let ended = end_by_number(&table, number);
+        counter.join().unwrap();
+        assert_eq!(end_by_number(&table, number), !ended);
     });
 }
 

@@ -4,7 +4,7 @@
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{Arc, Mutex, thread};
 
-use super::root::{Absent, Data};
+use super::root::{Absent, Data, Look};
 use super::span::{PAGE, PAGE_BYTES};
 
 const RUNS: usize = 2_000;
@@ -112,22 +112,27 @@ fn a_page_in_flight_is_found_before_or_after() {
 }
 
 #[test]
-fn collapses_never_show_zeros() {
-    // A reader that missed the page in the first collapse must not miss it again in the second.
-    check(|| {
-        let data = dense(4);
-        beside(
-            &data,
-            |data| {
-                assert_eq!(data.collapse(0, PAGE, &pin()), Ok(1));
-                assert_eq!(data.collapse(0, PAGE, &pin()), Ok(1));
-            },
-            |data| {
-                let got = page(data, 1).expect("complete");
-                assert!([2, 3, 4].contains(&got), "{got}");
-            },
-        );
-    });
+fn a_look_during_a_shift_is_taken_again() {
+    for has_far_pages in [false, true] {
+        check(move || {
+            let data = dense(8);
+            if has_far_pages {
+                fill(&data, 100, 1);
+            }
+            beside(
+                &data,
+                |data| assert_eq!(data.collapse(0, 4 * PAGE, &pin()), Ok(4)),
+                |data| {
+                    // In one step, for `read` has missed the page once before it looks.
+                    for _ in 0..16 {
+                        assert!(matches!(data.look(1, &pin()), Look::Page(_)));
+                    }
+                    let got = page(data, 1).expect("complete");
+                    assert!(got == 2 || got == 6, "{got}");
+                },
+            );
+        });
+    }
 }
 
 #[test]

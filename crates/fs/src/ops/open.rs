@@ -67,7 +67,8 @@ impl OpenFile {
         self.flags.load(Relaxed) as i32
     }
 
-    pub(crate) fn set_flags(&self, flags: i32) {
+    /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of the file itself.
+    pub fn set_flags(&self, flags: i32) {
         // Relaxed: as `flags`.
         self.flags.store(flags as u32, Relaxed);
     }

@@ -8,6 +8,7 @@ use crate::wire::{
     WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
 };
 use hearth::{Errno, OpenFile, SetAttr};
+use hearth_sync::primitive::Arc;
 
 impl Dispatcher {
     pub(crate) fn open(
@@ -20,14 +21,12 @@ impl Dispatcher {
             return Err(Errno(libc::ENOSYS));
         }
         let caller = cx.caller(0);
-        let file = self.door.open(&caller, cx.ino(), self.open_flags(args.flags))?;
+        let file = self.door.open(&caller, cx.ino(), args.flags as i32)?;
         if args.open_flags & OPEN_KILL_SUIDGID != 0 {
             let kill = SetAttr { kill_suidgid: true, ..SetAttr::default() };
             self.door.setattr(&caller, cx.ino(), Some(&file), &kill)?;
         }
-        let open_flags = self.file_open_flags(&file);
-        let fh = self.handles.insert(file);
-        reply.push(&OpenOut { fh, open_flags, backing_id: 0 })?;
+        reply.push(&self.opened(file))?;
         Ok(Done::Reply)
     }
 
@@ -97,21 +96,22 @@ impl Dispatcher {
         Ok(Done::io(move || door.syncfs().map(|()| Small::default())))
     }
 
-    /// The flags to open with. Under a writeback cache the kernel finds the end of the file itself and may read what it
-    /// writes to.
-    pub(crate) fn open_flags(&self, flags: u32) -> i32 {
-        let mut flags = flags as i32;
+    /// Takes an open file into the table; what goes back to the kernel.
+    pub(crate) fn opened(&self, file: Arc<OpenFile>) -> OpenOut {
         if self.settings.writeback {
-            flags &= !libc::O_APPEND;
-            if flags & libc::O_ACCMODE == libc::O_WRONLY {
-                flags = flags & !libc::O_ACCMODE | libc::O_RDWR;
-            }
+            // The kernel finds the end of the file itself, and reads what it is about to write parts of.
+            let access = match file.flags() & libc::O_ACCMODE {
+                libc::O_WRONLY => libc::O_RDWR,
+                other => other,
+            };
+            file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
         }
-        flags
+        let open_flags = self.file_open_flags(&file);
+        OpenOut { fh: self.handles.insert(file), open_flags, backing_id: 0 }
     }
 
     /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the kernel says so.
-    pub(crate) fn file_open_flags(&self, file: &OpenFile) -> u32 {
+    fn file_open_flags(&self, file: &OpenFile) -> u32 {
         let direct = self.settings.direct_io || file.is_control();
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,

@@ -2,7 +2,7 @@
 
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
-use crate::wire::{CreateIn, ForgetOne, MkdirIn, MknodIn, OpenOut, Rename2In};
+use crate::wire::{CreateIn, ForgetOne, MkdirIn, MknodIn, Rename2In};
 use hearth::{Attr, Errno, Kind};
 use zerocopy::FromBytes;
 
@@ -126,12 +126,10 @@ impl Dispatcher {
             return Err(Errno(libc::ENOSYS));
         }
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
-        let flags = self.open_flags(args.flags);
+        let flags = args.flags as i32;
         let (attr, file) = self.door.create(&caller, cx.ino(), name, mode, flags)?;
         self.entry(&attr, reply)?;
-        let open_flags = self.file_open_flags(&file);
-        let fh = self.handles.insert(file);
-        reply.push(&OpenOut { fh, open_flags, backing_id: 0 })?;
+        reply.push(&self.opened(file))?;
         Ok(Done::Reply)
     }
 
@@ -145,12 +143,10 @@ impl Dispatcher {
             return Err(Errno(libc::ENOSYS));
         }
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
-        let flags = self.open_flags(args.flags);
+        let flags = args.flags as i32;
         let (attr, file) = self.door.tmpfile(&caller, cx.ino(), mode, flags)?;
         self.entry(&attr, reply)?;
-        let open_flags = self.file_open_flags(&file);
-        let fh = self.handles.insert(file);
-        reply.push(&OpenOut { fh, open_flags, backing_id: 0 })?;
+        reply.push(&self.opened(file))?;
         Ok(Done::Reply)
     }
 

@@ -16,7 +16,9 @@ impl Model {
             return Err(ENOTDIR);
         }
         self.may(p, dir, READ)?;
-        self.list_node(dir, true)
+        let mut entries = self.list_node(dir, true)?;
+        entries.retain(|entry| !matches!(&entry.name[..], b"." | b".."));
+        Ok(Outcome::Entries(entries))
     }
 
     pub(crate) fn list_fd(&mut self, p: usize, fd: Fd) -> Answer {
@@ -24,10 +26,10 @@ impl Model {
         if !file.readable() && self.node(file.node).is_dir() {
             return Err(EBADF);
         }
-        self.list_node(file.node, file.flags & O_NOATIME == 0)
+        self.list_node(file.node, file.flags & O_NOATIME == 0).map(Outcome::Entries)
     }
 
-    fn list_node(&mut self, dir: NodeId, access: bool) -> Answer {
+    fn list_node(&mut self, dir: NodeId, access: bool) -> Answer<Vec<Entry>> {
         let directory = self.node(dir).directory().ok_or(ENOTDIR)?;
         if directory.removed {
             return Err(ENOENT);
@@ -44,6 +46,6 @@ impl Model {
         if access {
             self.node_mut(dir).accessed();
         }
-        Ok(Outcome::Entries(entries))
+        Ok(entries)
     }
 }

@@ -214,7 +214,13 @@ fn names(op: &Op) -> Option<Answer> {
             call(libc::SYS_openat, &[n(libc::AT_FDCWD), at(&path), n(flags)]).and_then(|fd| {
                 let listed = list(fd as Fd, None);
                 call(libc::SYS_close, &[fd])?;
-                listed
+                listed.map(|outcome| match outcome {
+                    Outcome::Entries(mut entries) => {
+                        entries.retain(|e| !matches!(&e.name[..], b"." | b".."));
+                        Outcome::Entries(entries)
+                    }
+                    other => other,
+                })
             })
         }
         Op::ListFd { fd, split } => list(*fd, *split),

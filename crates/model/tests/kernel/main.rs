@@ -9,7 +9,7 @@ mod regressions;
 mod worker;
 
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Difference, Op, compare, listing};
+use hearth_model::{Difference, Op, compare, listing, reduce};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 
@@ -29,7 +29,7 @@ fn random_scripts(kind: mount::Kind, abilities: Abilities, cases: u32, regressio
     let persistence = FileFailurePersistence::Direct(regressions);
     let config = ProptestConfig {
         cases,
-        max_shrink_iters: 6000,
+        max_shrink_iters: 500,
         failure_persistence: Some(Box::new(persistence)),
         ..ProptestConfig::default()
     };
@@ -38,7 +38,11 @@ fn random_scripts(kind: mount::Kind, abilities: Abilities, cases: u32, regressio
     });
     match result {
         Ok(()) => {}
-        Err(TestError::Fail(why, steps)) => panic!("{why}\n{}", listing(&steps)),
+        Err(TestError::Fail(_, steps)) => {
+            let steps = reduce(&steps, |steps| check(kind, steps).is_err());
+            let why = check(kind, &steps).expect_err("it failed before");
+            panic!("{why}\n{}", listing(&steps))
+        }
         Err(error) => panic!("{error}"),
     }
 }

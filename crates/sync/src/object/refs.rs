@@ -33,13 +33,13 @@
 //! | access | ordering | partner |
 //! |---|---|---|
 //! | get: add to the word | Acquire | the killer's addition of nothing: later getters see DYING |
-//! | get: state | Acquire | the killer's LIVE at the end: what it undid is over |
+//! | get: load the state | Relaxed | none: the addition has synchronised with any killer that matters |
 //! | put: subtract from the word | Release | the killer's addition: uses of the object come before its end |
 //! | kill: LIVE to DYING | Acquire | the last killer's LIVE |
 //! | kill: add nothing to every word | AcqRel | get and put as above |
 //! | leave: subtract from the handles | Release | the killer's addition: the count is seen |
 //! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
-//! | kill: DYING to LIVE or DEAD | Release | the state loads of get |
+//! | kill: DYING to LIVE or DEAD | Release | the next killer's Acquire: it sums what this one has seen |
 
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::primitive::{Backoff, const_unless_loom};
@@ -74,9 +74,9 @@ impl Life {
     #[inline]
     pub(super) fn get(&self, shares: &Spread<LANES>) -> bool {
         let word = shares.cell(HANDLES);
-        // Acquire and Acquire: see the table above.
+        // Acquire and Relaxed: see the table above.
         word.fetch_add(1, Ordering::Acquire);
-        self.0.load(Ordering::Acquire) == LIVE || self.get_slow(word, shares)
+        self.0.load(Ordering::Relaxed) == LIVE || self.get_slow(word, shares)
     }
 
     /// Gives up the reference of a handle. The subtraction is the last access to the object.
@@ -167,8 +167,8 @@ impl Life {
             // Release: as a put.
             word.fetch_sub(1, Ordering::Release);
             loop {
-                // Acquire: see the table above.
-                match self.0.load(Ordering::Acquire) {
+                // Relaxed: see the table above.
+                match self.0.load(Ordering::Relaxed) {
                     LIVE => break,
                     DEAD => return false,
                     _ => backoff.snooze(),
@@ -176,9 +176,9 @@ impl Life {
             }
             // The part may be another by now: the thread may have moved, the words may have split.
             word = shares.cell(HANDLES);
-            // Acquire and Acquire: see the table above.
+            // Acquire and Relaxed: see the table above.
             word.fetch_add(1, Ordering::Acquire);
-            if self.0.load(Ordering::Acquire) == LIVE {
+            if self.0.load(Ordering::Relaxed) == LIVE {
                 return true;
             }
         }

@@ -1,0 +1,29 @@
+//! Are commuting operations conflict-free? The test of the scalable commutativity rule.
+//!
+//! For each case: a fresh volume, both threads warm, then operation A alone on one core and
+//! operation B alone on another. Every cache line that each touched is noted; a line that one of
+//! them wrote and the other touched is a conflict. The two run one after the other, so the verdict
+//! does not depend on timing. A case counts only if the real library gives the same results and
+//! the same tree in both orders. `docs/design/conflicts.md` has the method and the allow-list.
+//!
+//! The library must be compiled with the compiler's ThreadSanitizer pass, whose calls
+//! `recorder.c` answers: [`instrumented`] does that and runs `hearth-conflicts`.
+
+pub mod case;
+pub mod instrumented;
+pub mod overlap;
+pub mod verb;
+pub mod world;
+
+#[cfg(feature = "recorder")]
+pub mod allowed;
+#[cfg(feature = "recorder")]
+pub mod recorder;
+#[cfg(feature = "recorder")]
+pub mod report;
+#[cfg(feature = "recorder")]
+pub mod run;
+#[cfg(feature = "recorder")]
+pub mod self_check;
+#[cfg(feature = "recorder")]
+pub mod source;

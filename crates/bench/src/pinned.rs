@@ -1,0 +1,83 @@
+//! Threads that stay on one core.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// The cores that this process may use.
+pub fn allowed_cores() -> Vec<usize> {
+    // SAFETY: an all-zero set is a valid set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is as large as is said.
+    let got = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    let last = if got == 0 { libc::CPU_SETSIZE as usize } else { 0 };
+    // SAFETY: the index is within the set.
+    (0..last).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+}
+
+/// Keeps the calling thread, or process, on one core.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn pin(core: usize) -> std::io::Result<()> {
+    // SAFETY: an all-zero set is a valid set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: CPU_SET checks the index against the size of the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: the set is as large as is said.
+    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread on one core that does what it is told, one thing after the other.
+pub struct Worker {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts a thread on `core`.
+    ///
+    /// # Panics
+    /// When this process may not use the core.
+    pub fn on(core: usize) -> Worker {
+        let (jobs, queue): (Sender<Job>, Receiver<Job>) = channel();
+        let work = move || {
+            pin(core).expect("the core is one that this process may use");
+            queue.into_iter().for_each(|job| job());
+        };
+        Worker { jobs: Some(jobs), thread: Some(std::thread::spawn(work)) }
+    }
+
+    /// Runs `f` there and waits for its result.
+    ///
+    /// # Panics
+    /// When `f` does.
+    pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
+        self.start(f).recv().expect("the job ran to its end")
+    }
+
+    /// Runs `f` there; the result arrives in the channel.
+    pub fn start<T: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> T + Send + 'static,
+    ) -> Receiver<T> {
+        let (done, result) = channel();
+        let job = Box::new(move || drop(done.send(f())));
+        // A thread that panicked takes no job; the caller notices when no result comes.
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+        result
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What was measured: one row per cell, as a JSON line.
+
+use std::io::Write;
+use std::path::Path;
+
+/// One measured cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which benchmark: `lib`, `mount`, `memory`, `conflicts`.
+    pub bench: &'static str,
+    /// What was done.
+    pub workload: String,
+    /// On what.
+    pub target: String,
+    /// Threads or processes that did it at once.
+    pub tasks: u32,
+    /// What the value is.
+    pub metric: &'static str,
+    /// The median of the runs.
+    pub value: f64,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// How many runs.
+    pub runs: u32,
+    /// Half the width of the 95 % confidence interval of the median.
+    pub ci95: f64,
+}
+
+impl Row {
+    /// The row as one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::json!({
+            "bench": self.bench,
+            "workload": self.workload,
+            "target": self.target,
+            "tasks": self.tasks,
+            "metric": self.metric,
+            "value": self.value,
+            "unit": self.unit,
+            "runs": self.runs,
+            "ci95": self.ci95,
+        })
+        .to_string()
+    }
+}
+
+/// Writes one line per row.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
+    let written = std::fs::File::create(path).and_then(|mut file| {
+        rows.iter().try_for_each(|row| writeln!(file, "{}", row.json()))
+    });
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The median and half the width of its 95 % confidence interval.
+///
+/// The interval is the one of the order statistics; for fewer than six samples it is their whole
+/// range.
+///
+/// # Panics
+/// Without samples.
+pub fn median(samples: &mut [f64]) -> (f64, f64) {
+    samples.sort_by(f64::total_cmp);
+    let n = samples.len();
+    let middle = (samples[n / 2] + samples[(n - 1) / 2]) / 2.0;
+    let half = 0.98 * (n as f64).sqrt();
+    let low = (n as f64 / 2.0 - half).floor().max(0.0) as usize;
+    let high = (n as f64 / 2.0 + half).ceil().min(n as f64 - 1.0) as usize;
+    (middle, (samples[high] - samples[low]) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_and_the_interval_around_it() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), (2.0, 1.0));
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]).0, 2.5);
+        let mut many: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(median(&mut many), (49.5, 10.0));
+    }
+
+    #[test]
+    fn a_row_is_one_line_with_the_agreed_names() {
+        let row = Row {
+            bench: "lib",
+            workload: "stat".into(),
+            target: "tmpfs".into(),
+            tasks: 2,
+            metric: "ops_per_s",
+            value: 1.5,
+            unit: "1/s",
+            runs: 5,
+            ci95: 0.1,
+        };
+        let json: serde_json::Value = serde_json::from_str(&row.json()).unwrap();
+        for name in
+            ["bench", "workload", "target", "tasks", "metric", "value", "unit", "runs", "ci95"]
+        {
+            assert!(json.get(name).is_some(), "{name}");
+        }
+        assert!(!row.json().contains('\n'));
+    }
+}

@@ -1,0 +1,136 @@
+//! The model test on a home that gives objects back: everything may be forgotten between any two operations, and any
+//! call of the home may fail.
+
+#[path = "model/driver.rs"]
+mod driver;
+
+use driver::Library;
+use hearth::home::TestHome;
+use hearth::{Errno, Volume};
+use hearth_model::strategy::{Abilities, script};
+use hearth_model::{
+    Model, Numbers, Op, Outcome, PROCESSES, System, compare, compare_trees, listing,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{TestError, TestRunner};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ABILITIES: Abilities = Abilities { ranges: true, projects: true };
+/// What no operation answers by itself.
+const INJECTED: Errno = Errno(libc::EREMOTEIO);
+
+/// A small generator of our own: the same seed, the same evictions and faults.
+#[derive(Clone)]
+struct Dice(Arc<AtomicU64>);
+
+impl Dice {
+    fn new(seed: u64) -> Dice {
+        Dice(Arc::new(AtomicU64::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)))
+    }
+
+    /// One in `n`.
+    fn one_in(&self, n: u64) -> bool {
+        let step = |x: u64| {
+            let x = x ^ (x << 13);
+            let x = x ^ (x >> 7);
+            Some(x ^ (x << 17))
+        };
+        let roll = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        roll.unwrap_or_default().is_multiple_of(n)
+    }
+}
+
+/// A library that forgets something before every operation.
+struct Forgetful {
+    library: Library,
+    dice: Dice,
+}
+
+impl System for Forgetful {
+    fn apply(&mut self, p: usize, op: &Op) -> Outcome {
+        let all = self.dice.one_in(3);
+        self.library.volume().reclaim(if all { u64::MAX } else { 4096 });
+        self.library.apply(p, op)
+    }
+}
+
+fn volume(home: &Arc<TestHome>) -> Volume {
+    Volume::builder().home(home.clone()).memory_budget(1 << 20).build().unwrap()
+}
+
+fn run(cases: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
+    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let input = (any::<u64>(), script(ABILITIES, 20..100));
+    let result = TestRunner::new(config).run(&input, |(seed, steps)| {
+        check(seed, &steps).map_or(Ok(()), |why| Err(TestCaseError::fail(why)))
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, (seed, steps))) => {
+            panic!("{why}\nseed {seed}\n{}", listing(&steps))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_volume_that_forgets_everything_at_every_step_equals_the_model() {
+    run(400, |seed, steps| {
+        let home = Arc::new(TestHome::new());
+        let library = Library::new(volume(&home));
+        let mut forgetful = Forgetful { library, dice: Dice::new(seed) };
+        let difference = compare(&mut forgetful, steps, 16).err();
+        difference.map(|difference| difference.to_string())
+    });
+}
+
+/// An operation that a failing home stopped has changed nothing: the model, which never saw it, has the same tree.
+#[test]
+fn an_operation_that_the_home_fails_changes_nothing() {
+    run(400, |seed, steps| with_faults(seed, steps).err());
+}
+
+fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
+    let home = Arc::new(TestHome::new());
+    let library = Library::new(volume(&home));
+    let dice = Dice::new(seed);
+    let mut forgetful = Forgetful { library, dice: dice.clone() };
+    let mut model = Model::new();
+    for (uid, gid, groups) in PROCESSES {
+        model.add_process(uid, gid, groups);
+    }
+    let mut numbers = Numbers::default();
+    for (step, (p, op)) in steps.iter().enumerate() {
+        let fired = Arc::new(AtomicU64::new(0));
+        let (dice, count) = (dice.clone(), fired.clone());
+        if stops_cleanly(op) {
+            home.set_fault(Some(Box::new(move |_| {
+                let fails = dice.one_in(4);
+                count.fetch_add(u64::from(fails), Ordering::Relaxed);
+                fails.then_some(INJECTED)
+            })));
+        }
+        let found = forgetful.apply(*p, op);
+        home.set_fault(None);
+        if found == Outcome::Error(INJECTED.0) {
+            continue;
+        }
+        let expected = model.apply(*p, op);
+        if expected != Outcome::Unspecified && !expected.agrees(&found, &mut numbers) {
+            return Err(format!(
+                "step {step}, process {p}: {op:?}\n  expected {expected:?}\n  found    {found:?}"
+            ));
+        }
+    }
+    compare_trees(&mut model, &mut forgetful)
+}
+
+/// Operations made of several parts may stop between them with a short count, which the model cannot follow; `fork` and
+/// `exit` answer no errors.
+fn stops_cleanly(op: &Op) -> bool {
+    let text = format!("{op:?}");
+    let parts = ["CopyFileRange", "ReadV", "PreadV", "Readv", "Preadv", "Fork", "Exit", "Close"];
+    !parts.iter().any(|part| text.starts_with(part))
+}

@@ -1,0 +1,58 @@
+//! The library against the reference model: random scripts of two processes and their children,
+//! over the whole list of operations, errors included, must agree in every outcome and in the
+//! whole tree. The model itself agrees with the kernel (`crates/model/tests/kernel`).
+
+#[path = "model/driver.rs"]
+mod driver;
+#[path = "model/regressions.rs"]
+mod regressions;
+
+use std::cell::Cell;
+
+use driver::Library;
+use hearth::Volume;
+use hearth_model::strategy::{Abilities, script};
+use hearth_model::{Difference, Op, compare, listing, reduce};
+use proptest::prelude::*;
+use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
+
+/// Steps between two comparisons of the trees.
+const TREE_EVERY: usize = 16;
+
+/// What Hearth can do beyond tmpfs.
+const ABILITIES: Abilities = Abilities { ranges: true, projects: true };
+
+/// Runs random scripts and gives the number of operations.
+fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Difference>) -> usize {
+    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
+    let persistence = FileFailurePersistence::Direct("tests/model/seeds.txt");
+    let config = ProptestConfig {
+        cases,
+        max_shrink_iters: 500,
+        failure_persistence: Some(Box::new(persistence)),
+        ..ProptestConfig::default()
+    };
+    let operations = Cell::new(0);
+    let result = TestRunner::new(config).run(&script(ABILITIES, 1..130), |steps| {
+        operations.set(operations.get() + steps.len());
+        check(&steps).map_err(|difference| TestCaseError::fail(difference.to_string()))
+    });
+    match result {
+        Ok(()) => operations.get(),
+        Err(TestError::Fail(_, steps)) => {
+            let steps = reduce(&steps, |steps| check(steps).is_err());
+            let why = check(&steps).expect_err("it failed before");
+            panic!("{why}\n{}", listing(&steps))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn library_and_model_agree_on_a_hundred_thousand_operations() {
+    let operations = random_scripts(1700, |steps| {
+        let mut library = Library::new(Volume::memory());
+        compare(&mut library, steps, TREE_EVERY)
+    });
+    assert!(operations >= 100_000, "only {operations} operations");
+}

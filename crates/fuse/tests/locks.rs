@@ -1,0 +1,149 @@
+//! Advisory locks on a real mount, on both transports: who waits, who is woken, who is interrupted.
+
+mod harness;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::thread::JoinHandleExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+fn open(path: &Path) -> File {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap()
+}
+
+/// `flock(2)`; each opened file is an owner of its own.
+fn flock(file: &File, operation: i32) -> Result<(), i32> {
+    // SAFETY: a descriptor and a number.
+    match unsafe { libc::flock(file.as_raw_fd(), operation) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error().raw_os_error().unwrap()),
+    }
+}
+
+/// A record lock of the open file description.
+fn ofd_lock(file: &File, kind: i32, start: i64, len: i64, command: i32) -> Result<(), i32> {
+    let lock = libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: start,
+        l_len: len,
+        l_pid: 0,
+    };
+    // SAFETY: fcntl reads the lock, which lives through the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), command, &lock) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error().raw_os_error().unwrap()),
+    }
+}
+
+/// Keeps the calling thread, and those it will start, on CPU 0.
+fn stay_on_one_cpu() {
+    // SAFETY: an all-zero set is empty, CPU 0 fits, and the size is right.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(0, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+extern "C" fn ignore(_: i32) {}
+
+/// A signal that interrupts system calls and does nothing else.
+fn quiet_signal() -> i32 {
+    // SAFETY: an all-zero sigaction without SA_RESTART, and a handler that does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as extern "C" fn(i32) as usize;
+        libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
+    }
+    libc::SIGUSR1
+}
+
+on_both_transports! {
+    fn a_lock_excludes_others_until_it_is_given_up(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (one, two) = (open(&path), open(&path));
+        flock(&one, libc::LOCK_EX).unwrap();
+        assert_eq!(flock(&two, libc::LOCK_EX | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
+        flock(&one, libc::LOCK_UN).unwrap();
+        flock(&two, libc::LOCK_EX | libc::LOCK_NB).unwrap();
+        drop(two);
+        // Given up by the last close, which the kernel reports when it comes to it.
+        flock(&one, libc::LOCK_EX).unwrap();
+    }
+
+    fn record_locks_of_two_files_meet_only_where_they_overlap(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (one, two) = (open(&path), open(&path));
+        ofd_lock(&one, libc::F_WRLCK, 0, 100, libc::F_OFD_SETLK).unwrap();
+        ofd_lock(&two, libc::F_WRLCK, 100, 100, libc::F_OFD_SETLK).unwrap();
+        assert_eq!(ofd_lock(&two, libc::F_RDLCK, 99, 1, libc::F_OFD_SETLK), Err(libc::EAGAIN));
+        drop(one);
+        ofd_lock(&two, libc::F_RDLCK, 99, 1, libc::F_OFD_SETLKW).unwrap();
+    }
+
+    fn more_waiters_than_ring_entries_do_not_stop_the_holder(mounted, "") {
+        const WAITERS: usize = 40;
+        stay_on_one_cpu();
+        let path = mounted.path().join("lock");
+        let holder = open(&path);
+        flock(&holder, libc::LOCK_EX).unwrap();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let waiters: Vec<_> = (0..WAITERS).map(|_| {
+            let (begun, file) = (Arc::clone(&begun), open(&path));
+            thread::spawn(move || {
+                begun.fetch_add(1, SeqCst);
+                flock(&file, libc::LOCK_EX).unwrap();
+                flock(&file, libc::LOCK_UN).unwrap();
+            })
+        }).collect();
+        while begun.load(SeqCst) < WAITERS {
+            thread::yield_now();
+        }
+        // Everything else goes on while they wait; each of these asks the daemon from the waiters' CPU.
+        for i in 0..100 {
+            std::fs::write(mounted.path().join(format!("f{i}")), b"busy").unwrap();
+        }
+        flock(&holder, libc::LOCK_UN).unwrap();
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    }
+
+    fn a_signal_ends_the_wait_for_a_lock(mounted, "") {
+        let signal = quiet_signal();
+        let path = mounted.path().join("lock");
+        let (holder, file) = (open(&path), open(&path));
+        flock(&holder, libc::LOCK_EX).unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&done);
+        let waiter = thread::spawn(move || {
+            let result = flock(&file, libc::LOCK_EX);
+            ended.store(true, SeqCst);
+            result
+        });
+        // Whether the wait has begun cannot be seen from here, so the signal is repeated until it has worked.
+        while !done.load(SeqCst) {
+            thread::sleep(Duration::from_millis(10));
+            // SAFETY: the thread was not joined yet.
+            unsafe { libc::pthread_kill(waiter.as_pthread_t(), signal) };
+        }
+        assert_eq!(waiter.join().unwrap(), Err(libc::EINTR));
+        // The interrupted request left nothing behind.
+        flock(&holder, libc::LOCK_UN).unwrap();
+        flock(&open(&path), libc::LOCK_EX | libc::LOCK_NB).unwrap();
+    }
+
+    fn a_daemon_that_ends_wakes_those_who_wait(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (holder, file) = (open(&path), open(&path));
+        flock(&holder, libc::LOCK_EX).unwrap();
+        let waiter = thread::spawn(move || flock(&file, libc::LOCK_EX));
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(mounted.end(), Some(0));
+        assert!(waiter.join().unwrap().is_err());
+    }
+}

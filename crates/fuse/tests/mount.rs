@@ -1,0 +1,304 @@
+//! What programs see on a real mount, on both transports.
+
+mod harness;
+
+use harness::Mounted;
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::{io, thread, time};
+
+fn errno(result: io::Result<impl Sized>) -> i32 {
+    result.map(|_| ()).unwrap_err().raw_os_error().unwrap()
+}
+
+fn c(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+fn check(result: i64) -> i64 {
+    assert!(result >= 0, "{}", io::Error::last_os_error());
+    result
+}
+
+/// Bytes that differ from place to place.
+fn pattern(size: usize) -> Vec<u8> {
+    (0..size as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// Drops what the kernel has of a file's contents, so that the next read asks the daemon.
+fn forget_pages(file: &File) {
+    file.sync_all().unwrap();
+    // SAFETY: a descriptor and numbers.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+fn used_inodes(path: &Path) -> u64 {
+    // SAFETY: an all-zero statvfs is valid, and statvfs fills it.
+    let st = unsafe {
+        let mut st: libc::statvfs = std::mem::zeroed();
+        check(i64::from(libc::statvfs(c(path).as_ptr(), &mut st)));
+        st
+    };
+    st.f_files - st.f_ffree
+}
+
+on_both_transports! {
+    fn what_was_written_is_read_back(mounted, "") {
+        for size in [0, 1, 4096, 4097, (1 << 20) + 1, 5 << 20] {
+            let (path, bytes) = (mounted.path().join(format!("f{size}")), pattern(size));
+            let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+            file.write_all(&bytes).unwrap();
+            forget_pages(&file);
+            let mut back = Vec::new();
+            file.seek(SeekFrom::Start(0)).unwrap();
+            file.read_to_end(&mut back).unwrap();
+            assert!(back == bytes, "{size} bytes differ");
+            assert_eq!(fs::metadata(&path).unwrap().len(), size as u64);
+        }
+    }
+
+    fn appending_goes_to_the_end_whatever_is_cached(mounted, "") {
+        let path = mounted.path().join("log");
+        let mut one = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut two = OpenOptions::new().append(true).open(&path).unwrap();
+        for turn in 0..200u8 {
+            one.write_all(&[turn; 33]).unwrap();
+            two.write_all(&[turn; 7]).unwrap();
+        }
+        forget_pages(&one);
+        let expected: Vec<u8> = (0..200u8).flat_map(|turn| [turn; 40]).collect();
+        assert!(fs::read(&path).unwrap() == expected);
+    }
+
+    fn a_listing_has_every_name_once_with_and_without_attributes(mounted, "") {
+        let dir = mounted.path().join("dir");
+        fs::create_dir(&dir).unwrap();
+        for i in 0..3000 {
+            fs::write(dir.join(format!("name-{i:05}")), [0; 3]).unwrap();
+        }
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let expected: Vec<std::ffi::OsString> = (0..3000).map(|i| format!("name-{i:05}").into()).collect();
+        assert_eq!(names(), expected);
+        // Asking for attributes has the kernel list with attributes from now on.
+        for entry in fs::read_dir(&dir).unwrap() {
+            assert_eq!(entry.unwrap().metadata().unwrap().len(), 3);
+        }
+        assert_eq!(names(), expected);
+    }
+
+    fn a_nameless_file_can_be_given_a_name(mounted, "") {
+        let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE)
+            .open(mounted.path()).unwrap();
+        file.write_all(b"found").unwrap();
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
+        let source = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+        let target = c(&mounted.path().join("named"));
+        // SAFETY: two C strings.
+        check(unsafe {
+            libc::linkat(libc::AT_FDCWD, source.as_ptr(), libc::AT_FDCWD, target.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+        }.into());
+        assert_eq!(fs::read(mounted.path().join("named")).unwrap(), b"found");
+    }
+
+    fn data_and_holes_are_found_and_punched(mounted, "") {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true)
+            .open(mounted.path().join("sparse")).unwrap();
+        file.write_all_at(&[1; 8192], 1 << 20).unwrap();
+        file.set_len(2 << 20).unwrap();
+        file.sync_all().unwrap();
+        // SAFETY (both): a descriptor and numbers.
+        let seek = |off, whence| unsafe { libc::lseek(file.as_raw_fd(), off, whence) };
+        assert_eq!(seek(0, libc::SEEK_DATA), 1 << 20);
+        assert_eq!(seek(1 << 20, libc::SEEK_HOLE), (1 << 20) + 8192);
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 1 << 20, 4096) }.into());
+        assert_eq!(seek(0, libc::SEEK_DATA), (1 << 20) + 4096);
+        let mut byte = [9];
+        file.read_exact_at(&mut byte, 1 << 20).unwrap();
+        assert_eq!(byte, [0]);
+    }
+
+    fn a_range_is_copied_inside_the_volume(mounted, "") {
+        let bytes = pattern(9 << 20);
+        fs::write(mounted.path().join("from"), &bytes).unwrap();
+        let from = File::open(mounted.path().join("from")).unwrap();
+        let to = File::create(mounted.path().join("to")).unwrap();
+        let mut left = bytes.len();
+        while left > 0 {
+            let null = std::ptr::null_mut();
+            // SAFETY: descriptors; null offsets mean the files' own.
+            left -= check(unsafe {
+                libc::copy_file_range(from.as_raw_fd(), null, to.as_raw_fd(), null, left, 0)
+            } as i64) as usize;
+        }
+        assert!(fs::read(mounted.path().join("to")).unwrap() == bytes);
+    }
+
+    fn inode_flags_are_set_and_obeyed(mounted, "") {
+        let path = mounted.path().join("kept");
+        fs::write(&path, b"one").unwrap();
+        let chattr = |flag: &str| assert!(Command::new("chattr").arg(flag).arg(&path).status().unwrap().success());
+        chattr("+i");
+        assert_eq!(errno(fs::remove_file(&path)), libc::EPERM);
+        assert_eq!(errno(fs::write(&path, b"x")), libc::EPERM);
+        chattr("-i");
+        chattr("+a");
+        assert_eq!(errno(OpenOptions::new().write(true).open(&path)), libc::EPERM);
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"two").unwrap();
+        chattr("-a");
+        assert_eq!(fs::read(&path).unwrap(), b"onetwo");
+    }
+
+    fn a_birth_time_is_told(mounted, "") {
+        let path = mounted.path().join("born");
+        fs::write(&path, b"").unwrap();
+        let age = fs::metadata(&path).unwrap().created().unwrap().elapsed().unwrap_or_default();
+        assert!(age < time::Duration::from_secs(60), "{age:?}");
+    }
+
+    fn forgotten_inodes_are_given_back(mounted, "") {
+        let before = used_inodes(mounted.path());
+        for i in 0..2000 {
+            let path = mounted.path().join(format!("f{i}"));
+            fs::write(&path, b"x").unwrap();
+            fs::remove_file(&path).unwrap();
+        }
+        let deadline = time::Instant::now() + time::Duration::from_secs(20);
+        while used_inodes(mounted.path()) > before + 5 {
+            assert!(time::Instant::now() < deadline, "{} inodes are left", used_inodes(mounted.path()) - before);
+            thread::sleep(time::Duration::from_millis(20));
+        }
+    }
+
+    fn changes_by_the_library_are_seen_at_once(mounted, "") {
+        let path = mounted.path().join("a");
+        assert_eq!(errno(fs::metadata(&path)), libc::ENOENT);
+        mounted.command("write /a first");
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        mounted.command("write /a second-and-longer");
+        assert_eq!(fs::read(&path).unwrap(), b"second-and-longer");
+        mounted.command("chmod /a 600");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let names = || fs::read_dir(mounted.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!(names(), ["a"]);
+        mounted.command("rename /a /b");
+        assert_eq!(errno(fs::metadata(&path)), libc::ENOENT);
+        assert_eq!(fs::read(mounted.path().join("b")).unwrap(), b"second-and-longer");
+        let names = || fs::read_dir(mounted.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!(names(), ["b"]);
+        mounted.command("unlink /b");
+        assert_eq!(errno(fs::metadata(mounted.path().join("b"))), libc::ENOENT);
+    }
+
+    fn changes_by_the_mount_are_seen_by_the_library_after_close(mounted, "") {
+        fs::write(mounted.path().join("x"), b"from-the-mount").unwrap();
+        assert_eq!(mounted.command("read /x"), "from-the-mount");
+    }
+
+    fn the_transport_is_shown_in_the_statistics(mounted, "") {
+        let stats = fs::read_to_string(mounted.path().join(".hearth/stats")).unwrap();
+        let transport = if module_path!().ends_with("uring") { "uring" } else { "dev" };
+        assert!(stats.contains("transport") && stats.contains(transport), "{stats}");
+    }
+
+    fn a_killed_daemon_leaves_errors_and_no_hang(mounted, "") {
+        let file = File::create(mounted.path().join("open")).unwrap();
+        mounted.kill();
+        assert_eq!(errno(fs::metadata(mounted.path().join("other"))), libc::ENOTCONN);
+        assert!(errno(file.sync_all()) > 0);
+    }
+
+    fn an_unmount_ends_the_daemon_even_while_files_are_open(mounted, "") {
+        let mut file = File::create(mounted.path().join("open")).unwrap();
+        file.write_all(b"kept open").unwrap();
+        assert_eq!(mounted.end(), Some(0));
+        assert!(file.sync_all().is_err());
+    }
+
+    fn names_at_the_limits_get_the_right_errors(mounted, "") {
+        let name = |len: usize| mounted.path().join("n".repeat(len));
+        fs::write(name(255), b"").unwrap();
+        assert_eq!(errno(fs::write(name(256), b"")), libc::ENAMETOOLONG);
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"new\nline \xff\xfe\\"));
+        fs::write(mounted.path().join(odd), b"odd").unwrap();
+        assert_eq!(fs::read(mounted.path().join(odd)).unwrap(), b"odd");
+    }
+
+    fn nothing_cached_works_as_well(mounted, "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,readdirplus=yes") {
+        let path = mounted.path().join("f");
+        fs::write(&path, pattern(100_000)).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"end").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 100_003);
+        assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 1);
+        fs::rename(&path, mounted.path().join("g")).unwrap();
+        assert_eq!(errno(fs::metadata(&path)), libc::ENOENT);
+    }
+
+    fn opening_without_asking_works_as_well(mounted, "no_open,no_opendir,no_flush") {
+        let path = mounted.path().join("f");
+        let bytes = pattern(300_000);
+        fs::write(&path, &bytes).unwrap();
+        forget_pages(&File::open(&path).unwrap());
+        assert!(fs::read(&path).unwrap() == bytes);
+        for i in 0..500 {
+            fs::write(mounted.path().join(format!("n{i}")), b"").unwrap();
+        }
+        assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 501);
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        file.set_len(10).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), bytes[..10]);
+    }
+
+    fn direct_io_reads_and_writes_the_same_bytes(mounted, "direct_io") {
+        let (path, bytes) = (mounted.path().join("f"), pattern(3 << 20));
+        fs::write(&path, &bytes).unwrap();
+        assert!(fs::read(&path).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn a_panic_costs_one_request_and_makes_the_volume_read_only() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mut mounted = Mounted::start(transport);
+        fs::write(mounted.path().join("f"), b"before").unwrap();
+        mounted.command("break");
+        assert_eq!(errno(fs::create_dir(mounted.path().join("d"))), libc::EIO);
+        mounted.command("repair");
+        assert_eq!(fs::read(mounted.path().join("f")).unwrap(), b"before");
+        assert_eq!(errno(fs::write(mounted.path().join("g"), b"after")), libc::EROFS);
+    }
+}
+
+#[test]
+fn a_mount_that_cannot_be_made_says_why_and_changes_nothing() {
+    let dir = harness::fresh_directory();
+    fs::write(dir.join("file"), b"").unwrap();
+    let missing = dir.join("missing");
+    let cases = [
+        (missing.as_path(), "size=1m", "does not exist"),
+        (&dir.join("file"), "size=1m", "not a directory"),
+        (&dir, "size=1m", "not empty"),
+        (&dir, "frobnicate", "unknown mount option 'frobnicate'"),
+        (&dir, "max_write=7", "max_write=7"),
+    ];
+    for (path, options, text) in cases {
+        let output = Command::new(harness::daemon()).arg(path).args(["-o", options]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(error.contains(text) && error.lines().count() == 1, "{error}");
+    }
+    let mounted = Mounted::start("transport=dev");
+    let output = Command::new(harness::daemon()).arg(mounted.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("already mounted"), "{output:?}");
+    fs::remove_dir_all(&dir).unwrap();
+}
