@@ -320,7 +320,10 @@ impl Door {
         cookie: u64,
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.run(&Caller::ROOT, |cx, g| list::list(cx, file.node(g)?, cookie, f, g))
+        self.run(&Caller::ROOT, |cx, g| {
+            let noatime = file.flags() & libc::O_NOATIME != 0;
+            list::list(cx, file.node(g)?, cookie, noatime, f, g)
+        })
     }
 
     /// Room of the volume.
@@ -407,11 +410,12 @@ impl Door {
         if !from.0.readable() || !to.0.writable() || append {
             return Err(Errno::EBADF);
         }
-        let mut done = 0;
+        let noatime = from.0.flags() & libc::O_NOATIME != 0;
+        let (mut len, mut done) = (len, 0);
         self.run(caller, |cx, g| {
             let source = (from.0.node(g)?, from.1);
             let target = (to.0.node(g)?, to.1);
-            range::copy(cx, source, target, len, &mut done, g)
+            range::copy(cx, source, target, &mut len, noatime, &mut done, g)
         })
     }
 

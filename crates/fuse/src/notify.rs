@@ -132,6 +132,7 @@ mod tests {
         let (data, plain) = (inode(), inode());
         assert_eq!((data.ino, data.off, data.len), (9, 4096, 4096));
         assert_eq!((plain.off, plain.len), (-1, 0));
-        assert_eq!(kernel.recv(&mut buffer).unwrap(), 0);
+        kernel.set_nonblocking(true).unwrap();
+        assert_eq!(kernel.recv(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -67,7 +67,14 @@ impl Model {
         if self.processes.get(p).is_none_or(Option::is_none) {
             return Outcome::Unspecified;
         }
-        self.dispatch(p, op).unwrap_or_else(Outcome::Error)
+        // A walk moves access times of symlinks; an operation that is not done must not.
+        let walks = matches!(op, Op::Open { .. } | Op::Truncate { .. } | Op::Link { .. });
+        let before = walks.then(|| self.clone());
+        let outcome = self.dispatch(p, op).unwrap_or_else(Outcome::Error);
+        if let (Outcome::Unspecified, Some(before)) = (&outcome, before) {
+            *self = before;
+        }
+        outcome
     }
 
     #[rustfmt::skip] // One line per operation reads as a table.

@@ -213,9 +213,8 @@ fn xattrs() -> impl Strategy<Value = Op> {
     ];
     let set = (target(), xattr_name(), value, select(vec![0, 0, 0, 1, 2, 3, 4]))
         .prop_map(|(target, name, value, flags)| Op::SetXattr { target, name, value, flags });
-    let set_acl = (target(), acl_name(), acl()).prop_map(|(target, name, value)| {
-        Op::SetXattr { target, name, value, flags: 0 }
-    });
+    let set_acl = (target(), acl_name(), acl(), select(vec![0, 0, 0, 1, 2]))
+        .prop_map(|(target, name, value, flags)| Op::SetXattr { target, name, value, flags });
     let name = || prop_oneof![xattr_name(), acl_name()];
     prop_oneof![
         3 => (target(), name()).prop_map(|(target, name)| Op::GetXattr { target, name }),

@@ -91,6 +91,7 @@ impl Tree {
     pub fn read(system: &mut dyn System, observer: usize) -> Result<(Tree, Vec<Op>), String> {
         let mut reader = Reader { system, observer, log: Vec::new(), tree: Tree::default() };
         reader.node(bytes("/"))?;
+        reader.targets()?;
         let Reader { log, mut tree, .. } = reader;
         tree.name_inodes(&mut BTreeMap::new());
         Ok((tree, log))
@@ -153,16 +154,28 @@ impl Reader<'_> {
         };
         let mut children = Vec::new();
         match attr.kind {
-            Kind::Symlink => match self.ask(Op::ReadLink { dirfd: CWD, path: path.clone() }) {
-                Outcome::Data(target) => entry.target = Some(target),
-                other => return Err(format!("readlink of {path:?}: {other:?}")),
-            },
             Kind::File | Kind::Directory => children = self.content(&path, &mut entry)?,
             _ => {}
         }
         self.tree.entries.insert(path.clone(), entry);
         for name in children {
             self.node(Bytes(child_path(&path, &name)))?;
+        }
+        Ok(())
+    }
+
+    /// Reads all symlinks, when all access times have been seen: a link has many names.
+    fn targets(&mut self) -> Result<(), String> {
+        let links = self.tree.entries.iter().filter(|(_, entry)| entry.attr.kind == Kind::Symlink);
+        let links: Vec<Bytes> = links.map(|(path, _)| path.clone()).collect();
+        for path in links {
+            match self.ask(Op::ReadLink { dirfd: CWD, path: path.clone() }) {
+                Outcome::Data(target) => {
+                    let entry = self.tree.entries.get_mut(&path);
+                    entry.expect("taken from there").target = Some(target);
+                }
+                other => return Err(format!("readlink of {path:?}: {other:?}")),
+            }
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ fn counted(drops: &PlainArc<PlainUsize>) -> usize {
 
 #[test]
 fn a_sequence_count_never_shows_half_a_write() {
-    check(3, || {
+    check(4, || {
         let shared = Arc::new((SeqCount::new(), AtomicU64::new(0), AtomicU64::new(0)));
         let writer = Arc::clone(&shared);
         let writer = thread::spawn(move || {
@@ -120,7 +120,7 @@ fn a_sequence_count_never_shows_half_a_write() {
 
 #[test]
 fn a_sequence_lock_keeps_two_writers_apart() {
-    check(2, || {
+    check(5, || {
         let shared = Arc::new((SeqLock::new(), AtomicU64::new(0), AtomicU64::new(0)));
         let writers: Vec<_> = (0..2)
             .map(|_| {
@@ -167,7 +167,7 @@ fn a_spread_loses_nothing_while_it_splits() {
 
 #[test]
 fn an_rcu_slot_publishes_whole_values() {
-    check(3, || {
+    check(5, || {
         let slot = Arc::new(RcuSlot::<Published>::empty());
         let writer = Arc::clone(&slot);
         let writer = thread::spawn(move || {
@@ -190,7 +190,7 @@ fn an_rcu_slot_publishes_whole_values() {
 
 #[test]
 fn a_moved_value_is_never_in_both_slots() {
-    check(3, || {
+    check(5, || {
         let slots = Arc::new((RcuSlot::new(Published::new(5)), RcuSlot::empty()));
         let mover = Arc::clone(&slots);
         let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
@@ -209,7 +209,7 @@ fn a_moved_value_is_never_in_both_slots() {
 
 #[test]
 fn a_tag_comes_with_its_own_value() {
-    check(3, || {
+    check(5, || {
         let slot = Arc::new(TagSlot::<Published>::empty());
         let writer = Arc::clone(&slot);
         let writer = thread::spawn(move || {
@@ -252,7 +252,7 @@ impl Published {
 
 #[test]
 fn an_object_never_ends_under_a_reference() {
-    check(3, || {
+    check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
@@ -281,7 +281,7 @@ fn an_object_never_ends_under_a_reference() {
 
 #[test]
 fn two_killers_and_a_getter_end_an_object_exactly_once() {
-    check(2, || {
+    check(3, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
@@ -313,7 +313,7 @@ fn two_killers_and_a_getter_end_an_object_exactly_once() {
 /// original was given up there: a clone by plain addition would be missed.
 #[test]
 fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
-    check(3, || {
+    check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
         let number = held.number();
@@ -349,7 +349,7 @@ fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
 /// word would hide the reference that is there all the time.
 #[test]
 fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
-    check(3, || {
+    check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
         let number = held.number();
@@ -403,7 +403,7 @@ fn an_object_never_ends_under_a_bare_count() {
 
 #[test]
 fn a_held_slot_gives_up_its_reference_once() {
-    check(2, || {
+    check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
@@ -429,7 +429,7 @@ fn a_held_slot_gives_up_its_reference_once() {
 
 #[test]
 fn restores_that_meet_an_eviction_agree_on_one_object() {
-    check(2, || {
+    check(5, || {
         let table = Arc::new(Table::new(4));
         let mortal = Mortal::new();
         let (drops, twin) = (PlainArc::clone(&mortal.drops), mortal.twin());
@@ -452,7 +452,7 @@ fn restores_that_meet_an_eviction_agree_on_one_object() {
 
 #[test]
 fn two_restores_make_one_object() {
-    check(2, || {
+    check(5, || {
         let table = Arc::new(Table::new(4));
         let other = Arc::clone(&table);
         let other = thread::spawn(move || other.restore(1, 1, |_, _| Mortal::new()).unwrap());
@@ -465,7 +465,7 @@ fn two_restores_make_one_object() {
 
 #[test]
 fn a_table_that_grows_under_two_inserts_keeps_both() {
-    check(2, || {
+    check(4, || {
         let table = Arc::new(Table::new(32));
         let other = Arc::clone(&table);
         let make = |number, _| Published::new(number);
@@ -486,7 +486,7 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
 
 #[test]
 fn nobody_is_inside_a_closed_gate() {
-    check(2, || {
+    check(3, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
         let held = shared.0.insert(|_, _| Gate::new());
         let entering: Vec<_> = (0..2)
@@ -512,7 +512,7 @@ fn nobody_is_inside_a_closed_gate() {
 
 #[test]
 fn two_closers_take_turns() {
-    check(2, || {
+    check(5, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
         let held = shared.0.insert(|_, _| Gate::new());
         let add = |shared: &(Table<Gate>, UnsafeCell<u64>), held: &Held<Gate>| {

@@ -46,7 +46,7 @@ impl Cores {
     /// touched and one wrote.
     pub fn conflicts<F>(&self, mut side: impl FnMut(usize) -> F) -> Vec<Conflict>
     where
-        F: FnOnce() + Send + 'static,
+        F: FnMut() + Send + 'static,
     {
         let [a, b] = [0, 1].map(|n| {
             let work = side(n);
@@ -122,7 +122,7 @@ fn in_order(case: &Case, order: [usize; 2]) -> ([Vec<u64>; 2], u64) {
 
 /// Records `work` from a known point of the epoch: nothing retired waits, and the next round of
 /// collection is as far away as it can be, so that a short window never meets one by chance.
-fn window(work: impl FnOnce()) -> Vec<Line> {
+fn window(mut work: impl FnMut()) -> Vec<Line> {
     empty_epoch();
     let mut least = usize::MAX;
     for _ in 0..1_000 {
@@ -133,7 +133,8 @@ fn window(work: impl FnOnce()) -> Vec<Line> {
         }
         least = least.min(lines);
     }
-    recorder::record(work)
+    // What `work` owns is dropped after the window.
+    recorder::record(&mut work)
 }
 
 /// Hands over what this thread has retired, and drops most of what is due.

@@ -103,10 +103,10 @@ impl Verb {
         }
     }
 
-    /// Whether it changes nothing but the table of descriptors.
+    /// Whether it changes nothing at all, the table of descriptors included.
     pub fn only_reads(self) -> bool {
-        use Verb::{Access, Dup, FStat, List, Missing, Open, Read, Stat};
-        matches!(self, Stat | Missing | Access | Open | FStat | Read | List | Dup)
+        use Verb::{Access, FStat, List, Missing, Read, Stat};
+        matches!(self, Stat | Missing | Access | FStat | Read | List)
     }
 
     /// Whether it reads or writes a page, so that the page matters.

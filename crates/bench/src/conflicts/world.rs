@@ -18,7 +18,6 @@ const SPARE: u64 = 6;
 
 /// A volume and its processes, ready for one case.
 pub struct World {
-    volume: Volume,
     time: Arc<AtomicI64>,
     /// The process of each side; the second is absent where both are threads of one.
     processes: Vec<Box<Process>>,
@@ -65,7 +64,6 @@ impl World {
         }
         processes.insert(0, first);
         let mut world = World {
-            volume,
             time,
             processes,
             operands: Default::default(),

@@ -22,6 +22,9 @@ impl Acl {
     ///
     /// `EOPNOTSUPP` for another version, `EINVAL` for everything else that is wrong.
     pub fn from_xattr(value: &[u8]) -> Result<Option<Acl>, Errno> {
+        if value.is_empty() {
+            return Ok(None);
+        }
         let (version, body) = value.split_first_chunk::<HEADER_BYTES>().ok_or(Errno::EINVAL)?;
         if u32::from_le_bytes(*version) != VERSION {
             return Err(Errno::EOPNOTSUPP);
@@ -35,6 +38,17 @@ impl Acl {
         }
         let entries = chunks.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
         Acl::new(entries).map(Some).map_err(|_| Errno::EINVAL)
+    }
+
+    /// Whether the value is entries of known tags, whatever they amount to.
+    pub fn is_well_formed(value: &[u8]) -> bool {
+        let Some((version, body)) = value.split_first_chunk::<HEADER_BYTES>() else { return false };
+        let (chunks, rest) = body.as_chunks::<ENTRY_BYTES>();
+        let known = |raw: &[u8; ENTRY_BYTES]| {
+            let tag = u16::from_le_bytes([raw[0], raw[1]]);
+            matches!(tag, USER_OBJ | USER | GROUP_OBJ | GROUP | MASK | OTHER)
+        };
+        *version == VERSION.to_le_bytes() && rest.is_empty() && chunks.iter().all(known)
     }
 
     /// The attribute's value.

@@ -44,4 +44,3 @@ mod tests;
 
 pub use root::{Absent, Data};
 pub use span::PAGE;
-pub use writeback::Save;

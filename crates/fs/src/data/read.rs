@@ -39,25 +39,26 @@ impl Data {
 
     /// Puts the home's answer for page `index` in place: its content (padded with zeros), or
     /// None for a hole. Does nothing when the page is there already or an operation has settled
-    /// meanwhile what it is.
+    /// meanwhile what it is. Says whether a page came into memory.
     ///
     /// The caller has been inside the gate since before it asked the home: otherwise the answer
     /// could be older than a write that was flushed and evicted in between.
-    pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) {
+    pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
         if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {
-            return;
+            return false;
         }
         let place = self.grow(index, g);
         match (bytes, place.spot.get()) {
+            // A page that is there already wins; ours goes.
             (Some(bytes), Mark::Held | Mark::Nothing) => {
-                // A page that is there already wins; ours goes.
-                drop(place.slot.install(Page::loaded(bytes), g));
+                return place.slot.install(Page::loaded(bytes), g).is_ok();
             }
             // What was allocated stays so: the count must not drift.
-            (None, Mark::Held) => drop(place.spot.replace(Mark::Held, Mark::Blank)),
-            (None, Mark::Nothing) => drop(place.spot.replace(Mark::Nothing, Mark::Hole)),
-            _ => {}
-        }
+            (None, Mark::Held) => place.spot.replace(Mark::Held, Mark::Blank),
+            (None, Mark::Nothing) => place.spot.replace(Mark::Nothing, Mark::Hole),
+            _ => false,
+        };
+        false
     }
 
     /// The slow side of `read`: no page was in the slot.

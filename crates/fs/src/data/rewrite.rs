@@ -3,17 +3,22 @@
 use hearth_sync::epoch::Guard;
 
 use super::mark::Mark;
-use super::root::Data;
+use super::root::{Absent, Data};
 use super::span::PAGES;
 
 impl Data {
-    /// The first page whose content only the home has.
+    /// The first page of which only the home has the content, or knows at all.
     pub fn first_held(&self, g: &Guard) -> Option<u64> {
-        let held = |place: &super::tree::Place<'_>| {
-            place.slot.is_empty() && place.spot.get() == Mark::Held
-        };
-        self.walk(0..PAGES, g)
-            .find(|(_, place)| held(place))
+        match self.check_known(0..PAGES, g) {
+            Err(Absent(index)) => Some(index),
+            Ok(()) => self.held_from(0, g),
+        }
+    }
+
+    /// The first page from `from` on that is known to be at the home only.
+    pub(super) fn held_from(&self, from: u64, g: &Guard) -> Option<u64> {
+        self.walk(from..PAGES, g)
+            .find(|(_, place)| place.slot.is_empty() && place.spot.get() == Mark::Held)
             .map(|(index, _)| index)
     }
 

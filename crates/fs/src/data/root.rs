@@ -7,13 +7,13 @@ use hearth_sync::rcu::RcuSlot;
 
 use super::mark::{Mark, Status};
 use super::page::Page;
-use super::span::{PAGE, PAGES};
+use super::span::PAGES;
 use super::tree::{FAN, Far, Leaf, Place, cut_leaf, fill, grow_leaf, sweep_leaf};
 
 /// The page of this index must be loaded from the home first ([`Data::load`]); then call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent(
-    /// The page's index: its offset divided by [`PAGE`].
+    /// The page's index: its offset divided by [`PAGE`](super::PAGE).
     pub u64,
 );
 
@@ -51,7 +51,8 @@ pub(super) enum Look<'g> {
 
 impl Data {
     /// No page is in memory. `complete`: nor anywhere else; otherwise an absent page is one that
-    /// only the home knows: see [`limit`](Data::limit) and [`learn`](Data::learn).
+    /// only the home knows, until [`learn`](Data::learn) tells: edits of such a file ask page by
+    /// page, and a search for data up to the end of the largest file.
     pub fn new(complete: bool) -> Data {
         Data {
             first: RcuSlot::empty(),
@@ -64,13 +65,6 @@ impl Data {
     /// Whether an absent page is a hole everywhere: nothing will be [`Absent`].
     pub fn is_complete(&self) -> bool {
         self.status.is_complete()
-    }
-
-    /// The home has nothing at or past `size`, so that absent pages there are holes. For new
-    /// incomplete data: without it a search for data of an incomplete file asks the home page by
-    /// page up to 2^51.
-    pub fn limit(&self, size: u64) {
-        self.status.lower(size.div_ceil(PAGE));
     }
 
     /// The home has content for exactly the pages in `held`, by index. From then on counts are
@@ -89,6 +83,7 @@ impl Data {
 
     /// Pages of the file, counted one by one: those in memory and those known to be allocated.
     /// For checks; exact when nothing changes meanwhile.
+    #[cfg_attr(not(test), allow(dead_code, reason = "a check"))]
     pub fn pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
             .filter(|(_, place)| place.is_allocated(g))

@@ -98,9 +98,8 @@ impl Data {
         if self.is_complete() {
             return Ok(());
         }
-        let held = |place: &Place<'_>| place.slot.is_empty() && place.spot.get() == Mark::Held;
-        match self.walk(here..PAGES, g).find(|(_, place)| held(place)) {
-            Some((index, _)) => Err(Absent(index)),
+        match self.held_from(here, g) {
+            Some(index) => Err(Absent(index)),
             None => Ok(()),
         }
     }

@@ -178,11 +178,13 @@ fn two_pages_of_a_new_leaf_do_not_lose_each_other() {
 fn a_late_load_never_covers_a_write() {
     check(|| {
         let data = Data::new(false);
-        data.learn([0..1], &pin());
+        data.learn(std::iter::once(0..1), &pin());
         let data = Arc::new(data);
         beside(
             &data,
-            |data| data.load(0, Some(&[7; PAGE_BYTES]), &pin()),
+            |data| {
+                data.load(0, Some(&[7; PAGE_BYTES]), &pin());
+            },
             |data| {
                 assert_eq!(fill(data, 0, 9), 0);
                 assert_eq!(page(data, 0), Ok(9));

@@ -80,7 +80,7 @@ fn a_write_past_the_largest_file_is_the_callers_mistake() {
 fn what_only_the_home_knows_is_asked_for_before_anything_changes() {
     let g = pin();
     let data = Data::new(false);
-    data.limit(3 * PAGE);
+    data.status.lower(3);
     assert!(!data.is_complete());
     assert_eq!(page_at(&data, 2, &g), Err(Absent(2)));
     assert_eq!(page_at(&data, 3, &g), Ok(filled(0)));
@@ -116,9 +116,9 @@ fn a_learned_map_makes_counts_exact() {
 fn a_late_answer_of_the_home_changes_nothing() {
     let g = pin();
     let data = Data::new(false);
-    data.limit(4 * PAGE);
-    data.load(1, Some(&filled(1)), &g);
-    data.load(1, Some(&filled(2)), &g);
+    data.status.lower(4);
+    assert!(data.load(1, Some(&filled(1)), &g));
+    assert!(!data.load(1, Some(&filled(2)), &g));
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
     data.load(1, None, &g);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));

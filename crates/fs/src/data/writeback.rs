@@ -9,7 +9,7 @@ use super::span::{PAGE_BYTES, PAGES};
 use super::tree::Place;
 
 /// Gives the home the page of this index.
-pub type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
+pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
 
 impl Data {
     /// Gives `write` every page that the home has not got, by rising index, and says how many. A

@@ -44,7 +44,8 @@ impl Class for Grow {
     const RANK: u32 = 30;
 }
 
-/// Names of one directory.
+/// Names of one directory, on a line of its own: what is allocated beside it is no concern of those who look.
+#[repr(align(64))]
 pub(crate) struct Directory {
     /// Published by the holder of `grow`; read under the epoch.
     table: RcuSlot<Table>,
@@ -165,6 +166,10 @@ impl Directory {
 
     /// Grows the table if `entries` are too many for it. No lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
+        // Asked first without the lock: it lies beside what every lookup reads.
+        if self.table.load(g).is_none_or(|table| entries <= FULL << table.log2()) {
+            return;
+        }
         let Some(_grow) = self.grow.try_lock() else { return };
         let Some(table) = self.table.load(g) else { return };
         let log2 = entries.div_ceil(FULL / 2).next_power_of_two().trailing_zeros().min(MAX_LOG2);

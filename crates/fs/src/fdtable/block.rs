@@ -13,9 +13,8 @@ pub(super) const BLOCK_FDS: u32 = 64;
 /// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty; only
 /// the holder of the reservation moves it on), *open* (bit set, slot filled).
 ///
-/// The slots have lines of their own: a lookup reads nothing that opening or closing a descriptor
-/// on another line of slots writes. Blocks share no line, so cores that use a block each do not
-/// meet.
+/// Every slot has a line of its own: a lookup reads nothing that opening or closing another
+/// descriptor writes. Blocks share no line, so cores that use a block each do not meet.
 #[repr(align(64))]
 pub(super) struct Block<T: Send + Sync + 'static> {
     /// Which descriptors are not free. Its lock orders all changes of the block's descriptors but
@@ -23,11 +22,11 @@ pub(super) struct Block<T: Send + Sync + 'static> {
     used: Lock<BlockClass, Used>,
     /// Close-on-exec bits, meaningful for descriptors that are not free. Written under `used`.
     cloexec: AtomicU64,
-    slots: Slots<T>,
+    slots: [OwnLine<T>; BLOCK_FDS as usize],
 }
 
 #[repr(align(64))]
-struct Slots<T: Send + Sync + 'static>([RcuSlot<Arc<T>>; BLOCK_FDS as usize]);
+struct OwnLine<T: Send + Sync + 'static>(RcuSlot<Arc<T>>);
 
 /// A set of the descriptors of one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl<T: Send + Sync + 'static> Block<T> {
         Block {
             used: Lock::new(Used::default()),
             cloexec: AtomicU64::new(0),
-            slots: Slots([const { RcuSlot::empty() }; BLOCK_FDS as usize]),
+            slots: [const { OwnLine(RcuSlot::empty()) }; BLOCK_FDS as usize],
         }
     }
 
@@ -74,7 +73,7 @@ impl<T: Send + Sync + 'static> Block<T> {
     }
 
     pub(super) fn slot(&self, bit: u32) -> &RcuSlot<Arc<T>> {
-        &self.slots.0[bit as usize]
+        &self.slots[bit as usize].0
     }
 
     /// What an open descriptor names. Writes nothing.

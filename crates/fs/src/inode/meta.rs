@@ -157,13 +157,13 @@ impl Fields {
     }
 
     /// Clears setuid and setgid as Linux does when somebody without privilege writes to or owns anew a file:
-    /// setgid stays where it means mandatory locking (no group execute).
-    pub fn kill_suidgid(&mut self, kind: Kind) {
+    /// setgid without group execute stays for a `member` of the group.
+    pub fn kill_suidgid(&mut self, kind: Kind, member: bool) {
         if kind == Kind::Directory {
             return;
         }
         self.perm &= !(libc::S_ISUID as u16);
-        if self.perm & libc::S_IXGRP as u16 != 0 {
+        if self.perm & libc::S_IXGRP as u16 != 0 || !member {
             self.perm &= !(libc::S_ISGID as u16);
         }
     }

@@ -1,6 +1,6 @@
 //! Changing attributes: chmod, chown, utimes, truncate.
 
-use super::io::set_size;
+use super::io::{keeps_setgid, set_size};
 use super::perm::{WRITE, may, may_own};
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::control::is_control;
@@ -39,33 +39,22 @@ pub(crate) fn setattr(
         }
         let kind = node.kind();
         node.meta.update(|fields| {
+            let group = fields.gid;
             if set.mtime.is_some() {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
             if set.kill_suidgid || set.uid.is_some() || set.gid.is_some() {
-                kill_suidgid(cx, fields, kind, set);
+                if set.mode.is_none() {
+                    let member = keeps_setgid(cx.caller, group);
+                    fields.kill_suidgid(kind, member);
+                }
             }
         });
     }
     drop(change);
     cx.node_changed(node, set.size.map(|size| size..u64::MAX));
     Ok(())
-}
-
-fn kill_suidgid(cx: &Ctx<'_>, fields: &mut Fields, kind: crate::attr::Kind, set: &SetAttr) {
-    if set.mode.is_some() {
-        return;
-    }
-    fields.kill_suidgid(kind);
-    let setgid = libc::S_ISGID as u16;
-    if kind != crate::attr::Kind::Directory
-        && cx.caller.checks()
-        && !cx.caller.privileged()
-        && !cx.caller.in_group(fields.gid)
-    {
-        fields.perm &= !setgid;
-    }
 }
 
 fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
@@ -77,10 +66,7 @@ fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
     fields.gid = set.gid.unwrap_or(fields.gid);
     if let Some(mode) = set.mode {
         fields.perm = mode & 0o7777;
-        let stranger = cx.caller.checks()
-            && !cx.caller.privileged()
-            && !cx.caller.in_group(fields.gid);
-        if stranger {
+        if !keeps_setgid(cx.caller, fields.gid) {
             fields.perm &= !(libc::S_ISGID as u16);
         }
     }

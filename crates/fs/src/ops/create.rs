@@ -51,11 +51,11 @@ pub(crate) fn create(
     }
     cx.core.check_writable()?;
     may_create(cx.caller, parent, g)?;
-    if let New::Special(Kind::Char | Kind::Block, rdev) = *new
+    if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
         && !cx.caller.privileged()
         // A whiteout is no device: Linux lets everybody make it.
-        && rdev != 0
+        && (kind, rdev) != (Kind::Char, 0)
     {
         return Err(Errno::EPERM.into());
     }

@@ -67,10 +67,8 @@ pub(crate) fn write(
         Some(done) => done,
         None => write_extending(cx, node, data, off, src, append, g)?,
     };
-    let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
-    if kill_suidgid && node.meta.perm() & suid != 0 {
-        let kind = node.kind();
-        node.meta.update(|fields| fields.kill_suidgid(kind));
+    if kill_suidgid {
+        strip_privileges(cx.caller, node);
     }
     node.touch(cx.core.now());
     cx.node_changed(node, Some(at..at + len as u64));
@@ -88,6 +86,23 @@ pub(crate) fn read_text(text: &[u8], off: u64, out: &mut [u8]) -> usize {
 /// Whether a write by `caller` clears setuid and setgid.
 pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
     caller.checks() && !caller.privileged()
+}
+
+/// Clears setuid and setgid of a file whose contents `caller` changes.
+pub(crate) fn strip_privileges(caller: &Caller<'_>, node: &Node) {
+    let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
+    if node.meta.perm() & suid != 0 {
+        let kind = node.kind();
+        node.meta.update(|fields| {
+            let member = keeps_setgid(caller, fields.gid);
+            fields.kill_suidgid(kind, member);
+        });
+    }
+}
+
+/// Whether setgid may stay for `caller`. A kernel in front has made up its mind.
+pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
+    !caller.checks() || caller.privileged() || caller.in_group(gid)
 }
 
 /// Writes bytes that are all below the size; `None` if the file shrank before the gate was passed.
@@ -194,8 +209,7 @@ pub(crate) fn set_size(
         node.meta.update(|fields| fields.size = size);
     }
     if kills_suid(cx.caller) {
-        let kind = node.kind();
-        node.meta.update(|fields| fields.kill_suidgid(kind));
+        strip_privileges(cx.caller, node);
     }
     node.touch(now);
     Ok(())

@@ -35,9 +35,6 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -
 
 fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> Step<()> {
     cx.core.check_writable()?;
-    if new & !SETTABLE != 0 {
-        return Err(Errno::EOPNOTSUPP.into());
-    }
     let _kept = cx.keep(node, g)?;
     let _change = node.change.lock();
     let old = node.meta.read();
@@ -47,6 +44,9 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
         || project.is_some_and(|project| project != old.project);
     if guarded && !cx.caller.privileged() {
         return Err(Errno::EPERM.into());
+    }
+    if new & !SETTABLE != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
     }
     node.change_meta(cx.core.now(), |fields| {
         fields.flags = new;

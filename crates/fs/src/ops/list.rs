@@ -14,11 +14,13 @@ const AFTER_DOT: u64 = 1;
 const AFTER_DOTS: u64 = 2;
 
 /// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers false. Every entry
-/// that is there throughout comes exactly once, whatever comes and goes meanwhile (C6).
+/// that is there throughout comes exactly once, whatever comes and goes meanwhile (C6). `ENOENT` if the directory was
+/// removed.
 pub(crate) fn list(
     cx: &Ctx<'_>,
     node: &Node,
     cookie: u64,
+    noatime: bool,
     f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     g: &Guard,
 ) -> Step<()> {
@@ -26,7 +28,10 @@ pub(crate) fn list(
     if !directory.is_complete() {
         return Err(whole(node));
     }
-    touch_atime(cx, node, false);
+    if node.meta.nlink() == 0 {
+        return Err(Errno::ENOENT.into());
+    }
+    touch_atime(cx, node, noatime);
     let dots = [
         (b"." as &[u8], node.number(), AFTER_DOT),
         (b"..", directory.parent(), AFTER_DOTS),
@@ -35,10 +40,6 @@ pub(crate) fn list(
         if cookie < next && !f(DirEntry { ino, kind: Kind::Directory, name, cookie: next }) {
             return Ok(());
         }
-    }
-    // A removed directory is empty, but for a listing that was under way.
-    if node.meta.nlink() == 0 {
-        return Ok(());
     }
     let from = cookie.max(AFTER_DOTS);
     directory.list(from, g, &mut |entry| {

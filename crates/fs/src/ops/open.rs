@@ -16,6 +16,9 @@ use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::Mutex;
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
+///
+/// Two lines: what every use reads, and what `read`, `write` and `dup` write.
+#[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
     node: HeldSlot<Inode>,
@@ -23,14 +26,20 @@ pub struct OpenFile {
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
     flags: AtomicU32,
-    /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux does.
-    pub(crate) position: Mutex<u64>,
-    /// Descriptors that refer to it.
-    handles: Handles,
+    moving: Moving,
     /// Whether a nameless file may get a name.
     linkable: bool,
     /// Text of a control file as it was when it was opened.
     text: Option<Box<[u8]>>,
+}
+
+/// What changes while a file is open, on a line of its own.
+#[repr(align(64))]
+struct Moving {
+    /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux does.
+    position: Mutex<u64>,
+    /// Descriptors that refer to it.
+    handles: Handles,
 }
 
 impl OpenFile {
@@ -44,8 +53,7 @@ impl OpenFile {
             ino: node.number(),
             node: HeldSlot::new(node),
             flags: AtomicU32::new(flags as u32),
-            position: Mutex::new(0),
-            handles: Handles::new(),
+            moving: Moving { position: Mutex::new(0), handles: Handles::new() },
             linkable,
             text,
         }
@@ -82,6 +90,11 @@ impl OpenFile {
     /// address, for it never moves while it is open.
     pub(crate) fn id(&self) -> u64 {
         std::ptr::from_ref(self) as u64
+    }
+
+    /// File offset, or directory cookie.
+    pub(crate) fn position(&self) -> &Mutex<u64> {
+        &self.moving.position
     }
 
     pub(crate) fn is_linkable(&self) -> bool {
@@ -129,7 +142,7 @@ impl OpenFile {
 
 impl Described for OpenFile {
     fn handles(&self) -> &Handles {
-        &self.handles
+        &self.moving.handles
     }
 }
 

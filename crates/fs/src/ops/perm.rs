@@ -44,7 +44,12 @@ pub(crate) fn may_access(
     }
     let granted = if caller.uid == owner.uid {
         perm >> 6 & want == want
-    } else if let Some(acl) = node.extra(g).and_then(|extra| extra.access.as_ref()) {
+    } else if let Some(acl) = node
+        .extra(g)
+        .and_then(|extra| extra.access.as_ref())
+        // As Linux: a list whose mask grants nothing is not asked, the mode bits are.
+        .filter(|_| perm & 0o070 != 0)
+    {
         acl.check(subject(caller), owner.uid, owner.gid, want as u8)
     } else if caller.in_group(owner.gid) {
         perm >> 3 & want == want

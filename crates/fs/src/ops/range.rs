@@ -13,6 +13,7 @@ const KEEP_SIZE: i32 = libc::FALLOC_FL_KEEP_SIZE;
 const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE;
 const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
 const COLLAPSE: i32 = libc::FALLOC_FL_COLLAPSE_RANGE;
+const UNSHARE: i32 = libc::FALLOC_FL_UNSHARE_RANGE;
 const INSERT: i32 = libc::FALLOC_FL_INSERT_RANGE;
 
 /// `fallocate(2)`.
@@ -24,21 +25,22 @@ pub(crate) fn fallocate(
     len: u64,
     g: &Guard,
 ) -> Step<()> {
-    check_mode(mode)?;
-    if len == 0 || off > MAX_SIZE {
-        return Err(Errno::EINVAL.into());
-    }
-    let end = off.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
-    if node.is_dir() {
-        return Err(Errno::EISDIR.into());
-    }
-    let data = node.data().ok_or(Errno::ENODEV)?;
+    check_request(mode, off, len)?;
     cx.core.check_writable()?;
     let fixed = node.meta.flags();
     if fixed & flags::IMMUTABLE != 0
         || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0)
     {
         return Err(Errno::EPERM.into());
+    }
+    if node.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    let data = node.data().ok_or(Errno::ENODEV)?;
+    let end = off.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
+    if mode & UNSHARE != 0 {
+        // Linux knows it; here no two files share a page.
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let _kept = cx.keep(node, g)?;
     let _change = node.change.lock();
@@ -83,8 +85,7 @@ pub(crate) fn fallocate(
         node.meta.update(|fields| fields.size = new_size);
     }
     if io::kills_suid(cx.caller) {
-        let kind = node.kind();
-        node.meta.update(|fields| fields.kill_suidgid(kind));
+        io::strip_privileges(cx.caller, node);
     }
     node.touch(cx.core.now());
     cx.node_changed(node, Some(off..u64::MAX));
@@ -130,10 +131,13 @@ fn allocate(
     Ok(())
 }
 
-fn check_mode(mode: i32) -> Result<(), Errno> {
-    match mode {
-        0 | KEEP_SIZE | ZERO | COLLAPSE | INSERT => Ok(()),
-        m if m == PUNCH | KEEP_SIZE || m == ZERO | KEEP_SIZE => Ok(()),
+/// What is wrong with a request whatever the file: first the range, then the mode.
+pub(crate) fn check_request(mode: i32, off: u64, len: u64) -> Result<(), Errno> {
+    if len == 0 || len > MAX_SIZE || off > MAX_SIZE {
+        return Err(Errno::EINVAL);
+    }
+    match (mode & !KEEP_SIZE, mode & KEEP_SIZE != 0) {
+        (0 | ZERO | UNSHARE, _) | (PUNCH, true) | (COLLAPSE | INSERT, false) => Ok(()),
         _ => Err(Errno::EOPNOTSUPP),
     }
 }
@@ -160,15 +164,20 @@ pub(crate) fn seek(node: &Node, off: u64, hole: bool, g: &Guard) -> Step<u64> {
 const CHUNK: usize = 128 << 10;
 
 /// Copies up to `len` bytes from `from` to `to`; answers how many. Stops early at the end of `from`, and on an error
-/// after the first chunk.
+/// after the first chunk. `len` shrinks to what there is at the first attempt.
 pub(crate) fn copy(
     cx: &Ctx<'_>,
     (from, from_off): (&Node, u64),
     (to, to_off): (&Node, u64),
-    len: u64,
+    len: &mut u64,
+    noatime: bool,
     done: &mut u64,
     g: &Guard,
 ) -> Step<u64> {
+    if *done == 0 {
+        *len = check_copy((from, from_off), (to, to_off), *len)?;
+    }
+    let len = *len;
     let same = from.number() == to.number();
     if same && from_off < to_off.saturating_add(len) && to_off < from_off.saturating_add(len) {
         return Err(Errno::EINVAL.into());
@@ -176,7 +185,7 @@ pub(crate) fn copy(
     let mut chunk = vec![0; CHUNK.min(len.min(usize::MAX as u64) as usize)];
     while *done < len {
         let want = (len - *done).min(chunk.len() as u64) as usize;
-        let step = io::read(cx, from, from_off + *done, &mut chunk[..want], false, g)
+        let step = io::read(cx, from, from_off + *done, &mut chunk[..want], noatime, g)
             .and_then(|got| match got {
                 0 => Ok(0),
                 got => {
@@ -193,4 +202,25 @@ pub(crate) fn copy(
         }
     }
     Ok(*done)
+}
+
+/// The length that can be copied: a file that is copied into itself does not grow under the copy.
+fn check_copy(
+    (from, from_off): (&Node, u64),
+    (to, to_off): (&Node, u64),
+    len: u64,
+) -> Result<u64, Errno> {
+    if to.meta.flags() & flags::IMMUTABLE != 0 {
+        return Err(Errno::EPERM);
+    }
+    if from_off.checked_add(len).is_none() || to_off.checked_add(len).is_none() {
+        return Err(Errno::EOVERFLOW);
+    }
+    if to_off == MAX_SIZE {
+        return Err(Errno::EFBIG);
+    }
+    if from_off > MAX_SIZE || to_off > MAX_SIZE {
+        return Err(Errno::EINVAL);
+    }
+    Ok(len.min(from.meta.size().saturating_sub(from_off)).min(MAX_SIZE - to_off))
 }

@@ -10,7 +10,7 @@ use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::check_replace;
 use crate::attr::Kind;
 use crate::control;
-use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
+use crate::directory::{Change, Directory, Entry, Hashed, Look, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::home;
 use crate::inode::{Node, NodeExt, NodeRef};
@@ -58,6 +58,9 @@ pub(crate) fn rename(
     let tree = (across && directories).then(|| cx.core.rename.lock());
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
+    } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
+        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux prefers.
+        check_not_above(cx, target, from.parent, flags, g)?;
     }
     let _from = cx.keep(from.parent, g)?;
     let _to = cx.keep(to.parent, g)?;
@@ -315,8 +318,19 @@ fn check_no_loop(
     if is_at_or_above(cx, source, to.parent, g)? {
         return Err(Errno::EINVAL.into());
     }
-    if let Some(target) = find(to.parent, to_at, g)?
-        && is_at_or_above(cx, target.ino(), from.parent, g)?
+    check_not_above(cx, find(to.parent, to_at, g)?, from.parent, flags, g)
+}
+
+/// Refuses a target that is an ancestor of the source.
+fn check_not_above(
+    cx: &Ctx<'_>,
+    target: Option<&Entry>,
+    source: &Node,
+    flags: u32,
+    g: &Guard,
+) -> Step<()> {
+    if let Some(target) = target
+        && is_at_or_above(cx, target.ino(), source, g)?
     {
         let errno = if flags & EXCHANGE != 0 { Errno::EINVAL } else { Errno::ENOTEMPTY };
         return Err(errno.into());

@@ -19,7 +19,12 @@ const VALUE_MAX: usize = 65_536;
 /// Longest list of names in bytes (`XATTR_LIST_MAX`).
 const LIST_MAX: usize = 65_536;
 
+#[derive(PartialEq)]
 enum Space {
+    /// No namespace of ours: refused after the permission check, as Linux does.
+    Unknown,
+    /// Nothing but the ACLs is served of `system.`, and nobody needs a right to hear that.
+    System,
     User,
     Trusted,
     Security,
@@ -31,6 +36,7 @@ enum Space {
 pub(crate) fn get(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<Box<[u8]>> {
     let space = space_of(name)?;
     check_access(cx, node, &space, READ, g)?;
+    check_served(name, &space)?;
     let extra = node.extra(g).ok_or(Errno::ENODATA)?;
     let acl = match space {
         Space::Access => &extra.access,
@@ -50,36 +56,26 @@ pub(crate) fn set(
     kill_sgid: bool,
     g: &Guard,
 ) -> Step<()> {
-    if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
-        return Err(Errno::EINVAL.into());
-    }
+    check_request(name, value, flags)?;
     let space = space_of(name)?;
-    if value.len() > VALUE_MAX {
-        return Err(Errno::E2BIG.into());
-    }
     let change = |extra: &mut Extra| {
-        let there = match space {
-            Space::Access => extra.access.is_some(),
-            Space::Default => extra.default.is_some(),
-            _ => extra.xattrs.contains_key(name),
-        };
+        check_served(name, &space)?;
+        let there = extra.xattrs.contains_key(name);
         if flags & libc::XATTR_CREATE != 0 && there {
             return Err(Errno::EEXIST);
         }
         if flags & libc::XATTR_REPLACE != 0 && !there {
             return Err(Errno::ENODATA);
         }
-        match space {
-            Space::Access | Space::Default => return Ok(()),
-            _ => extra.xattrs.insert(name.into(), value.into()),
-        };
+        extra.xattrs.insert(name.into(), value.into());
         let names: usize = extra.xattrs.keys().map(|n| n.len() + 1).sum();
         if names > LIST_MAX { Err(Errno::ENOSPC) } else { Ok(()) }
     };
     match space {
         Space::Access | Space::Default => {
-            let acl = Acl::from_xattr(value)?;
-            set_acl(cx, node, &space, acl, kill_sgid, change, g)
+            let acl = parse_acl(value)?;
+            // Linux does not look at the flags of an ACL.
+            set_acl(cx, node, &space, acl, kill_sgid, g)
         }
         _ => update(cx, node, &space, change, g),
     }
@@ -91,13 +87,16 @@ pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<
     match space {
         // Removing an ACL that is not there is no error, as in Linux.
         Space::Access | Space::Default => {
-            set_acl(cx, node, &space, None, false, |_| Ok(()), g)
+            set_acl(cx, node, &space, Ok(None), false, g)
         }
         _ => update(
             cx,
             node,
             &space,
-            |extra| extra.xattrs.remove(name).map(drop).ok_or(Errno::ENODATA),
+            |extra| {
+                check_served(name, &space)?;
+                extra.xattrs.remove(name).map(drop).ok_or(Errno::ENODATA)
+            },
             g,
         ),
     }
@@ -147,21 +146,26 @@ fn set_acl(
     cx: &Ctx<'_>,
     node: &Node,
     space: &Space,
-    acl: Option<Acl>,
+    acl: Result<Option<Acl>, Errno>,
     kill_sgid: bool,
-    check: impl FnOnce(&mut Extra) -> Result<(), Errno>,
     g: &Guard,
 ) -> Step<()> {
     cx.core.check_writable()?;
     let _kept = cx.keep(node, g)?;
     let _change = node.change.lock();
+    let fixed = flags::IMMUTABLE | flags::APPEND;
+    if *space == Space::Default && !node.is_dir() && node.kind() != Kind::Symlink {
+        // Whoever asks: there is nothing to remove, and nothing can be set.
+        return match acl {
+            _ if node.meta.flags() & fixed != 0 => Err(Errno::EPERM.into()),
+            Ok(None) => Ok(()),
+            _ => Err(Errno::EACCES.into()),
+        };
+    }
     check_access(cx, node, space, WRITE, g)?;
+    let acl = acl?;
     let mut extra = node.extra(g).cloned().unwrap_or_default();
-    check(&mut extra)?;
     if let Space::Default = space {
-        if !node.is_dir() && acl.is_some() {
-            return Err(Errno::EACCES.into());
-        }
         extra.default = acl;
         publish(cx, node, extra, g);
         return Ok(());
@@ -193,14 +197,46 @@ fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, g: &Guard) {
     cx.node_changed(node, None);
 }
 
-fn space_of(name: &[u8]) -> Result<Space, Errno> {
-    if name.is_empty() || name.len() > 255 {
-        return Err(Errno::ERANGE);
+/// What is wrong with a request whatever the inode.
+pub(crate) fn check_request(name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
+    if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
+        return Err(Errno::EINVAL);
     }
+    check_name(name)?;
+    if value.len() > VALUE_MAX { Err(Errno::E2BIG) } else { Ok(()) }
+}
+
+/// Names have 1 to 255 bytes.
+pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
+    if (1..=255).contains(&name.len()) { Ok(()) } else { Err(Errno::ERANGE) }
+}
+
+/// A list, or `EINVAL` inside for one of the right form that makes no sense: Linux finds that out later.
+fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
+    match Acl::from_xattr(value) {
+        Err(Errno::EINVAL) if Acl::is_well_formed(value) => Ok(Err(Errno::EINVAL)),
+        acl => acl.map(Ok),
+    }
+}
+
+/// A namespace must be one of ours and a name must go on behind its prefix.
+fn check_served(name: &[u8], space: &Space) -> Result<(), Errno> {
+    if matches!(space, Space::Unknown | Space::System) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    if name.ends_with(b".") && name.iter().filter(|b| **b == b'.').count() == 1 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+fn space_of(name: &[u8]) -> Result<Space, Errno> {
+    check_name(name)?;
     let spaces = [
         (b"user." as &[u8], Space::User),
         (b"trusted.", Space::Trusted),
         (b"security.", Space::Security),
+        (b"system.", Space::System),
     ];
     match name {
         ACL_ACCESS => return Ok(Space::Access),
@@ -208,11 +244,11 @@ fn space_of(name: &[u8]) -> Result<Space, Errno> {
         _ => {}
     }
     for (prefix, space) in spaces {
-        if let Some(rest) = name.strip_prefix(prefix) {
-            return if rest.is_empty() { Err(Errno::EINVAL) } else { Ok(space) };
+        if name.starts_with(prefix) {
+            return Ok(space);
         }
     }
-    Err(Errno::EOPNOTSUPP)
+    Ok(Space::Unknown)
 }
 
 /// `xattr_permission` of Linux.
@@ -226,6 +262,8 @@ fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) 
         return Ok(());
     }
     match space {
+        Space::Unknown => Ok(may(cx.caller, node, want, g)?),
+        Space::System => Ok(()),
         Space::Security => {
             if writes && !cx.caller.privileged() { Err(Errno::EPERM.into()) } else { Ok(()) }
         }

@@ -29,6 +29,9 @@ impl Process {
     pub fn read_dir(&self, path: impl AsRef<[u8]>) -> Result<Vec<OwnedDirEntry>> {
         self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
             let node = walked.existing()?;
+            if !node.is_dir() {
+                return Err(Errno::ENOTDIR.into());
+            }
             may(cx.caller, node, READ, g)?;
             let mut entries = Vec::new();
             let mut push = |e: DirEntry<'_>| {
@@ -42,7 +45,7 @@ impl Process {
                 }
                 true
             };
-            list(cx, node, 0, &mut push, g)?;
+            list(cx, node, 0, false, &mut push, g)?;
             Ok(entries)
         })
     }
@@ -55,7 +58,8 @@ impl Process {
         if file.kind() != Kind::Directory {
             return Err(Errno::ENOTDIR);
         }
-        let mut position = file.position.lock();
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        let mut position = file.position().lock();
         let mut reached = *position;
         self.run(|cx, g| {
             let from = reached;
@@ -66,7 +70,7 @@ impl Process {
                 }
                 taken
             };
-            list(cx, file.node(g)?, from, &mut step, g)
+            list(cx, file.node(g)?, from, noatime, &mut step, g)
         })?;
         *position = reached;
         Ok(())
@@ -96,6 +100,7 @@ impl Process {
             if !node.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
+            may(cx.caller, node, EXEC, g)?;
             if !cx.caller.privileged() {
                 return Err(Errno::EPERM.into());
             }
@@ -103,7 +108,7 @@ impl Process {
         })
     }
 
-    /// `getcwd(3)`; `ENOENT` in a directory that was removed.
+    /// `getcwd(3)`; `ENOENT` in a directory that was removed or lies outside the root.
     pub fn getcwd(&self) -> Result<Vec<u8>> {
         self.run(|cx, g| {
             // The way up is only a path if no directory moves meanwhile.
@@ -111,11 +116,15 @@ impl Process {
             let root = self.place(&self.root, g).number();
             let mut node = self.place(&self.cwd, g);
             let mut parts = Vec::new();
-            while node.number() != root && node.number() != ROOT {
-                let directory = node.directory().ok_or(Errno::ENOTDIR)?;
-                if node.meta.nlink() == 0 {
+            if node.meta.nlink() == 0 {
+                return Err(Errno::ENOENT.into());
+            }
+            while node.number() != root {
+                // Outside of what `/` means there is no path.
+                if node.number() == ROOT {
                     return Err(Errno::ENOENT.into());
                 }
+                let directory = node.directory().ok_or(Errno::ENOTDIR)?;
                 let parent = cx.core.node(directory.parent(), g)?;
                 parts.push(name_in(cx, parent, node.number(), g)?);
                 node = parent;
@@ -151,6 +160,6 @@ fn name_in(cx: &Ctx<'_>, parent: &Node, ino: u64, g: &Guard) -> Step<Vec<u8>> {
         }
         name.is_none()
     };
-    list(cx, parent, 0, &mut look, g)?;
+    list(cx, parent, 0, true, &mut look, g)?;
     name.ok_or(Errno::ENOENT.into())
 }

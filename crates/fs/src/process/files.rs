@@ -15,7 +15,8 @@ impl Process {
     pub fn read(&self, fd: Fd, out: &mut [u8]) -> Result<usize> {
         let g = pin();
         let file = self.readable(fd, &g)?;
-        let mut position = file.position.lock();
+        let mut position = file.position().lock();
+        check_range(*position, out.len())?;
         let got = self.read_at(file, *position, out)?;
         *position += got as u64;
         Ok(got)
@@ -26,14 +27,19 @@ impl Process {
         check_offset(off)?;
         let g = pin();
         let file = self.readable(fd, &g)?;
+        check_range(off, out.len())?;
         self.read_at(file, off, out)
     }
 
     /// `readv(2)`.
     pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
         let g = pin();
+        if outs.iter().all(|out| out.is_empty()) {
+            return self.reads(fd, &g).map(|_| 0);
+        }
         let file = self.readable(fd, &g)?;
-        let mut position = file.position.lock();
+        let mut position = file.position().lock();
+        check_range(*position, outs.iter().map(|out| out.len()).sum())?;
         let got = self.readv_at(file, *position, outs)?;
         *position += got as u64;
         Ok(got)
@@ -43,7 +49,11 @@ impl Process {
     pub fn preadv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>], off: u64) -> Result<usize> {
         check_offset(off)?;
         let g = pin();
+        if outs.iter().all(|out| out.is_empty()) {
+            return self.reads(fd, &g).map(|_| 0);
+        }
         let file = self.readable(fd, &g)?;
+        check_range(off, outs.iter().map(|out| out.len()).sum())?;
         self.readv_at(file, off, outs)
     }
 
@@ -51,7 +61,8 @@ impl Process {
     pub fn write(&self, fd: Fd, data: &[u8]) -> Result<usize> {
         let g = pin();
         let file = self.writable(fd, &g)?;
-        let mut position = file.position.lock();
+        let mut position = file.position().lock();
+        check_range(*position, data.len())?;
         let (at, done) = self.write_at(file, *position, data)?;
         *position = at + done as u64;
         Ok(done)
@@ -62,6 +73,7 @@ impl Process {
         check_offset(off)?;
         let g = pin();
         let file = self.writable(fd, &g)?;
+        check_range(off, data.len())?;
         Ok(self.write_at(file, off, data)?.1)
     }
 
@@ -82,7 +94,7 @@ impl Process {
         if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
             return Err(Errno::ESPIPE);
         }
-        let mut position = file.position.lock();
+        let mut position = file.position().lock();
         let new = match whence {
             libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
             libc::SEEK_CUR => moved(*position, off)?,
@@ -126,6 +138,7 @@ impl Process {
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
         let g = pin();
         let file = self.description(fd, &g)?;
+        range::check_request(mode, off, len)?;
         if !file.writable() {
             return Err(Errno::EBADF);
         }
@@ -140,35 +153,35 @@ impl Process {
         len: u64,
         flags: u32,
     ) -> Result<u64> {
+        let g = pin();
+        let (source, target) = (self.description(from.0, &g)?, self.description(to.0, &g)?);
         if flags != 0 {
             return Err(Errno::EINVAL);
         }
-        let g = pin();
-        let (source, target) = (self.description(from.0, &g)?, self.description(to.0, &g)?);
+        if source.kind() == Kind::Directory || target.kind() == Kind::Directory {
+            return Err(Errno::EISDIR);
+        }
+        if source.kind() != Kind::File || target.kind() != Kind::File {
+            return Err(Errno::EINVAL);
+        }
         let append = target.flags() & libc::O_APPEND != 0;
         if !source.readable() || !target.writable() || append {
             return Err(Errno::EBADF);
         }
-        for file in [source, target] {
-            match file.kind() {
-                Kind::File => {}
-                Kind::Directory => return Err(Errno::EISDIR),
-                _ => return Err(Errno::EINVAL),
-            }
-        }
         let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
             Some(off) => **off,
-            None => *file.position.lock(),
+            None => *file.position().lock(),
         };
         let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
-        let mut done = 0;
+        let noatime = source.flags() & libc::O_NOATIME != 0;
+        let (mut len, mut done) = (len, 0);
         let copied = self.run(|cx, g| {
             let ends = ((source.node(g)?, from_off), (target.node(g)?, to_off));
-            range::copy(cx, ends.0, ends.1, len, &mut done, g)
+            range::copy(cx, ends.0, ends.1, &mut len, noatime, &mut done, g)
         })?;
         let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
             Some(off) => *off += copied,
-            None => *file.position.lock() += copied,
+            None => *file.position().lock() += copied,
         };
         advance(source, from.1);
         advance(target, to.1);
@@ -199,13 +212,16 @@ impl Process {
         self.usable(fd, g).map(|file| &**file)
     }
 
-    fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+    /// A file that is open for reading.
+    fn reads<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.description(fd, g)?;
-        match file.kind() {
-            _ if !file.readable() => Err(Errno::EBADF),
-            Kind::Directory => Err(Errno::EISDIR),
-            _ => Ok(file),
-        }
+        if file.readable() { Ok(file) } else { Err(Errno::EBADF) }
+    }
+
+    /// A file that is open for reading and has contents.
+    fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        let file = self.reads(fd, g)?;
+        if file.kind() == Kind::Directory { Err(Errno::EISDIR) } else { Ok(file) }
     }
 
     fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
@@ -263,11 +279,12 @@ fn check_offset(off: u64) -> Result<()> {
     if off > MAX_SIZE { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
+/// A transfer must end at an offset that exists.
+fn check_range(off: u64, len: usize) -> Result<()> {
+    if len as u64 > MAX_SIZE - off.min(MAX_SIZE) { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
 fn moved(from: u64, by: i64) -> Result<u64> {
     let new = i128::from(from) + i128::from(by);
-    match u64::try_from(new) {
-        Ok(new) if new <= MAX_SIZE => Ok(new),
-        Ok(_) => Err(Errno::EOVERFLOW),
-        Err(_) => Err(Errno::EINVAL),
-    }
+    u64::try_from(new).ok().filter(|new| *new <= MAX_SIZE).ok_or(Errno::EINVAL)
 }

@@ -1,6 +1,6 @@
 //! Names: link, symlink, readlink, unlink, mkdir, rmdir, rename, mknod.
 
-use super::{AT_FDCWD, Fd, Process};
+use super::{AT_FDCWD, Fd, Process, check_length};
 use crate::attr::Kind;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
@@ -33,8 +33,8 @@ impl Process {
             if flags & libc::AT_SYMLINK_FOLLOW != 0 { Follow::Yes } else { Follow::Slash };
         self.run(|cx, g| {
             let (node, nameless) = if empty {
-                let file = self.file(olddirfd, g)?;
-                (file.node(g)?, file.is_linkable())
+                let linkable = olddirfd != AT_FDCWD && self.file(olddirfd, g)?.is_linkable();
+                (self.itself(olddirfd, g)?, linkable)
             } else {
                 let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
                 (walked.existing()?, false)
@@ -58,9 +58,7 @@ impl Process {
         path: impl AsRef<[u8]>,
     ) -> Result<()> {
         let target = target.as_ref();
-        if target.is_empty() {
-            return Err(Errno::ENOENT);
-        }
+        check_length(target)?;
         self.make(dirfd, path.as_ref(), &New::Symlink(target), 0o777)
     }
 
@@ -72,9 +70,9 @@ impl Process {
     /// `readlinkat(2)`; an empty path means what `dirfd` has open.
     pub fn readlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         let path = path.as_ref();
-        if path.is_empty() && dirfd != AT_FDCWD {
+        if path.is_empty() {
             return self.run(|cx, g| {
-                let node = self.file(dirfd, g)?.node(g)?;
+                let node = self.itself(dirfd, g)?;
                 if node.kind() != Kind::Symlink {
                     return Err(Errno::ENOENT.into());
                 }

@@ -57,6 +57,7 @@ impl Process {
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
+        check_mode(&file, spec.kind)?;
         self.volume().door().setlk(&file, &request, wait)
     }
 
@@ -71,6 +72,7 @@ impl Process {
     pub fn set_ofd_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
+        check_mode(&file, spec.kind)?;
         self.volume().door().setlk(&file, &request, wait)
     }
 
@@ -95,7 +97,7 @@ impl Process {
     ) -> Result<LockRequest> {
         let base = match spec.whence {
             libc::SEEK_SET => 0,
-            libc::SEEK_CUR => *file.position.lock(),
+            libc::SEEK_CUR => *file.position().lock(),
             libc::SEEK_END => file.node(&pin())?.meta.size(),
             _ => return Err(Errno::EINVAL),
         };
@@ -112,12 +114,16 @@ impl Process {
         if first > limit || (spec.len != 0 && last > limit) {
             return Err(Errno::EOVERFLOW);
         }
-        match spec.kind {
-            LockKind::Read if !file.readable() => return Err(Errno::EBADF),
-            LockKind::Write if !file.writable() => return Err(Errno::EBADF),
-            _ => {}
-        }
         let (start, end) = (first as u64, last as u64);
         Ok(LockRequest { owner, pid, kind: spec.kind, start, end, flock: false })
+    }
+}
+
+/// A read lock needs a file open for reading, a write lock one open for writing; asking needs neither.
+fn check_mode(file: &OpenFile, kind: LockKind) -> Result<()> {
+    match kind {
+        LockKind::Read if !file.readable() => Err(Errno::EBADF),
+        LockKind::Write if !file.writable() => Err(Errno::EBADF),
+        _ => Ok(()),
     }
 }

@@ -135,12 +135,12 @@ impl Process {
         mtime: Option<SetTime>,
         flags: i32,
     ) -> Result<()> {
-        let set = times(atime, mtime)?;
+        if atime.is_none() && mtime.is_none() {
+            // Linux does not even look at the path.
+            return Ok(());
+        }
         self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            if atime.is_none() && mtime.is_none() {
-                return Ok(());
-            }
-            attr::setattr(cx, node, &set, false, g)
+            attr::setattr(cx, node, &times(atime, mtime)?, false, g)
         })
     }
 
@@ -151,11 +151,13 @@ impl Process {
         atime: Option<SetTime>,
         mtime: Option<SetTime>,
     ) -> Result<()> {
-        let set = times(atime, mtime)?;
         if atime.is_none() && mtime.is_none() {
-            return self.run(|_, g| Ok(self.usable(fd, g).map(drop)?));
+            return Ok(());
         }
-        self.setattr_fd(fd, &set)
+        self.run(|cx, g| {
+            let node = self.usable(fd, g)?.node(g)?;
+            attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+        })
     }
 
     /// `statfs(2)`.
@@ -199,15 +201,12 @@ impl Process {
         flags: i32,
         mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
     ) -> Result<T> {
-        let known = libc::AT_SYMLINK_NOFOLLOW
-            | libc::AT_EMPTY_PATH
-            | libc::AT_NO_AUTOMOUNT
-            | libc::AT_SYMLINK_FOLLOW;
+        let known = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
         if flags & !known != 0 {
             return Err(Errno::EINVAL);
         }
         if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-            return self.run(|cx, g| f(cx, self.from(dirfd, path, g)?.start, g));
+            return self.run(|cx, g| f(cx, self.itself(dirfd, g)?, g));
         }
         let nofollow = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
         let follow = if nofollow { Follow::Slash } else { Follow::Yes };

@@ -161,20 +161,29 @@ impl Process {
 
     /// Where a path begins: `/`, the working directory or a descriptor.
     fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Step<From<'g>> {
+        // A path that is none is told before the descriptor is looked at.
+        check_length(path)?;
         let root = self.place(&self.root, g);
         let start = match path.first() {
             Some(b'/') => root,
             _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
             _ => {
                 let node = self.file(dirfd, g)?.node(g)?;
-                // An empty path needs no directory; the walk answers ENOENT for it.
-                if !path.is_empty() && !node.is_dir() {
+                if !node.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
                 node
             }
         };
         Ok(From { start, root })
+    }
+
+    /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's inode.
+    fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Node> {
+        match dirfd {
+            AT_FDCWD => Ok(self.place(&self.cwd, g)),
+            _ => self.file(dirfd, g)?.node(g),
+        }
     }
 
     fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
@@ -216,6 +225,14 @@ impl Process {
 
     fn lock_owner(&self) -> u64 {
         std::ptr::from_ref(&*self.identity) as u64
+    }
+}
+
+fn check_length(path: &[u8]) -> Result<()> {
+    match path.len() {
+        0 => Err(Errno::ENOENT),
+        len if len >= libc::PATH_MAX as usize => Err(Errno::ENAMETOOLONG),
+        _ => Ok(()),
     }
 }
 

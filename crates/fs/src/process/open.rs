@@ -69,7 +69,8 @@ fn open_walked(
         return open(cx, node, flags, g);
     }
     if walked.slash || walked.last != Last::Name {
-        return Err(Errno::EISDIR.into());
+        let dots = walked.last != Last::Name && flags & libc::O_EXCL != 0;
+        return Err(if dots { Errno::EEXIST } else { Errno::EISDIR }.into());
     }
     if let Some(node) = walked.found() {
         if flags & libc::O_EXCL != 0 {

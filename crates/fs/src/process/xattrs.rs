@@ -23,6 +23,7 @@ impl Process {
         name: &[u8],
         flags: i32,
     ) -> Result<Vec<u8>> {
+        xattr::check_name(name)?;
         self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
             Ok(xattr::get(cx, node, name, g)?.into_vec())
         })
@@ -30,6 +31,7 @@ impl Process {
 
     /// `fgetxattr(2)`.
     pub fn fgetxattr(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
+        xattr::check_name(name)?;
         self.run(|cx, g| {
             let node = self.usable(fd, g)?.node(g)?;
             Ok(xattr::get(cx, node, name, g)?.into_vec())
@@ -44,6 +46,7 @@ impl Process {
         value: &[u8],
         flags: i32,
     ) -> Result<()> {
+        xattr::check_request(name, value, flags)?;
         self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
             xattr::set(cx, node, name, value, flags, false, g)
         })
@@ -57,6 +60,7 @@ impl Process {
         value: &[u8],
         flags: i32,
     ) -> Result<()> {
+        xattr::check_request(name, value, flags)?;
         let nofollow = libc::AT_SYMLINK_NOFOLLOW;
         self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
             xattr::set(cx, node, name, value, flags, false, g)
@@ -65,6 +69,7 @@ impl Process {
 
     /// `fsetxattr(2)`.
     pub fn fsetxattr(&self, fd: Fd, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
+        xattr::check_request(name, value, flags)?;
         self.run(|cx, g| {
             let node = self.usable(fd, g)?.node(g)?;
             xattr::set(cx, node, name, value, flags, false, g)
@@ -89,11 +94,13 @@ impl Process {
 
     /// `removexattr(2)`.
     pub fn removexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
+        xattr::check_name(name)?;
         self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| xattr::remove(cx, node, name, g))
     }
 
     /// `lremovexattr(2)`.
     pub fn lremovexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
+        xattr::check_name(name)?;
         let nofollow = libc::AT_SYMLINK_NOFOLLOW;
         self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
             xattr::remove(cx, node, name, g)
@@ -102,6 +109,7 @@ impl Process {
 
     /// `fremovexattr(2)`.
     pub fn fremovexattr(&self, fd: Fd, name: &[u8]) -> Result<()> {
+        xattr::check_name(name)?;
         self.run(|cx, g| xattr::remove(cx, self.usable(fd, g)?.node(g)?, name, g))
     }
 }

@@ -14,13 +14,20 @@ impl Model {
     pub(crate) fn read(&mut self, p: usize, fd: Fd, lens: &[usize]) -> Answer {
         let offset = self.file(p, fd)?.offset;
         let data = self.read_bytes(p, fd, offset, lens.iter().sum())?;
+        if lens.iter().all(|len| *len == 0) {
+            return Ok(Outcome::Unspecified);
+        }
         self.file_mut(p, fd)?.offset = offset + data.len() as u64;
         Ok(Outcome::Data(Bytes(data)))
     }
 
     pub(crate) fn read_at(&mut self, p: usize, fd: Fd, lens: &[usize], offset: i64) -> Answer {
         let offset = u64::try_from(offset).map_err(|_| EINVAL)?;
-        Ok(Outcome::Data(Bytes(self.read_bytes(p, fd, offset, lens.iter().sum())?)))
+        let data = self.read_bytes(p, fd, offset, lens.iter().sum())?;
+        if lens.iter().all(|len| *len == 0) {
+            return Ok(Outcome::Unspecified);
+        }
+        Ok(Outcome::Data(Bytes(data)))
     }
 
     /// `readv` and `preadv`: without room nothing is asked of the file.
@@ -40,6 +47,9 @@ impl Model {
 
     pub(crate) fn write(&mut self, p: usize, fd: Fd, data: &[u8]) -> Answer {
         let offset = self.file(p, fd)?.offset;
+        if self.is_frozen(p, fd)? {
+            return Ok(Outcome::Unspecified);
+        }
         let (count, end) = self.write_bytes(p, fd, offset, data)?;
         self.file_mut(p, fd)?.offset = end;
         Ok(Outcome::Number(count))
@@ -47,6 +57,9 @@ impl Model {
 
     pub(crate) fn write_at(&mut self, p: usize, fd: Fd, data: &[u8], offset: i64) -> Answer {
         let offset = u64::try_from(offset).map_err(|_| EINVAL)?;
+        if self.is_frozen(p, fd)? {
+            return Ok(Outcome::Unspecified);
+        }
         Ok(Outcome::Number(self.write_bytes(p, fd, offset, data)?.0))
     }
 
@@ -87,6 +100,12 @@ impl Model {
         self.file(p, fd).map(|_| Outcome::Done)
     }
 
+    /// A file that became immutable while it was open for writing: tmpfs writes, ext4 refuses.
+    pub(crate) fn is_frozen(&self, p: usize, fd: Fd) -> Answer<bool> {
+        let file = self.file(p, fd)?;
+        Ok(file.writable() && self.node(file.node).immutable())
+    }
+
     fn read_bytes(&mut self, p: usize, fd: Fd, offset: u64, len: usize) -> Answer<Vec<u8>> {
         let file = self.file(p, fd)?.clone();
         if !file.readable() {
@@ -94,7 +113,8 @@ impl Model {
         }
         check_range(offset, len)?;
         let data = self.node(file.node).pages().ok_or(EISDIR)?.read(offset, len);
-        if file.flags & O_NOATIME == 0 {
+        // Whether a read of nothing moves the access time is the filesystem's choice.
+        if file.flags & O_NOATIME == 0 && len > 0 {
             self.node_mut(file.node).accessed();
         }
         Ok(data)

@@ -50,6 +50,10 @@ impl Model {
         if xflags & !known != 0 {
             return Err(EOPNOTSUPP);
         }
+        if project != self.node(node).project && !self.credentials(p).is_root() {
+            // Linux lets the owner do it; a filesystem whose project quotas bind users does not.
+            return Ok(Outcome::Unspecified);
+        }
         let node = self.node_mut(node);
         node.flags = flags;
         node.project = project;

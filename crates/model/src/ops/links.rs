@@ -23,14 +23,11 @@ impl Model {
             return Err(EINVAL);
         }
         let empty = flags & AT_EMPTY_PATH != 0;
-        if empty && old.is_empty() && old_dirfd != CWD && !self.credentials(p).is_root() {
-            // Others may do so only with the very credentials that opened the file; whether a
-            // fork keeps them the same is hard to say in general.
-            let opener = self.any_file(p, old_dirfd)?.opener;
-            match opener {
-                _ if opener == (p, self.process(p).identity) => {}
-                (by, _) if by == p => return Err(ENOENT),
-                _ => return Ok(Outcome::Unspecified),
+        if empty && !old.starts_with(b"/") && old_dirfd != CWD && !self.credentials(p).is_root() {
+            // Linux lets others do so with the very credentials that opened the file; a library
+            // may be more generous.
+            if self.any_file(p, old_dirfd)?.opener != (p, self.process(p).identity) {
+                return Ok(Outcome::Unspecified);
             }
         }
         let node = self.lookup_at(p, old_dirfd, old, (flags & AT_SYMLINK_FOLLOW != 0, empty))?;

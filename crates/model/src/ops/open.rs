@@ -1,6 +1,6 @@
 //! `openat`.
 
-use libc::{EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
+use libc::{EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
 use libc::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW};
 use libc::{O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
 
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// The walk of `open`: the last component may be created, and a symlink there may lead on.
-    /// `None` is the opening of a named pipe, which is no affair of a filesystem, and the like.
+    /// `None` is the opening of a pipe or device, which is no affair of a filesystem, and the like.
     fn open_named(
         &mut self,
         p: usize,
@@ -69,19 +69,21 @@ impl Model {
         let exclusive = create && flags & O_EXCL != 0;
         let mut follow = flags & O_NOFOLLOW == 0 && !exclusive;
         let mut directory = flags & O_DIRECTORY != 0;
+        let mut sticky = false;
         let mut walk = self.start(p, dirfd, path)?;
         let mut path = path.to_vec();
         let node = loop {
             let parent = self.walk_to_parent(&mut walk, &path)?;
             directory |= parent.slash;
             follow |= parent.slash;
+            sticky = self.node(parent.dir).perm & 0o1000 != 0;
             let name = match parent.last {
                 Last::Root | Last::Dot => break parent.dir,
                 Last::DotDot => break self.dot_dot(p, parent.dir),
                 Last::Name(name) => name,
             };
             if create && parent.slash {
-                return Err(EISDIR);
+                return self.slash_behind_new_name(parent.dir, &name);
             }
             let Some(node) = self.child(parent.dir, &name)? else {
                 if !create {
@@ -107,8 +109,8 @@ impl Model {
             return Err(EISDIR);
         }
         self.wants_directory(node, directory)?;
-        if create && self.node(node).kind() == Kind::Socket {
-            // EACCES instead of ENXIO in some sticky directories: Linux's protection of pipes.
+        if create && sticky && self.node(node).pages().is_none() {
+            // Linux's protection of pipes: EACCES instead of what it would be anyway.
             return Ok(None);
         }
         if !self.may_open(p, node, flags)? {
@@ -122,7 +124,16 @@ impl Model {
         Ok(Some(node))
     }
 
-    /// Whether an existing inode may be opened so. `Ok(false)`: allowed, but a pipe.
+    /// EISDIR, unless a filesystem that looks at the name first finds something else to say.
+    fn slash_behind_new_name(&self, dir: NodeId, name: &[u8]) -> Answer<Option<NodeId>> {
+        match self.child(dir, name) {
+            Ok(Some(node)) if self.node(node).is_symlink() => Ok(None),
+            Ok(_) => Err(EISDIR),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether an existing inode may be opened so. `Ok(false)`: a pipe or a device.
     fn may_open(&self, p: usize, id: NodeId, flags: i32) -> Answer<bool> {
         let node = self.node(id);
         let kind = node.kind();
@@ -138,7 +149,7 @@ impl Model {
         match kind {
             Kind::Symlink => return Err(ELOOP),
             Kind::Directory if want & WRITE != 0 => return Err(EISDIR),
-            Kind::Char | Kind::Block => return Err(EACCES),
+            Kind::Char | Kind::Block => return Ok(false),
             _ => {}
         }
         self.may(p, id, want)?;

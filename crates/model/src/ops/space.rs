@@ -27,11 +27,12 @@ impl Model {
         if self.node(id).append_only() {
             return Err(EPERM);
         }
-        self.strip_privileges(p, id);
-        self.set_size(id, size);
-        if size != old {
-            self.node_mut(id).modified();
+        if size == old {
+            // Whether that is a modification is the filesystem's choice.
+            return Ok(Outcome::Unspecified);
         }
+        self.change_data(p, id);
+        self.set_size(id, size);
         Ok(Outcome::Done)
     }
 
@@ -44,9 +45,11 @@ impl Model {
         if self.node(file.node).append_only() {
             return Err(EPERM);
         }
-        self.strip_privileges(p, file.node);
+        if self.is_frozen(p, fd)? {
+            return Ok(Outcome::Unspecified);
+        }
+        self.change_data(p, file.node);
         self.set_size(file.node, size);
-        self.node_mut(file.node).modified();
         Ok(Outcome::Done)
     }
 

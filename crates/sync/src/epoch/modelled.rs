@@ -1,10 +1,16 @@
 //! A stand-in for the epoch under loom and shuttle, which run all tasks on one thread of the
 //! operating system.
 //!
-//! It is deterministic and strict: a retired value is dropped as soon as the last guard that
-//! existed when it was retired is gone, the first moment that the contract allows. It adds no
-//! synchronisation that the model could see, so it hides no missing ordering between the tasks.
-//! It proves nothing about crossbeam-epoch itself.
+//! It is deterministic and strict: a retired value waits for the guards that existed when it was
+//! retired, then for those that were made until that moment, and is dropped at once. The second
+//! wait is what a real epoch does too: a guard that was made just after the retirement may still
+//! find the value, because nothing has told its task yet that the value is unlinked.
+//!
+//! Under loom, pinning and unpinning are steps that the model sees, so that it tries them in
+//! every order. They order as little as a real epoch must: when the first wait of some value is
+//! over, whoever pins from then on sees what was done before anything was retired. Nothing is
+//! ordered before that, which keeps missing orderings between the tasks visible. All this proves
+//! nothing about crossbeam-epoch itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,9 +37,14 @@ impl Guard {
     ///
     /// As [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+        order::retired();
         EPOCH.with_borrow_mut(|epoch| {
-            let newest = epoch.next;
-            epoch.garbage.push((newest, Box::new(work)));
+            let (below, announced) = (epoch.next, false);
+            epoch.garbage.push(Retired {
+                below,
+                announced,
+                work: Box::new(work),
+            });
         });
     }
 }
@@ -50,8 +61,32 @@ struct Epoch {
     next: u64,
     /// Pins that still live.
     pinned: BTreeSet<u64>,
-    /// What to run once every pin below the number is gone.
-    garbage: Vec<(u64, Box<dyn FnOnce()>)>,
+    garbage: Vec<Retired>,
+}
+
+struct Retired {
+    /// Waits for all pins below this number.
+    below: u64,
+    /// The first wait is over: this is the second.
+    announced: bool,
+    /// Drops the value.
+    work: Box<dyn FnOnce()>,
+}
+
+impl Epoch {
+    /// Ends waits and answers what is due.
+    fn advance(&mut self) -> Vec<Retired> {
+        let oldest = self.pinned.first().copied().unwrap_or(u64::MAX);
+        for retired in &mut self.garbage {
+            if !retired.announced && retired.below <= oldest {
+                order::announced();
+                retired.announced = true;
+                retired.below = self.next;
+            }
+        }
+        let due = |retired: &mut Retired| retired.announced && retired.below <= oldest;
+        self.garbage.extract_if(.., due).collect()
+    }
 }
 
 std::thread_local! {
@@ -59,6 +94,7 @@ std::thread_local! {
 }
 
 fn begin() -> u64 {
+    order::pinned();
     EPOCH.with_borrow_mut(|epoch| {
         let number = epoch.next;
         epoch.next += 1;
@@ -68,16 +104,76 @@ fn begin() -> u64 {
 }
 
 fn end(number: u64) {
+    order::unpinned();
     let due = EPOCH.with_borrow_mut(|epoch| {
         epoch.pinned.remove(&number);
-        let oldest = epoch.pinned.first().copied().unwrap_or(u64::MAX);
-        epoch
-            .garbage
-            .extract_if(.., |(below, _)| *below <= oldest)
-            .collect::<Vec<_>>()
+        epoch.advance()
     });
-    // Outside the borrow: a drop may pin and retire again.
-    for (_, work) in due {
-        work();
+    if !due.is_empty() {
+        order::dropping();
     }
+    // Outside the borrow: a drop may pin and retire again.
+    for retired in due {
+        (retired.work)();
+    }
+}
+
+/// What loom sees of the epoch.
+#[cfg(feature = "loom")]
+mod order {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+
+    struct Order {
+        /// Every step is an addition of nothing, which reads the latest one.
+        steps: AtomicUsize,
+        /// Some first wait is over in this run of the model. Not seen by the model.
+        announced: AtomicBool,
+    }
+
+    loom::lazy_static! {
+        static ref ORDER: Order =
+            Order { steps: AtomicUsize::new(0), announced: AtomicBool::new(false) };
+    }
+
+    /// Release: pairs with the Acquire of a pin or a drop that comes later.
+    pub(super) fn retired() {
+        ORDER.steps.fetch_add(0, Ordering::Release);
+    }
+
+    /// Acquire once something was announced: pairs with the Release in `retired`.
+    ///
+    /// The step comes first: the model may run other tasks before it, and announce there.
+    pub(super) fn pinned() {
+        ORDER.steps.fetch_add(0, Ordering::Relaxed);
+        if ORDER.announced.load(SeqCst) {
+            fence(Ordering::Acquire);
+        }
+    }
+
+    /// Relaxed: only a step.
+    pub(super) fn unpinned() {
+        ORDER.steps.fetch_add(0, Ordering::Relaxed);
+    }
+
+    /// From now on pins order.
+    pub(super) fn announced() {
+        ORDER.announced.store(true, SeqCst);
+    }
+
+    /// Acquire: pairs with the Release in `retired`; the value is complete when it is dropped.
+    pub(super) fn dropping() {
+        ORDER.steps.fetch_add(0, Ordering::Acquire);
+    }
+}
+
+/// shuttle runs every step as if sequentially consistent: nothing to add.
+#[cfg(feature = "shuttle")]
+mod order {
+    pub(super) fn retired() {}
+    pub(super) fn pinned() {}
+    pub(super) fn unpinned() {}
+    pub(super) fn announced() {}
+    pub(super) fn dropping() {}
 }

@@ -4,6 +4,8 @@
 //! code written against this module is what the model checker runs. The lock types follow
 //! parking_lot: `lock()` gives the guard, nothing is ever poisoned.
 
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod cpu;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]

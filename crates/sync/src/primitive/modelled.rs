@@ -260,7 +260,7 @@ pub struct Backoff {
 }
 
 #[cfg(feature = "loom")]
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 6;
 
 impl Backoff {
     /// A wait that has just begun.

@@ -65,8 +65,7 @@ pub fn core() -> usize {
     if let Some(core) = FORCED_CORE.get() {
         return core;
     }
-    // SAFETY: sched_getcpu takes no argument and has no precondition.
-    let cpu = unsafe { libc::sched_getcpu() } as usize;
+    let cpu = super::cpu::current();
     let cores = cores();
     if cpu < cores { cpu } else { cpu % cores }
 }

@@ -14,8 +14,9 @@ use crate::primitive::{core, cores};
 /// `N` words that are counted per core once more than one core counts.
 ///
 /// The first core that writes owns the inline part. When another core writes, one part per core
-/// is allocated, each on a cache line of its own, and every core uses its own from then on; the
-/// inline part stays and keeps what it had. A word is either a sum ([`Spread::add`]) or a maximum
+/// is allocated, each on cache lines of its own, and every core uses its own from then on; the
+/// inline part stays and keeps what it had. A part has two lines, one for reserved lanes and one
+/// for the others: who sums what is counted does not read what references write. A word is either a sum ([`Spread::add`]) or a maximum
 /// ([`Spread::raise`]); its reader folds all parts.
 ///
 /// Which part a thread writes is a matter of speed only: every write is atomic, so a thread that
@@ -30,7 +31,7 @@ pub struct Spread<const N: usize> {
     /// The words of the owner, and of everybody before the split.
     inline: Part<N>,
     /// Null, then `cores()` parts until drop.
-    parts: AtomicPtr<Padded<N>>,
+    parts: AtomicPtr<OfCore<N>>,
     /// The core that owns `inline`, plus one; 0 for none yet.
     owner: AtomicU32,
     /// One bit per lane that only this crate writes. Immutable.
@@ -39,8 +40,24 @@ pub struct Spread<const N: usize> {
 
 type Part<const N: usize> = [AtomicU64; N];
 
+/// The part of one core: the lanes that are not reserved, then those that are. The words of the
+/// other kind lie idle in each.
+struct OfCore<const N: usize>([Padded<N>; 2]);
+
 #[repr(align(64))]
 struct Padded<const N: usize>(Part<N>);
+
+impl<const N: usize> OfCore<N> {
+    fn new() -> OfCore<N> {
+        let part = || Padded(std::array::from_fn(|_| AtomicU64::new(0)));
+        OfCore([part(), part()])
+    }
+
+    #[inline]
+    fn word(&self, lane: usize, reserved: u32) -> &AtomicU64 {
+        &self.0[(reserved >> lane & 1) as usize].0[lane]
+    }
+}
 
 impl<const N: usize> Spread<N> {
     /// All words zero, owned by nobody.
@@ -148,13 +165,13 @@ impl<const N: usize> Spread<N> {
         if !parts.is_null() {
             debug_assert!(core < cores());
             // SAFETY: `parts` has `cores()` elements, lives until drop, and `core` is below.
-            return &unsafe { &*parts.add(core) }.0[lane];
+            return unsafe { &*parts.add(core) }.word(lane, self.reserved);
         }
         // Relaxed: ownership is a matter of speed, see the type.
         if self.owner.load(Ordering::Relaxed) == owner_of(core) {
             return &self.inline[lane];
         }
-        &self.claim_or_split(core)[lane]
+        self.claim_or_split(core, lane)
     }
 
     /// All words of `lane` as this thread sees them now.
@@ -190,7 +207,7 @@ impl<const N: usize> Spread<N> {
     }
 
     #[inline]
-    fn cells_of(&self, parts: *mut Padded<N>, lane: usize) -> impl Iterator<Item = &AtomicU64> {
+    fn cells_of(&self, parts: *mut OfCore<N>, lane: usize) -> impl Iterator<Item = &AtomicU64> {
         let parts = if parts.is_null() {
             &[]
         } else {
@@ -198,29 +215,29 @@ impl<const N: usize> Spread<N> {
             // drop.
             unsafe { std::slice::from_raw_parts(parts, cores()) }
         };
-        std::iter::once(&self.inline[lane]).chain(parts.iter().map(move |part| &part.0[lane]))
+        let reserved = self.reserved;
+        std::iter::once(&self.inline[lane])
+            .chain(parts.iter().map(move |part| part.word(lane, reserved)))
     }
 
     /// Makes this core the owner, or makes parts if another core is.
     #[cold]
-    fn claim_or_split(&self, core: usize) -> &Part<N> {
+    fn claim_or_split(&self, core: usize, lane: usize) -> &AtomicU64 {
         // Relaxed: ownership is a matter of speed, see the type.
         let claimed =
             self.owner
                 .compare_exchange(0, owner_of(core), Ordering::Relaxed, Ordering::Relaxed);
         if claimed.is_ok() {
-            return &self.inline;
+            return &self.inline[lane];
         }
         // SAFETY: `split` answers `cores()` elements that live until drop, and `core` is below.
-        &unsafe { &*self.split().add(core) }.0
+        unsafe { &*self.split().add(core) }.word(lane, self.reserved)
     }
 
     /// The parts, allocated now unless another core was faster.
-    fn split(&self) -> *mut Padded<N> {
-        let parts: Box<[Padded<N>]> = (0..cores())
-            .map(|_| Padded(std::array::from_fn(|_| AtomicU64::new(0))))
-            .collect();
-        let parts = Box::into_raw(parts).cast::<Padded<N>>();
+    fn split(&self) -> *mut OfCore<N> {
+        let parts: Box<[OfCore<N>]> = (0..cores()).map(|_| OfCore::new()).collect();
+        let parts = Box::into_raw(parts).cast::<OfCore<N>>();
         // AcqRel: Release publishes the zeroed parts to the Acquire loads of `parts`; Acquire
         // pairs with the Release in `settled_cells`. Acquire on failure: the other core's parts
         // are about to be used.
@@ -275,7 +292,7 @@ fn owner_of(core: usize) -> u32 {
 /// # Safety
 ///
 /// `parts` comes from [`Spread::split`] and is used by nobody any more.
-unsafe fn free_parts<const N: usize>(parts: *mut Padded<N>) {
+unsafe fn free_parts<const N: usize>(parts: *mut OfCore<N>) {
     // SAFETY: `split` made the box with `cores()` elements, a constant of the run.
     drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(parts, cores())) });
 }

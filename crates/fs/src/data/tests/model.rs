@@ -55,6 +55,8 @@ enum Op {
     Evict {
         want: u64,
     },
+    /// The home forgets the file and gets it again.
+    Rewrite,
     /// All is saved and dropped; the file comes back from its home, with a map or without.
     Reopen {
         learn: bool,
@@ -99,6 +101,7 @@ fn op(sparse: bool) -> impl Strategy<Value = Op> {
         3 => (off(), off()).prop_map(|(off, size)| Op::Seek { off, size }),
         2 => proptest::option::of(0u64..5).prop_map(|fail_at| Op::Flush { fail_at }),
         3 => (0u64..9).prop_map(|want| Op::Evict { want }),
+        1 => Just(Op::Rewrite),
         1 => any::<bool>().prop_map(|learn| Op::Reopen { learn }),
     ]
 }
@@ -182,6 +185,7 @@ impl Check {
                 let evicted = self.data.evict(want, g);
                 assert!(evicted <= want && self.data.resident(g) == there - evicted);
             }
+            Op::Rewrite => self.rewrite(g),
             Op::Reopen { learn } => self.reopen(learn, g),
         }
         let known = self.data.status.unknown_below() == 0;
@@ -302,6 +306,18 @@ impl Check {
         assert!(flushed == Ok(calls) || flushed == Err(last.expect("it has failed")));
     }
 
+    fn rewrite(&mut self, g: &Guard) {
+        self.retry(g, |data| match data.first_held(g) {
+            Some(index) => Err(Absent(index)),
+            None => Ok(()),
+        });
+        self.data.mark_all_dirty(g);
+        self.home.clear();
+        self.flush(None, g);
+        assert!(self.home.keys().eq(self.model.keys()));
+        assert!(self.data.allocated(g).iter().eq(self.home.keys()));
+    }
+
     fn reopen(&mut self, learn: bool, g: &Guard) {
         self.flush(None, g);
         self.stale.clone_from(&self.home);
@@ -311,7 +327,7 @@ impl Check {
             self.data
                 .learn(self.home.keys().map(|index| *index..index + 1), g);
         } else {
-            self.data.limit(size * PAGE);
+            self.data.status.lower(size);
         }
         // The home keeps zeros where a page was allocated only.
         for page in self.model.values_mut() {
