@@ -2,6 +2,16 @@
 //!
 //! Everything is a verb of the program `hearth-bench`; see `docs/benchmarks.md`.
 
+pub mod compare;
 pub mod conflicts;
+pub mod library_bench;
+pub mod measure;
+pub mod memory;
+pub mod mount_bench;
+pub mod mounted;
+pub mod options;
 pub mod pinned;
 pub mod row;
+pub mod table;
+pub mod target;
+pub mod workload;

@@ -1,6 +1,17 @@
 //! The program `hearth-bench`.
 
+use hearth_bench::options::Options;
+use hearth_bench::{library_bench, memory, mount_bench, mounted};
 use std::process::ExitCode;
+
+const USAGE: &str = "\
+hearth-bench VERB [--quick] [--json FILE] [--only NAME]
+
+  lib        the library in process against system calls on tmpfs
+  mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
+  memory     bytes per file, lookups and listings of a million files
+  conflicts  which commuting operations share a cache line (--verbose lists every case)
+";
 
 /// The allocator of the program `hearth`.
 #[global_allocator]
@@ -9,13 +20,31 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (verb, rest) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (&**verb, rest));
-    let done = match verb {
-        "conflicts" => hearth_bench::conflicts::instrumented::run(rest),
+    if verb == "conflicts" {
+        return finish(verb, hearth_bench::conflicts::instrumented::run(rest));
+    }
+    let run = match verb {
+        "lib" => library_bench::run,
+        "mount" => mount_bench::run,
+        "memory" => memory::run,
         _ => {
-            eprintln!("usage: hearth-bench conflicts [--quick] [--json FILE]");
+            eprint!("{USAGE}");
             return ExitCode::from(2);
         }
     };
+    match Options::parse(rest) {
+        Ok(options) => {
+            mounted::watch();
+            finish(verb, run(&options))
+        }
+        Err(what) => {
+            eprint!("hearth-bench {verb}: {what}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn finish(verb: &str, done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {

@@ -127,12 +127,22 @@ impl Dispatcher {
         if handle == 0 {
             return without();
         }
-        self.handles.with(handle, with).unwrap_or(Err(Errno::EBADF))
+        self.handles.with(handle, |handle| with(&handle.file)).unwrap_or(Err(Errno::EBADF))
     }
 
     /// The open file behind a handle.
     pub(crate) fn file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
-        self.handles.get(handle).ok_or(Errno::EBADF)
+        self.handles.with(handle, |handle| Arc::clone(&handle.file)).ok_or(Errno::EBADF)
+    }
+
+    /// Closes a handle and gives up the locks that end with it.
+    pub(crate) fn close(&self, handle: u64, flock_owner: Option<u64>) {
+        let Some((file, lock_owners)) = self.handles.remove(handle) else { return };
+        for owner in lock_owners {
+            // Only a file that was released already has no locks to give up.
+            let _ = self.door.flush(&file, owner);
+        }
+        self.door.release(&file, flock_owner);
     }
 
     fn perform(
@@ -243,8 +253,8 @@ impl Done {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        for file in self.handles.drain() {
-            self.door.release(&file, None);
+        for number in self.handles.numbers() {
+            self.close(number, None);
         }
     }
 }

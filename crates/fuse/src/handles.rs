@@ -3,11 +3,34 @@
 use hearth::OpenFile;
 use hearth_sync::epoch;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, Mutex};
 
 /// All open files of one session. Finding one writes nothing shared, so requests on one handle do not meet here.
 pub(crate) struct Handles {
-    table: Table<Arc<OpenFile>>,
+    table: Table<Handle>,
+}
+
+/// An open file as the kernel has it.
+pub(crate) struct Handle {
+    pub file: Arc<OpenFile>,
+    /// Owners of record locks that were set through this handle and not given up by a FLUSH. The kernel tells of a
+    /// process that closes a file, but not of an open file description that ends with locks of its own.
+    lock_owners: Mutex<Vec<u64>>,
+}
+
+impl Handle {
+    /// `owner` sets a record lock through this handle.
+    pub fn add_lock_owner(&self, owner: u64) {
+        let mut owners = self.lock_owners.lock();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+
+    /// The record locks of `owner` were given up.
+    pub fn remove_lock_owner(&self, owner: u64) {
+        self.lock_owners.lock().retain(|&one| one != owner);
+    }
 }
 
 impl Handles {
@@ -18,42 +41,61 @@ impl Handles {
 
     /// A handle for `file`.
     pub fn insert(&self, file: Arc<OpenFile>) -> u64 {
-        let held = self.table.insert(|_, _| file);
+        let held = self.table.insert(|_, _| Handle { file, lock_owners: Mutex::new(Vec::new()) });
         let number = held.number();
         held.into_raw_count();
         number
     }
 
     /// Calls `work` with the open file; `None` if the kernel does not have this handle.
-    pub fn with<R>(&self, handle: u64, work: impl FnOnce(&OpenFile) -> R) -> Option<R> {
+    pub fn with<R>(&self, number: u64, work: impl FnOnce(&Handle) -> R) -> Option<R> {
         let guard = epoch::pin();
-        self.table.get(handle, &guard).map(|file| work(file))
+        self.table.get(number, &guard).map(|handle| work(handle))
     }
 
-    /// The open file, to be kept beyond this request.
-    pub fn get(&self, handle: u64) -> Option<Arc<OpenFile>> {
+    /// Takes the handle away: the open file, and the owners whose record locks end with it.
+    pub fn remove(&self, number: u64) -> Option<(Arc<OpenFile>, Vec<u64>)> {
         let guard = epoch::pin();
-        self.table.get(handle, &guard).map(|file| Arc::clone(file))
+        let handle = self.table.get(number, &guard)?;
+        let owners = std::mem::take(&mut *handle.lock_owners.lock());
+        let file = Arc::clone(&handle.file);
+        handle.put_many(1);
+        self.table.retire(handle, &guard);
+        Some((file, owners))
     }
 
-    /// Takes the handle away.
-    pub fn remove(&self, handle: u64) -> Option<Arc<OpenFile>> {
-        let guard = epoch::pin();
-        let object = self.table.get(handle, &guard)?;
-        let file = Arc::clone(object);
-        object.put_many(1);
-        self.table.retire(object, &guard);
-        Some(file)
-    }
-
-    /// Takes all handles away: what the kernel did not release before it went.
-    pub fn drain(&self) -> Vec<Arc<OpenFile>> {
+    /// The handles that there are: at the end, those that the kernel did not release before it went.
+    pub fn numbers(&self) -> Vec<u64> {
         let guard = epoch::pin();
         let mut numbers = Vec::new();
-        self.table.scan(0, &guard, |object| {
-            numbers.push(object.number());
+        self.table.scan(0, &guard, |handle| {
+            numbers.push(handle.number());
             true
         });
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth::{Caller, ROOT, Volume};
+
+    fn open_root() -> Arc<OpenFile> {
+        Volume::memory().door().open(&Caller::ROOT, ROOT, libc::O_DIRECTORY).unwrap()
+    }
+
+    #[test]
+    fn a_handle_is_found_until_it_is_removed() {
+        let handles = Handles::new();
+        let (one, two) = (handles.insert(open_root()), handles.insert(open_root()));
+        assert!(one != two && one != 0);
+        assert_eq!(handles.with(one, |handle| handle.file.ino()), Some(ROOT));
+        handles.with(one, |handle| [5, 6, 5].map(|owner| handle.add_lock_owner(owner)));
+        handles.with(one, |handle| handle.remove_lock_owner(6));
+        assert_eq!(handles.remove(one).unwrap().1, [5]);
+        assert!(handles.with(one, |_| ()).is_none() && handles.remove(one).is_none());
+        assert_eq!(handles.numbers(), [two]);
+        assert!(handles.with(0, |_| ()).is_none() && handles.with(u64::MAX, |_| ()).is_none());
     }
 }

@@ -68,7 +68,7 @@ impl Model {
             return Outcome::Unspecified;
         }
         // A walk moves access times of symlinks; an operation that is not done must not.
-        let walks = matches!(op, Op::Open { .. } | Op::Truncate { .. } | Op::Link { .. });
+        let walks = matches!(op, Op::Open { .. } | Op::Truncate { .. } | Op::Link { .. } | Op::Rename { .. });
         let before = walks.then(|| self.clone());
         let outcome = self.dispatch(p, op).unwrap_or_else(Outcome::Error);
         if let (Outcome::Unspecified, Some(before)) = (&outcome, before) {

@@ -7,7 +7,7 @@ use crate::node::{Content, NodeId};
 use crate::op::{CWD, Fd};
 use crate::permission::EXEC;
 
-const NAME_MAX: usize = 255;
+pub(crate) const NAME_MAX: usize = 255;
 const PATH_MAX: usize = 4096;
 const SYMLINKS_MAX: u32 = 40;
 

@@ -189,6 +189,27 @@ fn an_rcu_slot_publishes_whole_values() {
 }
 
 #[test]
+fn an_installed_value_is_whole_and_alone() {
+    check(5, || {
+        let slot = Arc::new(RcuSlot::<Published>::empty());
+        let install = |slot: &RcuSlot<Published>, value| {
+            let g = epoch::pin();
+            let installed = slot.install(Published::new(value), &g);
+            installed
+                .map_err(|back| assert_eq!(back.read(), value))
+                .is_ok()
+        };
+        let other = Arc::clone(&slot);
+        let other = thread::spawn(move || install(&other, 1));
+        let g = epoch::pin();
+        if let Some(value) = slot.load(&g) {
+            assert_eq!(value.read(), 1);
+        }
+        assert_ne!(install(&slot, 2), other.join().unwrap(), "one of two wins");
+    });
+}
+
+#[test]
 fn a_moved_value_is_never_in_both_slots() {
     check(5, || {
         let slots = Arc::new((RcuSlot::new(Published::new(5)), RcuSlot::empty()));
@@ -428,6 +449,24 @@ fn a_held_slot_gives_up_its_reference_once() {
 }
 
 #[test]
+fn a_held_slot_shows_whole_objects() {
+    check(5, || {
+        let shared = Arc::new((Table::new(0), HeldSlot::empty()));
+        let other = Arc::clone(&shared);
+        let other = thread::spawn(move || {
+            let held = other.0.insert(|_, _| Published::new(7));
+            assert!(other.1.replace(Some(held)).is_none());
+        });
+        let g = epoch::pin();
+        if let Some(object) = shared.1.get(&g) {
+            assert_eq!(object.read(), 7);
+        }
+        other.join().unwrap();
+        assert!(shared.1.take().is_some());
+    });
+}
+
+#[test]
 fn restores_that_meet_an_eviction_agree_on_one_object() {
     check(5, || {
         let table = Arc::new(Table::new(4));
@@ -465,23 +504,27 @@ fn two_restores_make_one_object() {
 
 #[test]
 fn a_table_that_grows_under_two_inserts_keeps_both() {
-    check(4, || {
-        let table = Arc::new(Table::new(32));
-        let other = Arc::clone(&table);
-        let make = |number, _| Published::new(number);
-        let other = thread::spawn(move || other.insert_at(9, 1, make).unwrap().into_raw_count());
-        table.insert_at(4, 1, make).unwrap().into_raw_count();
-        let g = epoch::pin();
-        if let Some(object) = table.get(9, &g) {
-            assert_eq!(object.read(), 9);
-        }
-        other.join().unwrap();
-        for number in [4, 9] {
-            let object = table.get(number, &g).expect("inserted");
-            assert_eq!(object.read(), number);
-            object.put_many(1);
-        }
-    });
+    // Different heights, different branches, and one branch that both must make.
+    for (a, b) in [(4, 9), (8, 9)] {
+        check(4, move || {
+            let table = Arc::new(Table::new(32));
+            let other = Arc::clone(&table);
+            let make = |number, _| Published::new(number);
+            let other =
+                thread::spawn(move || other.insert_at(a, 1, make).unwrap().into_raw_count());
+            table.insert_at(b, 1, make).unwrap().into_raw_count();
+            let g = epoch::pin();
+            if let Some(object) = table.get(a, &g) {
+                assert_eq!(object.read(), a);
+            }
+            other.join().unwrap();
+            for number in [a, b] {
+                let object = table.get(number, &g).expect("inserted");
+                assert_eq!(object.read(), number);
+                object.put_many(1);
+            }
+        });
+    }
 }
 
 #[test]

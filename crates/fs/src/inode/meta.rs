@@ -159,13 +159,23 @@ impl Fields {
     /// Clears setuid and setgid as Linux does when somebody without privilege writes to or owns anew a file:
     /// setgid without group execute stays for a `member` of the group.
     pub fn kill_suidgid(&mut self, kind: Kind, member: bool) {
-        if kind == Kind::Directory {
-            return;
-        }
-        self.perm &= !(libc::S_ISUID as u16);
-        if self.perm & libc::S_IXGRP as u16 != 0 || !member {
-            self.perm &= !(libc::S_ISGID as u16);
-        }
+        self.perm &= !killed_bits(self.perm, kind, member);
+    }
+}
+
+impl Owner {
+    /// Whether [`Fields::kill_suidgid`] would change anything.
+    pub fn strips_suidgid(&self, kind: Kind, member: bool) -> bool {
+        killed_bits(self.perm, kind, member) != 0
+    }
+}
+
+fn killed_bits(perm: u16, kind: Kind, member: bool) -> u16 {
+    let (setuid, setgid) = (libc::S_ISUID as u16, libc::S_ISGID as u16);
+    match kind {
+        Kind::Directory => 0,
+        _ if perm & libc::S_IXGRP as u16 != 0 || !member => perm & (setuid | setgid),
+        _ => perm & setuid,
     }
 }
 

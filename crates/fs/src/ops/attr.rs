@@ -102,7 +102,10 @@ fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> S
     if gives_away || wrong_group {
         return Err(Errno::EPERM.into());
     }
-    if set.mode.is_some() || explicit {
+    // Even a chown that names nobody takes setuid and setgid away, which is a change of mode.
+    let member = cx.caller.in_group(owner.gid);
+    let strips = set.kill_suidgid && owner.strips_suidgid(node.kind(), member);
+    if set.mode.is_some() || explicit || strips {
         may_own(cx.caller, &owner)?;
     }
     if touch && !owns {

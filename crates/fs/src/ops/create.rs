@@ -148,7 +148,7 @@ pub(crate) fn make(
     let extra = inherit_acl(cx, parent, kind, &mut fields, g);
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
-    } else if setgid && strips_setgid(cx, &fields, kind) {
+    } else if setgid && strips_setgid(cx, &fields) {
         fields.perm &= !(libc::S_ISGID as u16);
     }
     let body = match new {
@@ -192,10 +192,9 @@ fn inherit_acl(
 }
 
 /// A group-executable setgid file in a setgid directory is not for somebody outside the group to make.
-fn strips_setgid(cx: &Ctx<'_>, fields: &Fields, kind: Kind) -> bool {
+fn strips_setgid(cx: &Ctx<'_>, fields: &Fields) -> bool {
     let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
-    kind == Kind::File
-        && fields.perm & bits == bits
+    fields.perm & bits == bits
         && cx.caller.checks()
         && !cx.caller.privileged()
         && !cx.caller.in_group(fields.gid)

@@ -166,6 +166,10 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     }
     may(cx.caller, node, want, g)?;
     check_flags(cx, node, flags, writes)?;
+    if !matches!(node.kind(), Kind::File | Kind::Directory) {
+        // What a program expects of these is the kernel's part; through the library there is nothing behind them.
+        return Err(Errno::ENXIO.into());
+    }
     let held = node.hold().ok_or(Stop::Again)?;
     if flags & libc::O_TRUNC != 0 && node.data().is_some() {
         let change = node.change.lock();
@@ -225,9 +229,7 @@ fn check_kind(node: &Node, flags: i32) -> Result<()> {
         Kind::Directory if writes || flags & libc::O_CREAT != 0 => Err(Errno::EISDIR),
         Kind::Directory => Ok(()),
         _ if flags & libc::O_DIRECTORY != 0 => Err(Errno::ENOTDIR),
-        Kind::File => Ok(()),
-        // What a program expects of these is the kernel's part; through the library there is nothing behind them.
-        _ => Err(Errno::ENXIO),
+        _ => Ok(()),
     }
 }
 

@@ -116,10 +116,15 @@ pub(crate) fn check_replace<'g>(
     target: &'g Node,
     g: &'g Guard,
 ) -> Step<Option<Killing<'g>>> {
-    match (source.kind(), target.kind()) {
-        (Kind::Directory, Kind::Directory) => kill(target, g).map(Some),
-        (Kind::Directory, _) => Err(Errno::ENOTDIR.into()),
-        (_, Kind::Directory) => Err(Errno::EISDIR.into()),
-        _ => Ok(None),
+    check_kinds(source, target)?;
+    if target.is_dir() { kill(target, g).map(Some) } else { Ok(None) }
+}
+
+/// A directory replaces a directory, anything else replaces anything else.
+pub(crate) fn check_kinds(source: &Node, target: &Node) -> Result<(), Errno> {
+    match (source.is_dir(), target.is_dir()) {
+        (true, false) => Err(Errno::ENOTDIR),
+        (false, true) => Err(Errno::EISDIR),
+        _ => Ok(()),
     }
 }

@@ -7,7 +7,7 @@
 use super::create::{New, discard, make};
 use super::lookup::{find, hashed, unknown};
 use super::perm::{WRITE, may, may_create, may_delete};
-use super::remove::check_replace;
+use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::control;
 use crate::directory::{Change, Directory, Entry, Hashed, Look, Pair, lock_pair};
@@ -47,6 +47,9 @@ pub(crate) fn rename(
         return Err(Errno::EBUSY.into());
     }
     let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
+    if from.parent.meta.nlink() == 0 || to.parent.meta.nlink() == 0 {
+        return Err(Errno::ENOENT.into());
+    }
     let source = find(from.parent, from_at, g)?;
     let target = find(to.parent, to_at, g)?;
     let source = source.ok_or(Errno::ENOENT)?;
@@ -115,6 +118,9 @@ impl<'a> Turn<'a> {
         match target {
             Some(target) => may_delete(cx.caller, self.to.parent, target, g)?,
             None => may_create(cx.caller, self.to.parent, g)?,
+        }
+        if let Some(target) = target {
+            check_kinds(source, target)?;
         }
         self.check_new_parent(source)?;
         let killing = match target {

@@ -170,18 +170,15 @@ fn set_acl(
         publish(cx, node, extra, g);
         return Ok(());
     }
-    let Some(acl) = acl else {
-        extra.access = None;
-        publish(cx, node, extra, g);
-        return Ok(());
-    };
-    let (mode, minimal) = acl.equiv_mode();
-    extra.access = (!minimal).then_some(acl);
+    let mode = acl.as_ref().map(|acl| acl.equiv_mode());
+    extra.access = acl.filter(|_| mode.is_some_and(|(_, minimal)| !minimal));
     let owner = node.meta.owner();
     let stranger =
         cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
     node.meta.update(|fields| {
-        fields.perm = fields.perm & !0o777 | mode & 0o777;
+        if let Some((mode, _)) = mode {
+            fields.perm = fields.perm & !0o777 | mode & 0o777;
+        }
         if stranger || kill_sgid {
             fields.perm &= !(libc::S_ISGID as u16);
         }

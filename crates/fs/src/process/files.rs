@@ -26,8 +26,8 @@ impl Process {
     pub fn pread(&self, fd: Fd, out: &mut [u8], off: u64) -> Result<usize> {
         check_offset(off)?;
         let g = pin();
+        check_range(off, out.len()).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
         let file = self.readable(fd, &g)?;
-        check_range(off, out.len())?;
         self.read_at(file, off, out)
     }
 
@@ -52,8 +52,9 @@ impl Process {
         if outs.iter().all(|out| out.is_empty()) {
             return self.reads(fd, &g).map(|_| 0);
         }
+        let len = outs.iter().map(|out| out.len()).sum();
+        check_range(off, len).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
         let file = self.readable(fd, &g)?;
-        check_range(off, outs.iter().map(|out| out.len()).sum())?;
         self.readv_at(file, off, outs)
     }
 

@@ -108,10 +108,13 @@ impl Process {
             len => (start + i128::from(len), start - 1),
         };
         let limit = i128::from(i64::MAX);
+        if start > limit {
+            return Err(Errno::EOVERFLOW);
+        }
         if first < 0 {
             return Err(Errno::EINVAL);
         }
-        if first > limit || (spec.len != 0 && last > limit) {
+        if spec.len != 0 && last > limit {
             return Err(Errno::EOVERFLOW);
         }
         let (start, end) = (first as u64, last as u64);

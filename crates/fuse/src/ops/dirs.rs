@@ -80,10 +80,10 @@ impl Dispatcher {
             self.door.readdir(file, args.offset, &mut emit)
         };
         if args.fh != 0 {
-            return self.handles.with(args.fh, &mut list).unwrap_or(Err(Errno::EBADF));
+            return self.on_file(args.fh, list, || Err(Errno::EBADF));
         }
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let file = self.door.open(&cx.caller(0), cx.ino(), flags)?;
+        // Opened by the kernel alone: an open directory that lives as long as this request.
+        let file = self.door.open(&cx.caller(0), cx.ino(), libc::O_RDONLY | libc::O_DIRECTORY)?;
         let result = list(&file);
         self.door.release(&file, None);
         result

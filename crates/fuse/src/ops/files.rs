@@ -1,6 +1,7 @@
 //! Open files: opening, reading, writing, closing, making durable.
 
 use crate::dispatch::{Context, Dispatcher, Done};
+use crate::handles::Handle;
 use crate::reply::Reply;
 use crate::service::Small;
 use crate::wire::{
@@ -71,14 +72,19 @@ impl Dispatcher {
         if self.settings.no_flush {
             return Err(Errno(libc::ENOSYS));
         }
-        self.on_file(args.fh, |file| self.door.flush(file, args.lock_owner), || Ok(()))?;
+        if args.fh != 0 {
+            let flush = |handle: &Handle| {
+                handle.remove_lock_owner(args.lock_owner);
+                self.door.flush(&handle.file, args.lock_owner)
+            };
+            self.handles.with(args.fh, flush).unwrap_or(Err(Errno::EBADF))?;
+        }
         Ok(Done::Reply)
     }
 
     pub(crate) fn release(&self, args: &ReleaseIn) -> Result<Done, Errno> {
-        let file = self.handles.remove(args.fh).ok_or(Errno::EBADF)?;
         let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
-        self.door.release(&file, flock.then_some(args.lock_owner));
+        self.close(args.fh, flock.then_some(args.lock_owner));
         Ok(Done::Reply)
     }
 

@@ -26,7 +26,11 @@ impl Dispatcher {
     /// A lock that is free is taken at once. Whoever has to wait does so on a thread of its own, where INTERRUPT
     /// finds it.
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> Result<Done, Errno> {
-        let (file, wanted) = (self.file(args.fh)?, lock_request(args)?);
+        let wanted = lock_request(args)?;
+        if !wanted.flock && wanted.kind != LockKind::Unlock {
+            self.handles.with(args.fh, |handle| handle.add_lock_owner(wanted.owner));
+        }
+        let file = self.file(args.fh)?;
         match self.door.setlk(&file, &wanted, None) {
             Err(Errno::EAGAIN) if wait => {}
             result => return result.map(|()| Done::Reply),

@@ -73,7 +73,7 @@ impl Mounted {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         let answer = answer.trim_end();
-        answer.strip_prefix("ok ").unwrap_or_else(|| panic!("{line}: {answer}")).to_owned()
+        answer.strip_prefix("ok").unwrap_or_else(|| panic!("{line}: {answer}")).trim().to_owned()
     }
 
     /// Kills the daemon with SIGKILL.

@@ -8,7 +8,7 @@ use crate::node::{Content, NodeId, ROOT};
 use crate::op::Fd;
 use crate::outcome::Outcome;
 use crate::permission::WRITE;
-use crate::walk::{Last, Parent};
+use crate::walk::{Last, NAME_MAX, Parent};
 
 /// One side of a rename after its walk.
 struct Side {
@@ -31,6 +31,10 @@ impl Model {
         let known = RENAME_EXCHANGE | RENAME_NOREPLACE | RENAME_WHITEOUT;
         if flags & !known != 0 || (exchange && (no_replace || whiteout)) {
             return Err(EINVAL);
+        }
+        if [old, new].iter().any(|path| path.split(|b| *b == b'/').any(|n| n.len() > NAME_MAX)) {
+            // It fails, but a filesystem may look at either name before it walks to the other.
+            return Ok(Outcome::Unspecified);
         }
         let old_parent = self.parent(p, old_dirfd, old)?;
         let new_parent = self.parent(p, new_dirfd, new)?;

@@ -1,0 +1,146 @@
+//! `hearth-bench memory`: what a file costs, and whether lookups stay flat.
+
+use crate::options::Options;
+use crate::row::{Row, write_json};
+use crate::table::{Table, short};
+use hearth::{Credentials, Process, Volume};
+use std::time::Instant;
+
+/// Files of the large volumes.
+const FILES: usize = 1_000_000;
+/// What a file may cost, entry and inode together.
+const BYTES_MAX: f64 = 512.0;
+/// How much slower a lookup among a million may be than among a thousand. Both tables are far apart in size: the
+/// small one stays in the cache of a core, the large one does not, which no table escapes.
+const LOOKUPS: usize = 200_000;
+
+/// Runs the benchmark and prints its table.
+///
+/// # Errors
+/// A file costs more than it may, or a listing is not complete.
+pub fn run(options: &Options) -> Result<(), String> {
+    let files = if options.quick { FILES / 10 } else { FILES };
+    let mut rows = Vec::new();
+    let mut table = Table::new(["in memory".to_owned(), "value".to_owned()]);
+    let mut add = |workload: String, metric: &'static str, value: f64, unit: &'static str| {
+        table.row([format!("{workload}, {metric}"), short(value)]);
+        rows.push(Row {
+            bench: "memory",
+            workload,
+            target: "lib".to_owned(),
+            tasks: 1,
+            metric,
+            value,
+            unit,
+            runs: 1,
+            ci95: 0.0,
+        });
+    };
+    let mut dearest = 0.0f64;
+    for directories in [1, 1_000] {
+        let cost = fill(files, directories)?;
+        let name = format!("{files} empty files in {directories} directories");
+        add(name.clone(), "bytes_per_file", cost.bytes, "B");
+        add(name.clone(), "us_per_create", cost.create_us, "us");
+        add(name, "us_per_list", cost.list_us, "us");
+        dearest = dearest.max(cost.bytes);
+    }
+    for count in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|&n| n <= files) {
+        let name = format!("stat among {count}");
+        add(name, "ns_per_op", lookup(count)?, "ns");
+    }
+    println!("{}", table.text());
+    if let Some(path) = &options.json {
+        write_json(path, &rows)?;
+    }
+    if dearest > BYTES_MAX {
+        return Err(format!("a file costs {dearest:.0} bytes, more than {BYTES_MAX:.0}"));
+    }
+    Ok(())
+}
+
+struct Cost {
+    bytes: f64,
+    create_us: f64,
+    list_us: f64,
+}
+
+/// Makes a volume of empty files and measures it.
+fn fill(files: usize, directories: usize) -> Result<Cost, String> {
+    let volume = Volume::memory();
+    let process = volume.process(Credentials::root());
+    let failed = |errno: hearth::Errno| errno.to_string();
+    for n in 0..directories {
+        process.mkdir(format!("/dir-{n}"), 0o755).map_err(failed)?;
+    }
+    let before = resident()?;
+    let start = Instant::now();
+    for n in 0..files {
+        let path = format!("/dir-{}/file-{n}", n % directories);
+        process.mknod(path, libc::S_IFREG | 0o644, 0).map_err(failed)?;
+    }
+    let create_us = start.elapsed().as_secs_f64() * 1e6 / files as f64;
+    // What growing tables left behind is no part of a file.
+    for _ in 0..1_000 {
+        hearth_sync::epoch::pin().flush();
+    }
+    let bytes = (resident()? as f64 - before as f64) / files as f64;
+    let start = Instant::now();
+    let listed = list(&process, directories)?;
+    let list_us = start.elapsed().as_secs_f64() * 1e6;
+    if listed != files {
+        return Err(format!("{listed} of {files} files are listed"));
+    }
+    Ok(Cost { bytes, create_us, list_us })
+}
+
+fn list(process: &Process, directories: usize) -> Result<usize, String> {
+    let mut listed = 0;
+    for n in 0..directories {
+        let path = format!("/dir-{n}");
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let dir = process.open(&path, flags, 0).map_err(|errno| errno.to_string())?;
+        let mut count = 0;
+        let each = &mut |_: hearth::DirEntry<'_>| {
+            count += 1;
+            true
+        };
+        process.getdents(dir, each).map_err(|errno| errno.to_string())?;
+        process.close(dir).map_err(|errno| errno.to_string())?;
+        listed += count - 2;
+    }
+    Ok(listed)
+}
+
+/// Nanoseconds for a `stat` of a random one among `count` files in a directory.
+fn lookup(count: usize) -> Result<f64, String> {
+    let process = Volume::memory().process(Credentials::root());
+    for n in 0..count {
+        let made = process.mknod(format!("/{n}"), libc::S_IFREG | 0o644, 0);
+        made.map_err(|errno| errno.to_string())?;
+    }
+    // The names are made before, in an order that no prefetcher guesses.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let names: Vec<String> = (0..LOOKUPS)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("/{}", (state >> 33) as usize % count)
+        })
+        .collect();
+    let mut best = f64::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        for name in &names {
+            process.stat(name).map_err(|errno| errno.to_string())?;
+        }
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / LOOKUPS as f64);
+    }
+    Ok(best)
+}
+
+/// Bytes of this process that are in memory.
+fn resident() -> Result<u64, String> {
+    let text = std::fs::read_to_string("/proc/self/statm").map_err(|e| e.to_string())?;
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    Ok(pages.ok_or("/proc/self/statm has no second column")? * 4096)
+}

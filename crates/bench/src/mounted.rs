@@ -1,0 +1,242 @@
+//! Mounts that a benchmark makes, and takes away whatever happens.
+//!
+//! Every mount stands in a registry from before it is made until it is gone. It is taken away when
+//! its owner is dropped; by [`watch`] when the program is told to end, or when nothing has moved
+//! for [`PATIENCE`].
+
+use crate::compare::Fresh;
+use crate::target::{HostDir, Target};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long nothing may move before everything is taken down.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a mount may take, and a daemon to end.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// A mounted filesystem, empty at first.
+pub struct Mounted {
+    number: u64,
+    directory: PathBuf,
+    host: HostDir,
+}
+
+/// What has to be taken away.
+struct Live {
+    number: u64,
+    /// Holds the mount point, and the image of a loop mount.
+    base: PathBuf,
+    daemon: Option<Child>,
+}
+
+static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+/// Seconds since the first use of the clock when something last moved.
+static BEAT: AtomicU64 = AtomicU64::new(0);
+
+impl Mounted {
+    /// The kernel's tmpfs.
+    ///
+    /// # Errors
+    /// It cannot be mounted; only the superuser may.
+    pub fn tmpfs() -> Result<Mounted, String> {
+        Mounted::with("tmpfs", |_, mountpoint| {
+            mount_by(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4g", "tmpfs"]), mountpoint)?;
+            Ok(None)
+        })
+    }
+
+    /// ext4 on a file of 1 GiB.
+    ///
+    /// # Errors
+    /// It cannot be made or mounted; only the superuser may.
+    pub fn ext4() -> Result<Mounted, String> {
+        Mounted::with("ext4", |base, mountpoint| {
+            let image = base.join("image");
+            let made = std::fs::File::create(&image).and_then(|file| file.set_len(1 << 30));
+            made.map_err(|error| format!("{}: {error}", image.display()))?;
+            finish(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
+            let mut mount = Command::new("mount");
+            mount_by(mount.args(["-t", "ext4", "-o", "loop"]).arg(&image), mountpoint)?;
+            Ok(None)
+        })
+    }
+
+    /// A mount that `daemon`, given the mount point as its last argument, serves until it is
+    /// unmounted.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn served(name: &str, daemon: &dyn Fn() -> Command) -> Result<Mounted, String> {
+        Mounted::with(name, |_, mountpoint| {
+            let mut command = daemon();
+            command.arg(mountpoint).stdin(Stdio::null()).stdout(Stdio::null());
+            let program = command.get_program().to_owned();
+            let child = command.spawn().map_err(|error| format!("{program:?}: {error}"))?;
+            Ok(Some(child))
+        })
+    }
+
+    /// Where it is mounted.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn with(
+        name: &str,
+        mount: impl FnOnce(&Path, &Path) -> Result<Option<Child>, String>,
+    ) -> Result<Mounted, String> {
+        beat();
+        // Relaxed: a number by itself.
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("hearth-test-{}-bench-{name}-{number}", std::process::id());
+        let base = std::env::temp_dir().join(unique);
+        let directory = base.join("mnt");
+        std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        live().push(Live { number, base: base.clone(), daemon: None });
+        let made = mount(&base, &directory).and_then(|daemon| {
+            if let Some(daemon) = daemon {
+                let mut live = live();
+                let own = live.iter_mut().find(|live| live.number == number);
+                own.expect("it was put there above").daemon = Some(daemon);
+            }
+            wait_until("the mount", || is_mounted(&directory))?;
+            HostDir::new(&directory)
+        });
+        match made {
+            Ok(host) => Ok(Mounted { number, directory, host }),
+            Err(what) => {
+                take_down(number);
+                Err(format!("{name}: {what}"))
+            }
+        }
+    }
+}
+
+impl Fresh for Mounted {
+    fn target(&self) -> &dyn Target {
+        &self.host
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        take_down(self.number);
+    }
+}
+
+/// Says that the benchmark moves.
+pub fn beat() {
+    // Relaxed: a time by itself.
+    BEAT.store(clock(), Ordering::Relaxed);
+}
+
+/// Watches over the mounts from now on; to be called before the first thread is started. SIGINT and
+/// SIGTERM, and [`PATIENCE`] without a [`beat`], take all mounts down and end the program.
+pub fn watch() {
+    beat();
+    // SAFETY: the set is made by sigemptyset before it is used; the calls keep no pointer.
+    let signals = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        set
+    };
+    std::thread::spawn(move || {
+        let second = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        loop {
+            // SAFETY: both structures live throughout the call.
+            let signal = unsafe {
+                libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const second)
+            };
+            // Relaxed: as in `beat`.
+            let is_stuck = clock() > BEAT.load(Ordering::Relaxed) + PATIENCE.as_secs();
+            if signal > 0 || is_stuck {
+                let why = if is_stuck { "nothing moves any more" } else { "told to end" };
+                eprintln!("hearth-bench: {why}; taking the mounts down");
+                while let Some(number) = live().first().map(|live| live.number) {
+                    take_down(number);
+                }
+                std::process::exit(if is_stuck { 124 } else { 130 });
+            }
+        }
+    });
+}
+
+fn live() -> std::sync::MutexGuard<'static, Vec<Live>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Unmounts, ends the daemon and removes the directory. A daemon that does not end with its mount
+/// is killed, by its number, and the mount is detached.
+fn take_down(number: u64) {
+    let mut list = live();
+    let Some(at) = list.iter().position(|live| live.number == number) else { return };
+    let mut gone = list.remove(at);
+    drop(list);
+    let mountpoint = gone.base.join("mnt");
+    let busy = Instant::now() + Duration::from_secs(2);
+    while is_mounted(&mountpoint) && !unmount(&mountpoint, 0) && Instant::now() < busy {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if let Some(daemon) = &mut gone.daemon {
+        let mut ended = || matches!(daemon.try_wait(), Ok(Some(_)));
+        if wait_until("the daemon", &mut ended).is_err() {
+            eprintln!("hearth-bench: daemon {} does not end: killed", daemon.id());
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+    if is_mounted(&mountpoint) {
+        unmount(&mountpoint, libc::MNT_DETACH);
+    }
+    if !is_mounted(&mountpoint) {
+        let _ = std::fs::remove_dir_all(&gone.base);
+    }
+}
+
+fn unmount(mountpoint: &Path, flags: i32) -> bool {
+    let Ok(path) = CString::new(mountpoint.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path is a C string.
+    unsafe { libc::umount2(path.as_ptr(), flags) == 0 }
+}
+
+/// Asked of the kernel's table, not of the mount: one that is stuck would not answer.
+fn is_mounted(mountpoint: &Path) -> bool {
+    let table = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let place = mountpoint.to_string_lossy();
+    table.lines().any(|line| line.split(' ').nth(1) == Some(&*place))
+}
+
+fn mount_by(command: &mut Command, mountpoint: &Path) -> Result<(), String> {
+    finish(command.arg(mountpoint))
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("{program}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{program} ended with {status}")) }
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
+    let end = Instant::now() + WAIT;
+    while !holds() {
+        if Instant::now() > end {
+            return Err(format!("{what} takes longer than {} s", WAIT.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+fn clock() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs()
+}

@@ -1,0 +1,89 @@
+//! Tables for people.
+
+use std::fmt::Write;
+
+/// Rows of cells under a heading; the first column is left-aligned, the others right-aligned.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with this heading.
+    pub fn new(heading: impl IntoIterator<Item = String>) -> Table {
+        Table { rows: vec![heading.into_iter().collect()] }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table in Markdown.
+    pub fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cell = |row: &Vec<String>| row.get(column).map_or(0, |cell| cell.chars().count());
+            self.rows.iter().map(cell).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut out = String::new();
+        for (n, row) in self.rows.iter().enumerate() {
+            for (column, &width) in widths.iter().enumerate() {
+                let cell = row.get(column).map_or("", |cell| cell);
+                let _ = match column {
+                    0 => write!(out, "| {cell:width$} |"),
+                    _ => write!(out, " {cell:>width$} |"),
+                };
+            }
+            out.push('\n');
+            if n == 0 {
+                for (column, &width) in widths.iter().enumerate() {
+                    let dashes = "-".repeat(width);
+                    let edge = if column == 0 { "|" } else { "" };
+                    let end = if column == 0 { "-" } else { ":" };
+                    let _ = write!(out, "{edge}-{dashes}{end}|");
+                }
+                out.push('\n');
+            }
+        }
+        out
+    }
+}
+
+/// A number with three digits that count and a unit of thousands.
+pub fn short(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= 1e9 => (v / 1e9, "G"),
+        v if v >= 1e6 => (v / 1e6, "M"),
+        v if v >= 1e3 => (v / 1e3, "k"),
+        v => (v, ""),
+    };
+    let digits = match scaled {
+        s if s >= 100.0 => 0,
+        s if s >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.digits$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        for (value, text) in
+            [(0.5, "0.50"), (12.34, "12.3"), (999.0, "999"), (1234.0, "1.23k"), (2.5e7, "25.0M")]
+        {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(["a".to_owned(), "bb".to_owned()]);
+        table.row(["long".to_owned(), "1".to_owned()]);
+        assert_eq!(table.text(), "| a    | bb |\n|------|---:|\n| long |  1 |\n");
+    }
+}
