@@ -3,15 +3,15 @@
 use crate::measure::{Effort, prepare, rate};
 use crate::row::{Row, median};
 use crate::table::{Table, short};
-use crate::target::Target;
+use crate::target::{Library, Target};
 use crate::workload::Workload;
 
 /// A target that can be made anew for every run.
-pub struct Contestant<'a> {
+pub struct Contestant<'a, F> {
     /// Its name in tables and rows.
     pub name: &'a str,
     /// Makes it, empty.
-    pub make: Box<dyn Fn() -> Result<Box<dyn Fresh>, String> + 'a>,
+    pub make: Box<dyn Fn() -> Result<F, String> + 'a>,
 }
 
 /// A target together with what goes away with it.
@@ -20,9 +20,15 @@ pub trait Fresh {
     fn target(&self) -> &dyn Target;
 }
 
-impl<T: Target> Fresh for T {
+impl Fresh for Library {
     fn target(&self) -> &dyn Target {
         self
+    }
+}
+
+impl Fresh for Box<dyn Fresh> {
+    fn target(&self) -> &dyn Target {
+        (**self).target()
     }
 }
 
@@ -30,9 +36,9 @@ impl<T: Target> Fresh for T {
 ///
 /// # Errors
 /// A contestant cannot be made or refuses.
-pub fn compare(
+pub fn compare<F: Fresh>(
     bench: &'static str,
-    contestants: &[Contestant<'_>],
+    contestants: &[Contestant<'_, F>],
     workloads: &[Workload],
     tasks: &[usize],
     effort: Effort,

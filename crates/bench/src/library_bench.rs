@@ -1,6 +1,6 @@
 //! `hearth-bench lib`: the library in process against system calls on the kernel's tmpfs.
 
-use crate::compare::{Contestant, compare, table};
+use crate::compare::{Contestant, Fresh, compare, table};
 use crate::measure::Effort;
 use crate::mounted::Mounted;
 use crate::options::Options;
@@ -13,15 +13,15 @@ use crate::workload::Workload;
 /// # Errors
 /// A target refuses, or the library is slower than tmpfs on a metadata row.
 pub fn run(options: &Options) -> Result<(), String> {
-    let library = |name, sharing| Contestant {
+    let library = |name, sharing| Contestant::<Box<dyn Fresh>> {
         name,
-        make: Box::new(move || Ok(Box::new(Library::new(sharing)?) as _)),
+        make: Box::new(move || Ok(Box::new(Library::new(sharing)?))),
     };
     let contestants = [
         library("lib", Sharing::Processes),
         library("lib-shared", Sharing::PerCore),
         library("lib-lowest", Sharing::Lowest),
-        Contestant { name: "tmpfs", make: Box::new(|| Ok(Box::new(Mounted::tmpfs()?) as _)) },
+        Contestant { name: "tmpfs", make: Box::new(|| Ok(Box::new(Mounted::tmpfs()?))) },
     ];
     let effort = Effort::new(options.quick);
     let rows = compare("lib", &contestants, &Workload::ALL, &[1, 2], effort)?;

@@ -1,5 +1,6 @@
 //! Running a workload on a target.
 
+use crate::mounted::beat;
 use crate::pinned::{allowed_cores, pin};
 use crate::target::Target;
 use crate::workload::Workload;
@@ -36,6 +37,7 @@ pub fn rate(
     tasks: usize,
     length: Duration,
 ) -> Result<f64, String> {
+    beat();
     let cores = allowed_cores();
     if cores.len() < tasks {
         return Err(format!("{tasks} tasks need as many cores, there are {}", cores.len()));

@@ -10,9 +10,12 @@ use std::time::Instant;
 const FILES: usize = 1_000_000;
 /// What a file may cost, entry and inode together.
 const BYTES_MAX: f64 = 512.0;
-/// How much slower a lookup among a million may be than among a thousand. Both tables are far apart in size: the
-/// small one stays in the cache of a core, the large one does not, which no table escapes.
+/// Lookups in one round. Those among few files find everything in the caches of a core, those among
+/// a million find nothing there: what grows is the price of memory, not the number of steps.
 const LOOKUPS: usize = 200_000;
+
+/// The verb by which this program measures one volume in a process of its own.
+pub const FILL: &str = "memory-fill";
 
 /// Runs the benchmark and prints its table.
 ///
@@ -38,7 +41,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let mut dearest = 0.0f64;
     for directories in [1, 1_000] {
-        let cost = fill(files, directories)?;
+        let cost = fill_apart(files, directories)?;
         let name = format!("{files} empty files in {directories} directories");
         add(name.clone(), "bytes_per_file", cost.bytes, "B");
         add(name.clone(), "us_per_create", cost.create_us, "us");
@@ -63,6 +66,34 @@ struct Cost {
     bytes: f64,
     create_us: f64,
     list_us: f64,
+}
+
+/// [`fill`] in a process of its own, whose memory nobody has used before.
+fn fill_apart(files: usize, directories: usize) -> Result<Cost, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut child = std::process::Command::new(program);
+    child.args([FILL, &files.to_string(), &directories.to_string()]);
+    let output = child.output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    match *numbers {
+        [bytes, create_us, list_us] => Ok(Cost { bytes, create_us, list_us }),
+        _ => Err(format!("three numbers expected, not '{text}'")),
+    }
+}
+
+/// The process of [`fill_apart`]: `args` are the files and the directories.
+///
+/// # Errors
+/// The library refuses, or a listing is not complete.
+pub fn run_fill(args: &[String]) -> Result<(), String> {
+    let number = |n: usize| args.get(n).and_then(|arg| arg.parse().ok()).ok_or("two numbers");
+    let cost = fill(number(0)?, number(1)?)?;
+    println!("{} {} {}", cost.bytes, cost.create_us, cost.list_us);
+    Ok(())
 }
 
 /// Makes a volume of empty files and measures it.

@@ -67,15 +67,14 @@ impl Mounted {
         })
     }
 
-    /// A mount that `daemon`, given the mount point as its last argument, serves until it is
-    /// unmounted.
+    /// A mount that `daemon`, made for the mount point, serves until it is unmounted.
     ///
     /// # Errors
     /// It does not come up.
-    pub fn served(name: &str, daemon: &dyn Fn() -> Command) -> Result<Mounted, String> {
+    pub fn served(name: &str, daemon: &dyn Fn(&Path) -> Command) -> Result<Mounted, String> {
         Mounted::with(name, |_, mountpoint| {
-            let mut command = daemon();
-            command.arg(mountpoint).stdin(Stdio::null()).stdout(Stdio::null());
+            let mut command = daemon(mountpoint);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
             let program = command.get_program().to_owned();
             let child = command.spawn().map_err(|error| format!("{program:?}: {error}"))?;
             Ok(Some(child))
@@ -105,8 +104,12 @@ impl Mounted {
                 let own = live.iter_mut().find(|live| live.number == number);
                 own.expect("it was put there above").daemon = Some(daemon);
             }
-            wait_until("the mount", || is_mounted(&directory))?;
-            HostDir::new(&directory)
+            let mut has_ended = false;
+            wait_until("the mount", || {
+                has_ended = daemon_has_ended(number);
+                has_ended || is_mounted(&directory)
+            })?;
+            if has_ended { Err("the daemon ended".into()) } else { HostDir::new(&directory) }
         });
         match made {
             Ok(host) => Ok(Mounted { number, directory, host }),
@@ -172,6 +175,13 @@ pub fn watch() {
 
 fn live() -> std::sync::MutexGuard<'static, Vec<Live>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn daemon_has_ended(number: u64) -> bool {
+    let mut live = live();
+    let own = live.iter_mut().find(|live| live.number == number);
+    let daemon = own.and_then(|live| live.daemon.as_mut());
+    daemon.is_some_and(|daemon| matches!(daemon.try_wait(), Ok(Some(_))))
 }
 
 /// Unmounts, ends the daemon and removes the directory. A daemon that does not end with its mount

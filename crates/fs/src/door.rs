@@ -22,11 +22,14 @@ pub struct Door {
     volume: Volume,
 }
 
-impl Door {
-    pub(crate) fn new(volume: Volume) -> Door {
-        Door { volume }
+impl Volume {
+    /// The inode-level door, for front ends such as FUSE.
+    pub fn door(&self) -> Door {
+        Door { volume: self.clone() }
     }
+}
 
+impl Door {
     /// The volume behind it.
     pub fn volume(&self) -> &Volume {
         &self.volume

@@ -2,6 +2,7 @@
 
 use crate::handles::Handles;
 use crate::init::Agreed;
+use crate::notify::Notifier;
 use crate::options::MountOptions;
 use crate::panics;
 use crate::reply::{Reply, Timeouts};
@@ -9,6 +10,7 @@ use crate::request::{Operation, RawRequest};
 use crate::service::{Answer, Lane, Later, Service, Small};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, init};
+use crate::workers::Workers;
 use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, Volume};
 use hearth_sync::primitive::Arc;
 use std::time::Instant;
@@ -19,6 +21,8 @@ pub(crate) struct Dispatcher {
     pub(crate) handles: Handles,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) settings: Settings,
+    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) workers: Arc<Workers>,
     volume: Volume,
 }
 
@@ -113,8 +117,15 @@ impl Service for Dispatcher {
 }
 
 impl Dispatcher {
-    pub fn new(volume: Volume, settings: Settings, waiting: Arc<Waiting>) -> Dispatcher {
-        Dispatcher { door: volume.door(), handles: Handles::new(), waiting, settings, volume }
+    pub fn new(
+        volume: Volume,
+        settings: Settings,
+        waiting: Arc<Waiting>,
+        notifier: Arc<Notifier>,
+        workers: Arc<Workers>,
+    ) -> Dispatcher {
+        let (door, handles) = (volume.door(), Handles::new());
+        Dispatcher { door, handles, waiting, settings, notifier, workers, volume }
     }
 
     /// Calls `with` with the open file behind a handle, `without` if the kernel opened the file by itself.
@@ -135,14 +146,15 @@ impl Dispatcher {
         self.handles.with(handle, |handle| Arc::clone(&handle.file)).ok_or(Errno::EBADF)
     }
 
-    /// Closes a handle and gives up the locks that end with it.
-    pub(crate) fn close(&self, handle: u64, flock_owner: Option<u64>) {
-        let Some((file, lock_owners)) = self.handles.remove(handle) else { return };
+    /// Closes a handle and gives up the locks that end with it. Answers the inode.
+    pub(crate) fn close(&self, handle: u64, flock_owner: Option<u64>) -> Option<u64> {
+        let (file, lock_owners) = self.handles.remove(handle)?;
         for owner in lock_owners {
             // Only a file that was released already has no locks to give up.
             let _ = self.door.flush(&file, owner);
         }
         self.door.release(&file, flock_owner);
+        Some(file.ino())
     }
 
     fn perform(
@@ -247,7 +259,7 @@ impl Done {
 
     /// Work that waits for a lock.
     pub fn lock(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
-        Done::Later(Later { lane: Lane::Lock, work: Box::new(work) })
+        Done::Later(Later { lane: Lane::Wait, work: Box::new(work) })
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn supported(request: &InitIn) -> Result<(), (u32, u32)> {
 
 /// The answer to INIT. `uring` says whether the queues are ready to be used.
 pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (InitOut, Agreed) {
-    let flags = offered(request) & wanted(options, uring);
+    let flags = offered(request) & wanted(options, request.minor, uring);
     let agreed = Agreed {
         minor: request.minor.min(KERNEL_MINOR_VERSION),
         flags,
@@ -82,10 +82,10 @@ pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (I
     (answer, agreed)
 }
 
-fn wanted(options: &MountOptions, uring: bool) -> u64 {
+fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
     let mut bits = ALWAYS;
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
-    add(options.writeback, init::WRITEBACK_CACHE);
+    add(options.writeback.unwrap_or(minor >= PRUNE_MINOR_VERSION), init::WRITEBACK_CACHE);
     add(options.readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
     add(options.readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
     // Without handles there is nothing that a lock could belong to: the kernel then keeps locks itself.
@@ -131,6 +131,16 @@ mod tests {
         let options = MountOptions { no_open: true, ..Default::default() };
         let (_, agreed) = agree(&kernel(45, !0), &options, false);
         assert!(agreed.has(init::NO_OPEN_SUPPORT) && !agreed.has(init::POSIX_LOCKS));
+    }
+
+    #[test]
+    fn writes_are_collected_by_default_only_where_sizes_can_be_dropped() {
+        let collects = |minor, options| agree(&kernel(minor, !0), &options, false).1.has(init::WRITEBACK_CACHE);
+        assert!(collects(45, MountOptions::default()) && !collects(44, MountOptions::default()));
+        let forced = MountOptions { writeback: Some(true), ..Default::default() };
+        assert!(collects(40, forced));
+        let refused = MountOptions { writeback: Some(false), ..Default::default() };
+        assert!(!collects(45, refused));
     }
 
     #[test]

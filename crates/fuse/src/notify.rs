@@ -3,31 +3,56 @@
 //! A notification may wait for a lock of the directory that a request in progress holds, or for dirty pages to be
 //! written back by further requests. So it is sent by the thread that made the change, never by a queue thread: the
 //! core calls observers outside all its locks on the library's threads only.
+//!
+//! With a writeback cache the kernel believes its own size and times of a regular file for as long as it has the inode.
+//! What the library changes is then seen only if the kernel drops the inode: it is asked to, a little later again if a
+//! close was on its way, and again when the file is closed. Until the kernel forgets the inode it is *stale*.
 
 use crate::transport::device::Device;
 use crate::wire::{
-    NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyStore, OutHeader, notify,
+    NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
-use hearth::Observer;
-use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::{Arc, Mutex};
+use hearth::{Door, Kind, Observer};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
+use hearth_sync::primitive::{Arc, Mutex, thread};
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
+use std::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
 
+/// How often, and after which pause, the kernel is asked again to drop an inode.
+const PATIENCE: u32 = 40;
+const PAUSE: Duration = Duration::from_micros(50);
+
 /// Sends notifications of one session.
-#[derive(Debug)]
 pub(crate) struct Notifier {
     /// `None` when the session is over. Cloned out of the lock, so that senders do not wait for each other.
     device: Mutex<Option<Arc<Device>>>,
     /// The first failure was reported. Relaxed: it orders nothing, at worst a line is printed twice.
     failed: AtomicBool,
+    /// Present if the kernel keeps sizes and times itself.
+    stale: Option<Stale>,
+}
+
+/// Regular files that the library changed while the kernel had the inode.
+struct Stale {
+    door: Door,
+    inodes: Mutex<HashSet<u64>>,
+    /// Size of `inodes`, so that requests need not take the lock to see that there are none. Relaxed: a request that
+    /// misses an inode which is just being added came before the change was announced.
+    count: AtomicUsize,
 }
 
 impl Notifier {
-    /// Sends through `device`.
-    pub fn new(device: Arc<Device>) -> Notifier {
-        Notifier { device: Mutex::new(Some(device)), failed: AtomicBool::new(false) }
+    /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times itself.
+    pub fn new(device: Arc<Device>, writeback: Option<Door>) -> Notifier {
+        let stale = writeback.map(|door| Stale {
+            door,
+            inodes: Mutex::new(HashSet::new()),
+            count: AtomicUsize::new(0),
+        });
+        Notifier { device: Mutex::new(Some(device)), failed: AtomicBool::new(false), stale }
     }
 
     /// Sends nothing from now on.
@@ -36,8 +61,63 @@ impl Notifier {
         drop(device);
     }
 
-    /// Attributes of `ino` are stale, and its contents in `data`.
-    pub fn inval_inode(&self, ino: u64, data: Option<Range<u64>>) {
+    /// Whether the kernel has an inode whose size and times it should drop.
+    pub fn is_stale(&self, ino: u64) -> bool {
+        self.stale.as_ref().is_some_and(|stale| {
+            stale.count.load(Ordering::Relaxed) > 0 && stale.inodes.lock().contains(&ino)
+        })
+    }
+
+    /// The kernel has dropped the inode.
+    pub fn forgotten(&self, ino: u64) {
+        if let Some(stale) = &self.stale
+            && stale.count.load(Ordering::Relaxed) > 0
+        {
+            let mut inodes = stale.inodes.lock();
+            inodes.remove(&ino);
+            stale.count.store(inodes.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Asks the kernel to drop the inode of a file whose close is being answered, which must come first.
+    pub fn prune_closed(&self, ino: u64) {
+        for pause_ms in [1, 5, 25, 100] {
+            thread::sleep(Duration::from_millis(pause_ms));
+            if !self.is_stale(ino) {
+                return;
+            }
+            self.prune(ino);
+        }
+    }
+
+    /// Has the kernel drop an inode that the library changed, if nobody has it open.
+    fn drop_stale(&self, stale: &Stale, ino: u64) {
+        if !stale.door.getattr(ino).is_ok_and(|attr| attr.kind == Kind::File) {
+            return;
+        }
+        let mut inodes = stale.inodes.lock();
+        let first = inodes.insert(ino);
+        stale.count.store(inodes.len(), Ordering::Relaxed);
+        drop(inodes);
+        self.prune(ino);
+        // A close that is still being answered holds the inode for a moment. One that was stale before is open: the
+        // next close will see to it.
+        let mut patience = if first { PATIENCE } else { 0 };
+        while patience > 0 && self.is_stale(ino) {
+            patience -= 1;
+            thread::sleep(PAUSE);
+            self.prune(ino);
+        }
+    }
+
+    /// Asks the kernel to drop an inode that nobody uses.
+    fn prune(&self, ino: u64) {
+        let head = NotifyPrune { count: 1, ..Default::default() };
+        self.send(notify::PRUNE, &head, ino.as_bytes(), &[]);
+    }
+
+    /// Attributes of `ino` are stale, and its contents in `data`. False if the kernel does not have the inode.
+    pub fn inval_inode(&self, ino: u64, data: Option<Range<u64>>) -> bool {
         let offset = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
         let (off, len) = match data {
             // A negative offset leaves the contents alone; length 0 reaches to the end.
@@ -45,7 +125,7 @@ impl Notifier {
             Some(range) if range.end >= i64::MAX as u64 => (offset(range.start), 0),
             Some(range) => (offset(range.start), offset(range.end.saturating_sub(range.start)).max(1)),
         };
-        self.send(notify::INVAL_INODE, &NotifyInvalInode { ino, off, len }, &[], &[]);
+        self.send(notify::INVAL_INODE, &NotifyInvalInode { ino, off, len }, &[], &[])
     }
 
     /// What the kernel knows of `name` in `parent` is stale.
@@ -68,18 +148,29 @@ impl Notifier {
         self.send(notify::STORE, &head, data, &[]);
     }
 
-    fn send(&self, code: i32, head: &(impl IntoBytes + Immutable), body: &[u8], tail: &[u8]) {
-        let Some(device) = self.device.lock().clone() else { return };
+    /// Sends one notification. False if the kernel does not have what it is about.
+    fn send(
+        &self,
+        code: i32,
+        head: &(impl IntoBytes + Immutable),
+        body: &[u8],
+        tail: &[u8],
+    ) -> bool {
+        let Some(device) = self.device.lock().clone() else { return false };
         let head = head.as_bytes();
         let len = (size_of::<OutHeader>() + head.len() + body.len() + tail.len()) as u32;
         let header = OutHeader { len, error: code, unique: 0 };
         let result = device.send(&[header.as_bytes(), head].concat(), body, tail);
         match result.map_err(|error| error.raw_os_error()) {
-            // ENOENT: the kernel does not know the inode or the name, so it has nothing to forget. The mount may be
-            // going at the same time.
-            Ok(()) | Err(Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ENOTCONN)) => {}
-            Err(Some(libc::ENOTEMPTY | libc::EBUSY)) => {}
-            Err(error) => self.report(error.map(io::Error::from_raw_os_error)),
+            Ok(()) => true,
+            // No such inode or name; or the mount is going at the same time.
+            Err(Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ENOTCONN)) => false,
+            // A directory that is in use keeps its name.
+            Err(Some(libc::ENOTEMPTY | libc::EBUSY)) => true,
+            Err(error) => {
+                self.report(error.map(io::Error::from_raw_os_error));
+                true
+            }
         }
     }
 
@@ -96,7 +187,9 @@ impl Observer for Notifier {
     }
 
     fn node_changed(&self, ino: u64, data: Option<Range<u64>>) {
-        self.inval_inode(ino, data);
+        if let (true, Some(stale)) = (self.inval_inode(ino, data), &self.stale) {
+            self.drop_stale(stale, ino);
+        }
     }
 }
 
@@ -110,7 +203,7 @@ mod tests {
     #[test]
     fn a_changed_name_is_sent_with_its_nul_and_nothing_after_the_end() {
         let (ours, kernel) = UnixDatagram::pair().unwrap();
-        let notifier = Notifier::new(Arc::new(Device::from_fd(OwnedFd::from(ours))));
+        let notifier = Notifier::new(Arc::new(Device::from_fd(OwnedFd::from(ours))), None);
         notifier.entry_changed(7, b"name");
         notifier.node_changed(9, Some(4096..8192));
         notifier.node_changed(9, None);

@@ -39,8 +39,9 @@ pub struct MountOptions {
     pub attr_timeout: Duration,
     /// `negative_timeout=SECONDS`: how long the kernel believes that a name is absent.
     pub negative_timeout: Duration,
-    /// `writeback`, `no_writeback`: small writes are collected in the page cache.
-    pub writeback: bool,
+    /// `writeback`, `no_writeback`: small writes are collected in the page cache. By default where the kernel can be
+    /// made to drop a file's size that the library has changed (FUSE 7.45).
+    pub writeback: Option<bool>,
     /// `no_open`: the kernel opens files without asking; no locks between hosts of the volume.
     pub no_open: bool,
     /// `no_opendir`: the kernel opens directories without asking.
@@ -83,7 +84,7 @@ impl Default for MountOptions {
             entry_timeout: long,
             attr_timeout: long,
             negative_timeout: long,
-            writeback: true,
+            writeback: None,
             no_open: false,
             no_opendir: false,
             no_flush: false,
@@ -153,8 +154,8 @@ impl MountOptions {
             "noatime" => self.atime = AtimeMode::No,
             "strictatime" => self.atime = AtimeMode::Strict,
             "allow_other" => self.allow_other = true,
-            "writeback" => self.writeback = true,
-            "no_writeback" => self.writeback = false,
+            "writeback" => self.writeback = Some(true),
+            "no_writeback" => self.writeback = Some(false),
             "no_open" => self.no_open = true,
             "no_opendir" => self.no_opendir = true,
             "no_flush" => self.no_flush = true,

@@ -32,8 +32,8 @@ pub(crate) struct Later {
 /// Why a request may block; the lanes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// For somebody else to give up a lock: perhaps for ever, so each has its own thread.
-    Lock,
+    /// For somebody else, to give up a lock for one: perhaps for ever, so each has its own thread.
+    Wait,
     /// For a device or for many bytes to be copied.
     Io,
 }

@@ -13,7 +13,9 @@ use crate::transport::device::{Device, Incoming};
 use crate::transport::uring::QueueParts;
 use crate::uring_switch::{UringSwitch, uring_switch};
 use crate::waiting::Waiting;
-use crate::wire::{InHeader, InitIn, InitOut, Opcode, READ_OVERHEAD, init as bits};
+use crate::wire::{
+    InHeader, InitIn, InitOut, Opcode, PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits,
+};
 use crate::workers::Workers;
 use hearth::{Observer, Volume};
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
@@ -76,13 +78,23 @@ impl Session {
 
         let waiting = Arc::new(Waiting::default());
         let settings = Settings::new(&options, &agreed);
-        let service = Arc::new(Dispatcher::new(volume.clone(), settings, Arc::clone(&waiting)));
+        let keeps = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
+        let notifier = Notifier::new(Arc::clone(&device), keeps.then(|| volume.door()));
+        let notifier = Arc::new(notifier);
+        let workers = Arc::new(Workers::new());
+        let service = Arc::new(Dispatcher::new(
+            volume.clone(),
+            settings,
+            Arc::clone(&waiting),
+            Arc::clone(&notifier),
+            Arc::clone(&workers),
+        ));
         let shared = Arc::new(Shared {
             mounted,
             transport: if queues.is_some() { "uring" } else { "dev" },
-            workers: Arc::new(Workers::new()),
+            workers,
             waiting,
-            notifier: Arc::new(Notifier::new(Arc::clone(&device))),
+            notifier,
             volume,
             alive: Mutex::new(0),
             ended: Condvar::new(),

@@ -11,8 +11,8 @@ use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Locks that may wait at the same time.
-const LOCK_THREADS: usize = 4096;
+/// Requests that may wait for somebody else at the same time.
+const WAIT_THREADS: usize = 4096;
 /// Threads for fsync and large copies.
 const IO_THREADS: usize = 8;
 /// An idle thread ends after this time.
@@ -25,7 +25,7 @@ pub(crate) type Finish = Box<dyn FnOnce(Result<Small, Errno>) + Send>;
 
 /// Worker threads of one session.
 pub(crate) struct Workers {
-    locks: Arc<Pool>,
+    waits: Arc<Pool>,
     io: Arc<Pool>,
 }
 
@@ -57,7 +57,7 @@ impl Workers {
             Arc::new(Pool { name, limit, queues, state, changed })
         };
         Workers {
-            locks: pool("hearth-lock", LOCK_THREADS, false),
+            waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
         }
     }
@@ -65,14 +65,14 @@ impl Workers {
     /// Has `later` run by a worker, and `finish` called with the outcome.
     pub fn submit(&self, later: Later, finish: Finish) {
         match later.lane {
-            Lane::Lock => self.locks.submit(later, finish),
+            Lane::Wait => self.waits.submit(later, finish),
             Lane::Io => self.io.submit(later, finish),
         }
     }
 
     /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
     pub fn close(&self) {
-        self.locks.close();
+        self.waits.close();
         self.io.close();
     }
 }
@@ -182,7 +182,7 @@ mod tests {
                 }
                 done.fetch_add(1, SeqCst);
             };
-            workers.submit(later(Lane::Lock, wait), Box::new(|_| {}));
+            workers.submit(later(Lane::Wait, wait), Box::new(|_| {}));
         }
         // The gate is opened by the piece of work that must not queue behind the waiting ones.
         let opener = Arc::clone(&gate);

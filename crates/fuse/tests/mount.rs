@@ -200,6 +200,19 @@ on_both_transports! {
         assert_eq!(errno(fs::metadata(mounted.path().join("b"))), libc::ENOENT);
     }
 
+    fn a_file_that_the_library_changes_while_it_is_open_is_fresh_after_close(mounted, "") {
+        let path = mounted.path().join("shared");
+        fs::write(&path, b"old contents").unwrap();
+        let open = File::open(&path).unwrap();
+        mounted.command("write /shared new");
+        drop(open);
+        let deadline = time::Instant::now() + time::Duration::from_secs(10);
+        while fs::read(&path).unwrap() != b"new" || fs::metadata(&path).unwrap().len() != 3 {
+            assert!(time::Instant::now() < deadline, "{:?}", fs::read(&path));
+            thread::sleep(time::Duration::from_millis(10));
+        }
+    }
+
     fn changes_by_the_mount_are_seen_by_the_library_after_close(mounted, "") {
         fs::write(mounted.path().join("x"), b"from-the-mount").unwrap();
         assert_eq!(mounted.command("read /x"), "from-the-mount");

@@ -52,7 +52,7 @@ impl fmt::Display for Difference {
 }
 
 /// Runs a script on the model and on `system`, compares every outcome and, every `tree_every`
-/// steps and at the end, the trees.
+/// steps and at the end, the trees (never for 0).
 pub fn compare(
     system: &mut dyn System,
     script: &[(usize, Op)],
@@ -73,7 +73,8 @@ pub fn compare(
                 return Err(Difference { step, what });
             }
         }
-        if step % tree_every == tree_every - 1 || step + 1 == script.len() {
+        let last = step + 1 == script.len();
+        if tree_every > 0 && (last || step % tree_every == tree_every - 1) {
             compare_trees(&mut model, system).map_err(|what| Difference {
                 step,
                 what: format!("tree after process {p}: {op:?}\n{what}"),

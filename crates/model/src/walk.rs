@@ -8,7 +8,7 @@ use crate::op::{CWD, Fd};
 use crate::permission::EXEC;
 
 pub(crate) const NAME_MAX: usize = 255;
-const PATH_MAX: usize = 4096;
+pub(crate) const PATH_MAX: usize = 4096;
 const SYMLINKS_MAX: u32 = 40;
 
 /// The last component of a path.

@@ -413,6 +413,8 @@ fn an_object_never_ends_under_a_bare_count() {
         let counter = thread::spawn(move || {
             let g = epoch::pin();
             let object = counter.get(number, &g).expect("it is counted");
+            // Split first: the killer sees a split, and must see the use by the count alone.
+            object.shares().add(2, 1);
             witness.lives(object);
             object.put_many(1);
         });

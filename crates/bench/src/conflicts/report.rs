@@ -51,18 +51,22 @@ pub fn text(verdicts: &[Verdict], source: &mut Source, verbose: bool) -> String 
 
 /// The same sums as rows.
 pub fn rows(verdicts: &[Verdict]) -> Vec<Row> {
-    let row = |(name, sum): (&str, Sum)| Row {
+    let row = |name: &str, metric, value, unit| Row {
         bench: "conflicts",
         workload: name.to_owned(),
         target: "lib".to_owned(),
         tasks: 2,
-        metric: "conflict_free_share",
-        value: sum.share(),
-        unit: "ratio",
+        metric,
+        value,
+        unit,
         runs: 1,
         ci95: 0.0,
     };
-    sums(verdicts).into_iter().map(row).collect()
+    let both = |(name, sum): (&str, Sum)| {
+        let cases = row(name, "cases", sum.total.into(), "1");
+        [row(name, "conflict_free_share", sum.share(), "ratio"), cases]
+    };
+    sums(verdicts).into_iter().flat_map(both).collect()
 }
 
 fn sums(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {

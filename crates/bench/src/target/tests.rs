@@ -1,7 +1,7 @@
 use super::*;
 use std::ffi::CString;
 
-fn each(check: impl Fn(&dyn Client)) {
+fn each(check: impl Fn(&dyn Client) + Sync) {
     for sharing in [Sharing::Processes, Sharing::Lowest, Sharing::PerCore] {
         check(&*Library::new(sharing).unwrap().client());
     }

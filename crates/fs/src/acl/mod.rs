@@ -18,6 +18,11 @@ mod xattr;
 #[cfg(not(feature = "shuttle"))]
 mod tests;
 
+/// Name of the access ACL.
+pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
+/// Name of the default ACL.
+pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+
 /// Read permission.
 pub const READ: u8 = 4;
 /// Write permission.

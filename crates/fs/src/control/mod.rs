@@ -1,6 +1,6 @@
 //! The control files below `/.hearth`: plain text to look at, and tunables to write.
 //!
-//! They are inodes like others, with numbers from [`BASE`] on, a text that is made when the file is opened, and a
+//! They are inodes like others, with numbers from [`CONTROL`] on, a text that is made when the file is opened, and a
 //! directory that lookup finds and listings of the root do not show.
 
 mod stats;
@@ -11,45 +11,36 @@ use crate::directory::{Change, Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Body, Fields, Inode, Node, NodeExt};
-use crate::volume::{Core, ROOT};
+use crate::number::{CONTROL, ROOT};
+use crate::volume::Core;
 use hearth_sync::epoch::pin;
 
 /// Name of the directory in the root.
 pub(crate) const NAME: &[u8] = b".hearth";
-
-/// First inode number of control files; the directory itself.
-pub(crate) const BASE: u64 = 1 << 59;
-
-/// Whether this is the number of a control file or directory.
-pub fn is_control(ino: u64) -> bool {
-    ino >= BASE
-}
 
 /// Whether `name` in `parent` is taken by the control directory.
 pub(crate) fn reserves(parent: &Node, name: &[u8]) -> bool {
     parent.number() == ROOT && name == NAME
 }
 
-/// A file below `.hearth`.
-pub(crate) struct ControlFile {
+/// A file below `.hearth`; its index in [`FILES`] is what the inode holds.
+struct ControlFile {
     /// Path below `.hearth`.
     path: &'static str,
     render: fn(&Core) -> String,
     set: Option<fn(&Core, &str) -> Result<()>>,
 }
 
-impl ControlFile {
-    /// The text as of now.
-    pub fn text(&self, core: &Core) -> Box<[u8]> {
-        (self.render)(core).into_bytes().into()
-    }
+/// The text of control file `file` as of now.
+pub(crate) fn text(file: usize, core: &Core) -> Box<[u8]> {
+    (FILES[file].render)(core).into_bytes().into()
+}
 
-    /// Takes what was written; `EINVAL` for nonsense, which changes nothing.
-    pub fn write(&self, core: &Core, text: &[u8]) -> Result<()> {
-        let set = self.set.ok_or(Errno::EACCES)?;
-        let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
-        set(core, text.trim())
-    }
+/// Takes what was written to control file `file`; `EINVAL` for nonsense, which changes nothing.
+pub(crate) fn write(file: usize, core: &Core, text: &[u8]) -> Result<()> {
+    let set = FILES[file].set.ok_or(Errno::EACCES)?;
+    let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
+    set(core, text.trim())
 }
 
 static FILES: &[ControlFile] = &[
@@ -78,9 +69,9 @@ fn version(_core: &Core) -> String {
 
 /// Makes the control files of a new volume.
 pub(crate) fn build(core: &Core) -> Result<()> {
-    let mut next = BASE;
+    let mut next = CONTROL;
     let root = make_directory(core, &mut next, ROOT)?;
-    for file in FILES {
+    for (index, file) in FILES.iter().enumerate() {
         let mut parent = root;
         let mut parts = file.path.split('/').peekable();
         while let Some(part) = parts.next() {
@@ -93,7 +84,7 @@ pub(crate) fn build(core: &Core) -> Result<()> {
                 }
                 (None, None) => {
                     let perm = if file.set.is_some() { 0o644 } else { 0o444 };
-                    let ino = make(core, &mut next, Kind::File, perm, Body::Control(file))?;
+                    let ino = make(core, &mut next, Kind::File, perm, Body::Control(index))?;
                     add(core, parent, part, ino, Kind::File)?;
                     ino
                 }

@@ -14,7 +14,7 @@
 //! | call | gate | beside it |
 //! |---|---|---|
 //! | `read` | none | everything |
-//! | `write`, `absent_pages`, `flush`, `seek_*` | entered | each other, readers; one flush at a time |
+//! | `write`, `absent_pages`, `flush`, `seek_*` | entered | each other, readers; one flush only |
 //! | `load` | entered or closed since *before* the home was asked | the same |
 //! | the others | closed | readers |
 

@@ -23,7 +23,7 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// Writes `src` at `off` and says how many pages that added to the file. Absent, as in
+    /// Writes `src` at `off` and says how many pages that brought. Absent, as in
     /// [`absent_pages`](Data::absent_pages), before anything was changed.
     ///
     /// Inside the gate: truncate and its like are excluded, other writers and readers are not.
@@ -31,7 +31,7 @@ impl Data {
     ///
     /// # Panics
     /// When the range ends past 2^63-1.
-    pub fn write(&self, off: u64, src: &[u8], g: &Guard) -> Result<u64, Absent> {
+    pub fn store(&self, off: u64, src: &[u8], g: &Guard) -> Result<Written, Absent> {
         let len = src.len() as u64;
         checked_end(off, len);
         if !self.is_complete() {
@@ -39,7 +39,7 @@ impl Data {
         }
         let mut leaf = None;
         let mut done = 0;
-        let mut added = 0;
+        let mut written = Written::default();
         for span in spans(off, len) {
             let bytes = &src[done..done + span.len()];
             done += span.len();
@@ -50,9 +50,15 @@ impl Data {
                 (1.., Some(leaf)) => leaf.place(span.index),
                 _ => self.grow(span.index, g),
             };
-            added += write_page(&place, span.bytes.start, bytes, g);
+            written.add(write_page(&place, span.bytes.start, bytes, g));
         }
-        Ok(added)
+        Ok(written)
+    }
+
+    /// [`Data::store`] for tests that ask for the pages added alone.
+    #[cfg(test)]
+    pub fn write(&self, off: u64, src: &[u8], g: &Guard) -> Result<u64, Absent> {
+        self.store(off, src, g).map(|written| written.added)
     }
 
     /// Whether the range can be written without asking the home.
@@ -65,18 +71,34 @@ impl Data {
     }
 }
 
-/// Puts `bytes` into the page; 1 if it was not allocated before.
-fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> u64 {
+/// What a write brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Pages that the file did not have.
+    pub added: u64,
+    /// Pages that were not in memory; those of `added` among them.
+    pub installed: u64,
+}
+
+impl Written {
+    fn add(&mut self, other: Written) {
+        self.added += other.added;
+        self.installed += other.installed;
+    }
+}
+
+/// Puts `bytes` into the page.
+fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> Written {
     debug_assert!(start + bytes.len() <= PAGE_BYTES);
     if let Some(page) = place.slot.load(g) {
         page.write(start, bytes);
-        return 0;
+        return Written::default();
     }
     // While the slot is empty and the gate open the mark stands still, but for a load's hole:
     // of several writers only the one whose page is installed counts, and all see the same.
     let added = u64::from(!place.spot.get().is_allocated());
     match place.slot.install(Page::written(start, bytes), g) {
-        Ok(_) => added,
+        Ok(_) => Written { added, installed: 1 },
         Err(lost) => {
             drop(lost);
             let page = place
@@ -84,7 +106,7 @@ fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> u64 {
                 .load(g)
                 .expect("a slot is emptied only with the gate closed");
             page.write(start, bytes);
-            0
+            Written::default()
         }
     }
 }

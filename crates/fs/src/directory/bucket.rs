@@ -98,13 +98,9 @@ impl Bucket {
         });
     }
 
-    /// Whether more entries than one line holds are here.
-    pub fn is_crowded(&self) -> bool {
-        !self.next.is_empty()
-    }
-
-    /// Puts `entry` in place of the entry of the same name, or in a free slot. Needs the lock and a write section.
-    pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) {
+    /// Puts `entry` in place of the entry of the same name, or in a free slot; answers whether a line had to be added
+    /// for it. Needs the lock and a write section.
+    pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let mut free: Option<&TagSlot<Entry>> = None;
         let mut old: Option<&TagSlot<Entry>> = None;
         self.for_each_slot(g, &mut |slot| match slot.load(g) {
@@ -112,10 +108,9 @@ impl Bucket {
             Some((t, e)) if t == tag && e.name() == entry.name() => old = Some(slot),
             Some(_) => {}
         });
-        match old.or(free) {
-            Some(slot) => slot.store(Some((tag, entry)), g),
-            None => self.add_line(g).store(Some((tag, entry)), g),
-        }
+        let found = old.or(free);
+        found.unwrap_or_else(|| self.add_line(g)).store(Some((tag, entry)), g);
+        found.is_none()
     }
 
     /// Removes the entry of `name`. Needs the lock and a write section.

@@ -156,19 +156,20 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether the bucket is crowded, so that the caller may grow.
+    /// Puts or removes the entry and lets go. Answers whether the bucket became more crowded than its lines could hold,
+    /// so that the caller may grow: seldom, for the caller then counts the entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
-        let write = self.bucket.seq.write();
-        make(self.bucket, &change, g);
-        drop(write);
-        self.bucket.is_crowded()
+        let _write = self.bucket.seq.write();
+        make(self.bucket, &change, g)
     }
 
     /// Remembers the home's answer for a name that was unknown.
     pub fn learn(&self, at: Hashed<'_>, answer: Option<Target>, g: &Guard) {
         let _write = self.bucket.seq.write();
         match answer {
-            Some(target) => put(self.bucket, &at, target, g),
+            Some(target) => {
+                put(self.bucket, &at, target, g);
+            }
             None => {
                 let cookie = free_cookie(self.bucket, at.hash, g);
                 self.bucket.put(at.hash.tag(), Box::new(Entry::negative(at.name, cookie)), g);
@@ -212,10 +213,10 @@ impl<'a> Pair<'a> {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
-        make(b, &second, g);
+        let is_crowded = make(b, &second, g);
         make(a, &first, g);
         drop((write_a, write_b));
-        b.is_crowded()
+        is_crowded
     }
 
     fn side(&self, second: bool) -> &Locked<'a> {
@@ -240,19 +241,23 @@ impl Killing<'_> {
     }
 }
 
-fn make(bucket: &Bucket, change: &Change<'_>, g: &Guard) {
+/// Makes one change; answers whether a line was added to the bucket.
+fn make(bucket: &Bucket, change: &Change<'_>, g: &Guard) -> bool {
     match change.to {
         Some(target) => put(bucket, &change.at, target, g),
-        None => bucket.remove(change.at.name, change.at.hash.tag(), g),
+        None => {
+            bucket.remove(change.at.name, change.at.hash.tag(), g);
+            false
+        }
     }
 }
 
-fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) {
+fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     let cookie = match bucket.find(at.name, at.hash.tag(), g) {
         Some(old) => old.cookie,
         None => free_cookie(bucket, at.hash, g),
     };
-    bucket.put(at.hash.tag(), Box::new(Entry::new(at.name, cookie, to)), g);
+    bucket.put(at.hash.tag(), Box::new(Entry::new(at.name, cookie, to)), g)
 }
 
 /// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value that differs in the

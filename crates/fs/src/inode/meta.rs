@@ -1,25 +1,33 @@
 //! Attributes of an inode behind one sequence lock: readers take a consistent picture without a shared write.
 
 use crate::attr::{Kind, Time};
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use hearth_sync::seq::SeqLock;
 
-/// Packed attributes. Every field is written under `lock` and read in a read section of it (hence `Relaxed`
+/// Packed attributes. Every field but `size` is written under `lock` and read in a read section of it (hence `Relaxed`
 /// throughout: the sequence lock orders them). Single fields that need no partner may be read alone.
+///
+/// In this order: what permission checks read first, what appending moves after it, so that the inode can lay the two
+/// on different cache lines.
+#[repr(C)]
 pub(crate) struct Meta {
     lock: SeqLock,
-    perm: AtomicU32,
+    perm: AtomicU16,
+    /// Immutable.
+    kind: Kind,
     uid: AtomicU32,
     gid: AtomicU32,
     nlink: AtomicU32,
     flags: AtomicU32,
     project: AtomicU32,
+    rdev: AtomicU32,
+    btime: AtomicTime,
+    /// Written by the holder of the inode's `change`, outside `lock`: a file that grows does not disturb those who
+    /// check who may use it.
     size: AtomicU64,
     atime: AtomicTime,
     mtime: AtomicTime,
     ctime: AtomicTime,
-    btime: AtomicTime,
-    rdev: AtomicU32,
 }
 
 /// A copy of the attributes, to look at or to change.
@@ -49,10 +57,14 @@ pub(crate) struct Owner {
 }
 
 impl Meta {
-    pub fn new(f: &Fields) -> Meta {
+    /// Where the part begins that appending moves.
+    pub const MOVING_AT: usize = std::mem::offset_of!(Meta, size);
+
+    pub fn new(kind: Kind, f: &Fields) -> Meta {
         Meta {
             lock: SeqLock::new(),
-            perm: AtomicU32::new(f.perm.into()),
+            perm: AtomicU16::new(f.perm),
+            kind,
             uid: AtomicU32::new(f.uid),
             gid: AtomicU32::new(f.gid),
             nlink: AtomicU32::new(f.nlink),
@@ -73,11 +85,15 @@ impl Meta {
 
     pub fn owner(&self) -> Owner {
         self.lock.read(|| Owner {
-            perm: self.perm.load(Relaxed) as u16,
+            perm: self.perm.load(Relaxed),
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
             flags: self.flags.load(Relaxed),
         })
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub fn size(&self) -> u64 {
@@ -93,10 +109,15 @@ impl Meta {
     }
 
     pub fn perm(&self) -> u16 {
-        self.perm.load(Relaxed) as u16
+        self.perm.load(Relaxed)
     }
 
-    /// Reads, changes and writes back as one; `None` from `change` leaves everything as it was.
+    /// The caller holds the inode's `change`.
+    pub fn set_size(&self, size: u64) {
+        self.size.store(size, Relaxed);
+    }
+
+    /// Reads, changes and writes back as one, all but the size.
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
         let _write = self.lock.write();
         let mut fields = self.fields();
@@ -107,7 +128,7 @@ impl Meta {
 
     fn fields(&self) -> Fields {
         Fields {
-            perm: self.perm.load(Relaxed) as u16,
+            perm: self.perm.load(Relaxed),
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
             nlink: self.nlink.load(Relaxed),
@@ -123,13 +144,12 @@ impl Meta {
     }
 
     fn store(&self, f: &Fields) {
-        self.perm.store(f.perm.into(), Relaxed);
+        self.perm.store(f.perm, Relaxed);
         self.uid.store(f.uid, Relaxed);
         self.gid.store(f.gid, Relaxed);
         self.nlink.store(f.nlink, Relaxed);
         self.flags.store(f.flags, Relaxed);
         self.project.store(f.project, Relaxed);
-        self.size.store(f.size, Relaxed);
         self.atime.store(f.atime);
         self.mtime.store(f.mtime);
         self.ctime.store(f.ctime);

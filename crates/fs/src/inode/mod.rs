@@ -23,7 +23,6 @@ mod meta;
 pub(crate) use extra::Extra;
 pub(crate) use meta::{Fields, Owner};
 
-use crate::control::ControlFile;
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
@@ -53,10 +52,11 @@ impl Class for ChangeLock {
     const RANK: u32 = 50;
 }
 
-/// One inode.
+/// One inode: a line that walks and permission checks read, one that appending writes, one with what every use of the
+/// contents reads.
+#[repr(C)]
 pub(crate) struct Inode {
     pub meta: Meta,
-    kind: Kind,
     /// Writers of existing bytes enter; truncate and range operations close it.
     pub gate: Gate,
     /// Serialises changes of size, attributes, xattrs and ACLs.
@@ -74,15 +74,14 @@ pub(crate) enum Body {
     Directory(Box<Directory>),
     Symlink(Box<[u8]>),
     Special,
-    /// A file below `.hearth`.
-    Control(&'static ControlFile),
+    /// A file below `.hearth`, by its index there.
+    Control(usize),
 }
 
 impl Inode {
     pub fn new(kind: Kind, fields: &Fields, body: Body) -> Inode {
         Inode {
-            meta: Meta::new(fields),
-            kind,
+            meta: Meta::new(kind, fields),
             gate: Gate::new(),
             change: Lock::new(()),
             body,
@@ -92,11 +91,11 @@ impl Inode {
     }
 
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.meta.kind()
     }
 
     pub fn is_dir(&self) -> bool {
-        self.kind == Kind::Directory
+        self.kind() == Kind::Directory
     }
 
     pub fn directory(&self) -> Option<&Directory> {
@@ -128,6 +127,8 @@ pub(crate) trait NodeExt {
     fn attr(&self) -> Attr;
     /// What an entry for this inode says.
     fn target(&self) -> Target;
+    /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up.
+    fn count(&self) -> i64;
     /// Pages that a file holds.
     fn pages(&self) -> u64;
     /// Contents changed now.
@@ -150,7 +151,7 @@ impl NodeExt for Node {
             Body::Symlink(target) => (target.len() as u64, 0, f.nlink),
             Body::Special | Body::Control(_) => (0, 0, f.nlink),
             Body::Directory(_) => {
-                let count = self.shares().sum(COUNT).max(0);
+                let count = self.count();
                 let subdirectories = (count >> 40) as u32;
                 let nlink = if f.nlink == 0 { 0 } else { 2 + subdirectories };
                 ((count as u64 & (SUBDIR as u64 - 1)) * ENTRY_SIZE, 0, nlink)
@@ -159,7 +160,7 @@ impl NodeExt for Node {
         Attr {
             ino: self.number(),
             generation: self.generation(),
-            kind: self.kind,
+            kind: self.kind(),
             perm: f.perm,
             nlink,
             uid: f.uid,
@@ -178,11 +179,15 @@ impl NodeExt for Node {
     }
 
     fn target(&self) -> Target {
-        Target { ino: self.number(), generation: self.generation(), kind: self.kind }
+        Target { ino: self.number(), generation: self.generation(), kind: self.kind() }
+    }
+
+    fn count(&self) -> i64 {
+        self.shares().sum(COUNT).max(0)
     }
 
     fn pages(&self) -> u64 {
-        self.shares().sum(COUNT).max(0) as u64
+        self.count() as u64
     }
 
     fn touch(&self, now: Time) {
@@ -195,7 +200,7 @@ impl NodeExt for Node {
     }
 
     fn entries(&self) -> u64 {
-        self.shares().sum(COUNT).max(0) as u64 & (SUBDIR as u64 - 1)
+        self.count() as u64 & (SUBDIR as u64 - 1)
     }
 
     fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R {
@@ -222,3 +227,9 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes four lines.
 #[cfg(not(feature = "shuttle"))]
 const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 256);
+#[cfg(not(feature = "shuttle"))]
+const _: () = {
+    let inode = Node::VALUE_AT;
+    assert!((inode + Meta::MOVING_AT).is_multiple_of(64));
+    assert!((inode + std::mem::offset_of!(Inode, body)).is_multiple_of(64));
+};

@@ -3,7 +3,7 @@
 use super::io::{keeps_setgid, set_size};
 use super::perm::{WRITE, may, may_own};
 use crate::attr::{SetAttr, SetTime, Time};
-use crate::control::is_control;
+use crate::number::is_control;
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Fields, Node, NodeExt, Owner, TOUCHED};

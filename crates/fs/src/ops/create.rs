@@ -5,13 +5,14 @@ use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
 use crate::control;
+use crate::data::Data;
 use crate::directory::{Change, Directory, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::home;
 use crate::inode::{Body, Extra, Fields, Node, NodeExt, NodeRef};
 use crate::name::check_name;
-use crate::volume::{Ctx, Load, Step, Stop, empty_file, record_of};
+use crate::volume::{Ctx, Load, Step, Stop, record_of};
 use hearth_sync::epoch::Guard;
 
 /// What to make.
@@ -145,14 +146,15 @@ pub(crate) fn make(
         // Only directories hand the flag on.
         fields.flags &= !flags::PROJINHERIT;
     }
-    let extra = inherit_acl(cx, parent, kind, &mut fields, g);
+    // Before the umask: it may take away the group's execute bit, which decides here.
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
     } else if setgid && strips_setgid(cx, &fields) {
         fields.perm &= !(libc::S_ISGID as u16);
     }
+    let extra = inherit_acl(cx, parent, kind, &mut fields, g);
     let body = match new {
-        New::File => empty_file(),
+        New::File => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
         New::Symlink(target) => Body::Symlink((*target).into()),
         New::Special(_, rdev) => {

@@ -5,7 +5,8 @@
 
 use crate::attr::Time;
 use crate::caller::Caller;
-use crate::data::{Absent, Data};
+use crate::control;
+use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
 use crate::home;
@@ -28,6 +29,8 @@ pub(crate) fn read(
     if len > 0 {
         data.read(off, &mut out[..len], g).map_err(|absent| page(node, absent))?;
     }
+    // A truncate that ran along may have shown zeros that were never in the file.
+    let len = node.meta.size().saturating_sub(off).min(len as u64) as usize;
     if !out.is_empty() {
         touch_atime(cx, node, noatime);
     }
@@ -45,7 +48,7 @@ pub(crate) fn write(
     g: &Guard,
 ) -> Step<(u64, usize)> {
     if let Body::Control(file) = &node.body {
-        file.write(cx.core, src)?;
+        control::write(*file, cx.core, src)?;
         return Ok((off, src.len()));
     }
     let data = data_of(node)?;
@@ -142,7 +145,7 @@ fn write_extending(
     store(cx, node, data, off, &src[..len], g)?;
     let end = off + len as u64;
     if end > size {
-        node.meta.update(|fields| fields.size = end);
+        node.meta.set_size(end);
     }
     Ok((off, len))
 }
@@ -158,28 +161,42 @@ fn store(
     let need = data
         .absent_pages(off, src.len() as u64, g)
         .map_err(|absent| page(node, absent))?;
-    if need == 0 {
-        let added = data.write(off, src, g).map_err(|absent| page(node, absent))?;
-        debug_assert_eq!(added, 0, "pages do not go away inside the gate");
-        return Ok(());
+    let mut room = match need {
+        0 => None,
+        need => Some(cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?),
+    };
+    let written = data.store(off, src, g).map_err(|absent| page(node, absent))?;
+    debug_assert!(written.added <= need, "pages do not go away inside the gate");
+    if let Some(room) = &mut room {
+        room.spend(written.added);
+        node.shares().add(COUNT, written.added as i64);
     }
-    let mut room = cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?;
-    let added = data.write(off, src, g).map_err(|absent| page(node, absent))?;
-    room.spend(added);
-    count_pages(cx, node, added as i64);
+    if written.installed > 0 {
+        cx.core.resident.add(written.installed as i64 * PAGE_BYTES);
+    }
     Ok(())
 }
 
-/// Books pages that came (already taken from the pool).
-pub(crate) fn count_pages(cx: &Ctx<'_>, node: &Node, added: i64) {
-    node.shares().add(COUNT, added);
-    cx.core.resident.add(added * PAGE_BYTES);
+/// Runs an edit of a file with the gate closed and books the memory that it took or gave.
+pub(crate) fn edit<T>(
+    cx: &Ctx<'_>,
+    data: &Data,
+    g: &Guard,
+    edit: impl FnOnce() -> Step<T>,
+) -> Step<T> {
+    if !cx.core.home.evictable() {
+        return edit();
+    }
+    let before = data.resident(g) as i64;
+    let result = edit();
+    cx.core.resident.add((data.resident(g) as i64 - before) * PAGE_BYTES);
+    result
 }
 
 /// Books pages that went and gives them back to the pool.
 pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64) {
     if removed > 0 {
-        count_pages(cx, node, -(removed as i64));
+        node.shares().add(COUNT, -(removed as i64));
         cx.core.pages.free(removed);
     }
 }
@@ -198,15 +215,19 @@ pub(crate) fn set_size(
         let _closed = node.gate.close(node.shares());
         let ino = node.number();
         if cx.core.home.evictable() {
-            // The last page must be here before the home forgets the rest of it.
-            data.absent_pages(size.saturating_sub(1), 1, g).map_err(|a| page(node, a))?;
+            if !size.is_multiple_of(PAGE) {
+                // The last page must be here before the home forgets the rest of it.
+                data.absent_pages(size - 1, 1, g).map_err(|absent| page(node, absent))?;
+            }
             cx.core.home.commit(&[home::Change::Truncate { ino, size }])?;
         }
-        node.meta.update(|fields| fields.size = size);
-        let removed = data.truncate(size, g).map_err(|absent| page(node, absent))?;
+        node.meta.set_size(size);
+        let removed = edit(cx, data, g, || {
+            data.truncate(size, g).map_err(|absent| page(node, absent))
+        })?;
         free_pages(cx, node, removed);
     } else {
-        node.meta.update(|fields| fields.size = size);
+        node.meta.set_size(size);
     }
     if kills_suid(cx.caller) {
         strip_privileges(cx.caller, node);

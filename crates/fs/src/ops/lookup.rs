@@ -6,7 +6,8 @@ use crate::directory::{Entry, Hashed, Look};
 use crate::errno::Errno;
 use crate::inode::Node;
 use crate::name::{NAME_MAX, NameHash};
-use crate::volume::{Ctx, Load, ROOT, Step, Stop};
+use crate::number::{CONTROL, ROOT};
+use crate::volume::{Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
 /// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing shared.
@@ -19,7 +20,8 @@ pub(crate) fn lookup<'g>(
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may(cx.caller, parent, EXEC, g)?;
     if name.len() > NAME_MAX {
-        return Err(Errno::ENAMETOOLONG.into());
+        let removed = parent.meta.nlink() == 0;
+        return Err(if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }.into());
     }
     match name {
         b"." => return Ok(parent),
@@ -27,7 +29,7 @@ pub(crate) fn lookup<'g>(
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {
-        return cx.core.node(control::BASE, g);
+        return cx.core.node(CONTROL, g);
     }
     match find(parent, Hashed { name, hash: cx.core.hash(name) }, g)? {
         Some(entry) => cx.core.entry_node(entry, g),

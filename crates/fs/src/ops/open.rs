@@ -5,10 +5,12 @@ use super::io::set_size;
 use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
 use crate::attr::Kind;
+use crate::control;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, Node, NodeRef};
+use crate::number::is_control;
 use crate::volume::{Core, Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::object::HeldSlot;
@@ -45,7 +47,7 @@ struct Moving {
 impl OpenFile {
     pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32, linkable: bool) -> OpenFile {
         let text = match &node.body {
-            Body::Control(file) => Some(file.text(cx.core)),
+            Body::Control(file) => Some(control::text(*file, cx.core)),
             _ => None,
         };
         OpenFile {
@@ -83,7 +85,7 @@ impl OpenFile {
 
     /// Whether this is a file below `.hearth`, whose text may differ at every open.
     pub fn is_control(&self) -> bool {
-        crate::is_control(self.ino)
+        is_control(self.ino)
     }
 
     /// Identity of this open file description among all of the program, the owner of its flocks and OFD locks: its

@@ -5,7 +5,7 @@ use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
 use crate::home;
-use crate::inode::{Node, NodeExt};
+use crate::inode::{COUNT, Node, NodeExt};
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
 
@@ -50,11 +50,11 @@ pub(crate) fn fallocate(
     }
     let size = node.meta.size();
     let absent = |absent| page(node, absent);
-    let new_size = match mode & !KEEP_SIZE {
+    let new_size = io::edit(cx, data, g, || match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed);
-            size
+            Ok(size)
         }
         COLLAPSE => {
             check_shift(off, len)?;
@@ -63,7 +63,7 @@ pub(crate) fn fallocate(
             }
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed);
-            size - len
+            Ok(size - len)
         }
         INSERT => {
             check_shift(off, len)?;
@@ -74,15 +74,15 @@ pub(crate) fn fallocate(
                 return Err(Errno::EFBIG.into());
             }
             data.insert(off, len, g).map_err(absent)?;
-            size + len
+            Ok(size + len)
         }
         zero => {
             allocate(cx, node, zero == ZERO, off, len, g)?;
-            if mode & KEEP_SIZE != 0 { size } else { size.max(end) }
+            Ok(if mode & KEEP_SIZE != 0 { size } else { size.max(end) })
         }
-    };
+    })?;
     if new_size != size {
-        node.meta.update(|fields| fields.size = new_size);
+        node.meta.set_size(new_size);
     }
     if io::kills_suid(cx.caller) {
         io::strip_privileges(cx.caller, node);
@@ -121,12 +121,12 @@ fn allocate(
     if zero {
         let delta = data.zero_range(off, len, g).map_err(absent)?;
         room.spend(delta.max(0) as u64);
-        io::count_pages(cx, node, delta.max(0));
+        node.shares().add(COUNT, delta.max(0));
         free_pages(cx, node, (-delta).max(0) as u64);
     } else {
         let added = data.allocate(off, len, g).map_err(absent)?;
         room.spend(added);
-        io::count_pages(cx, node, added as i64);
+        node.shares().add(COUNT, added as i64);
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
-use crate::attr::Kind;
 use crate::control;
 use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
 use crate::errno::Errno;

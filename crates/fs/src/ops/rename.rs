@@ -351,7 +351,7 @@ fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool>
         if here == ino {
             return Ok(true);
         }
-        if here == crate::volume::ROOT {
+        if here == crate::number::ROOT {
             return Ok(false);
         }
         let node = cx.core.node(here, g).map_err(|stop| match stop {

@@ -1,18 +1,13 @@
 //! Extended attributes: `user.`, `trusted.`, `security.`, and the ACLs behind `system.posix_acl_*`.
 
 use super::perm::{READ, WRITE, may, may_own};
-use crate::acl::Acl;
+use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Node, NodeExt};
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
-
-/// Name of the access ACL.
-pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
-/// Name of the default ACL.
-pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
 
 /// Longest value in bytes (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;

@@ -167,7 +167,8 @@ impl Process {
                 let noreplace = flags & libc::RENAME_NOREPLACE != 0;
                 return Err(if noreplace { Errno::EEXIST } else { Errno::EBUSY }.into());
             }
-            let source = from.found().ok_or(Errno::ENOENT)?;
+            let removed = [from.parent, to.parent].iter().any(|dir| dir.meta.nlink() == 0);
+            let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
             if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
                 return Err(Errno::EEXIST.into());
             }

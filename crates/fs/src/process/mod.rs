@@ -20,7 +20,8 @@ use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
 use crate::inode::{Inode, Node, NodeRef};
 use crate::ops::open::OpenFile;
-use crate::volume::{Core, Ctx, ROOT, Step, Volume};
+use crate::number::ROOT;
+use crate::volume::{Core, Ctx, Step, Volume};
 use crate::walk::{Follow, From, Walked, walk};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::object::HeldSlot;
@@ -50,8 +51,15 @@ pub struct Process {
     identity: Box<u8>,
 }
 
+impl Volume {
+    /// A process on this volume: working directory and root are `/`, umask 022.
+    pub fn process(&self, credentials: Credentials) -> Process {
+        Process::new(self.clone(), credentials)
+    }
+}
+
 impl Process {
-    pub(crate) fn new(volume: Volume, credentials: Credentials) -> Process {
+    fn new(volume: Volume, credentials: Credentials) -> Process {
         let root = {
             let g = pin();
             let hold = || volume.core.inodes.hold(ROOT, &g);

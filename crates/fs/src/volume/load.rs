@@ -1,14 +1,15 @@
 //! Bringing things from the home.
 
-use super::{Core, INODE_BYTES, Load, PAGE_BYTES};
-use crate::acl::Acl;
+use super::core::{Core, INODE_BYTES, PAGE_BYTES};
+use super::request::Kept;
+use super::stop::Load;
+use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::data::{Data, PAGE};
 use crate::directory::{Directory, Hashed, Look};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
 use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR};
-use crate::ops::xattr::{ACL_ACCESS, ACL_DEFAULT};
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
 
@@ -43,17 +44,24 @@ impl Core {
     /// Puts an inode back under its number. The caller holds `homing` for it.
     pub(super) fn restore(&self, record: &InodeRecord, pages: Vec<u64>, g: &Guard) {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
-        if let Ok(node) = self.inodes.restore(ino, generation, |_, _| inode_of(record)) {
-            if let Some(data) = node.data() {
+        let restored = self.inodes.restore(ino, generation, |_, _| {
+            let inode = inode_of(record);
+            // Before anybody can see it: what is learnt later could be wrong by then.
+            if let Some(data) = inode.data() {
                 data.learn(pages.into_iter().map(|index| index..index + 1), g);
             }
+            inode
+        });
+        if let Ok(node) = restored {
+            // A stat that comes between sees a directory with fewer links for a moment; nothing decides by them.
             node.shares().add(COUNT, count_of(record));
+            self.release(node, g);
         }
     }
 
     fn load_entry(&self, dir: u64, name: &[u8], g: &Guard) -> Result<()> {
         let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
-        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
         let Some(directory) = node.directory() else { return Ok(()) };
         let at = Hashed { name, hash: self.hash(name) };
         // A removed directory has no entries to learn of; the operation finds that out itself.
@@ -67,7 +75,7 @@ impl Core {
 
     fn load_directory(&self, dir: u64, g: &Guard) -> Result<()> {
         let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
-        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
         let Some(directory) = node.directory() else { return Ok(()) };
         directory.load(g, |name| self.hash(name), || self.home.load_directory(dir))
     }
@@ -75,12 +83,13 @@ impl Core {
     /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its arrival.
     fn load_page(&self, ino: u64, index: u64, g: &Guard) -> Result<()> {
         let Some(node) = self.inodes.get(ino, g) else { return Ok(()) };
-        let Some(_held) = node.hold() else { return Ok(()) };
+        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
         let Some(data) = node.data() else { return Ok(()) };
         let _inside = node.gate.enter(node.shares());
         let bytes = self.home.load_page(ino, index)?;
-        data.load(index, bytes.as_deref(), g);
-        self.resident.add(PAGE_BYTES);
+        if data.load(index, bytes.as_deref(), g) {
+            self.resident.add(PAGE_BYTES);
+        }
         Ok(())
     }
 }
@@ -138,7 +147,7 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
     let mut attr = node.attr();
     // Derived for directories; here it says whether the directory still has its name.
     attr.nlink = node.meta.nlink();
-    let count = node.shares().sum(COUNT).max(0) as u64;
+    let count = node.count() as u64;
     let entries = if node.is_dir() { (count & (SUBDIR as u64 - 1), count >> 40) } else { (0, 0) };
     let mut xattrs = Vec::new();
     if let Some(extra) = node.extra(g) {

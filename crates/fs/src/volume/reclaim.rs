@@ -3,12 +3,12 @@
 //! A sweep walks the inode table by number from where the last one stopped, so no list and no lock is shared with
 //! lookups (C9). Pages go first, then names of directories, then inodes without reference.
 
-use super::{Core, INODE_BYTES, PAGE_BYTES};
+use super::core::{Core, INODE_BYTES, PAGE_BYTES};
+use super::load::record_of;
 use crate::errno::Result;
 use crate::home::Change;
 use crate::inode::Node;
 use crate::stats::Event;
-use crate::volume::load::record_of;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -84,7 +84,7 @@ impl Core {
     /// Drops the inode itself. Its record is written when nobody can change it any more, and nobody can load it
     /// before that (`homing`); if the home fails, the inode comes back from the same record.
     fn evict_node(&self, node: &Node, g: &Guard) {
-        if node.number() == super::ROOT {
+        if node.number() == crate::number::ROOT {
             return;
         }
         let _one = self.homing(node.number()).lock_guard();

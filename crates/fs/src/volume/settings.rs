@@ -1,8 +1,7 @@
-//! What a volume is built with.
+//! What a volume is built with: plain data, and the parts that are handed in.
 
-use super::Volume;
+use crate::data::PAGE;
 use crate::clock::{Clock, SystemClock};
-use crate::errno::{Errno, Result};
 use crate::home::{Home, MemoryHome};
 
 /// When reads move the access time.
@@ -29,25 +28,25 @@ pub enum OnError {
     Panic,
 }
 
-/// Builds a [`Volume`].
-pub struct VolumeBuilder {
-    pub(super) size: u64,
-    pub(super) inodes: u64,
-    pub(super) budget: u64,
-    pub(super) atime: AtimeMode,
-    pub(super) errors: OnError,
-    pub(super) read_only: bool,
-    pub(super) owner: (u32, u32),
-    pub(super) mode: u16,
-    pub(super) home: Box<dyn Home>,
-    pub(super) clock: Box<dyn Clock>,
+/// Settings of a volume; see [`crate::VolumeBuilder`] for what each means.
+pub(crate) struct Settings {
+    pub size: u64,
+    pub inodes: u64,
+    pub budget: u64,
+    pub atime: AtimeMode,
+    pub errors: OnError,
+    pub read_only: bool,
+    pub owner: (u32, u32),
+    pub mode: u16,
+    pub home: Box<dyn Home>,
+    pub clock: Box<dyn Clock>,
 }
 
-impl Default for VolumeBuilder {
-    fn default() -> VolumeBuilder {
-        VolumeBuilder {
-            size: u64::MAX >> 12 << 12,
-            inodes: u64::MAX >> 8,
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            size: half_of_memory(),
+            inodes: half_of_memory() / PAGE,
             budget: 0,
             atime: AtimeMode::Relatime,
             errors: OnError::RemountRo,
@@ -60,85 +59,8 @@ impl Default for VolumeBuilder {
     }
 }
 
-impl VolumeBuilder {
-    /// Most bytes of file contents; by default unlimited.
-    pub fn size(mut self, bytes: u64) -> Self {
-        self.size = bytes;
-        self
-    }
-
-    /// Most inodes; by default unlimited.
-    pub fn inodes(mut self, inodes: u64) -> Self {
-        self.inodes = inodes;
-        self
-    }
-
-    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the default): unlimited.
-    pub fn memory_budget(mut self, bytes: u64) -> Self {
-        self.budget = bytes;
-        self
-    }
-
-    /// When reads move the access time.
-    pub fn atime(mut self, mode: AtimeMode) -> Self {
-        self.atime = mode;
-        self
-    }
-
-    /// What a panic in an operation leads to.
-    pub fn errors(mut self, errors: OnError) -> Self {
-        self.errors = errors;
-        self
-    }
-
-    /// Refuse every change with `EROFS`.
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
-        self
-    }
-
-    /// Owner and group of the root directory and of the control files.
-    pub fn root_owner(mut self, uid: u32, gid: u32) -> Self {
-        self.owner = (uid, gid);
-        self
-    }
-
-    /// Permission bits of the root directory; 0755 by default.
-    pub fn root_mode(mut self, mode: u16) -> Self {
-        self.mode = mode & 0o7777;
-        self
-    }
-
-    /// Where objects come from; memory by default.
-    pub fn home(mut self, home: impl Home) -> Self {
-        self.home = Box::new(home);
-        self
-    }
-
-    /// The clock that stamps files.
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Box::new(clock);
-        self
-    }
-
-    /// The volume.
-    ///
-    /// # Errors
-    /// `EINVAL` for a size below one page or no inode at all; what the home answers when it is asked for the root.
-    pub fn build(self) -> Result<Volume> {
-        if self.size < 4096 || self.inodes == 0 {
-            return Err(Errno::EINVAL);
-        }
-        Volume::from_settings(self)
-    }
-}
-
-impl std::fmt::Debug for VolumeBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VolumeBuilder")
-            .field("size", &self.size)
-            .field("inodes", &self.inodes)
-            .field("read_only", &self.read_only)
-            .finish_non_exhaustive()
-    }
+/// As tmpfs: half of the machine's memory.
+fn half_of_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram / 2).saturating_mul(u64::from(info.mem_unit)).max(PAGE)
 }

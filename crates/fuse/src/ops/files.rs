@@ -3,7 +3,7 @@
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::handles::Handle;
 use crate::reply::Reply;
-use crate::service::Small;
+use crate::service::{Lane, Later, Small};
 use crate::wire::{
     FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn,
     WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
@@ -84,7 +84,15 @@ impl Dispatcher {
 
     pub(crate) fn release(&self, args: &ReleaseIn) -> Result<Done, Errno> {
         let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
-        self.close(args.fh, flock.then_some(args.lock_owner));
+        let ino = self.close(args.fh, flock.then_some(args.lock_owner));
+        if let Some(ino) = ino.filter(|&ino| self.notifier.is_stale(ino)) {
+            let notifier = Arc::clone(&self.notifier);
+            let work = Box::new(move || {
+                notifier.prune_closed(ino);
+                Ok(Small::default())
+            });
+            self.workers.submit(Later { lane: Lane::Wait, work }, Box::new(|_| {}));
+        }
         Ok(Done::Reply)
     }
 

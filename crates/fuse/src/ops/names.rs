@@ -25,12 +25,13 @@ impl Dispatcher {
 
     pub(crate) fn forget(&self, ino: u64, count: u64) -> Result<Done, Errno> {
         self.door.forget(ino, count);
+        self.notifier.forgotten(ino);
         Ok(Done::Silent)
     }
 
     pub(crate) fn batch_forget(&self, mut items: &[u8]) -> Result<Done, Errno> {
         while let Ok((one, rest)) = ForgetOne::read_from_prefix(items) {
-            self.door.forget(one.nodeid, one.nlookup);
+            self.forget(one.nodeid, one.nlookup)?;
             items = rest;
         }
         Ok(Done::Silent)

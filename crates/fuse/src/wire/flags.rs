@@ -77,4 +77,5 @@ pub(crate) mod notify {
     pub const INVAL_ENTRY: i32 = 3;
     pub const STORE: i32 = 4;
     pub const DELETE: i32 = 6;
+    pub const PRUNE: i32 = 9;
 }

@@ -21,6 +21,8 @@ pub(crate) const KERNEL_VERSION: u32 = 7;
 pub(crate) const KERNEL_MINOR_VERSION: u32 = 45;
 /// Oldest minor version that this crate accepts (Linux 5.4): all structures have their present size but one.
 pub(crate) const OLDEST_MINOR_VERSION: u32 = 31;
+/// First minor version with NOTIFY_PRUNE.
+pub(crate) const PRUNE_MINOR_VERSION: u32 = 45;
 /// Unit of `max_pages`.
 pub(crate) const PAGE_SIZE: usize = 4096;
 /// Room that a read from `/dev/fuse` needs beside the data of a WRITE.

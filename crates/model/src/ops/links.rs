@@ -1,7 +1,7 @@
 //! link, readlink, unlink, rmdir.
 
 use libc::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW};
-use libc::{EBUSY, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM};
+use libc::{EBUSY, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EPERM};
 
 use crate::bytes::Bytes;
 use crate::model::{Answer, Model};
@@ -9,7 +9,7 @@ use crate::node::{Content, NodeId};
 use crate::op::{CWD, Fd};
 use crate::outcome::Outcome;
 use crate::permission::{READ, WRITE};
-use crate::walk::{Last, Parent};
+use crate::walk::{Last, PATH_MAX, Parent};
 
 impl Model {
     pub(crate) fn link(
@@ -23,6 +23,9 @@ impl Model {
             return Err(EINVAL);
         }
         let empty = flags & AT_EMPTY_PATH != 0;
+        if old.len() >= PATH_MAX {
+            return Err(ENAMETOOLONG);
+        }
         if empty && !old.starts_with(b"/") && old_dirfd != CWD && !self.credentials(p).is_root() {
             // Linux lets others do so with the very credentials that opened the file; a library
             // may be more generous.

@@ -33,26 +33,34 @@ impl Model {
         } else if flags & O_PATH != 0 {
             let node = self.lookup(p, dirfd, path, flags & O_NOFOLLOW == 0)?;
             self.wants_directory(node, flags & O_DIRECTORY != 0)?;
-            node
+            Some(node)
         } else {
-            match self.open_named(p, dirfd, path, flags, mode)? {
-                Some(node) => node,
-                None => return Ok(Outcome::Unspecified),
-            }
+            self.open_named(p, dirfd, path, flags, mode)?
         };
-        Ok(Outcome::Fd(self.install(p, node, flags)))
+        Ok(node.map_or(Outcome::Unspecified, |node| Outcome::Fd(self.install(p, node, flags))))
     }
 
-    fn open_unnamed(&mut self, p: usize, dirfd: Fd, path: &[u8], flags: i32, mode: u32) -> Answer<NodeId> {
+    /// `None` in a removed directory: tmpfs makes a file there, others need not.
+    fn open_unnamed(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        flags: i32,
+        mode: u32,
+    ) -> Answer<Option<NodeId>> {
         if flags & O_DIRECTORY == 0 || flags & O_ACCMODE == O_RDONLY {
             return Err(EINVAL);
         }
         let dir = self.lookup(p, dirfd, path, flags & O_NOFOLLOW == 0)?;
         self.wants_directory(dir, true)?;
+        if self.is_removed(dir) {
+            return Ok(None);
+        }
         self.may(p, dir, WRITE | EXEC)?;
         let node = self.make(p, dir, Content::File(Pages::default()), mode & 0o7777);
         self.node_mut(node).linkable = flags & O_EXCL == 0;
-        Ok(node)
+        Ok(Some(node))
     }
 
     /// The walk of `open`: the last component may be created, and a symlink there may lead on.

@@ -8,32 +8,33 @@ mod mount;
 mod regressions;
 mod worker;
 
-use hearth_model::strategy::{Abilities, script};
+use hearth_model::strategy::{Abilities, data_script, script};
 use hearth_model::{Difference, Op, compare, listing, reduce};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 
-use crate::mount::Kernel;
+use crate::mount::{Kernel, Kind};
 
 /// Steps between two comparisons of the trees.
 const TREE_EVERY: usize = 16;
 
 /// Runs one script on model and kernel.
-fn check(kind: mount::Kind, steps: &[(usize, Op)]) -> Result<(), Difference> {
-    let mut kernel = Kernel::start(kind);
-    compare(&mut kernel, steps, TREE_EVERY)
+fn check(kind: Kind, steps: &[(usize, Op)]) -> Result<(), Difference> {
+    let tree_every = if kind == Kind::Tmpfs { TREE_EVERY } else { 0 };
+    compare(&mut Kernel::start(kind), steps, tree_every)
 }
 
-fn random_scripts(kind: mount::Kind, abilities: Abilities, cases: u32, regressions: &'static str) {
+fn random_scripts(kind: Kind, cases: u32, scripts: impl Strategy<Value = Vec<(usize, Op)>>) {
+    mount::check_machine();
     let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
-    let persistence = FileFailurePersistence::Direct(regressions);
+    let persistence = FileFailurePersistence::Direct("tests/kernel/seeds.txt");
     let config = ProptestConfig {
         cases,
         max_shrink_iters: 500,
         failure_persistence: Some(Box::new(persistence)),
         ..ProptestConfig::default()
     };
-    let result = TestRunner::new(config).run(&script(abilities, 1..100), |steps| {
+    let result = TestRunner::new(config).run(&scripts, |steps| {
         check(kind, &steps).map_err(|d| TestCaseError::fail(d.to_string()))
     });
     match result {
@@ -49,7 +50,11 @@ fn random_scripts(kind: mount::Kind, abilities: Abilities, cases: u32, regressio
 
 #[test]
 fn model_and_tmpfs_agree_on_random_scripts() {
-    mount::check_machine();
-    let abilities = Abilities { ranges: false, projects: false };
-    random_scripts(mount::Kind::Tmpfs, abilities, 1000, "tests/kernel/tmpfs.regressions");
+    random_scripts(Kind::Tmpfs, 1000, script(Abilities { ranges: false, projects: false }, 1..100));
+}
+
+/// tmpfs cannot shift ranges.
+#[test]
+fn model_and_ext4_agree_on_file_contents() {
+    random_scripts(Kind::Ext4, 120, data_script(1..80));
 }

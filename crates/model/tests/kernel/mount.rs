@@ -4,9 +4,10 @@
 //! So no path leads out of it, not even `..` after a `chroot`, whatever a script does as root;
 //! and the kernel takes it away when the last thread inside ends, however the test ends.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hearth_model::{Op, Outcome, PROCESSES, System};
@@ -18,6 +19,8 @@ use crate::worker::Worker;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Tmpfs,
+    /// In a file of its own, with blocks of one page: knows all modes of fallocate.
+    Ext4,
 }
 
 /// Fails with the remedy where the test cannot run.
@@ -97,10 +100,15 @@ fn enter_new_mount(kind: Kind, path: &CString) {
     call(libc::SYS_unshare, &[libc::CLONE_NEWNS as usize]).expect("a mount namespace");
     let private = (libc::MS_REC | libc::MS_PRIVATE) as usize;
     call(libc::SYS_mount, &[0, at(&slash), 0, private, 0]).expect("private mounts");
-    let Kind::Tmpfs = kind;
-    let (name, options) = (text(b"tmpfs"), text(b"mode=755,size=256m,huge=never,inode64"));
-    let flags = (libc::MS_NODEV | libc::MS_RELATIME) as usize;
-    call(libc::SYS_mount, &[at(&name), at(path), at(&name), flags, at(&options)]).expect("mount");
+    match kind {
+        Kind::Tmpfs => {
+            let (name, options) = (text(b"tmpfs"), text(b"mode=755,size=256m,huge=never,inode64"));
+            let flags = (libc::MS_NODEV | libc::MS_RELATIME) as usize;
+            let arguments = [at(&name), at(path), at(&name), flags, at(&options)];
+            call(libc::SYS_mount, &arguments).expect("mount");
+        }
+        Kind::Ext4 => mount_image(OsStr::from_bytes(path.as_bytes()).as_ref()),
+    }
     call(libc::SYS_chdir, &[at(path)]).expect("chdir into the mount");
     // Puts the old root on top of the new one and takes it off.
     call(libc::SYS_pivot_root, &[at(&dot), at(&dot)]).expect("pivot_root");
@@ -108,6 +116,24 @@ fn enter_new_mount(kind: Kind, path: &CString) {
     call(libc::SYS_chroot, &[at(&slash)]).expect("chroot");
     call(libc::SYS_chdir, &[at(&slash)]).expect("chdir");
     call(libc::SYS_umask, &[0o022]).expect("umask");
+}
+
+/// Makes an ext4 in a file and mounts it; the loop device goes with the mount.
+fn mount_image(path: &Path) {
+    let image = path.join("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(16 << 20)).expect("an image");
+    let run = |program: &str, arguments: &[&OsStr]| {
+        let ended = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let ended = ended.unwrap_or_else(|error| {
+            panic!("{program}: {error}: install it (apt-get install e2fsprogs mount)")
+        });
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{program}: {said}");
+    };
+    let word = OsStr::new;
+    let make = [word("-q"), word("-F"), word("-b"), word("4096"), word("-O"), word("^has_journal")];
+    run("mkfs.ext4", &[&make[..], &[image.as_os_str()]].concat());
+    run("mount", &[word("-o"), word("loop,nodev"), image.as_os_str(), path.as_os_str()]);
 }
 
 /// An empty directory to mount on, removed at the end.
@@ -126,6 +152,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0.join("image"));
         let _ = std::fs::remove_dir(&self.0);
     }
 }

@@ -39,6 +39,9 @@ unsafe impl<T: Send + Sync> Send for Held<T> {}
 unsafe impl<T: Send + Sync> Sync for Held<T> {}
 
 impl<T> Object<T> {
+    /// Where the value starts in an object, for layout assertions.
+    pub const VALUE_AT: usize = std::mem::offset_of!(Object<T>, value);
+
     /// Where the counted words start in an object, for size assertions.
     pub const SHARES_AT: usize = std::mem::offset_of!(Object<T>, shares);
 

@@ -79,7 +79,7 @@ impl Numbers {
                 continue;
             }
             core.left -= 1;
-            let number = core.block + scatter(BLOCK - 1 - core.left);
+            let number = core.block + (BLOCK - 1 - core.left);
             if number >= self.first {
                 return (number, FIRST_GENERATION);
             }
@@ -122,19 +122,6 @@ impl Numbers {
         core.left = BLOCK;
     }
 }
-
-/// The order in which a block is used: neighbours in time are never neighbours in memory.
-///
-/// Eight slots of a table share a cache line. Two objects made one after the other are often
-/// used by two cores; used in this order they are on different lines unless 128 others were made
-/// between them.
-fn scatter(index: u64) -> u64 {
-    let (line, at) = (index % LINES, index / LINES);
-    line * (BLOCK / LINES) + at
-}
-
-/// How many cache lines the slots of a block take.
-const LINES: u64 = if BLOCK > 8 { BLOCK / 8 } else { BLOCK };
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
@@ -191,12 +178,5 @@ mod tests {
             highest < 8 * BLOCK,
             "{highest}: numbers that came back lie idle"
         );
-    }
-
-    #[test]
-    fn numbers_made_in_a_row_lie_on_different_lines() {
-        let numbers = Numbers::new(0);
-        let lines: HashSet<u64> = (0..LINES).map(|_| numbers.take().0 / 8).collect();
-        assert_eq!(lines.len(), LINES as usize);
     }
 }

@@ -33,8 +33,13 @@ pub(super) struct Slot<'a, T> {
 const FAN: usize = 1 << BLOCK_BITS;
 
 /// An inner node points to nodes, a leaf to what the user put there.
+///
+/// Every slot has a cache line of its own: whoever looks a number up does not notice that others
+/// fill and clear the slots beside it.
+struct Node([OwnLine; FAN]);
+
 #[repr(align(64))]
-struct Node([AtomicPtr<Node>; FAN]);
+struct OwnLine(AtomicPtr<Node>);
 
 /// The bits of a root's address that hold its height; nodes are aligned beyond them.
 const HEIGHT: usize = align_of::<Node>() - 1;
@@ -57,7 +62,7 @@ impl<T> Radix<T> {
         }
         for level in (1..=height).rev() {
             // SAFETY: roots and inner slots point to nodes that live as long as the tree.
-            let slot = &unsafe { &*node }.0[index(number, level)];
+            let slot = &unsafe { &*node }.0[index(number, level)].0;
             // Acquire: pairs with the Release in `child`.
             node = slot.load(Ordering::Acquire);
             if node.is_null() {
@@ -65,7 +70,7 @@ impl<T> Radix<T> {
             }
         }
         // SAFETY: as above; at level 0 it is a leaf.
-        Some(Slot::new(&unsafe { &*node }.0[index(number, 0)]))
+        Some(Slot::new(&unsafe { &*node }.0[index(number, 0)].0))
     }
 
     /// The slot of `number`; the tree grows there if it must.
@@ -81,10 +86,10 @@ impl<T> Radix<T> {
         };
         for level in (1..=height).rev() {
             // SAFETY: roots and inner slots point to nodes that live as long as the tree.
-            node = child(&unsafe { &*node }.0[index(number, level)]);
+            node = child(&unsafe { &*node }.0[index(number, level)].0);
         }
         // SAFETY: as above; at level 0 it is a leaf.
-        Slot::new(&unsafe { &*node }.0[index(number, 0)])
+        Slot::new(&unsafe { &*node }.0[index(number, 0)].0)
     }
 
     /// Shows every slot from `from` on that is not null, in the order of the numbers, until
@@ -105,7 +110,7 @@ impl<T> Radix<T> {
         let taller = Node::new();
         // Relaxed: published by the exchange below.
         // SAFETY: the node was made here and is not shared yet.
-        unsafe { &*taller }.0[0].store(node, Ordering::Relaxed);
+        unsafe { &*taller }.0[0].0.store(node, Ordering::Relaxed);
         // AcqRel: Release pairs with the Acquire loads of the root; Acquire keeps what is below
         // the old root visible to those who come through the new one. Relaxed on failure: the
         // caller looks again.
@@ -172,7 +177,7 @@ impl<T> Slot<'_, T> {
 impl Node {
     fn new() -> *mut Node {
         Box::into_raw(Box::new(Node(std::array::from_fn(|_| {
-            AtomicPtr::new(ptr::null_mut())
+            OwnLine(AtomicPtr::new(ptr::null_mut()))
         }))))
     }
 }
@@ -213,7 +218,7 @@ fn scan_node<T>(
     see: &mut impl FnMut(Slot<'_, T>) -> bool,
 ) -> bool {
     let first = index(from, level);
-    for (at, slot) in node.0.iter().enumerate().skip(first) {
+    for (at, OwnLine(slot)) in node.0.iter().enumerate().skip(first) {
         // Acquire: pairs with the Release in `child`; at level 0 the user loads again.
         let pointer = slot.load(Ordering::Acquire);
         if pointer.is_null() {
@@ -243,7 +248,7 @@ unsafe fn free(node: *mut Node, level: u32) {
     if level == 0 {
         return;
     }
-    for slot in &node.0 {
+    for OwnLine(slot) in &node.0 {
         // Relaxed: the caller has exclusive access.
         let below = slot.load(Ordering::Relaxed);
         if !below.is_null() {

@@ -1,0 +1,88 @@
+//! The checkout of a repository of 7,000 files.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Directories of the repository.
+const DIRECTORIES: usize = 70;
+/// Files in each.
+const FILES: usize = 100;
+
+/// A repository to check out from.
+pub struct Checkout {
+    repository: PathBuf,
+}
+
+impl Checkout {
+    /// Makes the repository in the temporary directory.
+    ///
+    /// # Errors
+    /// git, or the disk, refuses.
+    pub fn new() -> Result<Checkout, String> {
+        let name = format!("hearth-test-{}-repository", std::process::id());
+        let checkout = Checkout { repository: std::env::temp_dir().join(name) };
+        checkout.fill().map_err(|error| format!("{}: {error}", checkout.repository.display()))?;
+        let author = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"];
+        checkout.git(&["init", "--quiet"])?;
+        checkout.git(&["add", "--all"])?;
+        let commit = ["-c", "gc.auto=0", "commit", "--quiet", "--message", "files"];
+        checkout.git(&[&author[..], &commit].concat())?;
+        Ok(checkout)
+    }
+
+    /// Clones into `directory` and checks out; answers the seconds of the checkout.
+    ///
+    /// # Errors
+    /// git refuses, or files are missing afterwards.
+    pub fn run(&self, directory: &Path) -> Result<f64, String> {
+        let clone = directory.join("clone");
+        let mut command = git();
+        command.args(["clone", "--quiet", "--shared", "--no-checkout"]);
+        finish(command.arg(&self.repository).arg(&clone))?;
+        let start = Instant::now();
+        finish(git().arg("-C").arg(&clone).args(["checkout", "--quiet", "--force"]))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let last = clone.join(format!("dir-{}/file-{}", DIRECTORIES - 1, FILES - 1));
+        if last.is_file() { Ok(seconds) } else { Err(format!("{}: missing", last.display())) }
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        for dir in 0..DIRECTORIES {
+            let path = self.repository.join(format!("dir-{dir}"));
+            std::fs::create_dir_all(&path)?;
+            for file in 0..FILES {
+                let lines = 20 + (dir * 31 + file * 17) % 80;
+                let text: String =
+                    (0..lines).map(|line| format!("{dir} {file} line {line} of many\n")).collect();
+                std::fs::write(path.join(format!("file-{file}")), text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn git(&self, args: &[&str]) -> Result<(), String> {
+        finish(git().arg("-C").arg(&self.repository).args(args))
+    }
+}
+
+impl Drop for Checkout {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.repository);
+    }
+}
+
+/// git without anybody's settings.
+fn git() -> Command {
+    let mut git = Command::new("git");
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    git
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("git: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("git: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}

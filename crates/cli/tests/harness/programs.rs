@@ -1,0 +1,149 @@
+//! Running other programs: found or missed with a remedy, never for longer than a limit.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+
+/// Seconds after which a program and its children are killed. Less than the watchdog of a mount
+/// has, so that the suite names the program that hangs.
+const LIMIT_S: &str = "240";
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub struct Said {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+impl Said {
+    /// Whether it ended with status 0.
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+}
+
+/// Every suite mounts by itself.
+pub fn demand_root() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "the suites mount volumes: run them as root (sudo cargo xtask test)"
+    );
+    let device = File::options().read(true).write(true).open("/dev/fuse");
+    if let Err(error) = device {
+        panic!(
+            "/dev/fuse: {error}; do: modprobe fuse, or start the container with \
+             --device /dev/fuse --cap-add SYS_ADMIN"
+        );
+    }
+}
+
+/// A program of a Debian package, killed with its children when it takes too long.
+pub fn program(name: &str) -> Command {
+    limited(&installed(name))
+}
+
+/// A program that `cargo xtask test` installs from the registry.
+pub fn registry_tool(name: &str) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
+    let path = root.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing; cargo xtask test installs it",
+        path.display()
+    );
+    limited(&path)
+}
+
+/// A script, ended by the first command that fails.
+pub fn shell(directory: &Path, script: &str) -> Command {
+    let mut bash = program("bash");
+    bash.args(["-euo", "pipefail", "-c", script]);
+    bash.current_dir(directory);
+    bash
+}
+
+/// Runs a program to its end.
+pub fn said(command: &mut Command) -> Said {
+    let output = command.output();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    Said {
+        status,
+        out: String::from_utf8_lossy(&stdout).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Runs a program that has to work; what it printed.
+pub fn succeed(command: &mut Command) -> String {
+    let said = said(command);
+    let Said { status, out, err } = &said;
+    assert!(
+        said.success(),
+        "{command:?}: {status}\n{}{}",
+        end_of(out),
+        end_of(err)
+    );
+    said.out
+}
+
+/// Keeps the settings of whoever runs the suites away from git.
+pub fn hidden_from_git(command: &mut Command) -> &mut Command {
+    command
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs([
+            ("GIT_AUTHOR_NAME", "suite"),
+            ("GIT_COMMITTER_NAME", "suite"),
+        ])
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "suite@localhost")))
+}
+
+/// Makes the user and group `name` if the machine does not have them.
+pub fn ensure_user(name: &str) {
+    let lock = File::create(std::env::temp_dir().join("hearth-users.lock"));
+    let lock = lock.expect("the lock file of the users is made");
+    lock.lock().expect("the lock file of the users is locked");
+    let known = |list: &str| {
+        let text = std::fs::read_to_string(list).expect("users and groups are listed");
+        text.lines()
+            .any(|line| line.split(':').next() == Some(name))
+    };
+    if !known("/etc/group") {
+        succeed(program("groupadd").arg(name));
+    }
+    if !known("/etc/passwd") {
+        succeed(program("useradd").args(["-M", "-g", name, name]));
+    }
+}
+
+fn limited(path: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.args([OsStr::new("-s"), OsStr::new("KILL")]);
+    command.arg(LIMIT_S).arg(path);
+    command
+}
+
+fn installed(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("{name} is missing; cargo xtask test installs it"))
+}
+
+/// The last lines, which say why.
+fn end_of(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(60);
+    lines[first..].join("\n") + "\n"
+}

@@ -1,0 +1,107 @@
+//! Building a volume.
+
+use crate::clock::Clock;
+use crate::control;
+use crate::errno::{Errno, Result};
+use crate::home::Home;
+use crate::volume::{AtimeMode, OnError, Settings, Volume};
+
+impl Volume {
+    /// A volume in memory with the default settings.
+    pub fn memory() -> Volume {
+        Volume::builder().build().expect("the defaults are a valid volume")
+    }
+
+    /// Settings of a new volume.
+    pub fn builder() -> VolumeBuilder {
+        VolumeBuilder(Settings::default())
+    }
+}
+
+/// Builds a [`Volume`].
+pub struct VolumeBuilder(Settings);
+
+impl VolumeBuilder {
+    /// Most bytes of file contents; by default half of the machine's memory, as tmpfs.
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.0.size = bytes;
+        self
+    }
+
+    /// Most inodes; by default one for each 4 KiB of half the machine's memory, as tmpfs.
+    pub fn inodes(mut self, inodes: u64) -> Self {
+        self.0.inodes = inodes;
+        self
+    }
+
+    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the default): unlimited.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.0.budget = bytes;
+        self
+    }
+
+    /// When reads move the access time.
+    pub fn atime(mut self, mode: AtimeMode) -> Self {
+        self.0.atime = mode;
+        self
+    }
+
+    /// What a panic in an operation leads to.
+    pub fn errors(mut self, errors: OnError) -> Self {
+        self.0.errors = errors;
+        self
+    }
+
+    /// Refuse every change with `EROFS`.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.0.read_only = read_only;
+        self
+    }
+
+    /// Owner and group of the root directory and of the control files.
+    pub fn root_owner(mut self, uid: u32, gid: u32) -> Self {
+        self.0.owner = (uid, gid);
+        self
+    }
+
+    /// Permission bits of the root directory; 0755 by default.
+    pub fn root_mode(mut self, mode: u16) -> Self {
+        self.0.mode = mode & 0o7777;
+        self
+    }
+
+    /// Where objects come from; memory by default.
+    pub fn home(mut self, home: impl Home) -> Self {
+        self.0.home = Box::new(home);
+        self
+    }
+
+    /// The clock that stamps files.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.0.clock = Box::new(clock);
+        self
+    }
+
+    /// The volume.
+    ///
+    /// # Errors
+    /// `EINVAL` for a size below one page or no inode at all; what the home answers when it is asked for the root.
+    pub fn build(self) -> Result<Volume> {
+        if self.0.size < crate::data::PAGE || self.0.inodes == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let volume = Volume::new(self.0)?;
+        control::build(&volume.core)?;
+        Ok(volume)
+    }
+}
+
+impl std::fmt::Debug for VolumeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VolumeBuilder")
+            .field("size", &self.0.size)
+            .field("inodes", &self.0.inodes)
+            .field("read_only", &self.0.read_only)
+            .finish_non_exhaustive()
+    }
+}

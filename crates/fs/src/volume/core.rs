@@ -1,0 +1,212 @@
+//! The one volume behind its handles, and what operations ask of it.
+
+use super::settings::{AtimeMode, OnError, Settings};
+use super::space::Pool;
+use super::stop::{Load, Step, Stop};
+use crate::attr::{Kind, Time};
+use crate::clock::Clock;
+use crate::directory::Entry;
+use crate::errno::{Errno, Result};
+use crate::home::Home;
+use crate::inode::{Body, Fields, Inode, Node, NodeExt, NodeRef};
+use crate::locks::WaitGraph;
+use crate::name::NameHash;
+use crate::number::ROOT;
+use crate::observer::Observer;
+use crate::stats::Stats;
+use ahash::RandomState;
+use hearth_sync::epoch::Guard;
+use hearth_sync::lock::{Class, Lock};
+use hearth_sync::object::Table;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use hearth_sync::primitive::{Arc, Mutex, RawLock};
+use hearth_sync::rcu::RcuCell;
+use hearth_sync::seq::SeqCount;
+use hearth_sync::spread::Counter;
+
+/// The one volume behind its handles.
+pub(crate) struct Core {
+    /// Inodes in memory by number.
+    pub inodes: Table<Inode>,
+    pub home: Box<dyn Home>,
+    pub clock: Box<dyn Clock>,
+    /// Keys of the name hash; immutable.
+    pub(super) keys: RandomState,
+    /// Pages and inodes that may be used.
+    pub pages: Pool,
+    pub inode_room: Pool,
+    /// Bytes in memory that reclaim could win back, for homes that give them back.
+    pub resident: Counter,
+    /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
+    pub budget: AtomicU64,
+    /// Held while an inode goes to the home or comes back, by number.
+    pub(super) homing: [RawLock; 16],
+    /// Where the sweep of reclaim goes on.
+    pub(super) sweep: AtomicU64,
+    /// See [`Core::atime`].
+    atime: AtomicU8,
+    pub(super) errors: OnError,
+    pub(super) read_only: AtomicBool,
+    pub owner: (u32, u32),
+    /// Renames of directories across directories.
+    pub rename: Lock<RenameLock, ()>,
+    /// Counts the renames that move a directory, so that a walk notices one. Written under `rename` and `moving`.
+    pub moves: SeqCount,
+    pub waits: WaitGraph,
+    pub stats: Stats,
+    pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
+    /// Serialises writers of `observers`.
+    pub(super) observing: RawLock,
+    /// Keeps the root and the control files in memory for ever.
+    kept: Mutex<Vec<NodeRef>>,
+}
+
+pub(crate) struct RenameLock;
+impl Class for RenameLock {
+    const NAME: &'static str = "volume.rename";
+    const RANK: u32 = 10;
+}
+
+impl Core {
+    /// A volume with nothing in it, not even a root.
+    pub(super) fn empty(settings: Settings) -> Core {
+        Core {
+            inodes: Table::new(ROOT + 1),
+            pages: Pool::new(settings.size / crate::data::PAGE),
+            inode_room: Pool::new(settings.inodes),
+            resident: Counter::new(),
+            budget: AtomicU64::new(settings.budget),
+            homing: [const { RawLock::new() }; 16],
+            sweep: AtomicU64::new(0),
+            home: settings.home,
+            clock: settings.clock,
+            keys: RandomState::new(),
+            atime: AtomicU8::new(settings.atime as u8),
+            errors: settings.errors,
+            read_only: AtomicBool::new(settings.read_only),
+            owner: settings.owner,
+            rename: Lock::new(()),
+            moves: SeqCount::new(),
+            waits: WaitGraph::new(),
+            stats: Stats::new(),
+            observers: RcuCell::new(Vec::new()),
+            observing: RawLock::new(),
+            kept: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        // Relaxed: see `set_read_only`.
+        self.read_only.load(Ordering::Relaxed)
+    }
+
+    pub fn set_read_only(&self, read_only: bool) {
+        // Relaxed: a flag of its own; an operation already past its check may still finish.
+        self.read_only.store(read_only, Ordering::Relaxed);
+    }
+
+    /// `EROFS` where changes are refused.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.is_read_only() { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// When reads move the access time.
+    pub fn atime(&self) -> AtimeMode {
+        // Relaxed: a tunable of its own.
+        match self.atime.load(Ordering::Relaxed) {
+            a if a == AtimeMode::Strict as u8 => AtimeMode::Strict,
+            a if a == AtimeMode::No as u8 => AtimeMode::No,
+            _ => AtimeMode::Relatime,
+        }
+    }
+
+    pub fn set_atime(&self, mode: AtimeMode) {
+        // Relaxed: as `atime`.
+        self.atime.store(mode as u8, Ordering::Relaxed);
+    }
+
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub fn hash(&self, name: &[u8]) -> NameHash {
+        NameHash::of(&self.keys, name)
+    }
+
+    /// The inode `ino`, which somebody refers to by number.
+    pub fn node<'g>(&self, ino: u64, g: &'g Guard) -> Step<&'g Node> {
+        match self.inodes.get(ino, g) {
+            Some(node) => Ok(node),
+            None if self.home.evictable() => Err(Stop::Load(Load::Inode(ino))),
+            None => Err(Stop::Errno(Errno::ESTALE)),
+        }
+    }
+
+    /// The inode that an entry found under `g` means. It may have lost its last name and be gone since; then the
+    /// entry is gone as well and the lookup is to be made again.
+    pub fn entry_node<'g>(&self, entry: &Entry, g: &'g Guard) -> Step<&'g Node> {
+        match self.inodes.get(entry.ino(), g) {
+            Some(node) if node.generation() == entry.generation() => Ok(node),
+            None if self.home.evictable() => Err(Stop::Load(Load::Inode(entry.ino()))),
+            _ => Err(Stop::Again),
+        }
+    }
+
+    /// A new inode; the number of names is in `fields`. It takes room for one inode.
+    pub fn make_node(&self, kind: Kind, fields: &Fields, body: Body) -> Result<NodeRef> {
+        let mut room = self.inode_room.reserve(1).ok_or(Errno::ENOSPC)?;
+        let node = self.inodes.insert(|_, _| Inode::new(kind, fields, body));
+        room.spend(1);
+        self.resident.add(INODE_BYTES);
+        Ok(node)
+    }
+
+    /// Gives a reference back, and the inode with it if that was the last one of a file without a name.
+    pub fn release(&self, node: NodeRef, g: &Guard) {
+        let number = node.number();
+        drop(node);
+        if let Some(node) = self.inodes.get(number, g) {
+            self.reap(node, g);
+        }
+    }
+
+    /// Frees an inode that has neither name nor reference.
+    pub fn reap(&self, node: &Node, g: &Guard) {
+        // Who takes the last name stores the link count and then looks for references; who gives the last reference
+        // back subtracts it and then looks at the link count. SeqCst: partner is this fence in the other thread; of
+        // the two, at least one sees what the other did before it.
+        fence(Ordering::SeqCst);
+        if node.meta.nlink() > 0 || !self.inodes.retire(node, g) {
+            return;
+        }
+        let pages = if node.data().is_some() { node.pages() } else { 0 };
+        self.pages.free(pages);
+        self.inode_room.free(1);
+        self.resident.add(-INODE_BYTES);
+        if self.home.evictable() {
+            self.resident.add(-(node.data().map_or(0, |d| d.resident(g)) as i64 * PAGE_BYTES));
+            // The inode has no name, so a home that fails here keeps an orphan that fsck finds; nobody can be told.
+            let _ = self.home.commit(&[crate::home::Change::Drop(node.number())]);
+        }
+    }
+
+    pub(super) fn homing(&self, ino: u64) -> &RawLock {
+        &self.homing[ino as usize % self.homing.len()]
+    }
+
+    pub fn keep_forever(&self, node: NodeRef) {
+        self.kept.lock().push(node);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // These references point into the table and go first.
+        self.kept.lock().clear();
+    }
+}
+
+/// What an inode counts for in the memory budget.
+pub(crate) const INODE_BYTES: i64 = 256;
+/// What a page counts for in the memory budget.
+pub(crate) const PAGE_BYTES: i64 = 4160;

@@ -1,0 +1,31 @@
+//! Why an operation does not finish at once.
+
+use crate::errno::Errno;
+
+/// Why an operation did not finish.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Errno(Errno),
+    /// Something must be brought from the home first.
+    Load(Load),
+    /// Lost a race; from the start.
+    Again,
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Stop {
+        Stop::Errno(errno)
+    }
+}
+
+/// Result of a step that may need something from the home.
+pub(crate) type Step<T> = std::result::Result<T, Stop>;
+
+/// What to bring from the home.
+#[derive(Debug)]
+pub(crate) enum Load {
+    Inode(u64),
+    Entry { dir: u64, name: Box<[u8]> },
+    Directory(u64),
+    Page { ino: u64, index: u64 },
+}

@@ -1,0 +1,655 @@
+//! The same filesystem behind another FUSE implementation: second opinion of the tests, peer of the benchmarks.
+//!
+//! `fuser_peer MOUNTPOINT [-o OPTIONS]` with the options of a Hearth mount as far as they apply (timeouts, writeback,
+//! readdirplus). Prints `ready fuser` when the mount answers; ends when it is unmounted or the standard input ends. One
+//! thread per CPU with a cloned descriptor each, which is the fastest that fuser has.
+
+use fuser::{
+    Config, Errno as FuserErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, SessionACL, TimeOrNow, WriteFlags,
+};
+use hearth::{
+    Attr, Caller, Door, Errno, Kind, OpenFile, Origin, SetAttr, SetTime, Time, Volume,
+};
+use hearth_fuse::{MountOptions, ReadDirPlus};
+use hearth_sync::epoch;
+use hearth_sync::object::Table;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("fuser_peer: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
+    let mountpoint = given.first().ok_or("usage: fuser_peer MOUNTPOINT [-o OPTIONS]")?;
+    let options = MountOptions::parse(&given[1..])?;
+    let volume = options.volume(Volume::builder()).build()?;
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("peer".to_owned()),
+        MountOption::Subtype("hearth-peer".to_owned()),
+        MountOption::DefaultPermissions,
+        MountOption::Dev,
+        MountOption::Suid,
+    ];
+    config.acl = SessionACL::All;
+    config.n_threads = Some(std::thread::available_parallelism()?.get());
+    config.clone_fd = true;
+    let peer = Peer { door: volume.door(), files: Table::new(1), options };
+    let session = fuser::spawn_mount(peer, mountpoint, &config)?;
+    println!("ready fuser");
+    // Whoever started this program closes its end when it is done with the mount.
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    session.umount_and_join()?;
+    Ok(())
+}
+
+struct Peer {
+    door: Door,
+    files: Table<Arc<OpenFile>>,
+    options: MountOptions,
+}
+
+impl Peer {
+    fn writeback(&self) -> bool {
+        self.options.writeback != Some(false)
+    }
+
+    fn insert(&self, file: Arc<OpenFile>) -> FileHandle {
+        if self.writeback() {
+            let access = match file.flags() & libc::O_ACCMODE {
+                libc::O_WRONLY => libc::O_RDWR,
+                other => other,
+            };
+            file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
+        }
+        let held = self.files.insert(|_, _| file);
+        let number = held.number();
+        held.into_raw_count();
+        FileHandle(number)
+    }
+
+    fn on<R>(
+        &self,
+        handle: FileHandle,
+        work: impl FnOnce(&OpenFile) -> hearth::Result<R>,
+    ) -> hearth::Result<R> {
+        let guard = epoch::pin();
+        self.files.get(handle.0, &guard).map_or(Err(Errno::EBADF), |file| work(file))
+    }
+
+    fn close(&self, handle: FileHandle) {
+        let guard = epoch::pin();
+        if let Some(object) = self.files.get(handle.0, &guard) {
+            self.door.release(object, None);
+            object.put_many(1);
+            self.files.retire(object, &guard);
+        }
+    }
+
+    fn entry(&self, result: hearth::Result<Attr>, reply: ReplyEntry) {
+        let options = &self.options;
+        match result {
+            Ok(attr) => reply.entry_with_ttls(
+                &options.attr_timeout,
+                &options.entry_timeout,
+                &file_attr(&attr),
+                Generation(u64::from(attr.generation)),
+            ),
+            Err(Errno::ENOENT) if !options.negative_timeout.is_zero() => {
+                let nothing = FileAttr { ino: INodeNo(0), ..file_attr(&NOTHING) };
+                let (attr, entry) = (&Duration::ZERO, &options.negative_timeout);
+                reply.entry_with_ttls(attr, entry, &nothing, Generation(0));
+            }
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn keep(&self) -> FopenFlags {
+        FopenFlags::FOPEN_KEEP_CACHE
+    }
+}
+
+fn caller(request: &Request, umask: u32) -> Caller<'static> {
+    Caller {
+        uid: request.uid(),
+        gid: request.gid(),
+        groups: &[],
+        pid: request.pid(),
+        umask: (umask & 0o777) as u16,
+        origin: Origin::Kernel,
+    }
+}
+
+fn empty(result: hearth::Result<()>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(errno) => reply.error(error(errno)),
+    }
+}
+
+fn error(errno: Errno) -> FuserErrno {
+    FuserErrno::from_i32(errno.0)
+}
+
+fn time(time: Time) -> SystemTime {
+    let nsec = Duration::from_nanos(u64::from(time.nsec));
+    match u64::try_from(time.sec) {
+        Ok(sec) => UNIX_EPOCH + Duration::from_secs(sec) + nsec,
+        Err(_) => UNIX_EPOCH - Duration::from_secs(time.sec.unsigned_abs()) + nsec,
+    }
+}
+
+fn set_time(time: TimeOrNow) -> SetTime {
+    match time {
+        TimeOrNow::Now => SetTime::Now,
+        TimeOrNow::SpecificTime(at) => SetTime::At(since_epoch(at)),
+    }
+}
+
+fn since_epoch(at: SystemTime) -> Time {
+    match at.duration_since(UNIX_EPOCH) {
+        Ok(after) => Time { sec: after.as_secs() as i64, nsec: after.subsec_nanos() },
+        Err(before) => Time { sec: -(before.duration().as_secs() as i64), nsec: 0 },
+    }
+}
+
+fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Directory => FileType::Directory,
+        Kind::Symlink => FileType::Symlink,
+        Kind::Fifo => FileType::NamedPipe,
+        Kind::Socket => FileType::Socket,
+        Kind::Char => FileType::CharDevice,
+        Kind::Block => FileType::BlockDevice,
+    }
+}
+
+fn file_attr(attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.ino),
+        size: attr.size,
+        blocks: attr.blocks,
+        atime: time(attr.atime),
+        mtime: time(attr.mtime),
+        ctime: time(attr.ctime),
+        crtime: time(attr.btime),
+        kind: file_type(attr.kind),
+        perm: attr.perm,
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: attr.blksize,
+        flags: 0,
+    }
+}
+
+/// Attributes of nothing, for names that are absent.
+const NOTHING: Attr = Attr {
+    ino: 0,
+    generation: 0,
+    kind: Kind::File,
+    perm: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+    size: 0,
+    blocks: 0,
+    blksize: 0,
+    atime: Time { sec: 0, nsec: 0 },
+    mtime: Time { sec: 0, nsec: 0 },
+    ctime: Time { sec: 0, nsec: 0 },
+    btime: Time { sec: 0, nsec: 0 },
+    flags: 0,
+    project: 0,
+};
+
+impl Filesystem for Peer {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_DONT_MASK
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_EXPLICIT_INVAL_DATA
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+        if self.writeback() {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        if self.options.readdirplus != ReadDirPlus::No {
+            wanted |= InitFlags::FUSE_DO_READDIRPLUS;
+        }
+        if self.options.readdirplus == ReadDirPlus::Auto {
+            wanted |= InitFlags::FUSE_READDIRPLUS_AUTO;
+        }
+        // What this kernel does not offer is left out.
+        if let Err(absent) = config.add_capabilities(wanted) {
+            let _ = config.add_capabilities(wanted & !absent);
+        }
+        let _ = config.set_max_write(self.options.max_write);
+        let _ = config.set_max_background(64);
+        Ok(())
+    }
+
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(self.door.lookup(&caller(request, 0), parent.0, name.as_bytes()), reply);
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, count: u64) {
+        self.door.forget(ino.0, count);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.door.getattr(ino.0) {
+            Ok(attr) => reply.attr(&self.options.attr_timeout, &file_attr(&attr)),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let set = SetAttr {
+            mode: mode.map(|mode| (mode & 0o7777) as u16),
+            uid,
+            gid,
+            size,
+            atime: atime.map(set_time),
+            mtime: mtime.map(set_time),
+            ctime: ctime.map(since_epoch),
+            // The bit that asks for it does not get through.
+            kill_suidgid: size.is_some() || uid.is_some() || gid.is_some(),
+        };
+        let caller = caller(request, 0);
+        let result = match handle {
+            Some(handle) => {
+                self.on(handle, |file| self.door.setattr(&caller, ino.0, Some(file), &set))
+            }
+            None => self.door.setattr(&caller, ino.0, None, &set),
+        };
+        match result {
+            Ok(attr) => reply.attr(&self.options.attr_timeout, &file_attr(&attr)),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.door.readlink(ino.0) {
+            Ok(target) => reply.data(&target),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = Kind::from_mode(mode) else {
+            return reply.error(error(Errno::EINVAL));
+        };
+        let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
+        let made = self.door.mknod(&caller, parent.0, name.as_bytes(), kind, mode, rdev);
+        self.entry(made, reply);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
+        self.entry(self.door.mkdir(&caller, parent.0, name.as_bytes(), mode), reply);
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(self.door.unlink(&caller(request, 0), parent.0, name.as_bytes()), reply);
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(self.door.rmdir(&caller(request, 0), parent.0, name.as_bytes()), reply);
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let (caller, target) = (caller(request, 0), target.as_os_str().as_bytes());
+        self.entry(self.door.symlink(&caller, parent.0, name.as_bytes(), target), reply);
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (caller, flags) = (caller(request, 0), flags.bits());
+        let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
+        empty(self.door.rename(&caller, parent.0, name, new_parent.0, new_name, flags), reply);
+    }
+
+    fn link(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        parent: INodeNo,
+        name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let made = self.door.link(&caller(request, 0), ino.0, parent.0, name.as_bytes());
+        self.entry(made, reply);
+    }
+
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.door.open(&caller(request, 0), ino.0, flags.0) {
+            Ok(file) => reply.opened(self.insert(file), self.keep()),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
+        match self.door.create(&caller, parent.0, name.as_bytes(), mode, flags) {
+            Ok((attr, file)) => reply.created(
+                &self.options.entry_timeout,
+                &file_attr(&attr),
+                Generation(u64::from(attr.generation)),
+                self.insert(file),
+                self.keep(),
+            ),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut buffer = vec![0; size as usize];
+        match self.on(handle, |file| self.door.read(file, offset, &mut buffer)) {
+            Ok(size) => reply.data(&buffer[..size]),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let caller = caller(request, 0);
+        let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let result = if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            self.door.write_node(&caller, ino.0, offset, data, kill)
+        } else {
+            self.on(handle, |file| self.door.write(&caller, file, offset, data, kill))
+        };
+        match result {
+            Ok(size) => reply.written(size as u32),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn flush(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        empty(self.on(handle, |file| self.door.flush(file, owner.0)), reply);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.close(handle);
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, data: bool, reply: ReplyEmpty) {
+        empty(self.on(handle, |file| self.door.fsync(file, data)), reply);
+    }
+
+    fn opendir(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.door.open(&caller(request, 0), ino.0, flags.0 | libc::O_DIRECTORY) {
+            Ok(file) => {
+                let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+                reply.opened(self.insert(file), flags);
+            }
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let result = self.on(handle, |file| {
+            self.door.readdir(file, cookie, &mut |entry| {
+                let name = OsStr::from_bytes(entry.name);
+                !reply.add(INodeNo(entry.ino), entry.cookie, file_type(entry.kind), name)
+            })
+        });
+        match result {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let mut entries = Vec::new();
+        let result = self.on(handle, |file| {
+            self.door.readdir(file, cookie, &mut |entry| {
+                entries.push((entry.ino, entry.cookie, entry.name.to_vec()));
+                entries.len() < 32
+            })
+        });
+        if let Err(errno) = result {
+            return reply.error(error(errno));
+        }
+        for (ino, cookie, name) in entries {
+            let dots = matches!(name.as_slice(), b"." | b"..");
+            let attr = if dots { self.door.getattr(ino) } else { self.door.grab(ino) };
+            let Ok(attr) = attr else { continue };
+            let (ttl, generation) = (&self.options.entry_timeout, Generation(attr.generation.into()));
+            let name = OsStr::from_bytes(&name);
+            if reply.add(INodeNo(ino), cookie, name, ttl, &file_attr(&attr), generation) {
+                if !dots {
+                    self.door.forget(ino, 1);
+                }
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.close(handle);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        match self.door.statfs(ino.0) {
+            Ok(st) => reply.statfs(
+                st.blocks, st.bfree, st.bavail, st.files, st.ffree, st.bsize, st.namelen, st.frsize,
+            ),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (caller, name) = (caller(request, 0), name.as_bytes());
+        empty(self.door.setxattr(&caller, ino.0, name, value, flags, false), reply);
+    }
+
+    fn getxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        match self.door.getxattr(&caller(request, 0), ino.0, name.as_bytes()) {
+            Ok(value) => value_or_size(&value, size, reply),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        match self.door.listxattr(&caller(request, 0), ino.0) {
+            Ok(names) => value_or_size(&names, size, reply),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+
+    fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(self.door.removexattr(&caller(request, 0), ino.0, name.as_bytes()), reply);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let caller = caller(request, 0);
+        let work = |file: &OpenFile| self.door.fallocate(&caller, file, mode, offset, length);
+        empty(self.on(handle, work), reply);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        match self.on(handle, |file| self.door.lseek(file, offset, whence)) {
+            Ok(offset) => reply.offset(offset as i64),
+            Err(errno) => reply.error(error(errno)),
+        }
+    }
+}
+
+fn value_or_size(value: &[u8], size: u32, reply: ReplyXattr) {
+    match size as usize {
+        0 => reply.size(value.len() as u32),
+        size if value.len() > size => reply.error(error(Errno(libc::ERANGE))),
+        _ => reply.data(value),
+    }
+}
