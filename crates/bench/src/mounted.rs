@@ -74,7 +74,9 @@ impl Mounted {
     pub fn served(name: &str, daemon: &dyn Fn(&Path) -> Command) -> Result<Mounted, String> {
         Mounted::with(name, |_, mountpoint| {
             let mut command = daemon(mountpoint);
-            command.stdin(Stdio::null()).stdout(Stdio::null());
+            // A daemon may end with its standard input, as the peer does; it is open as long as this
+            // program lives.
+            command.stdin(Stdio::piped()).stdout(Stdio::null());
             let program = command.get_program().to_owned();
             let child = command.spawn().map_err(|error| format!("{program:?}: {error}"))?;
             Ok(Some(child))
@@ -197,6 +199,7 @@ fn take_down(number: u64) {
         std::thread::sleep(Duration::from_millis(20));
     }
     if let Some(daemon) = &mut gone.daemon {
+        drop(daemon.stdin.take());
         let mut ended = || matches!(daemon.try_wait(), Ok(Some(_)));
         if wait_until("the daemon", &mut ended).is_err() {
             eprintln!("hearth-bench: daemon {} does not end: killed", daemon.id());

@@ -2,7 +2,8 @@
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 /// A multicore-scalable filesystem in user space.
 #[derive(Debug, Parser)]
@@ -54,13 +55,12 @@ pub enum Verb {
 
 /// `hearth mount`.
 #[derive(Debug, clap::Args)]
-#[command(allow_missing_positional = true)]
+#[command(override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>")]
 pub struct MountArgs {
-    /// Where the volume lives; `memory:` is gone after the unmount
-    #[arg(default_value = "memory:")]
-    pub source: String,
-    /// An empty directory
-    pub mountpoint: PathBuf,
+    /// Where the volume lives (`memory:` if left out, gone after the unmount), and an empty
+    /// directory
+    #[arg(value_name = "[SOURCE] MOUNTPOINT", num_args = 1..=2, required = true)]
+    pub places: Vec<PathBuf>,
     /// Mount options, separated by commas
     #[arg(short, long = "options", value_name = "OPTS")]
     pub options: Vec<String>,
@@ -74,6 +74,21 @@ pub struct MountArgs {
     /// Started by `hearth mount`: report on standard output, then detach
     #[arg(long, hide = true)]
     pub detach: bool,
+}
+
+impl MountArgs {
+    /// Where the volume lives, as it was typed.
+    pub fn source(&self) -> Cow<'_, str> {
+        match &*self.places {
+            [source, _] => source.to_string_lossy(),
+            _ => "memory:".into(),
+        }
+    }
+
+    /// The directory that shows it.
+    pub fn mountpoint(&self) -> &Path {
+        self.places.last().map_or(Path::new(""), PathBuf::as_path)
+    }
 }
 
 /// `hearth umount`.

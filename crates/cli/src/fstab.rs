@@ -61,8 +61,7 @@ pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>
         ))
     })?;
     Ok((!fake).then(|| MountArgs {
-        source,
-        mountpoint: mountpoint.into(),
+        places: vec![source.into(), mountpoint.into()],
         options,
         foreground: false,
         log: None,
@@ -96,7 +95,7 @@ mod tests {
         let call = helper(words("memory: /mnt/a -sn -o ro,noauto -t fuse.hearth"));
         let args = call.expect("a good call").expect("not a fake one");
         assert_eq!(
-            (&*args.source, args.options),
+            (&*args.source(), args.options.clone()),
             ("memory:", vec!["ro,noauto".to_owned()])
         );
         assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());

@@ -14,12 +14,12 @@ use std::process::{Child, Command, Stdio};
 
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
-    let source = Source::parse(&args.source)?;
+    let source = Source::parse(&args.source())?;
     if args.detach {
         return serve::run(source, args);
     }
     serve::check_options(args)?;
-    clear_dead(&args.mountpoint)?;
+    clear_dead(args.mountpoint())?;
     if args.foreground {
         return serve::run(source, args);
     }
@@ -29,7 +29,8 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
 /// Takes a mount whose daemon is gone off the mount point, and says so.
 fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
     let place = mounts::resolved(mountpoint);
-    while rustix::fs::stat(&place).err() == Some(rustix::io::Errno::NOTCONN) {
+    // Answered by the daemon itself, never from a cache: one that is just dying is waited for.
+    while rustix::fs::statfs(&place).err() == Some(rustix::io::Errno::NOTCONN) {
         let mounted = mounts::at(&place).map_err(|error| Failure::at(mountpoint, error))?;
         if !mounted.is_some_and(|mounted| mounted.is_ours()) {
             return Err(Failure::at(
@@ -62,8 +63,8 @@ fn in_background(args: &MountArgs) -> Result<(), Failure> {
         return Err(ended(&mut daemon));
     }
     // The kernel holds this call back until the daemon has answered the first request.
-    rustix::fs::statfs(&args.mountpoint)
-        .map_err(|error| Failure::at(&args.mountpoint, format!("does not answer: {error}")))?;
+    rustix::fs::statfs(args.mountpoint())
+        .map_err(|error| Failure::at(args.mountpoint(), format!("does not answer: {error}")))?;
     output::print(&report)
 }
 
@@ -77,7 +78,7 @@ fn daemon(args: &MountArgs) -> Command {
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);
     }
-    command.arg("--").arg(&args.source).arg(&args.mountpoint);
+    command.arg("--").args(&args.places);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }

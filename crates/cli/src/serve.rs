@@ -30,11 +30,11 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         .detach
         .then(|| log_file(args.log.as_deref()))
         .transpose()?;
-    let session = start(source, &args.mountpoint, options)?;
+    let session = start(source, args.mountpoint(), options)?;
     output::print(&format!(
         "hearth: {} on {}, transport {}\n",
-        args.source,
-        args.mountpoint.display(),
+        args.source(),
+        args.mountpoint().display(),
         session.transport()
     ))?;
     if let Some(log) = &log {

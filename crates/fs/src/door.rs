@@ -35,6 +35,12 @@ impl Door {
         &self.volume
     }
 
+    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the home; a front end then calls them from threads that
+    /// may wait.
+    pub fn sync_waits(&self) -> bool {
+        self.volume.core.home.evictable()
+    }
+
     fn run<T>(
         &self,
         caller: &Caller<'_>,

@@ -16,7 +16,10 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let (mountpoint, own) = match std::env::args().nth(1) {
         Some(path) => (PathBuf::from(path), false),
-        None => (std::env::temp_dir().join(format!("hearth-{}", std::process::id())), true),
+        None => (
+            std::env::temp_dir().join(format!("hearth-{}", std::process::id())),
+            true,
+        ),
     };
     if own {
         std::fs::create_dir(&mountpoint)?;
@@ -34,25 +37,41 @@ fn run(mountpoint: &Path) -> Result<(), Failure> {
     write(&process, "/hello", b"written through the library\n")?;
 
     let session = Session::start(volume.clone(), mountpoint, MountOptions::default())?;
-    println!("mounted at {} over {}", mountpoint.display(), session.transport());
+    println!(
+        "mounted at {} over {}",
+        mountpoint.display(),
+        session.transport()
+    );
 
     let seen = Command::new("cat").arg(mountpoint.join("hello")).output()?;
-    print!("another program reads: {}", String::from_utf8_lossy(&seen.stdout));
+    print!(
+        "another program reads: {}",
+        String::from_utf8_lossy(&seen.stdout)
+    );
     assert_eq!(seen.stdout, b"written through the library\n");
 
     write(&process, "/hello", b"changed behind the kernel\n")?;
     let seen = Command::new("cat").arg(mountpoint.join("hello")).output()?;
-    print!("after a change it reads: {}", String::from_utf8_lossy(&seen.stdout));
+    print!(
+        "after a change it reads: {}",
+        String::from_utf8_lossy(&seen.stdout)
+    );
     assert_eq!(seen.stdout, b"changed behind the kernel\n");
 
     let script = "printf 'written through the mount' > reply && sync reply";
-    let status = Command::new("sh").args(["-c", script]).current_dir(mountpoint).status()?;
+    let status = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(mountpoint)
+        .status()?;
     assert!(status.success());
     let fd = process.open("/reply", libc::O_RDONLY, 0)?;
     let mut reply = [0; 64];
     let len = process.read(fd, &mut reply)?;
     process.close(fd)?;
-    println!("this program reads: {}", String::from_utf8_lossy(&reply[..len]));
+    println!(
+        "this program reads: {}",
+        String::from_utf8_lossy(&reply[..len])
+    );
     assert_eq!(&reply[..len], b"written through the mount");
 
     session.unmount()?;

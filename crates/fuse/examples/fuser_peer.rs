@@ -1,18 +1,19 @@
-//! The same filesystem behind another FUSE implementation: second opinion of the tests, peer of the benchmarks.
+//! The same filesystem behind another FUSE implementation: second opinion of the tests, peer of the
+//! benchmarks.
 //!
-//! `fuser_peer MOUNTPOINT [-o OPTIONS]` with the options of a Hearth mount as far as they apply (timeouts, writeback,
-//! readdirplus). Prints `ready fuser` when the mount answers; ends when it is unmounted or the standard input ends. One
-//! thread per CPU with a cloned descriptor each, which is the fastest that fuser has.
+//! `fuser_peer MOUNTPOINT [-o OPTIONS]` with the options of a Hearth mount as far as they apply
+//! (timeouts, writeback, readdirplus). Prints `ready fuser` when the mount answers; ends when it is
+//! unmounted or the standard input ends. One thread per CPU with a cloned descriptor each, which is
+//! the fastest that fuser has.
 
 use fuser::{
-    Config, Errno as FuserErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, SessionACL, TimeOrNow, WriteFlags,
+    Config, Errno as FuserErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, SessionACL, TimeOrNow,
+    WriteFlags,
 };
-use hearth::{
-    Attr, Caller, Door, Errno, Kind, OpenFile, Origin, SetAttr, SetTime, Time, Volume,
-};
+use hearth::{Attr, Caller, Door, Errno, Kind, OpenFile, Origin, SetAttr, SetTime, Time, Volume};
 use hearth_fuse::{MountOptions, ReadDirPlus};
 use hearth_sync::epoch;
 use hearth_sync::object::Table;
@@ -34,7 +35,9 @@ fn main() {
 
 fn run() -> Result<(), Failure> {
     let given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
-    let mountpoint = given.first().ok_or("usage: fuser_peer MOUNTPOINT [-o OPTIONS]")?;
+    let mountpoint = given
+        .first()
+        .ok_or("usage: fuser_peer MOUNTPOINT [-o OPTIONS]")?;
     let options = MountOptions::parse(&given[1..])?;
     let volume = options.volume(Volume::builder()).build()?;
     let mut config = Config::default();
@@ -48,7 +51,11 @@ fn run() -> Result<(), Failure> {
     config.acl = SessionACL::All;
     config.n_threads = Some(std::thread::available_parallelism()?.get());
     config.clone_fd = true;
-    let peer = Peer { door: volume.door(), files: Table::new(1), options };
+    let peer = Peer {
+        door: volume.door(),
+        files: Table::new(1),
+        options,
+    };
     let session = fuser::spawn_mount(peer, mountpoint, &config)?;
     println!("ready fuser");
     // Whoever started this program closes its end when it is done with the mount.
@@ -88,7 +95,9 @@ impl Peer {
         work: impl FnOnce(&OpenFile) -> hearth::Result<R>,
     ) -> hearth::Result<R> {
         let guard = epoch::pin();
-        self.files.get(handle.0, &guard).map_or(Err(Errno::EBADF), |file| work(file))
+        self.files
+            .get(handle.0, &guard)
+            .map_or(Err(Errno::EBADF), |file| work(file))
     }
 
     fn close(&self, handle: FileHandle) {
@@ -110,7 +119,10 @@ impl Peer {
                 Generation(u64::from(attr.generation)),
             ),
             Err(Errno::ENOENT) if !options.negative_timeout.is_zero() => {
-                let nothing = FileAttr { ino: INodeNo(0), ..file_attr(&NOTHING) };
+                let nothing = FileAttr {
+                    ino: INodeNo(0),
+                    ..file_attr(&NOTHING)
+                };
                 let (attr, entry) = (&Duration::ZERO, &options.negative_timeout);
                 reply.entry_with_ttls(attr, entry, &nothing, Generation(0));
             }
@@ -162,8 +174,14 @@ fn set_time(time: TimeOrNow) -> SetTime {
 
 fn since_epoch(at: SystemTime) -> Time {
     match at.duration_since(UNIX_EPOCH) {
-        Ok(after) => Time { sec: after.as_secs() as i64, nsec: after.subsec_nanos() },
-        Err(before) => Time { sec: -(before.duration().as_secs() as i64), nsec: 0 },
+        Ok(after) => Time {
+            sec: after.as_secs() as i64,
+            nsec: after.subsec_nanos(),
+        },
+        Err(before) => Time {
+            sec: -(before.duration().as_secs() as i64),
+            nsec: 0,
+        },
     }
 }
 
@@ -248,7 +266,11 @@ impl Filesystem for Peer {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(self.door.lookup(&caller(request, 0), parent.0, name.as_bytes()), reply);
+        self.entry(
+            self.door
+                .lookup(&caller(request, 0), parent.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, count: u64) {
@@ -293,9 +315,9 @@ impl Filesystem for Peer {
         };
         let caller = caller(request, 0);
         let result = match handle {
-            Some(handle) => {
-                self.on(handle, |file| self.door.setattr(&caller, ino.0, Some(file), &set))
-            }
+            Some(handle) => self.on(handle, |file| {
+                self.door.setattr(&caller, ino.0, Some(file), &set)
+            }),
             None => self.door.setattr(&caller, ino.0, None, &set),
         };
         match result {
@@ -325,7 +347,9 @@ impl Filesystem for Peer {
             return reply.error(error(Errno::EINVAL));
         };
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
-        let made = self.door.mknod(&caller, parent.0, name.as_bytes(), kind, mode, rdev);
+        let made = self
+            .door
+            .mknod(&caller, parent.0, name.as_bytes(), kind, mode, rdev);
         self.entry(made, reply);
     }
 
@@ -339,15 +363,26 @@ impl Filesystem for Peer {
         reply: ReplyEntry,
     ) {
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
-        self.entry(self.door.mkdir(&caller, parent.0, name.as_bytes(), mode), reply);
+        self.entry(
+            self.door.mkdir(&caller, parent.0, name.as_bytes(), mode),
+            reply,
+        );
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(self.door.unlink(&caller(request, 0), parent.0, name.as_bytes()), reply);
+        empty(
+            self.door
+                .unlink(&caller(request, 0), parent.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(self.door.rmdir(&caller(request, 0), parent.0, name.as_bytes()), reply);
+        empty(
+            self.door
+                .rmdir(&caller(request, 0), parent.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn symlink(
@@ -359,7 +394,11 @@ impl Filesystem for Peer {
         reply: ReplyEntry,
     ) {
         let (caller, target) = (caller(request, 0), target.as_os_str().as_bytes());
-        self.entry(self.door.symlink(&caller, parent.0, name.as_bytes(), target), reply);
+        self.entry(
+            self.door
+                .symlink(&caller, parent.0, name.as_bytes(), target),
+            reply,
+        );
     }
 
     fn rename(
@@ -374,7 +413,11 @@ impl Filesystem for Peer {
     ) {
         let (caller, flags) = (caller(request, 0), flags.bits());
         let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
-        empty(self.door.rename(&caller, parent.0, name, new_parent.0, new_name, flags), reply);
+        empty(
+            self.door
+                .rename(&caller, parent.0, name, new_parent.0, new_name, flags),
+            reply,
+        );
     }
 
     fn link(
@@ -385,7 +428,9 @@ impl Filesystem for Peer {
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let made = self.door.link(&caller(request, 0), ino.0, parent.0, name.as_bytes());
+        let made = self
+            .door
+            .link(&caller(request, 0), ino.0, parent.0, name.as_bytes());
         self.entry(made, reply);
     }
 
@@ -407,7 +452,10 @@ impl Filesystem for Peer {
         reply: ReplyCreate,
     ) {
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
-        match self.door.create(&caller, parent.0, name.as_bytes(), mode, flags) {
+        match self
+            .door
+            .create(&caller, parent.0, name.as_bytes(), mode, flags)
+        {
             Ok((attr, file)) => reply.created(
                 &self.options.entry_timeout,
                 &file_attr(&attr),
@@ -454,7 +502,9 @@ impl Filesystem for Peer {
         let result = if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
             self.door.write_node(&caller, ino.0, offset, data, kill)
         } else {
-            self.on(handle, |file| self.door.write(&caller, file, offset, data, kill))
+            self.on(handle, |file| {
+                self.door.write(&caller, file, offset, data, kill)
+            })
         };
         match result {
             Ok(size) => reply.written(size as u32),
@@ -470,7 +520,10 @@ impl Filesystem for Peer {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        empty(self.on(handle, |file| self.door.flush(file, owner.0)), reply);
+        empty(
+            self.on(handle, |file| self.door.flush(file, owner.0)),
+            reply,
+        );
     }
 
     fn release(
@@ -492,7 +545,10 @@ impl Filesystem for Peer {
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.door.open(&caller(request, 0), ino.0, flags.0 | libc::O_DIRECTORY) {
+        match self
+            .door
+            .open(&caller(request, 0), ino.0, flags.0 | libc::O_DIRECTORY)
+        {
             Ok(file) => {
                 let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
                 reply.opened(self.insert(file), flags);
@@ -512,7 +568,12 @@ impl Filesystem for Peer {
         let result = self.on(handle, |file| {
             self.door.readdir(file, cookie, &mut |entry| {
                 let name = OsStr::from_bytes(entry.name);
-                !reply.add(INodeNo(entry.ino), entry.cookie, file_type(entry.kind), name)
+                !reply.add(
+                    INodeNo(entry.ino),
+                    entry.cookie,
+                    file_type(entry.kind),
+                    name,
+                )
             })
         });
         match result {
@@ -541,11 +602,25 @@ impl Filesystem for Peer {
         }
         for (ino, cookie, name) in entries {
             let dots = matches!(name.as_slice(), b"." | b"..");
-            let attr = if dots { self.door.getattr(ino) } else { self.door.grab(ino) };
+            let attr = if dots {
+                self.door.getattr(ino)
+            } else {
+                self.door.grab(ino)
+            };
             let Ok(attr) = attr else { continue };
-            let (ttl, generation) = (&self.options.entry_timeout, Generation(attr.generation.into()));
+            let (ttl, generation) = (
+                &self.options.entry_timeout,
+                Generation(attr.generation.into()),
+            );
             let name = OsStr::from_bytes(&name);
-            if reply.add(INodeNo(ino), cookie, name, ttl, &file_attr(&attr), generation) {
+            if reply.add(
+                INodeNo(ino),
+                cookie,
+                name,
+                ttl,
+                &file_attr(&attr),
+                generation,
+            ) {
                 if !dots {
                     self.door.forget(ino, 1);
                 }
@@ -587,7 +662,11 @@ impl Filesystem for Peer {
         reply: ReplyEmpty,
     ) {
         let (caller, name) = (caller(request, 0), name.as_bytes());
-        empty(self.door.setxattr(&caller, ino.0, name, value, flags, false), reply);
+        empty(
+            self.door
+                .setxattr(&caller, ino.0, name, value, flags, false),
+            reply,
+        );
     }
 
     fn getxattr(
@@ -598,7 +677,10 @@ impl Filesystem for Peer {
         size: u32,
         reply: ReplyXattr,
     ) {
-        match self.door.getxattr(&caller(request, 0), ino.0, name.as_bytes()) {
+        match self
+            .door
+            .getxattr(&caller(request, 0), ino.0, name.as_bytes())
+        {
             Ok(value) => value_or_size(&value, size, reply),
             Err(errno) => reply.error(error(errno)),
         }
@@ -612,7 +694,11 @@ impl Filesystem for Peer {
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(self.door.removexattr(&caller(request, 0), ino.0, name.as_bytes()), reply);
+        empty(
+            self.door
+                .removexattr(&caller(request, 0), ino.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn fallocate(

@@ -1,7 +1,9 @@
-//! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this crate's tests.
+//! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
+//! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS]`. Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
-//! the volume through the library, as a program does that embeds and mounts it; see `command`.
+//! `serve MOUNTPOINT [-o OPTIONS]`. Prints `ready TRANSPORT` when the mount answers. Lines on the
+//! standard input change the volume through the library, as a program does that embeds and mounts
+//! it; see `command`.
 
 use hearth::{Clock, Credentials, Process, SystemClock, Time, Volume};
 use hearth_fuse::{MountOptions, Session};
@@ -47,8 +49,8 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH OCTAL`; `break` and
-/// `repair` the clock, which panics meanwhile.
+/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH
+/// OCTAL`; `break` and `repair` the clock, which panics meanwhile.
 fn command(process: &Process, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();

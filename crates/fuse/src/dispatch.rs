@@ -1,4 +1,5 @@
-//! One synchronous dispatcher for both transports: decode, one call into the filesystem, encode. It decides nothing.
+//! One synchronous dispatcher for both transports: decode, one call into the filesystem, encode. It
+//! decides nothing.
 
 use crate::handles::Handles;
 use crate::init::Agreed;
@@ -97,7 +98,10 @@ impl Service for Dispatcher {
             Err(errno) => return Answer::Error(errno),
         };
         let groups = request.groups();
-        let context = Context { header: request.header, groups: groups.ids() };
+        let context = Context {
+            header: request.header,
+            groups: groups.ids(),
+        };
         let mut reply = Reply::new(out);
         let done = self.guarded(|| self.perform(&context, operation, &mut reply));
         let op = statistic(&operation);
@@ -125,10 +129,19 @@ impl Dispatcher {
         workers: Arc<Workers>,
     ) -> Dispatcher {
         let (door, handles) = (volume.door(), Handles::new());
-        Dispatcher { door, handles, waiting, settings, notifier, workers, volume }
+        Dispatcher {
+            door,
+            handles,
+            waiting,
+            settings,
+            notifier,
+            workers,
+            volume,
+        }
     }
 
-    /// Calls `with` with the open file behind a handle, `without` if the kernel opened the file by itself.
+    /// Calls `with` with the open file behind a handle, `without` if the kernel opened the file by
+    /// itself.
     pub(crate) fn on_file<R>(
         &self,
         handle: u64,
@@ -138,12 +151,16 @@ impl Dispatcher {
         if handle == 0 {
             return without();
         }
-        self.handles.with(handle, |handle| with(&handle.file)).unwrap_or(Err(Errno::EBADF))
+        self.handles
+            .with(handle, |handle| with(&handle.file))
+            .unwrap_or(Err(Errno::EBADF))
     }
 
     /// The open file behind a handle.
     pub(crate) fn file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
-        self.handles.with(handle, |handle| Arc::clone(&handle.file)).ok_or(Errno::EBADF)
+        self.handles
+            .with(handle, |handle| Arc::clone(&handle.file))
+            .ok_or(Errno::EBADF)
     }
 
     /// Closes a handle and gives up the locks that end with it. Answers the inode.
@@ -177,7 +194,11 @@ impl Dispatcher {
             O::Mkdir { args, name } => self.mkdir(cx, &args, name, reply),
             O::Unlink { name } => self.unlink(cx, name),
             O::Rmdir { name } => self.rmdir(cx, name),
-            O::Rename { args, name, new_name } => self.rename(cx, &args, name, new_name),
+            O::Rename {
+                args,
+                name,
+                new_name,
+            } => self.rename(cx, &args, name, new_name),
             O::Link { ino, name } => self.link(cx, ino, name, reply),
             O::Open(args) => self.open(cx, &args, reply),
             O::Opendir(args) => self.opendir(cx, &args, reply),
@@ -247,19 +268,28 @@ impl Dispatcher {
             volume.stats().count(op, elapsed, result.is_ok());
             result
         };
-        Later { lane: later.lane, work: Box::new(work) }
+        Later {
+            lane: later.lane,
+            work: Box::new(work),
+        }
     }
 }
 
 impl Done {
     /// Work for the lane of devices and large copies.
     pub fn io(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
-        Done::Later(Later { lane: Lane::Io, work: Box::new(work) })
+        Done::Later(Later {
+            lane: Lane::Io,
+            work: Box::new(work),
+        })
     }
 
     /// Work that waits for a lock.
     pub fn lock(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
-        Done::Later(Later { lane: Lane::Wait, work: Box::new(work) })
+        Done::Later(Later {
+            lane: Lane::Wait,
+            work: Box::new(work),
+        })
     }
 }
 

@@ -5,7 +5,8 @@ use hearth_sync::epoch;
 use hearth_sync::object::Table;
 use hearth_sync::primitive::{Arc, Mutex};
 
-/// All open files of one session. Finding one writes nothing shared, so requests on one handle do not meet here.
+/// All open files of one session. Finding one writes nothing shared, so requests on one handle do
+/// not meet here.
 pub(crate) struct Handles {
     table: Table<Handle>,
 }
@@ -13,8 +14,9 @@ pub(crate) struct Handles {
 /// An open file as the kernel has it.
 pub(crate) struct Handle {
     pub file: Arc<OpenFile>,
-    /// Owners of record locks that were set through this handle and not given up by a FLUSH. The kernel tells of a
-    /// process that closes a file, but not of an open file description that ends with locks of its own.
+    /// Owners of record locks that were set through this handle and not given up by a FLUSH. The
+    /// kernel tells of a process that closes a file, but not of an open file description that ends
+    /// with locks of its own.
     lock_owners: Mutex<Vec<u64>>,
 }
 
@@ -34,14 +36,20 @@ impl Handle {
 }
 
 impl Handles {
-    /// No open files. Handle 0 is never given out: it is what the kernel sends when it opened a file without asking.
+    /// No open files. Handle 0 is never given out: it is what the kernel sends when it opened a
+    /// file without asking.
     pub fn new() -> Handles {
-        Handles { table: Table::new(1) }
+        Handles {
+            table: Table::new(1),
+        }
     }
 
     /// A handle for `file`.
     pub fn insert(&self, file: Arc<OpenFile>) -> u64 {
-        let held = self.table.insert(|_, _| Handle { file, lock_owners: Mutex::new(Vec::new()) });
+        let held = self.table.insert(|_, _| Handle {
+            file,
+            lock_owners: Mutex::new(Vec::new()),
+        });
         let number = held.number();
         held.into_raw_count();
         number
@@ -64,7 +72,8 @@ impl Handles {
         Some((file, owners))
     }
 
-    /// The handles that there are: at the end, those that the kernel did not release before it went.
+    /// The handles that there are: at the end, those that the kernel did not release before it
+    /// went.
     pub fn numbers(&self) -> Vec<u64> {
         let guard = epoch::pin();
         let mut numbers = Vec::new();
@@ -82,7 +91,10 @@ mod tests {
     use hearth::{Caller, ROOT, Volume};
 
     fn open_root() -> Arc<OpenFile> {
-        Volume::memory().door().open(&Caller::ROOT, ROOT, libc::O_DIRECTORY).unwrap()
+        Volume::memory()
+            .door()
+            .open(&Caller::ROOT, ROOT, libc::O_DIRECTORY)
+            .unwrap()
     }
 
     #[test]
@@ -91,7 +103,9 @@ mod tests {
         let (one, two) = (handles.insert(open_root()), handles.insert(open_root()));
         assert!(one != two && one != 0);
         assert_eq!(handles.with(one, |handle| handle.file.ino()), Some(ROOT));
-        handles.with(one, |handle| [5, 6, 5].map(|owner| handle.add_lock_owner(owner)));
+        handles.with(one, |handle| {
+            [5, 6, 5].map(|owner| handle.add_lock_owner(owner))
+        });
         handles.with(one, |handle| handle.remove_lock_owner(6));
         assert_eq!(handles.remove(one).unwrap().1, [5]);
         assert!(handles.with(one, |_| ()).is_none() && handles.remove(one).is_none());

@@ -21,7 +21,8 @@ impl Agreed {
     }
 }
 
-/// Requests that the kernel may have waiting in the background, and where it starts to slow writers.
+/// Requests that the kernel may have waiting in the background, and where it starts to slow
+/// writers.
 const MAX_BACKGROUND: u16 = 64;
 const CONGESTION_THRESHOLD: u16 = 48;
 
@@ -48,7 +49,11 @@ const ALWAYS: u64 = init::ASYNC_READ
 /// All bits that the kernel offers.
 pub(crate) fn offered(request: &InitIn) -> u64 {
     let low = u64::from(request.flags);
-    if low & init::INIT_EXT == 0 { low } else { low | u64::from(request.flags2) << 32 }
+    if low & init::INIT_EXT == 0 {
+        low
+    } else {
+        low | u64::from(request.flags2) << 32
+    }
 }
 
 /// Whether this kernel speaks a version that this crate speaks; otherwise its (major, minor).
@@ -85,10 +90,17 @@ pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (I
 fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
     let mut bits = ALWAYS;
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
-    add(options.writeback.unwrap_or(minor >= PRUNE_MINOR_VERSION), init::WRITEBACK_CACHE);
+    add(
+        options.writeback.unwrap_or(minor >= PRUNE_MINOR_VERSION),
+        init::WRITEBACK_CACHE,
+    );
     add(options.readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
-    add(options.readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
-    // Without handles there is nothing that a lock could belong to: the kernel then keeps locks itself.
+    add(
+        options.readdirplus == ReadDirPlus::Auto,
+        init::READDIRPLUS_AUTO,
+    );
+    // Without handles there is nothing that a lock could belong to: the kernel then keeps locks
+    // itself.
     add(!options.no_open, init::POSIX_LOCKS | init::FLOCK_LOCKS);
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
@@ -102,12 +114,22 @@ mod tests {
 
     fn kernel(minor: u32, flags: u64) -> InitIn {
         let (low, high) = (flags as u32, (flags >> 32) as u32);
-        InitIn { major: 7, minor, flags: low, flags2: high, ..Default::default() }
+        InitIn {
+            major: 7,
+            minor,
+            flags: low,
+            flags2: high,
+            ..Default::default()
+        }
     }
 
     #[test]
     fn nothing_is_taken_that_was_not_offered() {
-        let (answer, agreed) = agree(&kernel(45, init::BIG_WRITES), &MountOptions::default(), true);
+        let (answer, agreed) = agree(
+            &kernel(45, init::BIG_WRITES),
+            &MountOptions::default(),
+            true,
+        );
         assert_eq!(agreed.flags, init::BIG_WRITES);
         assert_eq!((answer.flags, answer.flags2), (init::BIG_WRITES as u32, 0));
     }
@@ -122,31 +144,62 @@ mod tests {
     #[test]
     fn io_uring_is_agreed_only_when_the_queues_are_ready() {
         let all = kernel(45, !0);
-        assert!(!agree(&all, &MountOptions::default(), false).1.has(init::OVER_IO_URING));
-        assert!(agree(&all, &MountOptions::default(), true).1.has(init::OVER_IO_URING));
+        assert!(
+            !agree(&all, &MountOptions::default(), false)
+                .1
+                .has(init::OVER_IO_URING)
+        );
+        assert!(
+            agree(&all, &MountOptions::default(), true)
+                .1
+                .has(init::OVER_IO_URING)
+        );
     }
 
     #[test]
     fn no_open_leaves_locks_to_the_kernel() {
-        let options = MountOptions { no_open: true, ..Default::default() };
+        let options = MountOptions {
+            no_open: true,
+            ..Default::default()
+        };
         let (_, agreed) = agree(&kernel(45, !0), &options, false);
         assert!(agreed.has(init::NO_OPEN_SUPPORT) && !agreed.has(init::POSIX_LOCKS));
     }
 
     #[test]
     fn writes_are_collected_by_default_only_where_sizes_can_be_dropped() {
-        let collects = |minor, options| agree(&kernel(minor, !0), &options, false).1.has(init::WRITEBACK_CACHE);
+        let collects = |minor, options| {
+            agree(&kernel(minor, !0), &options, false)
+                .1
+                .has(init::WRITEBACK_CACHE)
+        };
         assert!(collects(45, MountOptions::default()) && !collects(44, MountOptions::default()));
-        let forced = MountOptions { writeback: Some(true), ..Default::default() };
+        let forced = MountOptions {
+            writeback: Some(true),
+            ..Default::default()
+        };
         assert!(collects(40, forced));
-        let refused = MountOptions { writeback: Some(false), ..Default::default() };
+        let refused = MountOptions {
+            writeback: Some(false),
+            ..Default::default()
+        };
         assert!(!collects(45, refused));
     }
 
     #[test]
     fn an_older_kernel_sets_the_minor_version_and_a_too_old_one_is_refused() {
-        assert_eq!(agree(&kernel(39, !0), &MountOptions::default(), false).0.minor, 39);
-        assert_eq!(agree(&kernel(99, !0), &MountOptions::default(), false).0.minor, 45);
+        assert_eq!(
+            agree(&kernel(39, !0), &MountOptions::default(), false)
+                .0
+                .minor,
+            39
+        );
+        assert_eq!(
+            agree(&kernel(99, !0), &MountOptions::default(), false)
+                .0
+                .minor,
+            45
+        );
         assert_eq!(supported(&kernel(30, 0)), Err((7, 30)));
         assert_eq!(supported(&kernel(31, 0)), Ok(()));
     }

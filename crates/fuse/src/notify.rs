@@ -1,12 +1,14 @@
 //! Telling the kernel what changed behind its back.
 //!
-//! A notification may wait for a lock of the directory that a request in progress holds, or for dirty pages to be
-//! written back by further requests. So it is sent by the thread that made the change, never by a queue thread: the
-//! core calls observers outside all its locks on the library's threads only.
+//! A notification may wait for a lock of the directory that a request in progress holds, or for
+//! dirty pages to be written back by further requests. So it is sent by the thread that made the
+//! change, never by a queue thread: the core calls observers outside all its locks on the library's
+//! threads only.
 //!
-//! With a writeback cache the kernel believes its own size and times of a regular file for as long as it has the inode.
-//! What the library changes is then seen only if the kernel drops the inode: it is asked to, a little later again if a
-//! close was on its way, and again when the file is closed. Until the kernel forgets the inode it is *stale*.
+//! With a writeback cache the kernel believes its own size and times of a regular file for as long
+//! as it has the inode. What the library changes is then seen only if the kernel drops the inode:
+//! it is asked to, a little later again if a close was on its way, and again when the file is
+//! closed. Until the kernel forgets the inode it is *stale*.
 
 use crate::transport::device::Device;
 use crate::wire::{
@@ -27,9 +29,11 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// Sends notifications of one session.
 pub(crate) struct Notifier {
-    /// `None` when the session is over. Cloned out of the lock, so that senders do not wait for each other.
+    /// `None` when the session is over. Cloned out of the lock, so that senders do not wait for
+    /// each other.
     device: Mutex<Option<Arc<Device>>>,
-    /// The first failure was reported. Relaxed: it orders nothing, at worst a line is printed twice.
+    /// The first failure was reported. Relaxed: it orders nothing, at worst a line is printed
+    /// twice.
     failed: AtomicBool,
     /// Present if the kernel keeps sizes and times itself.
     stale: Option<Stale>,
@@ -39,20 +43,26 @@ pub(crate) struct Notifier {
 struct Stale {
     door: Door,
     inodes: Mutex<HashSet<u64>>,
-    /// Size of `inodes`, so that requests need not take the lock to see that there are none. Relaxed: a request that
-    /// misses an inode which is just being added came before the change was announced.
+    /// Size of `inodes`, so that requests need not take the lock to see that there are none.
+    /// Relaxed: a request that misses an inode which is just being added came before the change was
+    /// announced.
     count: AtomicUsize,
 }
 
 impl Notifier {
-    /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times itself.
+    /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times
+    /// itself.
     pub fn new(device: Arc<Device>, writeback: Option<Door>) -> Notifier {
         let stale = writeback.map(|door| Stale {
             door,
             inodes: Mutex::new(HashSet::new()),
             count: AtomicUsize::new(0),
         });
-        Notifier { device: Mutex::new(Some(device)), failed: AtomicBool::new(false), stale }
+        Notifier {
+            device: Mutex::new(Some(device)),
+            failed: AtomicBool::new(false),
+            stale,
+        }
     }
 
     /// Sends nothing from now on.
@@ -79,7 +89,8 @@ impl Notifier {
         }
     }
 
-    /// Asks the kernel to drop the inode of a file whose close is being answered, which must come first.
+    /// Asks the kernel to drop the inode of a file whose close is being answered, which must come
+    /// first.
     pub fn prune_closed(&self, ino: u64) {
         for pause_ms in [1, 5, 25, 100] {
             thread::sleep(Duration::from_millis(pause_ms));
@@ -92,7 +103,11 @@ impl Notifier {
 
     /// Has the kernel drop an inode that the library changed, if nobody has it open.
     fn drop_stale(&self, stale: &Stale, ino: u64) {
-        if !stale.door.getattr(ino).is_ok_and(|attr| attr.kind == Kind::File) {
+        if !stale
+            .door
+            .getattr(ino)
+            .is_ok_and(|attr| attr.kind == Kind::File)
+        {
             return;
         }
         let mut inodes = stale.inodes.lock();
@@ -100,8 +115,8 @@ impl Notifier {
         stale.count.store(inodes.len(), Ordering::Relaxed);
         drop(inodes);
         self.prune(ino);
-        // A close that is still being answered holds the inode for a moment. One that was stale before is open: the
-        // next close will see to it.
+        // A close that is still being answered holds the inode for a moment. One that was stale
+        // before is open: the next close will see to it.
         let mut patience = if first { PATIENCE } else { 0 };
         while patience > 0 && self.is_stale(ino) {
             patience -= 1;
@@ -112,39 +127,71 @@ impl Notifier {
 
     /// Asks the kernel to drop an inode that nobody uses.
     fn prune(&self, ino: u64) {
-        let head = NotifyPrune { count: 1, ..Default::default() };
+        let head = NotifyPrune {
+            count: 1,
+            ..Default::default()
+        };
         self.send(notify::PRUNE, &head, ino.as_bytes(), &[]);
     }
 
-    /// Attributes of `ino` are stale, and its contents in `data`. False if the kernel does not have the inode.
+    /// Attributes of `ino` are stale, and its contents in `data`. False if the kernel does not have
+    /// the inode.
     pub fn inval_inode(&self, ino: u64, data: Option<Range<u64>>) -> bool {
         let offset = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
         let (off, len) = match data {
             // A negative offset leaves the contents alone; length 0 reaches to the end.
             None => (-1, 0),
             Some(range) if range.end >= i64::MAX as u64 => (offset(range.start), 0),
-            Some(range) => (offset(range.start), offset(range.end.saturating_sub(range.start)).max(1)),
+            Some(range) => (
+                offset(range.start),
+                offset(range.end.saturating_sub(range.start)).max(1),
+            ),
         };
-        self.send(notify::INVAL_INODE, &NotifyInvalInode { ino, off, len }, &[], &[])
+        self.send(
+            notify::INVAL_INODE,
+            &NotifyInvalInode { ino, off, len },
+            &[],
+            &[],
+        )
     }
 
     /// What the kernel knows of `name` in `parent` is stale.
     pub fn inval_entry(&self, parent: u64, name: &[u8]) {
-        let head = NotifyInvalEntry { parent, namelen: name.len() as u32, flags: 0 };
+        let head = NotifyInvalEntry {
+            parent,
+            namelen: name.len() as u32,
+            flags: 0,
+        };
         self.send(notify::INVAL_ENTRY, &head, name, &[0]);
     }
 
     /// `name` in `parent`, which meant `child`, is gone: watchers of the directory are told.
-    #[expect(dead_code, reason = "the core reports changed names, not yet removed ones")]
+    #[expect(
+        dead_code,
+        reason = "the core reports changed names, not yet removed ones"
+    )]
     pub fn delete(&self, parent: u64, child: u64, name: &[u8]) {
-        let head = NotifyDelete { parent, child, namelen: name.len() as u32, padding: 0 };
+        let head = NotifyDelete {
+            parent,
+            child,
+            namelen: name.len() as u32,
+            padding: 0,
+        };
         self.send(notify::DELETE, &head, name, &[0]);
     }
 
     /// Puts contents into the page cache.
-    #[expect(dead_code, reason = "for read-ahead by a home, which does not exist yet")]
+    #[expect(
+        dead_code,
+        reason = "for read-ahead by a home, which does not exist yet"
+    )]
     pub fn store(&self, nodeid: u64, offset: u64, data: &[u8]) {
-        let head = NotifyStore { nodeid, offset, size: data.len() as u32, padding: 0 };
+        let head = NotifyStore {
+            nodeid,
+            offset,
+            size: data.len() as u32,
+            padding: 0,
+        };
         self.send(notify::STORE, &head, data, &[]);
     }
 
@@ -156,10 +203,16 @@ impl Notifier {
         body: &[u8],
         tail: &[u8],
     ) -> bool {
-        let Some(device) = self.device.lock().clone() else { return false };
+        let Some(device) = self.device.lock().clone() else {
+            return false;
+        };
         let head = head.as_bytes();
         let len = (size_of::<OutHeader>() + head.len() + body.len() + tail.len()) as u32;
-        let header = OutHeader { len, error: code, unique: 0 };
+        let header = OutHeader {
+            len,
+            error: code,
+            unique: 0,
+        };
         let result = device.send(&[header.as_bytes(), head].concat(), body, tail);
         match result.map_err(|error| error.raw_os_error()) {
             Ok(()) => true,
@@ -176,7 +229,10 @@ impl Notifier {
 
     fn report(&self, error: Option<io::Error>) {
         if !self.failed.swap(true, Ordering::Relaxed) {
-            eprintln!("hearth: notifying the kernel: {error:?}; its caches may be stale until they time out");
+            eprintln!(
+                "hearth: notifying the kernel: {error:?}; \
+                 its caches may be stale until they time out"
+            );
         }
     }
 }
@@ -214,18 +270,26 @@ mod tests {
         let mut buffer = [0; 256];
         let size = kernel.recv(&mut buffer).unwrap();
         let (header, rest) = OutHeader::read_from_prefix(&buffer[..size]).unwrap();
-        assert_eq!((header.len as usize, header.error, header.unique), (size, 3, 0));
+        assert_eq!(
+            (header.len as usize, header.error, header.unique),
+            (size, 3, 0)
+        );
         let (head, name) = NotifyInvalEntry::read_from_prefix(rest).unwrap();
         assert_eq!((head.parent, head.namelen, name), (7, 4, &b"name\0"[..]));
 
         let mut inode = || {
             let size = kernel.recv(&mut buffer).unwrap();
-            NotifyInvalInode::read_from_prefix(&buffer[16..size]).unwrap().0
+            NotifyInvalInode::read_from_prefix(&buffer[16..size])
+                .unwrap()
+                .0
         };
         let (data, plain) = (inode(), inode());
         assert_eq!((data.ino, data.off, data.len), (9, 4096, 4096));
         assert_eq!((plain.off, plain.len), (-1, 0));
         kernel.set_nonblocking(true).unwrap();
-        assert_eq!(kernel.recv(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            kernel.recv(&mut buffer).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
     }
 }

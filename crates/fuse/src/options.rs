@@ -39,8 +39,8 @@ pub struct MountOptions {
     pub attr_timeout: Duration,
     /// `negative_timeout=SECONDS`: how long the kernel believes that a name is absent.
     pub negative_timeout: Duration,
-    /// `writeback`, `no_writeback`: small writes are collected in the page cache. By default where the kernel can be
-    /// made to drop a file's size that the library has changed (FUSE 7.45).
+    /// `writeback`, `no_writeback`: small writes are collected in the page cache. By default where
+    /// the kernel can be made to drop a file's size that the library has changed (FUSE 7.45).
     pub writeback: Option<bool>,
     /// `no_open`: the kernel opens files without asking; no locks between hosts of the volume.
     pub no_open: bool,
@@ -106,7 +106,8 @@ impl Default for MountOptions {
 }
 
 impl MountOptions {
-    /// The defaults changed by what `-o` says; each string may hold several options separated by commas.
+    /// The defaults changed by what `-o` says; each string may hold several options separated by
+    /// commas.
     ///
     /// # Errors
     /// The first option that is unknown or whose value makes no sense.
@@ -118,7 +119,8 @@ impl MountOptions {
         Ok(options)
     }
 
-    /// Changes the option that `option` (`name` or `name=value`) names; an empty string changes nothing.
+    /// Changes the option that `option` (`name` or `name=value`) names; an empty string changes
+    /// nothing.
     ///
     /// # Errors
     /// The option is unknown or its value makes no sense.
@@ -137,7 +139,10 @@ impl MountOptions {
         if let Some(count) = self.inodes {
             builder = builder.inodes(count);
         }
-        builder.atime(self.atime).errors(self.errors).read_only(self.read_only)
+        builder
+            .atime(self.atime)
+            .errors(self.errors)
+            .read_only(self.read_only)
     }
 
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
@@ -226,11 +231,17 @@ pub struct OptionError {
 
 impl OptionError {
     fn unknown(option: &str) -> OptionError {
-        OptionError { option: option.to_owned(), expected: None }
+        OptionError {
+            option: option.to_owned(),
+            expected: None,
+        }
     }
 
     fn bad(option: &str, expected: &'static str) -> OptionError {
-        OptionError { option: option.to_owned(), expected: Some(expected) }
+        OptionError {
+            option: option.to_owned(),
+            expected: Some(expected),
+        }
     }
 }
 
@@ -250,7 +261,9 @@ const SECONDS: &str = "seconds, 0 to 31536000";
 /// Seconds with an optional fraction, at most a year.
 fn seconds(value: &str) -> Option<Duration> {
     let seconds: f64 = value.parse().ok()?;
-    (0.0..=31_536_000.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+    (0.0..=31_536_000.0)
+        .contains(&seconds)
+        .then(|| Duration::from_secs_f64(seconds))
 }
 
 /// A whole number with an optional k, m, g or t (powers of 1,024).
@@ -274,11 +287,15 @@ mod tests {
     #[test]
     fn options_come_in_lists_and_in_pieces() {
         let options =
-            MountOptions::parse(&["ro,transport=dev", "attr_timeout=0.5,size=2g,inodes=10k"]).unwrap();
+            MountOptions::parse(&["ro,transport=dev", "attr_timeout=0.5,size=2g,inodes=10k"])
+                .unwrap();
         assert!(options.read_only);
         assert_eq!(options.transport, Transport::Dev);
         assert_eq!(options.attr_timeout, Duration::from_millis(500));
-        assert_eq!((options.size, options.inodes), (Some(2 << 30), Some(10 << 10)));
+        assert_eq!(
+            (options.size, options.inodes),
+            (Some(2 << 30), Some(10 << 10))
+        );
     }
 
     #[test]
@@ -290,9 +307,18 @@ mod tests {
     #[test]
     fn a_value_that_makes_no_sense_is_named_with_what_would() {
         for option in [
-            "transport=smoke", "readdirplus=maybe", "errors=ignore", "attr_timeout=-1",
-            "entry_timeout=nan", "negative_timeout=1e99", "max_write=1", "max_write=17m",
-            "size=10q", "size=99999999999t", "inodes=0", "fsname=",
+            "transport=smoke",
+            "readdirplus=maybe",
+            "errors=ignore",
+            "attr_timeout=-1",
+            "entry_timeout=nan",
+            "negative_timeout=1e99",
+            "max_write=1",
+            "max_write=17m",
+            "size=10q",
+            "size=99999999999t",
+            "inodes=0",
+            "fsname=",
         ] {
             let error = MountOptions::parse(&[option]).unwrap_err();
             assert!(error.expected.is_some(), "{option}");

@@ -16,11 +16,14 @@ thread_local! {
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     install();
     let outer = INSIDE.replace(true);
-    // What the panic left half done is behind the core's own locks, which release on unwinding; the volume becomes
-    // read-only (or as `errors=` says) before anybody can build on it.
+    // What the panic left half done is behind the core's own locks, which release on unwinding; the
+    // volume becomes read-only (or as `errors=` says) before anybody can build on it.
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     INSIDE.set(outer);
-    result.map_err(|_| SEEN.take().unwrap_or_else(|| "panic without a report".to_owned()))
+    result.map_err(|_| {
+        SEEN.take()
+            .unwrap_or_else(|| "panic without a report".to_owned())
+    })
 }
 
 /// Chains a hook in front of the program's: inside [`catch`] the report is kept instead of printed.
@@ -46,7 +49,10 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_report_with_place_and_backtrace() {
         let report = catch(|| panic!("the {} broke", "wheel")).unwrap_err();
-        assert!(report.contains("the wheel broke") && report.contains("panics.rs"), "{report}");
+        assert!(
+            report.contains("the wheel broke") && report.contains("panics.rs"),
+            "{report}"
+        );
         assert!(report.contains("panics::"), "no backtrace in {report}");
         assert_eq!(catch(|| 5), Ok(5));
     }

@@ -1,7 +1,8 @@
 //! The queue threads of a session: ready before INIT is answered, at work after.
 //!
-//! A ring belongs to the thread that makes it, and the kernel must not be promised rings that cannot be had. So each
-//! thread makes its ring, all wait, and only when every one of them has succeeded is the promise made.
+//! A ring belongs to the thread that makes it, and the kernel must not be promised rings that
+//! cannot be had. So each thread makes its ring, all wait, and only when every one of them has
+//! succeeded is the promise made.
 
 use crate::service::Service;
 use crate::session::Shared;
@@ -41,9 +42,19 @@ impl<S: Service> Queues<S> {
     /// # Errors
     /// What the first ring that could not be made answered; no thread is left then.
     pub fn prepare() -> io::Result<Queues<S>> {
-        let state = State { arrived: 0, error: None, word: Word::Wait };
-        let gate = Arc::new(Gate { state: Mutex::new(state), changed: Condvar::new() });
-        let mut queues = Queues { gate, threads: Vec::new() };
+        let state = State {
+            arrived: 0,
+            error: None,
+            word: Word::Wait,
+        };
+        let gate = Arc::new(Gate {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let mut queues = Queues {
+            gate,
+            threads: Vec::new(),
+        };
         for cpus in share_out(&cpu::online(), &cpu::possible()) {
             let gate = Arc::clone(&queues.gate);
             let name = format!("hearth-cpu{}", cpus[0]);
@@ -60,7 +71,8 @@ impl<S: Service> Queues<S> {
         Ok(queues)
     }
 
-    /// Has the threads register their entries and serve. Answers the threads, and whether all could register.
+    /// Has the threads register their entries and serve. Answers the threads, and whether all could
+    /// register.
     pub fn go(
         mut self,
         parts: QueueParts<S>,
@@ -70,7 +82,8 @@ impl<S: Service> Queues<S> {
             shared.thread_begins();
         }
         self.gate.say(Word::Go(parts, Arc::clone(shared)));
-        // The word stays: a thread that is late must still hear it, and the gate goes when the threads have gone.
+        // The word stays: a thread that is late must still hear it, and the gate goes when the
+        // threads have gone.
         let result = self.gate.all_arrived(self.threads.len());
         (std::mem::take(&mut self.threads), result)
     }
@@ -101,7 +114,9 @@ impl<S: Service> Gate<S> {
             Ok(prepared) => prepared,
             Err(error) => return self.fail(error),
         };
-        let Some((parts, shared)) = self.arrive_and_wait() else { return };
+        let Some((parts, shared)) = self.arrive_and_wait() else {
+            return;
+        };
         let result = match prepared.register(parts) {
             Ok(queue) => {
                 self.arrive();
@@ -155,7 +170,8 @@ impl<S: Service> Gate<S> {
     }
 }
 
-/// Lists of CPUs, one per thread: each CPU that is there leads one, the others are dealt out behind.
+/// Lists of CPUs, one per thread: each CPU that is there leads one, the others are dealt out
+/// behind.
 fn share_out(online: &[usize], possible: &[usize]) -> Vec<Vec<usize>> {
     let mut shares: Vec<Vec<usize>> = online.iter().map(|&cpu| vec![cpu]).collect();
     let absent = possible.iter().filter(|cpu| !online.contains(cpu));

@@ -46,7 +46,10 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// `EIO` if they do not fit.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Errno> {
-        self.buffer.get_mut(self.len..self.len + bytes.len()).ok_or(Errno::EIO)?.copy_from_slice(bytes);
+        self.buffer
+            .get_mut(self.len..self.len + bytes.len())
+            .ok_or(Errno::EIO)?
+            .copy_from_slice(bytes);
         self.len += bytes.len();
         Ok(())
     }
@@ -65,7 +68,8 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// Appends one directory entry, preceded by `prefix` zero bytes. `false` if it does not fit within `limit`.
+    /// Appends one directory entry, preceded by `prefix` zero bytes. `false` if it does not fit
+    /// within `limit`.
     pub fn dirent(&mut self, prefix: usize, entry: &Dirent, name: &[u8], limit: usize) -> bool {
         let size = prefix + (size_of::<Dirent>() + name.len()).next_multiple_of(8);
         if self.len + size > limit.min(self.buffer.len()) {
@@ -90,7 +94,8 @@ pub(crate) struct Timeouts {
 }
 
 impl Timeouts {
-    /// The name `attr.ino` was looked up by, and its attributes. Control files change by themselves: never cached.
+    /// The name `attr.ino` was looked up by, and its attributes. Control files change by
+    /// themselves: never cached.
     pub fn entry_out(&self, attr: &Attr) -> EntryOut {
         let (entry, valid) = match hearth::is_control(attr.ino) {
             true => (Duration::ZERO, Duration::ZERO),
@@ -139,13 +144,21 @@ impl Timeouts {
     }
 
     fn attr_valid(&self, attr: &Attr) -> Duration {
-        if hearth::is_control(attr.ino) { Duration::ZERO } else { self.attr }
+        if hearth::is_control(attr.ino) {
+            Duration::ZERO
+        } else {
+            self.attr
+        }
     }
 }
 
 /// Header of an answer with `body` bytes.
 pub(crate) fn out_header(unique: u64, error: i32, body: usize) -> OutHeader {
-    OutHeader { len: (size_of::<OutHeader>() + body) as u32, error: -error, unique }
+    OutHeader {
+        len: (size_of::<OutHeader>() + body) as u32,
+        error: -error,
+        unique,
+    }
 }
 
 /// `struct fuse_attr`.
@@ -186,15 +199,22 @@ pub(crate) fn statfs_out(st: &StatFs) -> Kstatfs {
 }
 
 fn statx(attr: &Attr) -> Statx {
-    let flags = |bit: u32, statx: i32| if attr.flags & bit != 0 { statx as u64 } else { 0 };
+    let flags = |bit: u32, statx: i32| {
+        if attr.flags & bit != 0 {
+            statx as u64
+        } else {
+            0
+        }
+    };
     Statx {
         mask: libc::STATX_BASIC_STATS | libc::STATX_BTIME,
         blksize: attr.blksize,
         attributes: flags(hearth::flags::IMMUTABLE, libc::STATX_ATTR_IMMUTABLE)
             | flags(hearth::flags::APPEND, libc::STATX_ATTR_APPEND)
             | flags(hearth::flags::NODUMP, libc::STATX_ATTR_NODUMP),
-        attributes_mask: (libc::STATX_ATTR_IMMUTABLE | libc::STATX_ATTR_APPEND | libc::STATX_ATTR_NODUMP)
-            as u64,
+        attributes_mask: (libc::STATX_ATTR_IMMUTABLE
+            | libc::STATX_ATTR_APPEND
+            | libc::STATX_ATTR_NODUMP) as u64,
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,
@@ -213,7 +233,11 @@ fn statx(attr: &Attr) -> Statx {
 }
 
 fn sx_time(time: Time) -> SxTime {
-    SxTime { tv_sec: time.sec, tv_nsec: time.nsec, reserved: 0 }
+    SxTime {
+        tv_sec: time.sec,
+        tv_nsec: time.nsec,
+        reserved: 0,
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +248,12 @@ mod tests {
     fn an_entry_that_does_not_fit_is_left_out_whole() {
         let mut buffer = [0xff; 64];
         let mut reply = Reply::new(&mut buffer);
-        let entry = Dirent { ino: 9, off: 1, namelen: 3, kind: 8 };
+        let entry = Dirent {
+            ino: 9,
+            off: 1,
+            namelen: 3,
+            kind: 8,
+        };
         assert!(reply.dirent(0, &entry, b"abc", 64));
         assert_eq!(reply.len(), 32);
         assert!(!reply.dirent(0, &entry, b"abc", 63));
@@ -244,6 +273,9 @@ mod tests {
     #[test]
     fn an_error_travels_as_a_negative_number() {
         let header = out_header(5, libc::ENOENT, 0);
-        assert_eq!((header.len, header.error, header.unique), (16, -libc::ENOENT, 5));
+        assert_eq!(
+            (header.len, header.error, header.unique),
+            (16, -libc::ENOENT, 5)
+        );
     }
 }

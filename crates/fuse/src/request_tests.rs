@@ -4,7 +4,14 @@ use zerocopy::IntoBytes;
 
 fn request(opcode: u32, args: &[u8], payload: &[u8], extlen: u16) -> Vec<u8> {
     let len = (size_of::<InHeader>() + args.len() + payload.len()) as u32;
-    let header = InHeader { len, opcode, unique: 7, nodeid: 1, total_extlen: extlen, ..Default::default() };
+    let header = InHeader {
+        len,
+        opcode,
+        unique: 7,
+        nodeid: 1,
+        total_extlen: extlen,
+        ..Default::default()
+    };
     [header.as_bytes(), args, payload].concat()
 }
 
@@ -12,7 +19,10 @@ fn request(opcode: u32, args: &[u8], payload: &[u8], extlen: u16) -> Vec<u8> {
 fn a_name_ends_at_its_nul() {
     let bytes = request(1, &[], b"abc\0rest", 0);
     let raw = RawRequest::from_buffer(&bytes, true).unwrap();
-    assert!(matches!(raw.operation().unwrap(), Operation::Lookup { name: b"abc" }));
+    assert!(matches!(
+        raw.operation().unwrap(),
+        Operation::Lookup { name: b"abc" }
+    ));
 }
 
 #[test]
@@ -27,18 +37,43 @@ fn a_name_without_nul_and_an_empty_name_are_refused() {
 #[test]
 fn an_unknown_number_is_enosys_so_that_the_kernel_stops_asking() {
     let bytes = request(9999, &[], &[], 0);
-    assert_eq!(RawRequest::from_buffer(&bytes, true).unwrap().operation().unwrap_err().0, libc::ENOSYS);
+    assert_eq!(
+        RawRequest::from_buffer(&bytes, true)
+            .unwrap()
+            .operation()
+            .unwrap_err()
+            .0,
+        libc::ENOSYS
+    );
 }
 
 #[test]
 fn groups_come_from_the_extension_behind_the_name() {
-    let ext = [&24u32.to_ne_bytes()[..], &EXT_GROUPS.to_ne_bytes(), &2u32.to_ne_bytes(), &[0; 0]].concat();
-    let ext = [&ext[..], &100u32.to_ne_bytes(), &200u32.to_ne_bytes(), &[0; 4]].concat();
-    let args = MkdirIn { mode: 0o755, umask: 0o22 };
+    let ext = [
+        &24u32.to_ne_bytes()[..],
+        &EXT_GROUPS.to_ne_bytes(),
+        &2u32.to_ne_bytes(),
+        &[0; 0],
+    ]
+    .concat();
+    let ext = [
+        &ext[..],
+        &100u32.to_ne_bytes(),
+        &200u32.to_ne_bytes(),
+        &[0; 4],
+    ]
+    .concat();
+    let args = MkdirIn {
+        mode: 0o755,
+        umask: 0o22,
+    };
     let bytes = request(9, args.as_bytes(), &[&b"new\0"[..], &ext].concat(), 3);
     let raw = RawRequest::from_buffer(&bytes, true).unwrap();
     assert_eq!(raw.groups().ids(), [100, 200]);
-    assert!(matches!(raw.operation().unwrap(), Operation::Mkdir { name: b"new", .. }));
+    assert!(matches!(
+        raw.operation().unwrap(),
+        Operation::Mkdir { name: b"new", .. }
+    ));
 }
 
 #[test]
@@ -49,7 +84,9 @@ fn setxattr_has_two_lengths() {
         let bytes = request(21, &fixed, b"user.a\0xyz", 0);
         let raw = RawRequest::from_buffer(&bytes, ext).unwrap();
         match raw.operation().unwrap() {
-            Operation::Setxattr { name, value, .. } => assert_eq!((name, value), (&b"user.a"[..], &b"xyz"[..])),
+            Operation::Setxattr { name, value, .. } => {
+                assert_eq!((name, value), (&b"user.a"[..], &b"xyz"[..]))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -57,9 +94,18 @@ fn setxattr_has_two_lengths() {
 
 #[test]
 fn data_shorter_than_announced_is_refused() {
-    let args = WriteIn { size: 5, ..Default::default() };
+    let args = WriteIn {
+        size: 5,
+        ..Default::default()
+    };
     let bytes = request(16, args.as_bytes(), b"1234", 0);
-    assert_eq!(RawRequest::from_buffer(&bytes, true).unwrap().operation().unwrap_err(), Errno::EINVAL);
+    assert_eq!(
+        RawRequest::from_buffer(&bytes, true)
+            .unwrap()
+            .operation()
+            .unwrap_err(),
+        Errno::EINVAL
+    );
 }
 
 /// Lengths that agree with each other, everything else random: gets past the first checks.

@@ -1,4 +1,5 @@
-//! The seam between transports and the filesystem: a transport brings requests and carries answers away.
+//! The seam between transports and the filesystem: a transport brings requests and carries answers
+//! away.
 
 use crate::request::RawRequest;
 use hearth::Errno;
@@ -6,8 +7,8 @@ use zerocopy::{Immutable, IntoBytes};
 
 /// Answers requests; called by every queue thread at once.
 pub(crate) trait Service: Send + Sync + 'static {
-    /// Answers one request, or says who will. The body of the answer is written into `out`. Must not block: what may
-    /// block is returned as [`Answer::Later`].
+    /// Answers one request, or says who will. The body of the answer is written into `out`. Must
+    /// not block: what may block is returned as [`Answer::Later`].
     fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer;
 }
 
@@ -48,7 +49,10 @@ pub(crate) struct Small {
 impl Small {
     /// The bytes of `value`, which has at most 16.
     pub fn new<T: IntoBytes + Immutable>(value: &T) -> Small {
-        let mut small = Small { bytes: [0; 16], len: size_of::<T>() };
+        let mut small = Small {
+            bytes: [0; 16],
+            len: size_of::<T>(),
+        };
         small.bytes[..small.len].copy_from_slice(value.as_bytes());
         small
     }

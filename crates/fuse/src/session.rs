@@ -25,16 +25,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How long [`Session::unmount`] lets users of the mount go on before it ends the connection under them.
+/// How long [`Session::unmount`] lets users of the mount go on before it ends the connection under
+/// them.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to see that an unused mount is gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
 /// A volume that is mounted. Dropping it unmounts.
 ///
-/// The program may use the same [`Volume`] through [`hearth::Process`] meanwhile. What it should not do is to use the
-/// mount itself by system calls: a thread that waits inside the kernel for an answer of its own process can hang in
-/// exit. Dropping the session before the program ends wakes such threads with an error.
+/// The program may use the same [`Volume`] through [`hearth::Process`] meanwhile. What it should
+/// not do is to use the mount itself by system calls: a thread that waits inside the kernel for an
+/// answer of its own process can hang in exit. Dropping the session before the program ends wakes
+/// such threads with an error.
 pub struct Session {
     shared: Arc<Shared>,
     /// Joined by whoever finishes the session first.
@@ -56,8 +58,8 @@ pub(crate) struct Shared {
 }
 
 impl Session {
-    /// Mounts `volume` on the directory `mountpoint` and serves it on threads of this process. Returns when the mount
-    /// answers.
+    /// Mounts `volume` on the directory `mountpoint` and serves it on threads of this process.
+    /// Returns when the mount answers.
     ///
     /// # Errors
     /// What is in the way, with the remedy. Nothing is left mounted then.
@@ -69,7 +71,10 @@ impl Session {
         check_switch(&options)?;
         // From here on a failure drops `mounted`, which detaches it.
         let mounted = mount::mount(mountpoint, &options)?;
-        let failed = |error| MountError::Io { path: mountpoint.to_owned(), error };
+        let failed = |error| MountError::Io {
+            path: mountpoint.to_owned(),
+            error,
+        };
         let device = Arc::clone(&mounted.device);
         let (header, request) = first_request(&device, &options).map_err(failed)?;
         init::supported(&request).map_err(|version| MountError::TooOld { version })?;
@@ -99,15 +104,23 @@ impl Session {
             alive: Mutex::new(0),
             ended: Condvar::new(),
         });
-        shared.volume.stats().set_info("transport", shared.transport);
+        shared
+            .volume
+            .stats()
+            .set_info("transport", shared.transport);
         shared.volume.observe(shared.observer());
 
-        let session = Session { shared, threads: Mutex::new(Vec::new()) };
+        let session = Session {
+            shared,
+            threads: Mutex::new(Vec::new()),
+        };
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         match queues {
             Some(queues) => {
                 session.read(&service, &agreed, &[None]).map_err(failed)?;
-                session.run_queues(queues, service, &agreed).map_err(failed)?;
+                session
+                    .run_queues(queues, service, &agreed)
+                    .map_err(failed)?;
             }
             None => {
                 let cpus: Vec<_> = cpu::online().into_iter().map(Some).collect();
@@ -127,7 +140,8 @@ impl Session {
         &self.shared.mounted.path
     }
 
-    /// Waits until the mount is gone: unmounted by anybody, or [`Session::unmount`] from another thread.
+    /// Waits until the mount is gone: unmounted by anybody, or [`Session::unmount`] from another
+    /// thread.
     pub fn wait(&self) {
         self.shared.wait_ended(None);
         self.finish();
@@ -139,7 +153,10 @@ impl Session {
     /// The mount cannot be taken away (no permission), or its users cannot be stopped.
     pub fn unmount(&self) -> Result<(), MountError> {
         let shared = &self.shared;
-        let failed = |error| MountError::Io { path: shared.mounted.path.clone(), error };
+        let failed = |error| MountError::Io {
+            path: shared.mounted.path.clone(),
+            error,
+        };
         let patience = match shared.mounted.detach(false) {
             Ok(()) => SETTLE,
             Err(_) => {
@@ -155,7 +172,8 @@ impl Session {
         Ok(())
     }
 
-    /// One thread per element of `cpus` that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
+    /// One thread per element of `cpus` that reads `/dev/fuse`; the first uses the descriptor of
+    /// the mount itself.
     fn read(
         &self,
         service: &Arc<Dispatcher>,
@@ -164,7 +182,11 @@ impl Session {
     ) -> io::Result<()> {
         let first = &self.shared.mounted.device;
         for (place, &cpu) in cpus.iter().enumerate() {
-            let device = if place == 0 { Arc::clone(first) } else { Arc::new(first.duplicate()?) };
+            let device = if place == 0 {
+                Arc::clone(first)
+            } else {
+                Arc::new(first.duplicate()?)
+            };
             let reader = Reader {
                 device,
                 service: Arc::clone(service),
@@ -177,7 +199,9 @@ impl Session {
             shared.thread_begins();
             let run = move || shared.thread_ended(reader.run());
             let thread = Builder::new().name(format!("hearth-dev{place}")).spawn(run);
-            self.threads.lock().push(thread.inspect_err(|_| self.shared.thread_ended(Ok(())))?);
+            self.threads
+                .lock()
+                .push(thread.inspect_err(|_| self.shared.thread_ended(Ok(())))?);
         }
         Ok(())
     }
@@ -242,17 +266,20 @@ impl Shared {
         *self.alive.lock() += 1;
     }
 
-    /// A thread carries no more requests: the mount is gone, or the thread cannot go on. Then the others must not
-    /// either, since nobody answers what the kernel gave to this one.
+    /// A thread carries no more requests: the mount is gone, or the thread cannot go on. Then the
+    /// others must not either, since nobody answers what the kernel gave to this one.
     pub fn thread_ended(&self, result: io::Result<()>) {
         if let Err(error) = result {
-            eprintln!("hearth: {}: {error}; the mount ends", self.mounted.path.display());
+            eprintln!(
+                "hearth: {}: {error}; the mount ends",
+                self.mounted.path.display()
+            );
             if let Err(error) = self.mounted.abort() {
                 eprintln!("hearth: the connection cannot be aborted: {error}; kill this program");
             }
         }
-        // Whoever waits for a lock waits for nobody: the kernel took their requests back. Ring entries that are parked
-        // with them come back only when they do.
+        // Whoever waits for a lock waits for nobody: the kernel took their requests back. Ring
+        // entries that are parked with them come back only when they do.
         self.waiting.close();
         let mut alive = self.alive.lock();
         *alive -= 1;
@@ -281,14 +308,18 @@ impl Shared {
 /// `transport=uring` on a kernel that will not offer it is refused before anything is mounted.
 fn check_switch(options: &MountOptions) -> Result<(), MountError> {
     let reason = match (options.transport, uring_switch()) {
-        (Transport::Uring, UringSwitch::Off) => "io_uring is switched off in the kernel's FUSE: \
-             echo Y > /sys/module/fuse/parameters/enable_uring, then mount again",
+        (Transport::Uring, UringSwitch::Off) => {
+            "io_uring is switched off in the kernel's FUSE: \
+             echo Y > /sys/module/fuse/parameters/enable_uring, then mount again"
+        }
         (Transport::Uring, UringSwitch::Absent) => {
             "this kernel's FUSE has no io_uring (Linux 6.14 or later has): use transport=auto"
         }
         _ => return Ok(()),
     };
-    Err(MountError::NoUring { reason: reason.to_owned() })
+    Err(MountError::NoUring {
+        reason: reason.to_owned(),
+    })
 }
 
 /// Threads with rings, if the kernel offers rings and the options want them.
@@ -325,10 +356,10 @@ fn first_request(device: &Device, options: &MountOptions) -> io::Result<(InHeade
             Incoming::End => return Err(io::Error::from_raw_os_error(libc::ENODEV)),
             Incoming::Request(_) => {}
         }
-        let (header, rest) =
-            InHeader::read_from_prefix(&buffer).map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
-        let (request, _) =
-            InitIn::read_from_prefix(rest).map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
+        let (header, rest) = InHeader::read_from_prefix(&buffer)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
+        let (request, _) = InitIn::read_from_prefix(rest)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
         if header.opcode != Opcode::Init as u32 {
             return Err(io::Error::from_raw_os_error(libc::EPROTO));
         }
@@ -336,7 +367,10 @@ fn first_request(device: &Device, options: &MountOptions) -> io::Result<(InHeade
             return Ok((header, request));
         }
         // A kernel with a newer major version asks again when it hears of this one.
-        let answer = InitOut { major: crate::wire::KERNEL_VERSION, ..Default::default() };
+        let answer = InitOut {
+            major: crate::wire::KERNEL_VERSION,
+            ..Default::default()
+        };
         answer_init(device, header.unique, &answer)?;
     }
 }

@@ -1,6 +1,7 @@
 //! Requests that wait for a lock, so that INTERRUPT finds them.
 //!
-//! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked inside it.
+//! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
+//! inside it.
 
 use hearth::Interrupt;
 use hearth_sync::primitive::Mutex;
@@ -44,7 +45,8 @@ impl Waiting {
         drop(token);
     }
 
-    /// INTERRUPT: the transports are different threads, so it may overtake the request that it is about.
+    /// INTERRUPT: the transports are different threads, so it may overtake the request that it is
+    /// about.
     pub fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
         let token = state.tokens.get(&unique).cloned();

@@ -1,8 +1,8 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Two lanes that do not wait for each other. A waiting lock may need an fsync of the lock's holder to go on, so
-//! fsyncs never queue behind locks; one lock may need the release of another, so locks never queue at all: each has its
-//! own thread, and beyond a limit the answer is `ENOLCK`.
+//! Two lanes that do not wait for each other. A waiting lock may need an fsync of the lock's holder
+//! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
+//! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`.
 
 use crate::service::{Lane, Later, Small};
 use hearth::Errno;
@@ -41,8 +41,8 @@ struct Pool {
 #[derive(Default)]
 struct State {
     queue: VecDeque<(Later, Finish)>,
-    /// Threads inside [`Condvar::wait_for`]. Invariant: `queue` is no longer than this, unless `limit` threads exist,
-    /// so whatever is queued has a thread that is about to take it.
+    /// Threads inside [`Condvar::wait_for`]. Invariant: `queue` is no longer than this, unless
+    /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
     threads: usize,
     handles: Vec<JoinHandle<()>>,
@@ -54,7 +54,13 @@ impl Workers {
     pub fn new() -> Workers {
         let pool = |name, limit, queues| {
             let (state, changed) = (Mutex::new(State::default()), Condvar::new());
-            Arc::new(Pool { name, limit, queues, state, changed })
+            Arc::new(Pool {
+                name,
+                limit,
+                queues,
+                state,
+                changed,
+            })
         };
         Workers {
             waits: pool("hearth-wait", WAIT_THREADS, false),
@@ -98,7 +104,9 @@ impl Pool {
 
     fn spawn(self: &Arc<Pool>) {
         let pool = Arc::clone(self);
-        let builder = thread::Builder::new().name(self.name.to_owned()).stack_size(STACK);
+        let builder = thread::Builder::new()
+            .name(self.name.to_owned())
+            .stack_size(STACK);
         match builder.spawn(move || pool.work()) {
             Ok(handle) => {
                 let mut state = self.state.lock();
@@ -106,10 +114,15 @@ impl Pool {
                 state.handles.push(handle);
             }
             Err(_) => {
-                // No thread to be had: give the newest piece back unless somebody else will take it.
+                // No thread to be had: give the newest piece back unless somebody else will take
+                // it.
                 let mut state = self.state.lock();
                 state.threads -= 1;
-                let orphan = if state.threads == 0 || !self.queues { state.queue.pop_back() } else { None };
+                let orphan = if state.threads == 0 || !self.queues {
+                    state.queue.pop_back()
+                } else {
+                    None
+                };
                 drop(state);
                 if let Some((_, finish)) = orphan {
                     finish(Err(Errno(libc::EAGAIN)));
@@ -147,7 +160,8 @@ impl Pool {
         drop(state);
         self.changed.notify_all();
         for handle in handles {
-            // A worker that panicked has reported it; its request was answered by the kernel's abort.
+            // A worker that panicked has reported it; its request was answered by the kernel's
+            // abort.
             let _ = handle.join();
         }
     }
@@ -210,7 +224,10 @@ mod tests {
         assert_eq!(done.load(SeqCst), 10_000);
         let refused = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&refused);
-        workers.submit(later(Lane::Io, || {}), Box::new(move |r| *seen.lock() = Some(r)));
+        workers.submit(
+            later(Lane::Io, || {}),
+            Box::new(move |r| *seen.lock() = Some(r)),
+        );
         assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOLCK))));
     }
 }

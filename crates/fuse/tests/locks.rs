@@ -1,5 +1,7 @@
 //! Advisory locks on a real mount, on both transports: who waits, who is woken, who is interrupted.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use std::fs::{File, OpenOptions};
@@ -13,7 +15,13 @@ use std::thread;
 use std::time::Duration;
 
 fn open(path: &Path) -> File {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap()
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .unwrap()
 }
 
 /// `flock(2)`; each opened file is an owner of its own.
@@ -105,7 +113,8 @@ on_both_transports! {
         while begun.load(SeqCst) < WAITERS {
             thread::yield_now();
         }
-        // Everything else goes on while they wait; each of these asks the daemon from the waiters' CPU.
+        // Everything else goes on while they wait; each of these asks the daemon from the waiters'
+        // CPU.
         for i in 0..100 {
             std::fs::write(mounted.path().join(format!("f{i}")), b"busy").unwrap();
         }
@@ -125,7 +134,8 @@ on_both_transports! {
             ended.store(true, SeqCst);
             result
         });
-        // Whether the wait has begun cannot be seen from here, so the signal is repeated until it has worked.
+        // Whether the wait has begun cannot be seen from here, so the signal is repeated until it
+        // has worked.
         while !done.load(SeqCst) {
             thread::sleep(Duration::from_millis(10));
             // SAFETY: the thread was not joined yet.

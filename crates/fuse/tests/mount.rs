@@ -1,5 +1,7 @@
 //! What programs see on a real mount, on both transports.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::Mounted;
@@ -28,7 +30,9 @@ fn check(result: i64) -> i64 {
 
 /// Bytes that differ from place to place.
 fn pattern(size: usize) -> Vec<u8> {
-    (0..size as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..size as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 /// Drops what the kernel has of a file's contents, so that the next read asks the daemon.
@@ -36,6 +40,11 @@ fn forget_pages(file: &File) {
     file.sync_all().unwrap();
     // SAFETY: a descriptor and numbers.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    fs::read_dir(dir).unwrap().map(name).collect()
 }
 
 fn used_inodes(path: &Path) -> u64 {
@@ -52,7 +61,8 @@ on_both_transports! {
     fn what_was_written_is_read_back(mounted, "") {
         for size in [0, 1, 4096, 4097, (1 << 20) + 1, 5 << 20] {
             let (path, bytes) = (mounted.path().join(format!("f{size}")), pattern(size));
-            let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+            let mut options = OpenOptions::new();
+            let mut file = options.read(true).write(true).create_new(true).open(&path).unwrap();
             file.write_all(&bytes).unwrap();
             forget_pages(&file);
             let mut back = Vec::new();
@@ -83,11 +93,11 @@ on_both_transports! {
             fs::write(dir.join(format!("name-{i:05}")), [0; 3]).unwrap();
         }
         let names = || {
-            let mut names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let mut names = names_in(&dir);
             names.sort();
             names
         };
-        let expected: Vec<std::ffi::OsString> = (0..3000).map(|i| format!("name-{i:05}").into()).collect();
+        let expected: Vec<_> = (0..3000).map(|i| format!("name-{i:05}")).collect();
         assert_eq!(names(), expected);
         // Asking for attributes has the kernel list with attributes from now on.
         for entry in fs::read_dir(&dir).unwrap() {
@@ -105,7 +115,8 @@ on_both_transports! {
         let target = c(&mounted.path().join("named"));
         // SAFETY: two C strings.
         check(unsafe {
-            libc::linkat(libc::AT_FDCWD, source.as_ptr(), libc::AT_FDCWD, target.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+            let (cwd, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+            libc::linkat(cwd, source.as_ptr(), cwd, target.as_ptr(), follow)
         }.into());
         assert_eq!(fs::read(mounted.path().join("named")).unwrap(), b"found");
     }
@@ -116,11 +127,12 @@ on_both_transports! {
         file.write_all_at(&[1; 8192], 1 << 20).unwrap();
         file.set_len(2 << 20).unwrap();
         file.sync_all().unwrap();
-        // SAFETY (both): a descriptor and numbers.
+        // SAFETY: a descriptor and numbers.
         let seek = |off, whence| unsafe { libc::lseek(file.as_raw_fd(), off, whence) };
         assert_eq!(seek(0, libc::SEEK_DATA), 1 << 20);
         assert_eq!(seek(1 << 20, libc::SEEK_HOLE), (1 << 20) + 8192);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a descriptor and numbers.
         check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 1 << 20, 4096) }.into());
         assert_eq!(seek(0, libc::SEEK_DATA), (1 << 20) + 4096);
         let mut byte = [9];
@@ -147,7 +159,10 @@ on_both_transports! {
     fn inode_flags_are_set_and_obeyed(mounted, "") {
         let path = mounted.path().join("kept");
         fs::write(&path, b"one").unwrap();
-        let chattr = |flag: &str| assert!(Command::new("chattr").arg(flag).arg(&path).status().unwrap().success());
+        let chattr = |flag: &str| {
+            let status = Command::new("chattr").arg(flag).arg(&path).status().unwrap();
+            assert!(status.success());
+        };
         chattr("+i");
         assert_eq!(errno(fs::remove_file(&path)), libc::EPERM);
         assert_eq!(errno(fs::write(&path, b"x")), libc::EPERM);
@@ -175,7 +190,8 @@ on_both_transports! {
         }
         let deadline = time::Instant::now() + time::Duration::from_secs(20);
         while used_inodes(mounted.path()) > before + 5 {
-            assert!(time::Instant::now() < deadline, "{} inodes are left", used_inodes(mounted.path()) - before);
+            let left = used_inodes(mounted.path()) - before;
+            assert!(time::Instant::now() < deadline, "{left} inodes are left");
             thread::sleep(time::Duration::from_millis(20));
         }
     }
@@ -189,13 +205,11 @@ on_both_transports! {
         assert_eq!(fs::read(&path).unwrap(), b"second-and-longer");
         mounted.command("chmod /a 600");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let names = || fs::read_dir(mounted.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
-        assert_eq!(names(), ["a"]);
+        assert_eq!(names_in(mounted.path()), ["a"]);
         mounted.command("rename /a /b");
         assert_eq!(errno(fs::metadata(&path)), libc::ENOENT);
         assert_eq!(fs::read(mounted.path().join("b")).unwrap(), b"second-and-longer");
-        let names = || fs::read_dir(mounted.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
-        assert_eq!(names(), ["b"]);
+        assert_eq!(names_in(mounted.path()), ["b"]);
         mounted.command("unlink /b");
         assert_eq!(errno(fs::metadata(mounted.path().join("b"))), libc::ENOENT);
     }
@@ -253,7 +267,9 @@ on_both_transports! {
         assert_eq!(fs::read(mounted.path().join(odd)).unwrap(), b"odd");
     }
 
-    fn nothing_cached_works_as_well(mounted, "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,readdirplus=yes") {
+    fn nothing_cached_works_as_well(
+        mounted, "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,readdirplus=yes"
+    ) {
         let path = mounted.path().join("f");
         fs::write(&path, pattern(100_000)).unwrap();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"end").unwrap();
@@ -294,7 +310,10 @@ fn a_panic_costs_one_request_and_makes_the_volume_read_only() {
         assert_eq!(errno(fs::create_dir(mounted.path().join("d"))), libc::EIO);
         mounted.command("repair");
         assert_eq!(fs::read(mounted.path().join("f")).unwrap(), b"before");
-        assert_eq!(errno(fs::write(mounted.path().join("g"), b"after")), libc::EROFS);
+        assert_eq!(
+            errno(fs::write(mounted.path().join("g"), b"after")),
+            libc::EROFS
+        );
     }
 }
 
@@ -311,13 +330,26 @@ fn a_mount_that_cannot_be_made_says_why_and_changes_nothing() {
         (&dir, "max_write=7", "max_write=7"),
     ];
     for (path, options, text) in cases {
-        let output = Command::new(harness::daemon()).arg(path).args(["-o", options]).output().unwrap();
+        let output = Command::new(harness::daemon())
+            .arg(path)
+            .args(["-o", options])
+            .output()
+            .unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1));
-        assert!(error.contains(text) && error.lines().count() == 1, "{error}");
+        assert!(
+            error.contains(text) && error.lines().count() == 1,
+            "{error}"
+        );
     }
     let mounted = Mounted::start("transport=dev");
-    let output = Command::new(harness::daemon()).arg(mounted.path()).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("already mounted"), "{output:?}");
+    let output = Command::new(harness::daemon())
+        .arg(mounted.path())
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("already mounted"),
+        "{output:?}"
+    );
     fs::remove_dir_all(&dir).unwrap();
 }

@@ -31,6 +31,7 @@ mod outcome;
 mod permission;
 mod process;
 mod reduce;
+pub mod regressions;
 #[cfg(feature = "strategy")]
 pub mod strategy;
 mod system;

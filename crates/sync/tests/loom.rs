@@ -229,6 +229,24 @@ fn a_moved_value_is_never_in_both_slots() {
 }
 
 #[test]
+fn a_value_moved_by_another_than_its_writer_is_whole() {
+    check(4, || {
+        let slots = Arc::new((RcuSlot::<Published>::empty(), RcuSlot::<Published>::empty()));
+        let mover = Arc::clone(&slots);
+        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
+        let writer = Arc::clone(&slots);
+        let writer = thread::spawn(move || writer.0.store(Some(Published::new(5)), &epoch::pin()));
+        let g = epoch::pin();
+        if let Some(value) = slots.1.load(&g) {
+            assert_eq!(value.read(), 5);
+        }
+        drop(g);
+        mover.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
 fn a_tag_comes_with_its_own_value() {
     check(5, || {
         let slot = Arc::new(TagSlot::<Published>::empty());

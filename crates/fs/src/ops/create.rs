@@ -44,6 +44,10 @@ pub(crate) fn create(
     mode: u16,
     g: &Guard,
 ) -> Step<NodeRef> {
+    if parent.meta.nlink() == 0 {
+        // Before the name is looked at, as in Linux.
+        return Err(Errno::ENOENT.into());
+    }
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);

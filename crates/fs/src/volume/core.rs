@@ -7,7 +7,7 @@ use crate::attr::{Kind, Time};
 use crate::clock::Clock;
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
-use crate::home::Home;
+use crate::home::{Change, Home};
 use crate::inode::{Body, Fields, Inode, Node, NodeExt, NodeRef};
 use crate::locks::WaitGraph;
 use crate::name::NameHash;
@@ -176,17 +176,29 @@ impl Core {
         // back subtracts it and then looks at the link count. SeqCst: partner is this fence in the other thread; of
         // the two, at least one sees what the other did before it.
         fence(Ordering::SeqCst);
-        if node.meta.nlink() > 0 || !self.inodes.retire(node, g) {
+        if node.meta.nlink() > 0 {
             return;
         }
-        let pages = if node.data().is_some() { node.pages() } else { 0 };
-        self.pages.free(pages);
+        let (number, generation) = (node.number(), node.generation());
+        // With a home the number stays taken until the home has forgotten what it means.
+        let ended = match self.home.evictable() {
+            true => self.inodes.evict(node, g),
+            false => self.inodes.retire(node, g),
+        };
+        if !ended {
+            return;
+        }
+        self.pages.free(if node.data().is_some() { node.pages() } else { 0 });
         self.inode_room.free(1);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {
-            self.resident.add(-(node.data().map_or(0, |d| d.resident(g)) as i64 * PAGE_BYTES));
-            // The inode has no name, so a home that fails here keeps an orphan that fsck finds; nobody can be told.
-            let _ = self.home.commit(&[crate::home::Change::Drop(node.number())]);
+            let pages = node.data().map_or(0, |data| data.resident(g));
+            self.resident.add(-(pages as i64 * PAGE_BYTES));
+            // A home that fails here keeps an orphan without a name: its number is not used again,
+            // and fsck finds it; there is nobody to tell.
+            if self.home.commit(&[Change::Drop(number)]).is_ok() {
+                self.inodes.release(number, generation);
+            }
         }
     }
 

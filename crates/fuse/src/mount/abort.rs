@@ -1,7 +1,7 @@
 //! Ending a connection by force: what waits inside the kernel gets an error at once.
 //!
-//! fusectl has a file for that per connection. Where it is not mounted, root mounts it for this process alone and
-//! attaches it nowhere.
+//! fusectl has a file for that per connection. Where it is not mounted, root mounts it for this
+//! process alone and attaches it nowhere.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -27,7 +27,13 @@ fn detached(number: u32) -> io::Result<()> {
     let root = fusectl()?;
     let name = CString::new(format!("{number}/abort")).map_err(io::Error::other)?;
     // SAFETY: a valid directory descriptor and a C string.
-    let fd = unsafe { libc::openat(root.as_raw_fd(), name.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    let fd = unsafe {
+        libc::openat(
+            root.as_raw_fd(),
+            name.as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        )
+    };
     let file = owned(i64::from(fd))?;
     std::fs::File::from(file).write_all(b"1")
 }
@@ -43,7 +49,14 @@ fn fusectl() -> io::Result<OwnedFd> {
         owned(unsafe { libc::syscall(libc::SYS_fsopen, c"fusectl".as_ptr(), FSOPEN_CLOEXEC) })?;
     // SAFETY: this command takes no key and no value.
     let created = unsafe {
-        libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, null, null, 0)
+        libc::syscall(
+            libc::SYS_fsconfig,
+            context.as_raw_fd(),
+            FSCONFIG_CMD_CREATE,
+            null,
+            null,
+            0,
+        )
     };
     if created != 0 {
         return Err(io::Error::last_os_error());

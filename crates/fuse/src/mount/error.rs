@@ -81,18 +81,31 @@ impl fmt::Display for MountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MountError::Missing { path } => {
-                write!(f, "mount point {0} does not exist: mkdir -p {0}", path.display())
+                write!(
+                    f,
+                    "mount point {0} does not exist: mkdir -p {0}",
+                    path.display()
+                )
             }
             MountError::NotADirectory { path } => {
-                write!(f, "mount point {} is not a directory: give an empty directory", path.display())
+                write!(
+                    f,
+                    "mount point {} is not a directory: give an empty directory",
+                    path.display()
+                )
             }
             MountError::NotEmpty { path } => write!(
                 f,
-                "mount point {} is not empty: give an empty directory, the mount would hide its files",
+                "mount point {} is not empty: give an empty directory, \
+                 the mount would hide its files",
                 path.display()
             ),
             MountError::AlreadyMounted { path } => {
-                write!(f, "{0} is already mounted: hearth umount {0}", path.display())
+                write!(
+                    f,
+                    "{0} is already mounted: hearth umount {0}",
+                    path.display()
+                )
             }
             MountError::Dead { path } => write!(
                 f,
@@ -105,17 +118,28 @@ impl fmt::Display for MountError {
                 path.display()
             ),
             MountError::NoDevice => {
-                write!(f, "/dev/fuse is not there: modprobe fuse, or give the container the device")
+                write!(
+                    f,
+                    "/dev/fuse is not there: modprobe fuse, or give the container the device"
+                )
             }
             MountError::DevicePermission => {
-                write!(f, "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse")
+                write!(
+                    f,
+                    "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse"
+                )
             }
             MountError::NoHelper => {
-                write!(f, "fusermount3 is not installed: apt-get install fuse3, or run as root")
+                write!(
+                    f,
+                    "fusermount3 is not installed: apt-get install fuse3, or run as root"
+                )
             }
             MountError::Helper { message } => write!(f, "fusermount3: {message}"),
             MountError::NoUring { reason } => write!(f, "transport=uring: {reason}"),
-            MountError::TooOld { version: (major, minor) } => write!(
+            MountError::TooOld {
+                version: (major, minor),
+            } => write!(
                 f,
                 "the kernel speaks FUSE {major}.{minor}: 7.31 is needed (Linux 5.4 or later)"
             ),

@@ -1,4 +1,5 @@
-//! Mounting without root: `fusermount3` is setuid, mounts, and sends the descriptor back through a socket.
+//! Mounting without root: `fusermount3` is setuid, mounts, and sends the descriptor back through a
+//! socket.
 
 use super::MountError;
 use crate::options::MountOptions;
@@ -14,7 +15,10 @@ const HELPER: &str = "fusermount3";
 
 /// Mounts on `path` and gives the connection.
 pub(super) fn mount(path: &Path, options: &MountOptions) -> Result<Device, MountError> {
-    let failed = |error| MountError::Io { path: path.to_owned(), error };
+    let failed = |error| MountError::Io {
+        path: path.to_owned(),
+        error,
+    };
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     // SAFETY: clears the close-on-exec flag of a descriptor that this function owns.
     unsafe { libc::fcntl(theirs.as_raw_fd(), libc::F_SETFD, 0) };
@@ -35,7 +39,10 @@ pub(super) fn mount(path: &Path, options: &MountOptions) -> Result<Device, Mount
     let output = child.wait_with_output().map_err(failed)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        let message = text.trim().trim_start_matches("fusermount3: ").replace('\n', "; ");
+        let message = text
+            .trim()
+            .trim_start_matches("fusermount3: ")
+            .replace('\n', "; ");
         return Err(MountError::Helper { message });
     }
     received.map(Device::from_fd).map_err(failed)
@@ -44,7 +51,12 @@ pub(super) fn mount(path: &Path, options: &MountOptions) -> Result<Device, Mount
 /// Takes the mount at `path` away.
 pub(super) fn unmount(path: &Path, lazily: bool) -> io::Result<()> {
     let lazy: &[&str] = if lazily { &["-z"] } else { &[] };
-    let output = Command::new(HELPER).args(["-u", "-q"]).args(lazy).arg("--").arg(path).output()?;
+    let output = Command::new(HELPER)
+        .args(["-u", "-q"])
+        .args(lazy)
+        .arg("--")
+        .arg(path)
+        .output()?;
     match output.status.success() {
         true => Ok(()),
         false => Err(io::Error::from_raw_os_error(libc::EBUSY)),
@@ -71,7 +83,10 @@ fn list(options: &MountOptions) -> String {
 /// Receives one descriptor.
 fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
     let (mut byte, mut control) = ([0u8; 1], [0u64; 8]);
-    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
     // SAFETY: an all-zero msghdr is valid; the pointers set below live through the calls.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
@@ -79,18 +94,22 @@ fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control);
     // SAFETY: the message describes `byte` and `control`, which are valid for writes.
-    let size = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let size =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     if size < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the macros walk the control buffer that recvmsg has filled, which is aligned for cmsghdr; the payload of
-    // an SCM_RIGHTS message is at least one descriptor, which now belongs to this process.
+    // SAFETY: the macros walk the control buffer that recvmsg has filled, which is aligned for
+    // cmsghdr; the payload of an SCM_RIGHTS message is at least one descriptor, which now belongs
+    // to this process.
     unsafe {
         let head = libc::CMSG_FIRSTHDR(&raw const message);
         if head.is_null() || (*head).cmsg_type != libc::SCM_RIGHTS {
             return Err(io::Error::from_raw_os_error(libc::EPROTO));
         }
-        Ok(OwnedFd::from_raw_fd(libc::CMSG_DATA(head).cast::<i32>().read_unaligned()))
+        Ok(OwnedFd::from_raw_fd(
+            libc::CMSG_DATA(head).cast::<i32>().read_unaligned(),
+        ))
     }
 }
 
@@ -106,6 +125,9 @@ mod tests {
             allow_other: false,
             ..Default::default()
         };
-        assert_eq!(list(&options), "fsname=a\\,b,subtype=hearth,default_permissions,ro");
+        assert_eq!(
+            list(&options),
+            "fsname=a\\,b,subtype=hearth,default_permissions,ro"
+        );
     }
 }

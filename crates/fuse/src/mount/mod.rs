@@ -1,4 +1,5 @@
-//! Attaching a connection to a directory, and detaching it: `mount(2)` as root, `fusermount3` otherwise.
+//! Attaching a connection to a directory, and detaching it: `mount(2)` as root, `fusermount3`
+//! otherwise.
 
 mod abort;
 mod error;
@@ -53,17 +54,23 @@ pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted
         device
     };
     let number = table::find(&path).map(|entry| entry.minor);
-    Ok(Mounted { path, device: Arc::new(device), number, helper })
+    Ok(Mounted {
+        path,
+        device: Arc::new(device),
+        number,
+        helper,
+    })
 }
 
 impl Mounted {
-    /// Takes the mount out of the tree, `lazily` also while files of it are in use. A mount that somebody else has taken
-    /// out, or another mount at the same place, is left alone.
+    /// Takes the mount out of the tree, `lazily` also while files of it are in use. A mount that
+    /// somebody else has taken out, or another mount at the same place, is left alone.
     ///
     /// # Errors
     /// `EBUSY` while files are in use and `lazily` is not set; `EPERM`.
     pub fn detach(&self, lazily: bool) -> io::Result<()> {
-        if self.number.is_none() || table::find(&self.path).map(|entry| entry.minor) != self.number {
+        if self.number.is_none() || table::find(&self.path).map(|entry| entry.minor) != self.number
+        {
             return Ok(());
         }
         if self.helper {
@@ -103,13 +110,18 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         Some(libc::ENOTDIR) => MountError::NotADirectory { path: path() },
         Some(libc::ENOTCONN | libc::ECONNABORTED) => MountError::Dead { path: path() },
         Some(libc::EACCES | libc::EPERM) => MountError::NoPermission { path: path() },
-        _ => MountError::Io { path: path(), error },
+        _ => MountError::Io {
+            path: path(),
+            error,
+        },
     })?;
     if !found.is_dir() {
         return Err(MountError::NotADirectory { path: path() });
     }
-    let absolute =
-        fs::canonicalize(mountpoint).map_err(|error| MountError::Io { path: path(), error })?;
+    let absolute = fs::canonicalize(mountpoint).map_err(|error| MountError::Io {
+        path: path(),
+        error,
+    })?;
     if table::find(&absolute).is_some_and(|mount| mount.fs_type == FS_TYPE) {
         return Err(MountError::AlreadyMounted { path: path() });
     }
@@ -119,12 +131,18 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(MountError::NoPermission { path: path() })
         }
-        Err(error) => Err(MountError::Io { path: path(), error }),
+        Err(error) => Err(MountError::Io {
+            path: path(),
+            error,
+        }),
     }
 }
 
 fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), MountError> {
-    let failed = |error| MountError::Io { path: path.to_owned(), error };
+    let failed = |error| MountError::Io {
+        path: path.to_owned(),
+        error,
+    };
     let mut data = format!(
         "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
         device.raw()
@@ -138,14 +156,22 @@ fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), Mo
     let data = c_string(OsStr::new(&data)).map_err(failed)?;
     // SAFETY: four C strings that live through the call.
     let done = unsafe {
-        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags(options), data.as_ptr().cast())
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags(options),
+            data.as_ptr().cast(),
+        )
     };
     if done == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
     Err(match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => MountError::NoPermission { path: path.to_owned() },
+        Some(libc::EPERM | libc::EACCES) => MountError::NoPermission {
+            path: path.to_owned(),
+        },
         Some(libc::ENODEV) => MountError::NoDevice,
         _ => failed(error),
     })
@@ -179,8 +205,14 @@ mod tests {
         let file = dir.join("file");
         assert!(matches!(check(&file), Err(MountError::Missing { .. })));
         fs::write(&file, b"").unwrap();
-        assert!(matches!(check(&file), Err(MountError::NotADirectory { .. })));
-        assert!(matches!(check(&file.join("x")), Err(MountError::NotADirectory { .. })));
+        assert!(matches!(
+            check(&file),
+            Err(MountError::NotADirectory { .. })
+        ));
+        assert!(matches!(
+            check(&file.join("x")),
+            Err(MountError::NotADirectory { .. })
+        ));
         assert!(matches!(check(&dir), Err(MountError::NotEmpty { .. })));
         fs::remove_file(&file).unwrap();
         assert_eq!(check(&dir).unwrap(), fs::canonicalize(&dir).unwrap());

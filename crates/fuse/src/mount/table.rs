@@ -17,7 +17,10 @@ pub(super) struct Entry {
 /// What is mounted exactly at `path`, the topmost if several are.
 pub(super) fn find(path: &Path) -> Option<Entry> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
-    table.split(|&byte| byte == b'\n').filter_map(parse).filter(|entry| entry.path == path).last()
+    table
+        .split(|&byte| byte == b'\n')
+        .filter_map(parse)
+        .rfind(|entry| entry.path == path)
 }
 
 /// `36 35 0:45 / /mnt rw,noatime shared:1 - fuse.hearth memory: rw,...`
@@ -54,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_line_gives_connection_place_and_type() {
-        let line = b"36 35 0:45 / /mnt/a\\040b\\134c rw,noatime shared:1 master:2 - fuse.hearth x rw";
+        let line =
+            b"36 35 0:45 / /mnt/a\\040b\\134c rw,noatime shared:1 master:2 - fuse.hearth x rw";
         let entry = parse(line).unwrap();
         assert_eq!((entry.minor, entry.fs_type.as_str()), (45, "fuse.hearth"));
         assert_eq!(entry.path, Path::new("/mnt/a b\\c"));

@@ -6,11 +6,7 @@ use crate::wire::{SetattrIn, fattr};
 use hearth::{Errno, SetAttr, SetTime, Time};
 
 impl Dispatcher {
-    pub(crate) fn getattr(
-        &self,
-        cx: &Context<'_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
         let attr = self.door.getattr(cx.ino())?;
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
         Ok(Done::Reply)
@@ -29,7 +25,11 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
         let (change, caller) = (set_attr(args), cx.caller(0));
-        let handle = if args.valid & fattr::FH != 0 { args.fh } else { 0 };
+        let handle = if args.valid & fattr::FH != 0 {
+            args.fh
+        } else {
+            0
+        };
         let attr = self.on_file(
             handle,
             |file| self.door.setattr(&caller, cx.ino(), Some(file), &change),
@@ -54,7 +54,10 @@ fn set_attr(args: &SetattrIn) -> SetAttr {
     let has = |bit: u32| args.valid & bit != 0;
     let time = |at: u32, now: u32, sec: u64, nsec: u32| match (has(now), has(at)) {
         (true, _) => Some(SetTime::Now),
-        (false, true) => Some(SetTime::At(Time { sec: sec as i64, nsec })),
+        (false, true) => Some(SetTime::At(Time {
+            sec: sec as i64,
+            nsec,
+        })),
         (false, false) => None,
     };
     SetAttr {
@@ -64,7 +67,10 @@ fn set_attr(args: &SetattrIn) -> SetAttr {
         size: has(fattr::SIZE).then_some(args.size),
         atime: time(fattr::ATIME, fattr::ATIME_NOW, args.atime, args.atimensec),
         mtime: time(fattr::MTIME, fattr::MTIME_NOW, args.mtime, args.mtimensec),
-        ctime: has(fattr::CTIME).then_some(Time { sec: args.ctime as i64, nsec: args.ctimensec }),
+        ctime: has(fattr::CTIME).then_some(Time {
+            sec: args.ctime as i64,
+            nsec: args.ctimensec,
+        }),
         kill_suidgid: has(fattr::KILL_SUIDGID),
     }
 }

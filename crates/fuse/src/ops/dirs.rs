@@ -19,9 +19,17 @@ impl Dispatcher {
         let flags = args.flags as i32 | libc::O_DIRECTORY;
         let file = self.door.open(&cx.caller(0), cx.ino(), flags)?;
         // Listings of the control directory change by themselves.
-        let cached = if file.is_control() { 0 } else { fopen::KEEP_CACHE | fopen::CACHE_DIR };
+        let cached = if file.is_control() {
+            0
+        } else {
+            fopen::KEEP_CACHE | fopen::CACHE_DIR
+        };
         let fh = self.handles.insert(file);
-        reply.push(&OpenOut { fh, open_flags: cached, backing_id: 0 })?;
+        reply.push(&OpenOut {
+            fh,
+            open_flags: cached,
+            backing_id: 0,
+        })?;
         Ok(Done::Reply)
     }
 
@@ -35,8 +43,8 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 
-    /// A listing with attributes. Written as a plain one with gaps first, so that no inode is touched while the
-    /// directory is read; then the gaps are filled.
+    /// A listing with attributes. Written as a plain one with gaps first, so that no inode is
+    /// touched while the directory is read; then the gaps are filled.
     pub(crate) fn readdirplus(
         &self,
         cx: &Context<'_>,
@@ -46,10 +54,11 @@ impl Dispatcher {
         self.listing(cx, args, size_of::<EntryOut>(), reply)?;
         let mut rest = reply.written();
         while let Ok((one, _)) = DirentPlus::read_from_prefix(rest) {
-            let name = size_of::<DirentPlus>()..size_of::<DirentPlus>() + one.dirent.namelen as usize;
+            let name =
+                size_of::<DirentPlus>()..size_of::<DirentPlus>() + one.dirent.namelen as usize;
             let dots = matches!(&rest[name.clone()], b"." | b"..");
-            // An entry that is gone meanwhile stays a plain one: number 0 tells the kernel nothing about it. Nor does
-            // "." or "..", for which the kernel wants no reference.
+            // An entry that is gone meanwhile stays a plain one: number 0 tells the kernel nothing
+            // about it. Nor does "." or "..", for which the kernel wants no reference.
             if !dots && let Ok(attr) = self.door.grab(one.dirent.ino) {
                 let entry = self.settings.timeouts.entry_out(&attr);
                 rest[..size_of::<EntryOut>()].copy_from_slice(entry.as_bytes());
@@ -83,7 +92,9 @@ impl Dispatcher {
             return self.on_file(args.fh, list, || Err(Errno::EBADF));
         }
         // Opened by the kernel alone: an open directory that lives as long as this request.
-        let file = self.door.open(&cx.caller(0), cx.ino(), libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let file = self
+            .door
+            .open(&cx.caller(0), cx.ino(), libc::O_RDONLY | libc::O_DIRECTORY)?;
         let result = list(&file);
         self.door.release(&file, None);
         result

@@ -5,8 +5,8 @@ use crate::handles::Handle;
 use crate::reply::Reply;
 use crate::service::{Lane, Later, Small};
 use crate::wire::{
-    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn,
-    WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
+    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK,
+    ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
 };
 use hearth::{Errno, OpenFile, SetAttr};
 use hearth_sync::primitive::Arc;
@@ -24,7 +24,10 @@ impl Dispatcher {
         let caller = cx.caller(0);
         let file = self.door.open(&caller, cx.ino(), args.flags as i32)?;
         if args.open_flags & OPEN_KILL_SUIDGID != 0 {
-            let kill = SetAttr { kill_suidgid: true, ..SetAttr::default() };
+            let kill = SetAttr {
+                kill_suidgid: true,
+                ..SetAttr::default()
+            };
             self.door.setattr(&caller, cx.ino(), Some(&file), &kill)?;
         }
         reply.push(&self.opened(file))?;
@@ -42,7 +45,10 @@ impl Dispatcher {
             self.on_file(
                 args.fh,
                 |file| self.door.read(file, args.offset, &mut slot.borrow_mut()),
-                || self.door.read_node(cx.ino(), args.offset, &mut slot.borrow_mut()),
+                || {
+                    self.door
+                        .read_node(cx.ino(), args.offset, &mut slot.borrow_mut())
+                },
             )
         })?;
         Ok(Done::Reply)
@@ -58,13 +64,20 @@ impl Dispatcher {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let ino = cx.ino();
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
-        let handle = if args.write_flags & WRITE_CACHE != 0 { 0 } else { args.fh };
+        let handle = if args.write_flags & WRITE_CACHE != 0 {
+            0
+        } else {
+            args.fh
+        };
         let size = self.on_file(
             handle,
             |file| self.door.write(&caller, file, args.offset, data, kill),
             || self.door.write_node(&caller, ino, args.offset, data, kill),
         )?;
-        reply.push(&WriteOut { size: size as u32, padding: 0 })?;
+        reply.push(&WriteOut {
+            size: size as u32,
+            padding: 0,
+        })?;
         Ok(Done::Reply)
     }
 
@@ -77,7 +90,9 @@ impl Dispatcher {
                 handle.remove_lock_owner(args.lock_owner);
                 self.door.flush(&handle.file, args.lock_owner)
             };
-            self.handles.with(args.fh, flush).unwrap_or(Err(Errno::EBADF))?;
+            self.handles
+                .with(args.fh, flush)
+                .unwrap_or(Err(Errno::EBADF))?;
         }
         Ok(Done::Reply)
     }
@@ -91,29 +106,48 @@ impl Dispatcher {
                 notifier.prune_closed(ino);
                 Ok(Small::default())
             });
-            self.workers.submit(Later { lane: Lane::Wait, work }, Box::new(|_| {}));
+            self.workers.submit(
+                Later {
+                    lane: Lane::Wait,
+                    work,
+                },
+                Box::new(|_| {}),
+            );
         }
         Ok(Done::Reply)
     }
 
     pub(crate) fn fsync(&self, args: &FsyncIn) -> Result<Done, Errno> {
-        let (door, data_only) = (self.door.clone(), args.fsync_flags & FSYNC_FDATASYNC != 0);
         if args.fh == 0 {
+            // Opened by the kernel alone: more than is asked for.
             return self.syncfs();
         }
-        let file = self.file(args.fh)?;
-        Ok(Done::io(move || door.fsync(&file, data_only).map(|()| Small::default())))
+        let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
+        let door = self.door.clone();
+        self.sync(move || door.fsync(&file, data_only))
     }
 
     pub(crate) fn syncfs(&self) -> Result<Done, Errno> {
         let door = self.door.clone();
-        Ok(Done::io(move || door.syncfs().map(|()| Small::default())))
+        self.sync(move || door.syncfs())
+    }
+
+    /// Done at once where nothing is ever waited for, by a worker otherwise.
+    fn sync(
+        &self,
+        work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
+    ) -> Result<Done, Errno> {
+        if self.door.sync_waits() {
+            return Ok(Done::io(move || work().map(|()| Small::default())));
+        }
+        work().map(|()| Done::Reply)
     }
 
     /// Takes an open file into the table; what goes back to the kernel.
     pub(crate) fn opened(&self, file: Arc<OpenFile>) -> OpenOut {
         if self.settings.writeback {
-            // The kernel finds the end of the file itself, and reads what it is about to write parts of.
+            // The kernel finds the end of the file itself, and reads what it is about to write
+            // parts of.
             let access = match file.flags() & libc::O_ACCMODE {
                 libc::O_WRONLY => libc::O_RDWR,
                 other => other,
@@ -121,16 +155,26 @@ impl Dispatcher {
             file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
         }
         let open_flags = self.file_open_flags(&file);
-        OpenOut { fh: self.handles.insert(file), open_flags, backing_id: 0 }
+        OpenOut {
+            fh: self.handles.insert(file),
+            open_flags,
+            backing_id: 0,
+        }
     }
 
-    /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the kernel says so.
+    /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
+    /// kernel says so.
     fn file_open_flags(&self, file: &OpenFile) -> u32 {
         let direct = self.settings.direct_io || file.is_control();
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
             false => fopen::KEEP_CACHE,
         };
-        cache | if self.settings.no_flush { fopen::NOFLUSH } else { 0 }
+        cache
+            | if self.settings.no_flush {
+                fopen::NOFLUSH
+            } else {
+                0
+            }
     }
 }

@@ -1,5 +1,6 @@
-//! Inode flags through ioctl. The kernel sends numbers whose size says how many bytes go in and come out, and for
-//! `chattr(1)` and friends it converts between 32 and 64 bits itself: flags are 4 bytes whatever the number says.
+//! Inode flags through ioctl. The kernel sends numbers whose size says how many bytes go in and
+//! come out, and for `chattr(1)` and friends it converts between 32 and 64 bits itself: flags are 4
+//! bytes whatever the number says.
 
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
@@ -37,11 +38,14 @@ impl Dispatcher {
         let out = args.out_size as usize;
         match args.cmd {
             FS_IOC_GETFLAGS => answer(out, self.door.get_flags(cx.ino())?.as_bytes(), reply),
-            FS_IOC_GETVERSION => {
-                answer(out, self.door.getattr(cx.ino())?.generation.as_bytes(), reply)
-            }
+            FS_IOC_GETVERSION => answer(
+                out,
+                self.door.getattr(cx.ino())?.generation.as_bytes(),
+                reply,
+            ),
             FS_IOC_SETFLAGS => {
-                self.door.set_flags(&cx.caller(0), cx.ino(), argument::<u32>(data)?)?;
+                self.door
+                    .set_flags(&cx.caller(0), cx.ino(), argument::<u32>(data)?)?;
                 answer(0, &[], reply)
             }
             FS_IOC_FSGETXATTR => {
@@ -74,7 +78,9 @@ impl Dispatcher {
 }
 
 fn argument<T: FromBytes>(data: &[u8]) -> Result<T, Errno> {
-    T::read_from_prefix(data).map(|(value, _)| value).map_err(|_| Errno::EINVAL)
+    T::read_from_prefix(data)
+        .map(|(value, _)| value)
+        .map_err(|_| Errno::EINVAL)
 }
 
 /// Success with exactly `size` bytes, as the kernel wants them: `value`, cut or padded with zeros.

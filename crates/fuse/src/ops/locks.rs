@@ -17,18 +17,22 @@ impl Dispatcher {
                 kind: lock_number(held.kind),
                 pid: held.pid,
             },
-            None => FileLock { kind: lock_number(LockKind::Unlock), ..args.lk },
+            None => FileLock {
+                kind: lock_number(LockKind::Unlock),
+                ..args.lk
+            },
         };
         reply.push(&LkOut { lk })?;
         Ok(Done::Reply)
     }
 
-    /// A lock that is free is taken at once. Whoever has to wait does so on a thread of its own, where INTERRUPT
-    /// finds it.
+    /// A lock that is free is taken at once. Whoever has to wait does so on a thread of its own,
+    /// where INTERRUPT finds it.
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> Result<Done, Errno> {
         let wanted = lock_request(args)?;
         if !wanted.flock && wanted.kind != LockKind::Unlock {
-            self.handles.with(args.fh, |handle| handle.add_lock_owner(wanted.owner));
+            self.handles
+                .with(args.fh, |handle| handle.add_lock_owner(wanted.owner));
         }
         let file = self.file(args.fh)?;
         match self.door.setlk(&file, &wanted, None) {

@@ -1,5 +1,5 @@
-//! The operations, a file per family. Each method takes decoded arguments, makes one call into the core and encodes
-//! what comes back.
+//! The operations, a file per family. Each method takes decoded arguments, makes one call into the
+//! core and encodes what comes back.
 
 mod attrs;
 mod dirs;

@@ -1,4 +1,5 @@
-//! Names: looking them up, making, linking, renaming and removing them, and forgetting what they meant.
+//! Names: looking them up, making, linking, renaming and removing them, and forgetting what they
+//! meant.
 
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
@@ -47,7 +48,9 @@ impl Dispatcher {
         let kind = Kind::from_mode(args.mode).ok_or(Errno::EINVAL)?;
         let mode = (args.mode & 0o7777) as u16;
         let caller = cx.caller(args.umask);
-        let attr = self.door.mknod(&caller, cx.ino(), name, kind, mode, args.rdev)?;
+        let attr = self
+            .door
+            .mknod(&caller, cx.ino(), name, kind, mode, args.rdev)?;
         self.entry(&attr, reply)
     }
 
@@ -59,7 +62,9 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
         let mode = (args.mode & 0o7777) as u16;
-        let attr = self.door.mkdir(&cx.caller(args.umask), cx.ino(), name, mode)?;
+        let attr = self
+            .door
+            .mkdir(&cx.caller(args.umask), cx.ino(), name, mode)?;
         self.entry(&attr, reply)
     }
 
@@ -74,11 +79,7 @@ impl Dispatcher {
         self.entry(&attr, reply)
     }
 
-    pub(crate) fn readlink(
-        &self,
-        cx: &Context<'_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    pub(crate) fn readlink(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
         reply.bytes(&self.door.readlink(cx.ino())?)?;
         Ok(Done::Reply)
     }
@@ -111,7 +112,14 @@ impl Dispatcher {
         name: &[u8],
         new_name: &[u8],
     ) -> Result<Done, Errno> {
-        self.door.rename(&cx.caller(0), cx.ino(), name, args.newdir, new_name, args.flags)?;
+        self.door.rename(
+            &cx.caller(0),
+            cx.ino(),
+            name,
+            args.newdir,
+            new_name,
+            args.flags,
+        )?;
         Ok(Done::Reply)
     }
 
@@ -123,7 +131,8 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
         if self.settings.no_open {
-            // The kernel would never release the handle; it makes a node and opens that by itself instead.
+            // The kernel would never release the handle; it makes a node and opens that by itself
+            // instead.
             return Err(Errno(libc::ENOSYS));
         }
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);

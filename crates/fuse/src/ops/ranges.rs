@@ -4,7 +4,8 @@ use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
 use crate::service::Small;
 use crate::wire::{
-    CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE, WriteOut,
+    CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE,
+    WriteOut,
 };
 use hearth::{Caller, Door, Errno, OpenFile, Origin};
 use hearth_sync::primitive::Arc;
@@ -54,18 +55,25 @@ impl Dispatcher {
             header: cx.header,
             // The older request has 32 bits for the answer.
             args: CopyFileRangeIn {
-                len: if wide { args.len } else { args.len.min(u64::from(u32::MAX) - PAGE_SIZE as u64) },
+                len: if wide {
+                    args.len
+                } else {
+                    args.len.min(u64::from(u32::MAX) - PAGE_SIZE as u64)
+                },
                 ..*args
             },
         };
         if copy.args.len > LARGE {
-            return Ok(Done::io(move || copy.run().map(|copied| copied_out(copied, wide))));
+            return Ok(Done::io(move || {
+                copy.run().map(|copied| copied_out(copied, wide))
+            }));
         }
         reply.bytes(copied_out(copy.run()?, wide).bytes())?;
         Ok(Done::Reply)
     }
 
-    /// The open file of a handle, or for a kernel that opened it alone one that lives as long as the request.
+    /// The open file of a handle, or for a kernel that opened it alone one that lives as long as
+    /// the request.
     fn temporary(&self, cx: &Context<'_>, handle: u64) -> Result<Arc<OpenFile>, Errno> {
         match handle {
             0 => self.door.open(&cx.caller(0), cx.ino(), libc::O_RDWR),
@@ -97,12 +105,18 @@ impl Copy {
 
 fn copied_out(copied: u64, wide: bool) -> Small {
     match wide {
-        true => Small::new(&CopyFileRangeOut { bytes_copied: copied }),
-        false => Small::new(&WriteOut { size: copied as u32, padding: 0 }),
+        true => Small::new(&CopyFileRangeOut {
+            bytes_copied: copied,
+        }),
+        false => Small::new(&WriteOut {
+            size: copied as u32,
+            padding: 0,
+        }),
     }
 }
 
-/// The caller of a request that is worked on after its bytes are gone; groups come with creations only.
+/// The caller of a request that is worked on after its bytes are gone; groups come with creations
+/// only.
 fn caller(header: &InHeader) -> Caller<'static> {
     Caller {
         uid: header.uid,

@@ -15,7 +15,8 @@ impl Dispatcher {
     ) -> Result<Done, Errno> {
         let kill_sgid = args.setxattr_flags & SETXATTR_ACL_KILL_SGID != 0;
         let flags = args.flags as i32;
-        self.door.setxattr(&cx.caller(0), cx.ino(), name, value, flags, kill_sgid)?;
+        self.door
+            .setxattr(&cx.caller(0), cx.ino(), name, value, flags, kill_sgid)?;
         Ok(Done::Reply)
     }
 
@@ -49,7 +50,10 @@ impl Dispatcher {
 /// Size 0 asks how much room is needed.
 fn value_or_size(value: &[u8], size: u32, reply: &mut Reply<'_>) -> Result<Done, Errno> {
     match size as usize {
-        0 => reply.push(&GetxattrOut { size: value.len() as u32, padding: 0 })?,
+        0 => reply.push(&GetxattrOut {
+            size: value.len() as u32,
+            padding: 0,
+        })?,
         size if value.len() > size => return Err(Errno(libc::ERANGE)),
         _ => reply.bytes(value)?,
     }

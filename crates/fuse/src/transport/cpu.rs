@@ -12,14 +12,14 @@ pub(crate) fn online() -> Vec<usize> {
     list("/sys/devices/system/cpu/online")
 }
 
-/// Keeps the calling thread on one CPU. Where that is not allowed (a cpuset without it) the thread stays free: slower,
-/// not wrong.
+/// Keeps the calling thread on one CPU. Where that is not allowed (a cpuset without it) the thread
+/// stays free: slower, not wrong.
 pub(crate) fn pin(cpu: usize) {
     if cpu >= libc::CPU_SETSIZE as usize {
         return;
     }
-    // SAFETY: an all-zero cpu_set_t is an empty set, CPU_SET stays inside it because of the check above, and
-    // sched_setaffinity reads exactly the given size.
+    // SAFETY: an all-zero cpu_set_t is an empty set, CPU_SET stays inside it because of the check
+    // above, and sched_setaffinity reads exactly the given size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

@@ -4,13 +4,14 @@ use super::cpu;
 use super::device::{Device, Incoming};
 use crate::request::RawRequest;
 use crate::service::{Answer, Service, Small};
-use crate::workers::Workers;
 use crate::wire::READ_OVERHEAD;
+use crate::workers::Workers;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
 use std::io;
 
-/// Room for an answer to anything but READ and listings, which have the size that the kernel gave them.
+/// Room for an answer to anything but READ and listings, which have the size that the kernel gave
+/// them.
 const SMALL_ANSWER: usize = 1 << 17;
 
 /// What one reading thread needs.
@@ -47,7 +48,10 @@ impl<S: Service> Reader<S> {
 
     fn serve(&self, request: &[u8], out: &mut [u8]) {
         let Some(raw) = RawRequest::from_buffer(request, self.setxattr_ext) else {
-            eprintln!("hearth: {} bytes from /dev/fuse are no request", request.len());
+            eprintln!(
+                "hearth: {} bytes from /dev/fuse are no request",
+                request.len()
+            );
             return;
         };
         let unique = raw.header.unique;
@@ -71,7 +75,10 @@ impl<S: Service> Reader<S> {
 /// An answer that the kernel refuses leaves its request waiting: worth a line.
 fn report(unique: u64, result: io::Result<()>) {
     if let Err(error) = result
-        && !matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN))
+        && !matches!(
+            error.raw_os_error(),
+            Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)
+        )
     {
         eprintln!("hearth: answering request {unique}: {error}");
     }

@@ -24,7 +24,10 @@ impl Service for Mirror {
             17 => Answer::Silent,
             _ => {
                 let work = Box::new(|| Ok(Small::new(&77u64)));
-                Answer::Later(Later { lane: Lane::Io, work })
+                Answer::Later(Later {
+                    lane: Lane::Io,
+                    work,
+                })
             }
         }
     }
@@ -34,18 +37,29 @@ impl Service for Mirror {
 fn pair() -> (Device, Device, UnixDatagram) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let socket = theirs.try_clone().unwrap();
-    (Device::from_fd(OwnedFd::from(ours)), Device::from_fd(OwnedFd::from(theirs)), socket)
+    (
+        Device::from_fd(OwnedFd::from(ours)),
+        Device::from_fd(OwnedFd::from(theirs)),
+        socket,
+    )
 }
 
 fn send(kernel: &Device, opcode: u32, unique: u64, payload: &[u8]) {
     let len = (size_of::<InHeader>() + payload.len()) as u32;
-    let header = InHeader { len, opcode, unique, ..Default::default() };
+    let header = InHeader {
+        len,
+        opcode,
+        unique,
+        ..Default::default()
+    };
     kernel.send(header.as_bytes(), payload, &[]).unwrap();
 }
 
 fn receive(kernel: &Device) -> (OutHeader, Vec<u8>) {
     let mut buffer = [0; 4096];
-    let Incoming::Request(size) = kernel.receive(&mut buffer).unwrap() else { panic!("no answer") };
+    let Incoming::Request(size) = kernel.receive(&mut buffer).unwrap() else {
+        panic!("no answer")
+    };
     let (header, _) = OutHeader::read_from_prefix(&buffer).unwrap();
     assert_eq!(header.len as usize, size);
     (header, buffer[16..size].to_vec())
@@ -67,13 +81,19 @@ fn each_kind_of_answer_reaches_the_kernel_and_garbage_ends_nothing() {
 
     send(&kernel, 1, 10, b"abc");
     let (header, body) = receive(&kernel);
-    assert_eq!((header.unique, header.error, &body[..]), (10, 0, &b"cba"[..]));
+    assert_eq!(
+        (header.unique, header.error, &body[..]),
+        (10, 0, &b"cba"[..])
+    );
 
     kernel.send(b"garbage", &[], &[]).unwrap();
     send(&kernel, 17, 11, b"");
     send(&kernel, 5, 12, b"");
     let (header, body) = receive(&kernel);
-    assert_eq!((header.unique, header.error, body.len()), (12, -libc::ENOENT, 0));
+    assert_eq!(
+        (header.unique, header.error, body.len()),
+        (12, -libc::ENOENT, 0)
+    );
 
     send(&kernel, 38, 13, b"");
     let (header, body) = receive(&kernel);

@@ -10,7 +10,8 @@ const DEVICE: &std::ffi::CStr = c"/dev/fuse";
 /// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)`.
 const IOC_CLONE: libc::c_ulong = 0x8004_e500;
 
-/// One end of the connection to the kernel. Requests read from it are answered through the same descriptor.
+/// One end of the connection to the kernel. Requests read from it are answered through the same
+/// descriptor.
 #[derive(Debug)]
 pub(crate) struct Device {
     fd: OwnedFd,
@@ -104,7 +105,11 @@ impl Device {
         let parts = [part(head), part(body), part(tail)];
         // SAFETY: three valid ranges that live through the call, which only reads them.
         let sent = unsafe { libc::writev(self.raw(), parts.as_ptr(), 3) };
-        if sent >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if sent >= 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 
     fn own(fd: i32) -> io::Result<Device> {
@@ -112,6 +117,7 @@ impl Device {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
-        Ok(Device { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Device { fd })
     }
 }

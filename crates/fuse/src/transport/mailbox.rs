@@ -23,7 +23,10 @@ impl Mailbox {
         }
         // SAFETY: just opened, owned by nobody else.
         let event = unsafe { OwnedFd::from_raw_fd(event) };
-        Ok(Mailbox { letters: Mutex::new(Vec::new()), event })
+        Ok(Mailbox {
+            letters: Mutex::new(Vec::new()),
+            event,
+        })
     }
 
     /// The event to wait for.
@@ -35,8 +38,8 @@ impl Mailbox {
     pub fn put(&self, index: usize, result: Result<Small, Errno>) {
         self.letters.lock().push((index, result));
         let one = 1u64;
-        // SAFETY: eight bytes are read from `one`. An eventfd takes them unless its counter is full, and then the
-        // thread is being woken already.
+        // SAFETY: eight bytes are read from `one`. An eventfd takes them unless its counter is
+        // full, and then the thread is being woken already.
         unsafe { libc::write(self.event(), (&raw const one).cast(), 8) };
     }
 

@@ -2,10 +2,11 @@
 //!
 //! | module | carries |
 //! |---|---|
-//! | [`dev`] | everything, or beside [`uring`] what the kernel sends through `/dev/fuse` all the same: FORGET, BATCH_FORGET, INTERRUPT |
+//! | [`dev`] | everything, or beside [`uring`] FORGET, BATCH_FORGET and INTERRUPT |
 //! | [`uring`] | requests of each CPU through a ring of its own |
 //!
-//! Locks: a mailbox (`uring`) and the state of the workers are leaves; no lock is held while a request is handled.
+//! Locks: a mailbox (`uring`) and the state of the workers are leaves; no lock is held while a
+//! request is handled.
 
 pub(crate) mod cpu;
 pub(crate) mod dev;

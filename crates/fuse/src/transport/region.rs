@@ -1,7 +1,8 @@
 //! The memory of one ring entry, shared with the kernel by turns.
 //!
-//! An entry belongs to the kernel from its submission until its completion is seen, and to this process in between.
-//! The queue thread keeps that order; the methods that give references take `&mut self` on its side of the fence.
+//! An entry belongs to the kernel from its submission until its completion is seen, and to this
+//! process in between. The queue thread keeps that order; the methods that give references take
+//! `&mut self` on its side of the fence.
 
 use crate::wire::{PAGE_SIZE, RingHeader};
 use std::io;
@@ -20,24 +21,42 @@ impl Region {
     /// A region whose payload has room for `payload` bytes.
     pub fn map(payload: usize) -> io::Result<Region> {
         let payload = payload.next_multiple_of(PAGE_SIZE);
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), PAGE_SIZE + payload, protection, flags, -1, 0) };
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                PAGE_SIZE + payload,
+                protection,
+                flags,
+                -1,
+                0,
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let parts = Box::new([
-            libc::iovec { iov_base: base.as_ptr().cast(), iov_len: size_of::<RingHeader>() },
+            libc::iovec {
+                iov_base: base.as_ptr().cast(),
+                iov_len: size_of::<RingHeader>(),
+            },
             libc::iovec {
                 // SAFETY: the mapping has a page before the payload.
                 iov_base: unsafe { base.as_ptr().add(PAGE_SIZE) }.cast(),
                 iov_len: payload,
             },
         ]);
-        Ok(Region { base, payload, parts })
+        Ok(Region {
+            base,
+            payload,
+            parts,
+        })
     }
 
     /// Address of the two ranges, for a registration.
@@ -47,12 +66,14 @@ impl Region {
 
     /// Header and payload. Only between the completion and the next submission of the entry.
     pub fn split(&mut self) -> (&mut RingHeader, &mut [u8]) {
-        // SAFETY: the mapping is page aligned, lives as long as `self` and is longer than both ranges, which do not
-        // overlap; any bytes are a valid RingHeader. The kernel does not touch the memory of an entry whose completion
-        // was delivered, and the caller submits it again only after these borrows have ended.
+        // SAFETY: the mapping is page aligned, lives as long as `self` and is longer than both
+        // ranges, which do not overlap; any bytes are a valid RingHeader. The kernel does not touch
+        // the memory of an entry whose completion was delivered, and the caller submits it again
+        // only after these borrows have ended.
         unsafe {
             let header = &mut *self.base.as_ptr().cast::<RingHeader>();
-            let payload = std::slice::from_raw_parts_mut(self.base.as_ptr().add(PAGE_SIZE), self.payload);
+            let payload =
+                std::slice::from_raw_parts_mut(self.base.as_ptr().add(PAGE_SIZE), self.payload);
             (header, payload)
         }
     }

@@ -1,9 +1,10 @@
 //! One pinned thread with one ring per CPU.
 //!
-//! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread answers and
-//! commits, which makes it available again) or *parked* (a worker will answer). A parked entry is replaced by a fresh
-//! one, so that the requests behind it, the unlock that it waits for among them, always find an entry. When the mount
-//! goes, every entry completes with an error once; the thread ends with the last.
+//! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread
+//! answers and commits, which makes it available again) or *parked* (a worker will answer). A
+//! parked entry is replaced by a fresh one, so that the requests behind it, the unlock that it
+//! waits for among them, always find an entry. When the mount goes, every entry completes with an
+//! error once; the thread ends with the last.
 
 use super::cpu;
 use super::device::Device;
@@ -12,9 +13,7 @@ use super::region::Region;
 use crate::reply::out_header;
 use crate::request::RawRequest;
 use crate::service::{Answer, Service, Small};
-use crate::wire::{
-    CMD_COMMIT_AND_FETCH, CMD_REGISTER, InHeader, Opcode, RingCmd, RingEntInOut,
-};
+use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, InHeader, Opcode, RingCmd, RingEntInOut};
 use crate::workers::Workers;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
@@ -75,7 +74,11 @@ impl PreparedQueue {
             .setup_defer_taskrun()
             .setup_cqsize(COMPLETIONS)
             .build(RING_SIZE)?;
-        Ok(PreparedQueue { ring, mailbox: Arc::new(Mailbox::new()?), cpus })
+        Ok(PreparedQueue {
+            ring,
+            mailbox: Arc::new(Mailbox::new()?),
+            cpus,
+        })
     }
 
     /// Registers the entries.
@@ -83,8 +86,18 @@ impl PreparedQueue {
     /// # Errors
     /// What submitting answers; the kernel refuses single entries through their completions.
     pub fn register<S: Service>(self, parts: QueueParts<S>) -> io::Result<Queue<S>> {
-        let PreparedQueue { ring, mailbox, cpus } = self;
-        let mut queue = Queue { ring, mailbox, parts, entries: Vec::new(), live: 0 };
+        let PreparedQueue {
+            ring,
+            mailbox,
+            cpus,
+        } = self;
+        let mut queue = Queue {
+            ring,
+            mailbox,
+            parts,
+            entries: Vec::new(),
+            live: 0,
+        };
         for (place, &cpu) in cpus.iter().enumerate() {
             // A CPU that is not there sends nothing until it comes: one entry will do.
             for _ in 0..if place == 0 { DEPTH } else { 1 } {
@@ -124,10 +137,18 @@ impl<S: Service> Queue<S> {
         while self.live > 0 {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {}
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)
+                    ) => {}
                 Err(error) => return self.give_up(error),
             }
-            completed.extend(self.ring.completion().map(|cqe| (cqe.user_data(), cqe.result())));
+            completed.extend(
+                self.ring
+                    .completion()
+                    .map(|cqe| (cqe.user_data(), cqe.result())),
+            );
             for (data, result) in completed.drain(..) {
                 let next = match data {
                     WAKE => self.deliver(),
@@ -145,12 +166,19 @@ impl<S: Service> Queue<S> {
         Ok(())
     }
 
-    /// The kernel gave an entry back for good: the end of the mount, or a registration that it refused.
+    /// The kernel gave an entry back for good: the end of the mount, or a registration that it
+    /// refused.
     fn lost(&mut self, index: usize, result: i32) {
         self.live -= 1;
-        if !matches!(-result, libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV) {
+        if !matches!(
+            -result,
+            libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV
+        ) {
             let error = io::Error::from_raw_os_error(-result);
-            eprintln!("hearth: ring entry {index} of CPU {}: {error}", self.entries[index].queue);
+            eprintln!(
+                "hearth: ring entry {index} of CPU {}: {error}",
+                self.entries[index].queue
+            );
         }
     }
 
@@ -166,9 +194,20 @@ impl<S: Service> Queue<S> {
         let answer = if size <= COPIED {
             let (copy, _) = scratch.split_at_mut(size);
             copy.copy_from_slice(&payload[..size]);
-            self.parts.service.handle(&RawRequest { header, args, payload: copy }, payload)
+            self.parts.service.handle(
+                &RawRequest {
+                    header,
+                    args,
+                    payload: copy,
+                },
+                payload,
+            )
         } else {
-            let request = RawRequest { header, args, payload: &payload[..size] };
+            let request = RawRequest {
+                header,
+                args,
+                payload: &payload[..size],
+            };
             match self.parts.service.handle(&request, scratch) {
                 Answer::Reply(len) => {
                     payload[..len].copy_from_slice(&scratch[..len]);
@@ -211,16 +250,33 @@ impl<S: Service> Queue<S> {
         let commit_id = head.ent.commit_id;
         let out = out_header(unique, error, len);
         head.in_out[..out.as_bytes().len()].copy_from_slice(out.as_bytes());
-        head.ent = RingEntInOut { commit_id, payload_sz: len as u32, ..Default::default() };
-        let command = RingCmd { commit_id, qid: entry.queue, ..Default::default() };
-        let sqe = command_entry(self.parts.device.raw(), CMD_COMMIT_AND_FETCH, &command, 0, 0);
+        head.ent = RingEntInOut {
+            commit_id,
+            payload_sz: len as u32,
+            ..Default::default()
+        };
+        let command = RingCmd {
+            commit_id,
+            qid: entry.queue,
+            ..Default::default()
+        };
+        let sqe = command_entry(
+            self.parts.device.raw(),
+            CMD_COMMIT_AND_FETCH,
+            &command,
+            0,
+            0,
+        );
         self.push(sqe.user_data(index as u64))
     }
 
     /// One more entry for the requests of CPU `queue`.
     fn add_entry(&mut self, queue: u16) -> io::Result<()> {
         let region = Region::map(self.parts.payload)?;
-        let command = RingCmd { qid: queue, ..Default::default() };
+        let command = RingCmd {
+            qid: queue,
+            ..Default::default()
+        };
         let (device, index) = (self.parts.device.raw(), self.entries.len());
         let sqe = command_entry(device, CMD_REGISTER, &command, region.parts(), 2);
         self.entries.push(Entry { region, queue });
@@ -236,8 +292,9 @@ impl<S: Service> Queue<S> {
 
     fn push(&mut self, sqe: Entry128) -> io::Result<()> {
         loop {
-            // SAFETY: what the entry points to (its region and the region's boxed ranges) is owned by `self` and
-            // outlives the ring: entries are never removed and `ring` is dropped first.
+            // SAFETY: what the entry points to (its region and the region's boxed ranges) is owned
+            // by `self` and outlives the ring: entries are never removed and `ring` is dropped
+            // first.
             if unsafe { self.ring.submission().push(&sqe) }.is_ok() {
                 return Ok(());
             }
@@ -257,16 +314,21 @@ impl<S: Service> Queue<S> {
 }
 
 fn request_header(in_out: &[u8]) -> InHeader {
-    InHeader::read_from_prefix(in_out).map(|(header, _)| header).unwrap_or_default()
+    InHeader::read_from_prefix(in_out)
+        .map(|(header, _)| header)
+        .unwrap_or_default()
 }
 
 /// A submission with a command for the FUSE device.
 fn command_entry(device: i32, number: u32, command: &RingCmd, addr: u64, len: u32) -> Entry128 {
     let mut bytes = [0; 80];
     bytes[..size_of::<RingCmd>()].copy_from_slice(command.as_bytes());
-    let mut sqe = opcode::UringCmd80::new(Fd(device), number).cmd(bytes).addr(Some(addr)).build();
-    // SAFETY: Entry128 is `struct io_uring_sqe` with 64 bytes behind it, repr(C); its field `len` is the u32 at byte
-    // 24. The builder of this command leaves it 0.
+    let mut sqe = opcode::UringCmd80::new(Fd(device), number)
+        .cmd(bytes)
+        .addr(Some(addr))
+        .build();
+    // SAFETY: Entry128 is `struct io_uring_sqe` with 64 bytes behind it, repr(C); its field `len`
+    // is the u32 at byte 24. The builder of this command leaves it 0.
     unsafe { (&raw mut sqe).cast::<u8>().add(24).cast::<u32>().write(len) };
     sqe
 }

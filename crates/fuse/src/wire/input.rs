@@ -25,9 +25,9 @@ wire! { RenameIn = 8 { newdir: u64 } }
 wire! { Rename2In = 16 { newdir: u64, flags: u32, padding: u32 } }
 wire! { LinkIn = 8 { oldnodeid: u64 } }
 wire! { SetattrIn = 88 {
-    valid: u32, padding: u32, fh: u64, size: u64, lock_owner: u64, atime: u64, mtime: u64, ctime: u64,
-    atimensec: u32, mtimensec: u32, ctimensec: u32, mode: u32, unused4: u32, uid: u32, gid: u32,
-    unused5: u32,
+    valid: u32, padding: u32, fh: u64, size: u64, lock_owner: u64, atime: u64, mtime: u64,
+    ctime: u64, atimensec: u32, mtimensec: u32, ctimensec: u32, mode: u32, unused4: u32,
+    uid: u32, gid: u32, unused5: u32,
 } }
 wire! { OpenIn = 8 { flags: u32, open_flags: u32 } }
 wire! { CreateIn = 16 { flags: u32, mode: u32, umask: u32, open_flags: u32 } }

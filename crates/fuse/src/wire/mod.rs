@@ -1,7 +1,8 @@
 //! The kernel's FUSE interface, ABI 7.45: structures, numbers and flags, nothing else.
 //!
-//! Names follow `linux/fuse.h` without its prefix: `struct fuse_entry_out` is [`EntryOut`]. Every structure carries its
-//! size, checked when the crate is compiled; all fields are little endian on little-endian machines, as the kernel is.
+//! Names follow `linux/fuse.h` without its prefix: `struct fuse_entry_out` is [`EntryOut`]. Every
+//! structure carries its size, checked when the crate is compiled; all fields are little endian on
+//! little-endian machines, as the kernel is.
 
 mod flags;
 mod input;
@@ -19,7 +20,8 @@ pub(crate) use ring::*;
 pub(crate) const KERNEL_VERSION: u32 = 7;
 /// Newest minor version that this crate speaks.
 pub(crate) const KERNEL_MINOR_VERSION: u32 = 45;
-/// Oldest minor version that this crate accepts (Linux 5.4): all structures have their present size but one.
+/// Oldest minor version that this crate accepts (Linux 5.4): all structures have their present size
+/// but one.
 pub(crate) const OLDEST_MINOR_VERSION: u32 = 31;
 /// First minor version with NOTIFY_PRUNE.
 pub(crate) const PRUNE_MINOR_VERSION: u32 = 45;

@@ -3,7 +3,8 @@
 use super::{FileLock, wire};
 
 wire! {
-    /// Opens every answer (`error` is 0 or a negative errno) and every notification (`unique` is 0, `error` the code).
+    /// Opens every answer (`error` is 0 or a negative errno) and every notification (`unique` is 0,
+    /// `error` the code).
     OutHeader = 16 { len: u32, error: i32, unique: u64 }
 }
 wire! { InitOut = 64 {

@@ -7,15 +7,25 @@ pub(crate) const CMD_REGISTER: u32 = 1;
 /// Answer of a request, and the entry is free for the next one.
 pub(crate) const CMD_COMMIT_AND_FETCH: u32 = 2;
 
-wire! { RingEntInOut = 32 { flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64 } }
+wire! { RingEntInOut = 32 {
+    flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64,
+} }
 
-/// Bytes of the area that holds the request header on the way in and the answer header on the way out.
+/// Bytes of the area that holds the request header on the way in and the answer header on the way
+/// out.
 pub(crate) const IN_OUT_SIZE: usize = 128;
 /// Bytes of the area that holds the first argument of the request.
 pub(crate) const OP_IN_SIZE: usize = 128;
 
 /// `struct fuse_uring_req_header`.
-#[derive(Clone, Copy, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+#[derive(
+    Clone,
+    Copy,
+    zerocopy::FromBytes,
+    zerocopy::IntoBytes,
+    zerocopy::Immutable,
+    zerocopy::KnownLayout,
+)]
 #[repr(C)]
 pub(crate) struct RingHeader {
     pub in_out: [u8; IN_OUT_SIZE],

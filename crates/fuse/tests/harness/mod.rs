@@ -1,8 +1,9 @@
 //! A real mount, served by another process, for the length of one test.
 //!
-//! Client and daemon must not be one process: what the client waits for inside the kernel could then never be killed. A
-//! watchdog kills the daemon and detaches the mount when a test takes too long, which turns a hang into a failure.
-#![allow(dead_code)]
+//! Client and daemon must not be one process: what the client waits for inside the kernel could
+//! then never be killed. A watchdog kills the daemon and detaches the mount when a test takes too
+//! long, which turns a hang into a failure.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -45,7 +46,10 @@ impl Mounted {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         drop(switch);
-        assert!(line.starts_with("ready"), "the daemon said {line:?}; run this test as root");
+        assert!(
+            line.starts_with("ready"),
+            "the daemon said {line:?}; run this test as root"
+        );
 
         let daemon = Arc::new(Mutex::new(child));
         let barked = Arc::new(AtomicBool::new(false));
@@ -59,7 +63,14 @@ impl Mounted {
                 detach(&dog.0);
             }
         });
-        Mounted { path, daemon, input, output, _end: end, barked }
+        Mounted {
+            path,
+            daemon,
+            input,
+            output,
+            _end: end,
+            barked,
+        }
     }
 
     /// The mount point.
@@ -73,7 +84,11 @@ impl Mounted {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         let answer = answer.trim_end();
-        answer.strip_prefix("ok").unwrap_or_else(|| panic!("{line}: {answer}")).trim().to_owned()
+        answer
+            .strip_prefix("ok")
+            .unwrap_or_else(|| panic!("{line}: {answer}"))
+            .trim()
+            .to_owned()
     }
 
     /// Kills the daemon with SIGKILL.
@@ -105,13 +120,17 @@ impl Drop for Mounted {
         detach(&self.path);
         let removed = fs::remove_dir(&self.path);
         if !thread::panicking() {
-            assert!(!self.barked.load(Ordering::SeqCst), "the test took too long");
+            assert!(
+                !self.barked.load(Ordering::SeqCst),
+                "the test took too long"
+            );
             removed.expect("nothing is left mounted");
         }
     }
 }
 
-/// The kernel's switch for FUSE over io_uring, on for as long as this lives; tests of all programs take turns.
+/// The kernel's switch for FUSE over io_uring, on for as long as this lives; tests of all programs
+/// take turns.
 struct Switch {
     before: String,
     _turn: fs::File,
@@ -124,7 +143,10 @@ impl Switch {
         let before = fs::read_to_string(SWITCH)
             .expect("FUSE over io_uring is there (Linux 6.14 or later, modprobe fuse)");
         fs::write(SWITCH, "Y").expect("root may switch FUSE over io_uring on");
-        Switch { before, _turn: turn }
+        Switch {
+            before,
+            _turn: turn,
+        }
     }
 }
 
@@ -137,8 +159,16 @@ impl Drop for Switch {
 /// The example `serve`, which cargo builds beside the tests.
 pub fn daemon() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(Path::parent).unwrap().join("examples/serve");
-    assert!(program.exists(), "{} is missing: cargo build -p hearth-fuse --examples", program.display());
+    let program = test
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples/serve");
+    assert!(
+        program.exists(),
+        "{} is missing: cargo build -p hearth-fuse --examples",
+        program.display()
+    );
     program
 }
 
@@ -153,7 +183,11 @@ pub fn fresh_directory() -> PathBuf {
 
 fn detach(path: &Path) {
     // Fails where nothing is mounted any more, which is as well.
-    let _ = Command::new("umount").arg("-l").arg(path).stderr(Stdio::null()).status();
+    let _ = Command::new("umount")
+        .arg("-l")
+        .arg(path)
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Declares a test that runs on both transports.

@@ -77,7 +77,7 @@ impl Model {
         let exclusive = create && flags & O_EXCL != 0;
         let mut follow = flags & O_NOFOLLOW == 0 && !exclusive;
         let mut directory = flags & O_DIRECTORY != 0;
-        let mut sticky = false;
+        let mut sticky;
         let mut walk = self.start(p, dirfd, path)?;
         let mut path = path.to_vec();
         let node = loop {

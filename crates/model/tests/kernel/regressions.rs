@@ -1,6 +1,6 @@
 //! Scripts that once told model and kernel apart, or that must not: kept by hand.
 
-use hearth_model::{Op, Outcome, System, bytes};
+use hearth_model::{Op, Outcome, System, bytes, compare, regressions};
 
 use crate::mount::{Kernel, Kind, check_machine};
 
@@ -27,5 +27,15 @@ fn nothing_outside_the_mount_can_be_reached() {
     for path in ["../tmp", "../../proc", "/proc", "../../etc"] {
         let stat = Op::Stat { dirfd: libc::AT_FDCWD, path: bytes(path), flags: 0 };
         assert_eq!(kernel.apply(1, &stat), Outcome::Error(libc::ENOENT));
+    }
+}
+
+#[test]
+fn every_script_that_told_systems_apart_agrees_with_the_kernel() {
+    check_machine();
+    for (fact, steps) in regressions::all() {
+        if let Err(difference) = compare(&mut Kernel::start(Kind::Tmpfs), &steps, 1) {
+            panic!("{fact}: {difference}");
+        }
     }
 }
