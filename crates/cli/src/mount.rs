@@ -8,6 +8,7 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::source::Source;
 use crate::{mounts, output, serve, umount};
+use rustix::io::Errno;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,8 +30,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
 /// Takes a mount whose daemon is gone off the mount point, and says so.
 fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
     let place = mounts::resolved(mountpoint);
-    // Answered by the daemon itself, never from a cache: one that is just dying is waited for.
-    while rustix::fs::statfs(&place).err() == Some(rustix::io::Errno::NOTCONN) {
+    while is_dead(&place) {
         let mounted = mounts::at(&place).map_err(|error| Failure::at(mountpoint, error))?;
         if !mounted.is_some_and(|mounted| mounted.is_ours()) {
             return Err(Failure::at(
@@ -48,6 +48,17 @@ fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// Asks for what the kernel never answers from a cache, so that a daemon in the course of dying is
+/// seen as well: a question that it takes along (io_uring cancels it) is asked again.
+fn is_dead(place: &Path) -> bool {
+    loop {
+        match rustix::fs::statfs(place) {
+            Err(Errno::CONNABORTED | Errno::CANCELED) => {}
+            answer => return answer.err() == Some(Errno::NOTCONN),
+        }
+    }
 }
 
 fn in_background(args: &MountArgs) -> Result<(), Failure> {

@@ -1,10 +1,13 @@
-//! One volume, used by this program as a library and by other programs through a mount at the same time.
+//! One volume, used by this program as a library and by other programs through a mount at the same
+//! time.
 //!
-//! `cargo run --example embed_and_mount [MOUNTPOINT]`; without an argument it mounts in a temporary directory.
+//! `cargo run --example embed_and_mount [MOUNTPOINT]`; without an argument it mounts in a temporary
+//! directory.
 //!
-//! The rule to keep: this program uses the volume through `hearth::Process` only. If it held a file of its own mount open
-//! by a system call, the kernel would wait for this program to answer while it exits. Order of the ends: files and
-//! processes of the library, then the session (which unmounts), then the volume.
+//! The rule to keep: this program uses the volume through `hearth::Process` only. If it held a file
+//! of its own mount open by a system call, the kernel would wait for this program to answer while
+//! it exits. Order of the ends: files and processes of the library, then the session (which
+//! unmounts), then the volume.
 
 use hearth::{Credentials, Volume};
 use hearth_fuse::{MountOptions, Session};

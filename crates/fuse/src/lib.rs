@@ -10,8 +10,10 @@
 //!
 //! This crate translates and decides nothing. `docs/design/fuse.md` follows a request through it.
 
+mod connection;
 mod dispatch;
 mod handles;
+mod handshake;
 mod init;
 mod mount;
 mod notify;

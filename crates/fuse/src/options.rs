@@ -54,8 +54,9 @@ pub struct MountOptions {
     pub readdirplus: ReadDirPlus,
     /// `max_write=BYTES`: largest read or write request.
     pub max_write: u32,
-    /// `allow_other`: users other than the one who mounts may look. On for root.
-    pub allow_other: bool,
+    /// `allow_other`: users other than the one who mounts may look. Without it only root's mounts
+    /// may be looked at by others.
+    pub allow_other: Option<bool>,
     /// `fsname=NAME`: first column of `df` and `mount`.
     pub fsname: String,
     /// `ro`.
@@ -91,7 +92,7 @@ impl Default for MountOptions {
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
             max_write: 1 << 20,
-            allow_other: crate::mount::is_root(),
+            allow_other: None,
             fsname: "hearth".to_owned(),
             read_only: false,
             atime: AtimeMode::Relatime,
@@ -158,7 +159,7 @@ impl MountOptions {
             "atime" | "relatime" => self.atime = AtimeMode::Relatime,
             "noatime" => self.atime = AtimeMode::No,
             "strictatime" => self.atime = AtimeMode::Strict,
-            "allow_other" => self.allow_other = true,
+            "allow_other" => self.allow_other = Some(true),
             "writeback" => self.writeback = Some(true),
             "no_writeback" => self.writeback = Some(false),
             "no_open" => self.no_open = true,

@@ -4,8 +4,8 @@
 //! cannot be had. So each thread makes its ring, all wait, and only when every one of them has
 //! succeeded is the promise made.
 
+use crate::connection::Connection;
 use crate::service::Service;
-use crate::session::Shared;
 use crate::transport::cpu;
 use crate::transport::uring::{PreparedQueue, QueueParts};
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
@@ -33,7 +33,7 @@ struct State<S> {
 enum Word<S> {
     Wait,
     GoHome,
-    Go(QueueParts<S>, Arc<Shared>),
+    Go(QueueParts<S>, Arc<Connection>),
 }
 
 impl<S: Service> Queues<S> {
@@ -76,12 +76,12 @@ impl<S: Service> Queues<S> {
     pub fn go(
         mut self,
         parts: QueueParts<S>,
-        shared: &Arc<Shared>,
+        connection: &Arc<Connection>,
     ) -> (Vec<JoinHandle<()>>, io::Result<()>) {
         for _ in &self.threads {
-            shared.thread_begins();
+            connection.thread_begins();
         }
-        self.gate.say(Word::Go(parts, Arc::clone(shared)));
+        self.gate.say(Word::Go(parts, Arc::clone(connection)));
         // The word stays: a thread that is late must still hear it, and the gate goes when the
         // threads have gone.
         let result = self.gate.all_arrived(self.threads.len());
@@ -114,7 +114,7 @@ impl<S: Service> Gate<S> {
             Ok(prepared) => prepared,
             Err(error) => return self.fail(error),
         };
-        let Some((parts, shared)) = self.arrive_and_wait() else {
+        let Some((parts, connection)) = self.arrive_and_wait() else {
             return;
         };
         let result = match prepared.register(parts) {
@@ -128,7 +128,7 @@ impl<S: Service> Gate<S> {
                 Err(kind.into())
             }
         };
-        shared.thread_ended(result);
+        connection.thread_ended(result);
     }
 
     fn arrive(&self) {
@@ -141,14 +141,16 @@ impl<S: Service> Gate<S> {
         self.changed.notify_all();
     }
 
-    fn arrive_and_wait(&self) -> Option<(QueueParts<S>, Arc<Shared>)> {
+    fn arrive_and_wait(&self) -> Option<(QueueParts<S>, Arc<Connection>)> {
         self.arrive();
         let mut state = self.state.lock();
         loop {
             match &state.word {
                 Word::Wait => self.changed.wait(&mut state),
                 Word::GoHome => return None,
-                Word::Go(parts, shared) => return Some((parts.clone(), Arc::clone(shared))),
+                Word::Go(parts, connection) => {
+                    return Some((parts.clone(), Arc::clone(connection)));
+                }
             }
         }
     }

@@ -92,45 +92,14 @@ impl<'a> RawRequest<'a> {
             Opcode::Statx => self.fixed::<StatxIn>().map(|_| Op::Statx)?,
             Opcode::Setattr => Op::Setattr(self.fixed()?),
             Opcode::Readlink => Op::Readlink,
-            Opcode::Symlink => {
-                let (name, target) = two_names(payload)?;
-                Op::Symlink { name, target }
-            }
-            Opcode::Mknod => Op::Mknod {
-                args: self.fixed()?,
-                name: only_name(payload)?,
-            },
-            Opcode::Mkdir => Op::Mkdir {
-                args: self.fixed()?,
-                name: only_name(payload)?,
-            },
             Opcode::Unlink => Op::Unlink {
                 name: only_name(payload)?,
             },
             Opcode::Rmdir => Op::Rmdir {
                 name: only_name(payload)?,
             },
-            Opcode::Rename => {
-                let newdir = self.fixed::<RenameIn>()?.newdir;
-                rename(
-                    payload,
-                    Rename2In {
-                        newdir,
-                        ..Default::default()
-                    },
-                )?
-            }
-            Opcode::Rename2 => rename(payload, self.fixed()?)?,
-            Opcode::Link => Op::Link {
-                ino: self.fixed::<LinkIn>()?.oldnodeid,
-                name: only_name(payload)?,
-            },
             Opcode::Open => Op::Open(self.fixed()?),
             Opcode::Opendir => Op::Opendir(self.fixed()?),
-            Opcode::Create => Op::Create {
-                args: self.fixed()?,
-                name: only_name(payload)?,
-            },
             Opcode::Tmpfile => Op::Tmpfile(self.fixed()?),
             Opcode::Read => Op::Read(self.fixed()?),
             Opcode::Readdir => Op::Readdir(self.fixed()?),
@@ -148,6 +117,45 @@ impl<'a> RawRequest<'a> {
             Opcode::Fsync => Op::Fsync(self.fixed()?),
             Opcode::Fsyncdir => Op::Fsyncdir(self.fixed()?),
             Opcode::Syncfs => Op::Syncfs,
+            _ => return self.decode_names(opcode, payload),
+        })
+    }
+
+    /// What makes and moves names.
+    fn decode_names(&self, opcode: Opcode, payload: &'a [u8]) -> Option<Operation<'a>> {
+        use Operation as Op;
+        Some(match opcode {
+            Opcode::Symlink => {
+                let (name, target) = two_names(payload)?;
+                Op::Symlink { name, target }
+            }
+            Opcode::Mknod => Op::Mknod {
+                args: self.fixed()?,
+                name: only_name(payload)?,
+            },
+            Opcode::Mkdir => Op::Mkdir {
+                args: self.fixed()?,
+                name: only_name(payload)?,
+            },
+            Opcode::Rename => {
+                let newdir = self.fixed::<RenameIn>()?.newdir;
+                rename(
+                    payload,
+                    Rename2In {
+                        newdir,
+                        ..Default::default()
+                    },
+                )?
+            }
+            Opcode::Rename2 => rename(payload, self.fixed()?)?,
+            Opcode::Link => Op::Link {
+                ino: self.fixed::<LinkIn>()?.oldnodeid,
+                name: only_name(payload)?,
+            },
+            Opcode::Create => Op::Create {
+                args: self.fixed()?,
+                name: only_name(payload)?,
+            },
             _ => return self.decode_rest(opcode, payload),
         })
     }

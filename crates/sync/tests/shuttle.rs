@@ -32,7 +32,9 @@ fn together(tasks: u64, task: impl Fn(u64) + Send + Sync + 'static) {
             thread::spawn(move || task(number))
         })
         .collect();
-    tasks.into_iter().for_each(|task| task.join().unwrap());
+    for task in tasks {
+        task.join().expect("no task panics");
+    }
 }
 
 lock_class! {

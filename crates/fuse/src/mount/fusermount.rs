@@ -73,7 +73,7 @@ fn list(options: &MountOptions) -> String {
             list.push_str(option);
         }
     };
-    add(options.allow_other, "allow_other");
+    add(options.allow_other == Some(true), "allow_other");
     add(options.read_only, "ro");
     add(options.noexec, "noexec");
     add(options.atime == AtimeMode::No, "noatime");
@@ -122,7 +122,7 @@ mod tests {
         let options = MountOptions {
             fsname: "a,b".to_owned(),
             read_only: true,
-            allow_other: false,
+            allow_other: Some(false),
             ..Default::default()
         };
         assert_eq!(

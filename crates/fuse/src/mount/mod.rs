@@ -21,7 +21,7 @@ use std::{fs, io};
 pub(crate) const FS_TYPE: &str = "fuse.hearth";
 
 /// Whether this process may call `mount(2)`, as far as its user id tells.
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     // SAFETY: no arguments, cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
@@ -147,7 +147,7 @@ fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), Mo
         "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
         device.raw()
     );
-    if options.allow_other {
+    if options.allow_other != Some(false) {
         data.push_str(",allow_other");
     }
     let source = c_string(OsStr::new(&options.fsname)).map_err(failed)?;

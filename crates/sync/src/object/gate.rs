@@ -15,9 +15,9 @@ use crate::spread::Spread;
 ///
 /// | access | ordering | partner |
 /// |---|---|---|
-/// | enter: add to the word | Acquire | close's addition of nothing: later comers see the gate shut |
+/// | enter: add to the word | Acquire | close's addition: later comers see it shut |
 /// | enter: `shut` | Acquire | the Release when the gate opens: what was done behind it is seen |
-/// | leave: subtract from the word | Release | close's addition and loads: what was done inside is seen |
+/// | leave: subtract from the word | Release | close's addition and loads |
 /// | close: add nothing to every word | AcqRel | enter and leave as above |
 /// | open: `shut` | Release | enter's load |
 pub struct Gate {

@@ -33,13 +33,13 @@
 //! | access | ordering | partner |
 //! |---|---|---|
 //! | get: add to the word | Acquire | the killer's addition of nothing: later getters see DYING |
-//! | get: load the state | Relaxed | none: the addition has synchronised with any killer that matters |
-//! | put: subtract from the word | Release | the killer's addition: uses of the object come before its end |
+//! | get: load the state | Relaxed | none: coherence after the addition |
+//! | put: subtract from the word | Release | the killer's addition: uses come before the end |
 //! | kill: LIVE to DYING | Acquire | the last killer's LIVE |
 //! | kill: add nothing to every word | AcqRel | get and put as above |
 //! | leave: subtract from the handles | Release | the killer's addition: the count is seen |
 //! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
-//! | kill: DYING to LIVE or DEAD | Release | the next killer's Acquire: it sums what this one has seen |
+//! | kill: DYING to LIVE or DEAD | Release | the next killer sums what this one saw |
 
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::primitive::{Backoff, const_unless_loom};

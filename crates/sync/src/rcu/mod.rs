@@ -5,8 +5,8 @@
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
-//! | reader | loads the pointer | Acquire | the publishing swap or exchange: the value is complete |
-//! | writer | swaps the pointer | AcqRel | readers' loads, and the writer that put the old value there |
+//! | reader | loads the pointer | Acquire | the publishing swap: the value is complete |
+//! | writer | swaps the pointer | AcqRel | readers' loads; the writer of the old value |
 //! | owner | drops the slot, `get_mut` | none needed | `&mut` is exclusive |
 //!
 //! What `load` returns borrows the guard *and* the slot: the slot's owner frees the value at once

@@ -1,0 +1,107 @@
+//! The daemon dies under its users.
+
+mod suite;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Error;
+use std::process::{Child, Stdio};
+use suite::{Mounted, Transport, hearth, program, said, shell, until};
+
+suite::on_both_transports!(
+    a_killed_daemon_leaves_no_process_hanging,
+    the_next_mount_clears_what_a_killed_daemon_left,
+    a_daemon_asked_to_end_unmounts,
+);
+
+/// Each works on the volume until something fails. The word says what it leaves as proof of life.
+const CLIENTS: [(&str, &str); 6] = [
+    ("appending", "while echo x >> appending; do :; done"),
+    (
+        "reading",
+        "while cat data > /dev/null && touch reading; do :; done",
+    ),
+    (
+        "renaming",
+        "while touch a && mv a renaming && ls -l > /dev/null; do :; done",
+    ),
+    (
+        "syncing",
+        "while dd if=/dev/zero of=syncing bs=64k count=16 conv=fsync; do :; done",
+    ),
+    (
+        "listing",
+        "mkdir d; while ls -R . > /dev/null && touch d/f listing && rm d/f; do :; done",
+    ),
+    ("waiting", "touch waiting; flock lock true"),
+];
+
+fn a_killed_daemon_leaves_no_process_hanging(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("data"), vec![7; 1 << 20]).unwrap();
+    let lock = File::create(mounted.at("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut clients = CLIENTS.map(|(name, script)| (name, client(&mounted, script)));
+    for (name, _) in &clients {
+        until(name, || mounted.at(name).exists());
+    }
+
+    mounted.kill();
+
+    let gone = Errno::NOTCONN.raw_os_error();
+    let code = |result: Result<(), Error>| result.err().and_then(|error| error.raw_os_error());
+    let refused = [
+        code(std::fs::metadata(mounted.path()).map(drop)),
+        code(std::fs::metadata(mounted.at("data")).map(drop)),
+        code(std::fs::write(mounted.at("new"), "x")),
+        code(std::fs::read_dir(mounted.path()).map(drop)),
+        code(std::fs::create_dir(mounted.at("newer"))),
+    ];
+    assert_eq!(refused, [Some(gone); 5]);
+    for (name, client) in &mut clients {
+        until(name, || client.try_wait().unwrap().is_some());
+        let status = client.wait().unwrap();
+        assert!(!status.success(), "{name} saw no error: {status}");
+    }
+}
+
+fn client(mounted: &Mounted, script: &str) -> Child {
+    // A loop ends with success when its condition fails.
+    let mut client = shell(mounted.path(), &format!("{script}; exit 9"));
+    client.stdout(Stdio::null()).stderr(Stdio::null());
+    client.spawn().unwrap()
+}
+
+fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("old"), "x").unwrap();
+    mounted.kill();
+    let said = mounted.mount_again(transport, "");
+    let cleared = format!(
+        "hearth: {}: the daemon of an earlier mount",
+        mounted.path().display()
+    );
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].starts_with(&cleared),
+        "{said:?}"
+    );
+    assert!(lines[0].contains("unmounted"), "{said:?}");
+    assert!(!mounted.at("old").exists());
+    std::fs::write(mounted.at("new"), "y").unwrap();
+    assert_eq!(suite::mounts_below(mounted.path()).len(), 1);
+}
+
+fn a_daemon_asked_to_end_unmounts(transport: Transport) {
+    for signal in ["TERM", "INT"] {
+        let mounted = Mounted::new(transport, "");
+        std::fs::write(mounted.at("file"), "x").unwrap();
+        let pid = mounted.daemon().to_string();
+        assert!(said(program("kill").args(["-s", signal, &pid])).success());
+        until(signal, || suite::mounts_below(mounted.path()).is_empty());
+        until(signal, || suite::pids_naming(mounted.path()).is_empty());
+        let said = said(hearth().arg("umount").arg(mounted.path()));
+        assert_eq!(said.status.code(), Some(1), "{said:?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! pjdfstest as root: what POSIX says about names, modes, owners, links and times.
+
+mod suite;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use suite::{Mounted, Private, Transport, program, registry_tool, said, succeed};
+
+suite::on_both_transports!(posix_is_kept_wherever_tmpfs_keeps_it);
+
+/// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
+/// The two users are there on every Debian.
+const CONFIGURATION: &str = r#"
+[features]
+posix_fallocate = {}
+rename_ctime = {}
+utime_now = {}
+utimensat = {}
+[settings]
+naptime = 0.02
+allow_remount = false
+[dummy_auth]
+entries = [["nobody", "nogroup"], ["daemon", "daemon"]]
+"#;
+
+fn posix_is_kept_wherever_tmpfs_keeps_it(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let private = Private::new();
+    let configuration = private.path().join("pjdfstest.toml");
+    std::fs::write(&configuration, CONFIGURATION).unwrap();
+
+    let control = private.directory("tmpfs");
+    succeed(
+        program("mount")
+            .args(["-t", "tmpfs", "hearth-suite"])
+            .arg(&control),
+    );
+    let tmpfs = Outcome::of(&configuration, &control);
+    succeed(program("umount").arg(&control));
+    let hearth = Outcome::of(&configuration, mounted.path());
+
+    assert_eq!(hearth.failed, 0, "{}", hearth.text);
+    let lost: Vec<&String> = hearth.skipped.difference(&tmpfs.skipped).collect();
+    assert!(
+        lost.is_empty(),
+        "tmpfs runs these: {lost:?}\n{}",
+        hearth.text
+    );
+    assert!(hearth.passed >= tmpfs.passed, "{}", hearth.text);
+    // The suite of this version has 398 cases; a run of a few of them would prove nothing.
+    assert!(hearth.passed >= 380, "{}", hearth.text);
+    println!("passed {}, skipped {}", hearth.passed, hearth.skipped.len());
+}
+
+struct Outcome {
+    passed: u64,
+    failed: u64,
+    skipped: BTreeSet<String>,
+    text: String,
+}
+
+impl Outcome {
+    /// Runs the suite; its last line is `Summary: F failed, S skipped, P passed, ...`.
+    fn of(configuration: &Path, place: &Path) -> Outcome {
+        let mut suite = registry_tool("pjdfstest");
+        suite.arg("-c").arg(configuration).arg("-p").arg(place);
+        let said = said(suite.current_dir(place));
+        let text = format!("{}{}", said.out, said.err);
+        let summary = text
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("Summary: "));
+        let summary = summary.unwrap_or_else(|| panic!("no summary: {}\n{text}", said.status));
+        let number = |word: &str| {
+            let found = summary.split(", ").find_map(|part| part.strip_suffix(word));
+            let number = found.and_then(|number| number.trim().parse::<u64>().ok());
+            number.unwrap_or_else(|| panic!("{word}: {summary}"))
+        };
+        let skipped = text.lines().filter_map(|line| line.strip_suffix("skipped"));
+        let skipped: BTreeSet<String> = skipped.map(|case| case.trim().to_owned()).collect();
+        assert_eq!(skipped.len() as u64, number(" skipped"), "{text}");
+        Outcome {
+            passed: number(" passed"),
+            failed: number(" failed"),
+            skipped,
+            text,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A mounted volume in memory.
+
+use super::watchdog::{Watchdog, detach, kill};
+use super::{Private, Said, Turn, demand_root, mounts_below, pids_naming, said};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The way requests travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Rings of the kernel.
+    Uring,
+    /// Descriptors of `/dev/fuse`.
+    Dev,
+}
+
+impl Transport {
+    /// As it is typed after `transport=`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Transport::Uring => "uring",
+            Transport::Dev => "dev",
+        }
+    }
+}
+
+/// A volume mounted by `hearth mount`; dropping it unmounts and checks that nothing is left.
+pub struct Mounted {
+    // Dropped in this order: the watchdog lies down before the directories go.
+    watchdog: Watchdog,
+    path: PathBuf,
+    log: PathBuf,
+    private: Private,
+}
+
+impl Mounted {
+    /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none).
+    pub fn new(transport: Transport, options: &str) -> Mounted {
+        demand_root();
+        let private = Private::new();
+        let path = private.directory("mnt");
+        let log = private.path().join("log");
+        let watchdog = Watchdog::start(&path);
+        let mounted = Mounted {
+            watchdog,
+            path,
+            log,
+            private,
+        };
+        let said = mounted.mount_again(transport, options);
+        let report = format!("transport {}\n", transport.word());
+        assert!(said.out.ends_with(&report), "hearth mount: {said:?}");
+        mounted
+    }
+
+    /// Runs `hearth mount` on the mount point; it has to work.
+    pub fn mount_again(&self, transport: Transport, options: &str) -> Said {
+        let turn = (transport == Transport::Uring).then(Turn::with_uring);
+        let transport = format!("transport={}", transport.word());
+        let mut mount = hearth();
+        mount.args(["mount", "memory:"]).arg(&self.path);
+        mount.args(["-o", &transport]).arg("--log").arg(&self.log);
+        if !options.is_empty() {
+            mount.args(["-o", options]);
+        }
+        let said = said(&mut mount);
+        drop(turn);
+        assert!(said.success(), "hearth mount: {said:?}\n{}", self.log());
+        said
+    }
+
+    /// The mount point.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path on the volume.
+    pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// A new directory beside the volume, on the machine's own filesystem.
+    pub fn outside(&self, name: &str) -> PathBuf {
+        self.private.directory(name)
+    }
+
+    /// What the daemon has written to its log.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The process that serves the volume.
+    pub fn daemon(&self) -> u32 {
+        match pids_naming(&self.path)[..] {
+            [pid] => pid,
+            ref pids => panic!("the daemon is one of {pids:?}\n{}", self.log()),
+        }
+    }
+
+    /// Kills the daemon with SIGKILL.
+    pub fn kill(&self) {
+        kill(self.daemon());
+        self.until_gone();
+    }
+
+    /// `hearth umount`: it has to work, and the daemon has to end.
+    pub fn unmount(&self) {
+        let said = said(hearth().arg("umount").arg(&self.path));
+        assert!(said.success(), "hearth umount: {said:?}\n{}", self.log());
+        self.until_gone();
+    }
+
+    fn until_gone(&self) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !pids_naming(&self.path).is_empty() {
+            assert!(Instant::now() < end, "the daemon lives on\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("log of the daemon:\n{}", self.log());
+        } else {
+            assert!(!self.watchdog.has_barked(), "the suite took too long");
+            if !mounts_below(&self.path).is_empty() {
+                self.unmount();
+            }
+        }
+        for pid in pids_naming(&self.path) {
+            kill(pid);
+        }
+        if !mounts_below(&self.path).is_empty() {
+            detach(&self.path);
+        }
+    }
+}
+
+/// The program under test.
+pub fn hearth() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_hearth"))
+}

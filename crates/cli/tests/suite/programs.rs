@@ -1,0 +1,132 @@
+//! Running other programs: found or missed with a remedy, never for longer than a limit.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+
+/// Seconds after which a program and its children are killed. Less than the watchdog of a mount
+/// has, so that the suite names the program that hangs.
+const LIMIT_S: &str = "240";
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub struct Said {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+impl Said {
+    /// Whether it ended with status 0.
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+}
+
+/// Every suite mounts by itself.
+pub fn demand_root() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "the suites mount volumes: run them as root (sudo cargo xtask test)"
+    );
+    let device = File::options().read(true).write(true).open("/dev/fuse");
+    if let Err(error) = device {
+        panic!(
+            "/dev/fuse: {error}; do: modprobe fuse, or start the container with \
+             --device /dev/fuse --cap-add SYS_ADMIN"
+        );
+    }
+}
+
+/// A program of a Debian package, killed with its children when it takes too long.
+pub fn program(name: &str) -> Command {
+    limited(&installed(name))
+}
+
+/// A program that `cargo xtask test` installs from the registry.
+pub fn registry_tool(name: &str) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
+    let path = root.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing; cargo xtask test installs it",
+        path.display()
+    );
+    limited(&path)
+}
+
+/// A script, ended by the first command that fails.
+pub fn shell(directory: &Path, script: &str) -> Command {
+    let mut bash = program("bash");
+    bash.args(["-euo", "pipefail", "-c", script]);
+    bash.current_dir(directory);
+    bash
+}
+
+/// Runs a program to its end.
+pub fn said(command: &mut Command) -> Said {
+    let output = command.output();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    Said {
+        status,
+        out: String::from_utf8_lossy(&stdout).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Runs a program that has to work; what it printed.
+pub fn succeed(command: &mut Command) -> String {
+    let said = said(command);
+    let Said { status, out, err } = &said;
+    assert!(
+        said.success(),
+        "{command:?}: {status}\n{}{}",
+        end_of(out),
+        end_of(err)
+    );
+    said.out
+}
+
+/// git with settings of its own, whoever runs the suites, and without work in the background.
+pub fn git(directory: &Path) -> Command {
+    let mut git = program("git");
+    git.current_dir(directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "suite")))
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "suite@localhost")))
+        .args(["-c", "gc.autoDetach=false", "-c", "maintenance.auto=false"])
+        .args(["-c", "init.defaultBranch=main", "-c", "safe.directory=*"]);
+    git
+}
+
+fn limited(path: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.args([OsStr::new("-s"), OsStr::new("KILL")]);
+    command.arg(LIMIT_S).arg(path);
+    command
+}
+
+fn installed(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("{name} is missing; cargo xtask test installs it"))
+}
+
+/// The last lines, which say why.
+fn end_of(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(60);
+    lines[first..].join("\n") + "\n"
+}
