@@ -12,7 +12,7 @@ use std::cell::Cell;
 use driver::Library;
 use hearth::Volume;
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Difference, Op, compare, listing, reduce};
+use hearth_model::{Difference, OBSERVER, Op, Tree, compare, listing, reduce};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 
@@ -48,11 +48,27 @@ fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Diffe
     }
 }
 
+/// When every process has ended, the inodes are those that have names, and `bare` others.
+fn nothing_is_left_but_the_tree(library: &mut Library, bare: usize) -> Result<(), Difference> {
+    let wrong = |what| Difference { step: usize::MAX, what };
+    let (tree, _) = Tree::read(library, OBSERVER).map_err(wrong)?;
+    let named = tree.entries.iter().filter(|(path, entry)| **path == entry.same_as).count();
+    library.exit_all();
+    let left = library.volume().inodes_in_memory() - bare;
+    if left == named {
+        return Ok(());
+    }
+    Err(wrong(format!("{named} inodes have names, but {left} are in memory at the end")))
+}
+
 #[test]
 fn library_and_model_agree_on_a_hundred_thousand_operations() {
     let operations = random_scripts(1700, |steps| {
-        let mut library = Library::new(Volume::memory());
-        compare(&mut library, steps, TREE_EVERY)
+        let volume = Volume::memory();
+        let bare = volume.inodes_in_memory() - 1;
+        let mut library = Library::new(volume);
+        compare(&mut library, steps, TREE_EVERY)?;
+        nothing_is_left_but_the_tree(&mut library, bare)
     });
     assert!(operations >= 100_000, "only {operations} operations");
 }

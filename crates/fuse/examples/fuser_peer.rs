@@ -131,7 +131,10 @@ impl Peer {
     }
 
     fn keep(&self) -> FopenFlags {
-        FopenFlags::FOPEN_KEEP_CACHE
+        match self.options.direct_io {
+            true => FopenFlags::FOPEN_DIRECT_IO,
+            false => FopenFlags::FOPEN_KEEP_CACHE,
+        }
     }
 }
 
@@ -550,7 +553,10 @@ impl Filesystem for Peer {
             .open(&caller(request, 0), ino.0, flags.0 | libc::O_DIRECTORY)
         {
             Ok(file) => {
-                let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+                let flags = match self.options.direct_io {
+                    true => FopenFlags::empty(),
+                    false => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR,
+                };
                 reply.opened(self.insert(file), flags);
             }
             Err(errno) => reply.error(error(errno)),

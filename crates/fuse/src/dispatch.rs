@@ -234,7 +234,7 @@ impl Dispatcher {
             O::Setlk { args, wait } => self.setlk(cx, &args, wait),
             O::Ioctl { args, data } => self.ioctl(cx, &args, data, reply),
             O::Fallocate(args) => self.fallocate(cx, &args),
-            O::Lseek(args) => self.lseek(&args, reply),
+            O::Lseek(args) => self.lseek(cx, &args, reply),
             O::CopyFileRange { args, wide } => self.copy_file_range(cx, &args, wide, reply),
             O::Interrupt { unique } => {
                 self.waiting.interrupt(unique);

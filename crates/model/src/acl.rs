@@ -57,7 +57,10 @@ impl Acl {
                 id: u32::from_le_bytes([c[4], c[5], c[6], c[7]]),
             })
             .collect();
-        if entries.iter().any(|e| !matches!(e.tag, 1 | 2 | 4 | 8 | 0x10 | 0x20)) {
+        if entries
+            .iter()
+            .any(|e| !matches!(e.tag, 1 | 2 | 4 | 8 | 0x10 | 0x20))
+        {
             return Err(libc::EINVAL);
         }
         Ok((!entries.is_empty()).then_some(Acl(entries)))
@@ -69,27 +72,43 @@ impl Acl {
         let mut named = 0;
         let mut take = |tag: u16, one: bool| {
             let mut count = 0;
-            while rest.next_if(|e| e.tag == tag && (!one || count == 0)).is_some() {
+            while rest
+                .next_if(|e| e.tag == tag && (!one || count == 0))
+                .is_some()
+            {
                 count += 1;
             }
             count
         };
         let order = take(USER_OBJ, true) == 1
-            && { named += take(USER, false); true }
+            && {
+                named += take(USER, false);
+                true
+            }
             && take(GROUP_OBJ, true) == 1
-            && { named += take(GROUP, false); true }
+            && {
+                named += take(GROUP, false);
+                true
+            }
             && { take(MASK, true) == 1 || named == 0 }
             && take(OTHER, true) == 1
             && rest.next().is_none();
         order
-            && self.0.iter().all(|e| e.perm <= 7 && (!matches!(e.tag, USER | GROUP) || e.id != NO_ID))
+            && self
+                .0
+                .iter()
+                .all(|e| e.perm <= 7 && (!matches!(e.tag, USER | GROUP) || e.id != NO_ID))
     }
 
     /// The attribute's bytes.
     pub fn serialise(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         for e in &self.0 {
-            let id = if matches!(e.tag, USER | GROUP) { e.id } else { NO_ID };
+            let id = if matches!(e.tag, USER | GROUP) {
+                e.id
+            } else {
+                NO_ID
+            };
             out.extend(e.tag.to_le_bytes());
             out.extend(e.perm.to_le_bytes());
             out.extend(id.to_le_bytes());
@@ -176,6 +195,10 @@ impl Acl {
 
     /// The entry that the group bits of the mode stand for.
     fn group_class(&self) -> u16 {
-        if self.0.iter().any(|e| e.tag == MASK) { MASK } else { GROUP_OBJ }
+        if self.0.iter().any(|e| e.tag == MASK) {
+            MASK
+        } else {
+            GROUP_OBJ
+        }
     }
 }

@@ -25,11 +25,19 @@ impl Outcome {
         match (self, found) {
             (Outcome::Unspecified, _) => true,
             (Outcome::Attr(ours), Outcome::Attr(theirs)) => {
-                numbers.same(ours.ino, theirs.ino) && *ours == Attr { ino: ours.ino, ..*theirs }
+                numbers.same(ours.ino, theirs.ino)
+                    && *ours
+                        == Attr {
+                            ino: ours.ino,
+                            ..*theirs
+                        }
             }
             (Outcome::Entries(ours), Outcome::Entries(theirs)) => {
                 ours.len() == theirs.len()
-                    && ours.iter().zip(theirs).all(|(a, b)| same_entry(a, b, numbers))
+                    && ours
+                        .iter()
+                        .zip(theirs)
+                        .all(|(a, b)| same_entry(a, b, numbers))
             }
             (Outcome::Locks(ours), Outcome::Locks(theirs)) => match theirs.as_slice() {
                 [] => ours.is_empty(),

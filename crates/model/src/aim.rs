@@ -52,7 +52,9 @@ pub fn aimed(shots: &[Shot]) -> Vec<(usize, Op)> {
         let living: Vec<usize> = (0..model.processes.len())
             .filter(|p| *p != OBSERVER && model.processes[*p].is_some())
             .collect();
-        let Some(p) = living.get(usize::from(shot.process) % living.len().max(1)) else { break };
+        let Some(p) = living.get(usize::from(shot.process) % living.len().max(1)) else {
+            break;
+        };
         let mut op = shot.op.clone();
         aim(&mut op, shot.aims, &model, *p);
         model.apply(*p, &op);
@@ -65,7 +67,12 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
     let fd = |fd: &mut Fd, aim, want| aim_fd(fd, aim, want, model, p);
     let path = |path: &mut Bytes, aim, lead| aim_path(path, aim, lead, model, p);
     match op {
-        Op::Open { dirfd, path: at, flags, .. } => {
+        Op::Open {
+            dirfd,
+            path: at,
+            flags,
+            ..
+        } => {
             fd(dirfd, a, Want::Directory);
             let create = *flags & libc::O_CREAT != 0;
             let directory = *flags & libc::O_DIRECTORY != 0;
@@ -105,11 +112,21 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
         Op::List { path: at } | Op::ChangeDir { path: at } | Op::ChangeRoot { path: at } => {
             path(at, a, Lead::Directory);
         }
-        Op::Stat { dirfd, path: at, .. }
-        | Op::Access { dirfd, path: at, .. }
-        | Op::Chmod { dirfd, path: at, .. }
-        | Op::Chown { dirfd, path: at, .. }
-        | Op::SetTimes { dirfd, path: at, .. } => {
+        Op::Stat {
+            dirfd, path: at, ..
+        }
+        | Op::Access {
+            dirfd, path: at, ..
+        }
+        | Op::Chmod {
+            dirfd, path: at, ..
+        }
+        | Op::Chown {
+            dirfd, path: at, ..
+        }
+        | Op::SetTimes {
+            dirfd, path: at, ..
+        } => {
             fd(dirfd, a, Want::Directory);
             path(at, b, Lead::Something);
         }
@@ -117,30 +134,76 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
             fd(dirfd, a, Want::Directory);
             path(at, b, Lead::Symlink);
         }
-        Op::Unlink { dirfd, path: at, flags } => {
+        Op::Unlink {
+            dirfd,
+            path: at,
+            flags,
+        } => {
             fd(dirfd, a, Want::Directory);
-            path(at, b, if *flags == 0 { Lead::File } else { Lead::EmptyDirectory });
+            path(
+                at,
+                b,
+                if *flags == 0 {
+                    Lead::File
+                } else {
+                    Lead::EmptyDirectory
+                },
+            );
         }
-        Op::MakeDir { dirfd, path: at, .. }
-        | Op::MakeNode { dirfd, path: at, .. }
-        | Op::Symlink { dirfd, path: at, .. } => {
+        Op::MakeDir {
+            dirfd, path: at, ..
+        }
+        | Op::MakeNode {
+            dirfd, path: at, ..
+        }
+        | Op::Symlink {
+            dirfd, path: at, ..
+        } => {
             fd(dirfd, a, Want::Directory);
             path(at, b, Lead::Nothing);
         }
-        Op::Link { old_dirfd, old, new_dirfd, new, .. } => {
-            fd(old_dirfd, a, if old.is_empty() { Want::File } else { Want::Directory });
+        Op::Link {
+            old_dirfd,
+            old,
+            new_dirfd,
+            new,
+            ..
+        } => {
+            fd(
+                old_dirfd,
+                a,
+                if old.is_empty() {
+                    Want::File
+                } else {
+                    Want::Directory
+                },
+            );
             if !old.is_empty() {
                 path(old, b, Lead::File);
             }
             fd(new_dirfd, c, Want::Directory);
             path(new, d, Lead::Nothing);
         }
-        Op::Rename { old_dirfd, old, new_dirfd, new, flags } => {
+        Op::Rename {
+            old_dirfd,
+            old,
+            new_dirfd,
+            new,
+            flags,
+        } => {
             fd(old_dirfd, a, Want::Directory);
             path(old, b, Lead::Something);
             fd(new_dirfd, c, Want::Directory);
             let exchange = *flags & libc::RENAME_EXCHANGE != 0;
-            path(new, d, if exchange || d % 3 == 0 { Lead::Something } else { Lead::Nothing });
+            path(
+                new,
+                d,
+                if exchange || d % 3 == 0 {
+                    Lead::Something
+                } else {
+                    Lead::Nothing
+                },
+            );
         }
         Op::SetXattr { target, .. } | Op::ListXattr { target } => match target {
             Target::Path(at) | Target::Link(at) => path(at, a, Lead::Something),
@@ -190,7 +253,9 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
         Lead::Directory | Lead::Nothing => model.node(*node).is_dir(),
         Lead::EmptyDirectory => model.node(*node).is_dir() && model.is_empty(*node),
     });
-    let Some((place, _)) = found.get(pick % found.len().max(1)) else { return };
+    let Some((place, _)) = found.get(pick % found.len().max(1)) else {
+        return;
+    };
     let mut aimed = place.clone();
     if lead == Lead::Nothing {
         aimed.extend_from_slice(if place == b"/" { b"" } else { b"/" });
@@ -198,7 +263,11 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
     }
     // As the process may write it: from the root, or without the slash when it stands there.
     let at_root = model.process(p).cwd == ROOT && aimed.len() > 1;
-    *path = bytes(if at_root && aim % 4 > 1 { &aimed[1..] } else { &aimed });
+    *path = bytes(if at_root && aim % 4 > 1 {
+        &aimed[1..]
+    } else {
+        &aimed
+    });
 }
 
 /// Something that has attributes, and one of their names.
@@ -211,7 +280,7 @@ fn aim_xattr(path: &mut Bytes, name: &mut Bytes, [a, b]: [u8; 2], model: &Model)
     let all = found.into_iter().flat_map(|(path, id)| {
         let node = model.node(id);
         let acl = |name, acl: &Option<_>| acl.as_ref().map(|_| bytes(name));
-        let own = node.xattrs.keys().map(|name| bytes(name));
+        let own = node.xattrs.keys().map(bytes);
         let names: Vec<Bytes> = own
             .chain(acl("system.posix_acl_access", &node.acl))
             .chain(acl("system.posix_acl_default", &node.default_acl))
@@ -226,7 +295,14 @@ fn aim_xattr(path: &mut Bytes, name: &mut Bytes, [a, b]: [u8; 2], model: &Model)
 
 /// All paths below a directory.
 fn collect(model: &Model, dir: NodeId, path: &mut Vec<u8>, out: &mut Vec<(Vec<u8>, NodeId)>) {
-    out.push((if path.is_empty() { b"/".to_vec() } else { path.clone() }, dir));
+    out.push((
+        if path.is_empty() {
+            b"/".to_vec()
+        } else {
+            path.clone()
+        },
+        dir,
+    ));
     if let Content::Directory(directory) = &model.node(dir).content {
         for (name, child) in &directory.entries {
             let len = path.len();

@@ -116,7 +116,11 @@ impl Pages {
         self.allocate(offset, len, keep_size);
         // A page of zeros left at either edge may have been turned into a hole as well.
         for page in [offset / PAGE, (offset + len - 1) / PAGE] {
-            if self.written.get(&page).is_some_and(|p| p.iter().all(|b| *b == 0)) {
+            if self
+                .written
+                .get(&page)
+                .is_some_and(|p| p.iter().all(|b| *b == 0))
+            {
                 self.written.remove(&page);
                 self.either.insert(page);
             }
@@ -169,14 +173,18 @@ impl Pages {
 
     fn page(&mut self, page: u64) -> &mut [u8] {
         self.either.remove(&page);
-        self.written.entry(page).or_insert_with(|| vec![0; PAGE as usize].into())
+        self.written
+            .entry(page)
+            .or_insert_with(|| vec![0; PAGE as usize].into())
     }
 
     fn zero(&mut self, from: u64, to: u64) {
         let touched: Vec<u64> = match to.div_ceil(PAGE) {
-            last if last > from / PAGE => {
-                self.written.range(from / PAGE..last).map(|(page, _)| *page).collect()
-            }
+            last if last > from / PAGE => self
+                .written
+                .range(from / PAGE..last)
+                .map(|(page, _)| *page)
+                .collect(),
             _ => Vec::new(),
         };
         for page in touched {
@@ -200,10 +208,18 @@ impl Pages {
 
 /// The pages that `from..to` touches, each with the range inside it.
 fn parts(from: u64, to: u64) -> impl Iterator<Item = (u64, usize, usize)> {
-    let pages = if to > from { from / PAGE..to.div_ceil(PAGE) } else { 0..0 };
+    let pages = if to > from {
+        from / PAGE..to.div_ceil(PAGE)
+    } else {
+        0..0
+    };
     pages.map(move |page| {
         let base = page * PAGE;
-        (page, from.saturating_sub(base) as usize, (to - base).min(PAGE) as usize)
+        (
+            page,
+            from.saturating_sub(base) as usize,
+            (to - base).min(PAGE) as usize,
+        )
     })
 }
 
@@ -250,6 +266,9 @@ mod tests {
         pages.write(MAX - 1, b"z");
         assert_eq!(pages.size(), MAX);
         assert_eq!(pages.read(MAX - 1, 10), b"z");
-        assert_eq!(pages.nonzero().values().next().map(Vec::len), Some(PAGE as usize - 1));
+        assert_eq!(
+            pages.nonzero().values().next().map(Vec::len),
+            Some(PAGE as usize - 1)
+        );
     }
 }

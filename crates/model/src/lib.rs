@@ -21,6 +21,7 @@ mod agree;
 #[cfg(feature = "strategy")]
 mod aim;
 mod bytes;
+mod compare;
 mod data;
 mod locks;
 mod model;
@@ -40,10 +41,11 @@ mod walk;
 
 pub use agree::Numbers;
 pub use bytes::{Bytes, bytes};
+pub use compare::{Difference, compare, compare_trees, listing};
 pub use model::Model;
 pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;
 pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp};
 pub use reduce::reduce;
-pub use system::{Difference, OBSERVER, PROCESSES, System, compare, compare_trees, listing};
+pub use system::{OBSERVER, PROCESSES, System};
 pub use tree::{Tree, TreeEntry};

@@ -40,7 +40,11 @@ impl Locks {
                 && (r.write || kind == LockKind::Write)
         };
         let info = |r: &Record| LockInfo {
-            kind: if r.write { LockKind::Write } else { LockKind::Read },
+            kind: if r.write {
+                LockKind::Write
+            } else {
+                LockKind::Read
+            },
             start: r.start,
             end: r.end,
         };
@@ -57,14 +61,25 @@ impl Locks {
                 continue;
             }
             if r.start < start {
-                kept.push(Record { end: start - 1, ..r });
+                kept.push(Record {
+                    end: start - 1,
+                    ..r
+                });
             }
             if r.end > end {
-                kept.push(Record { start: end + 1, ..r });
+                kept.push(Record {
+                    start: end + 1,
+                    ..r
+                });
             }
         }
         if kind != LockKind::Unlock {
-            kept.push(Record { owner, write: kind == LockKind::Write, start, end });
+            kept.push(Record {
+                owner,
+                write: kind == LockKind::Write,
+                start,
+                end,
+            });
         }
         self.records = kept;
         self.join(owner);

@@ -11,6 +11,9 @@ use crate::process::{Credentials, FileId, OpenFile, Process, Slot};
 /// Result of an operation inside the model: errno on failure.
 pub(crate) type Answer<T = Outcome> = Result<T, i32>;
 
+/// Stands for [`Outcome::Unspecified`] where only an errno can be given.
+pub(crate) const FREE: i32 = i32::MIN;
+
 /// A filesystem with its processes, one operation at a time.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -38,7 +41,13 @@ impl Model {
             removed: false,
         });
         Model {
-            nodes: BTreeMap::from([(ROOT, Node { nlink: 2, ..new_node(content, 0o755, 0, 0) })]),
+            nodes: BTreeMap::from([(
+                ROOT,
+                Node {
+                    nlink: 2,
+                    ..new_node(content, 0o755, 0, 0)
+                },
+            )]),
             files: BTreeMap::new(),
             processes: Vec::new(),
             locks: BTreeMap::new(),
@@ -51,7 +60,11 @@ impl Model {
     pub fn add_process(&mut self, uid: u32, gid: u32, groups: &[u32]) -> usize {
         let identity = self.number();
         self.processes.push(Some(Process {
-            credentials: Credentials { uid, gid, groups: groups.to_vec() },
+            credentials: Credentials {
+                uid,
+                gid,
+                groups: groups.to_vec(),
+            },
             identity,
             umask: 0o022,
             cwd: ROOT,
@@ -68,10 +81,13 @@ impl Model {
             return Outcome::Unspecified;
         }
         // A walk moves access times of symlinks; an operation that is not done must not.
-        let walks = matches!(op, Op::Open { .. } | Op::Truncate { .. } | Op::Link { .. } | Op::Rename { .. });
-        let before = walks.then(|| self.clone());
-        let outcome = self.dispatch(p, op).unwrap_or_else(Outcome::Error);
-        if let (Outcome::Unspecified, Some(before)) = (&outcome, before) {
+        let before = self.clone();
+        let outcome = match self.dispatch(p, op) {
+            Err(FREE) => Outcome::Unspecified,
+            Err(errno) => Outcome::Error(errno),
+            Ok(outcome) => outcome,
+        };
+        if outcome == Outcome::Unspecified {
             *self = before;
         }
         outcome
@@ -161,11 +177,15 @@ impl Model {
     }
 
     pub(crate) fn process(&self, p: usize) -> &Process {
-        self.processes[p].as_ref().expect("apply checked that the process lives")
+        self.processes[p]
+            .as_ref()
+            .expect("apply checked that the process lives")
     }
 
     pub(crate) fn process_mut(&mut self, p: usize) -> &mut Process {
-        self.processes[p].as_mut().expect("apply checked that the process lives")
+        self.processes[p]
+            .as_mut()
+            .expect("apply checked that the process lives")
     }
 
     pub(crate) fn credentials(&self, p: usize) -> &Credentials {
@@ -183,7 +203,13 @@ impl Model {
 
     /// The open file of `fd`; an `O_PATH` descriptor is as good as none.
     pub(crate) fn file(&self, p: usize, fd: Fd) -> Answer<&OpenFile> {
-        self.any_file(p, fd).and_then(|file| if file.is_path() { Err(libc::EBADF) } else { Ok(file) })
+        self.any_file(p, fd).and_then(|file| {
+            if file.is_path() {
+                Err(libc::EBADF)
+            } else {
+                Ok(file)
+            }
+        })
     }
 
     pub(crate) fn file_mut(&mut self, p: usize, fd: Fd) -> Answer<&mut OpenFile> {

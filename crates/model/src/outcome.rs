@@ -79,7 +79,11 @@ impl Stamp {
 
     /// The stamp of a time that some system reports.
     pub fn of(sec: i64, nsec: u32) -> Stamp {
-        if (Self::FROM..Self::TO).contains(&sec) { Stamp::Now } else { Stamp::At(sec, nsec) }
+        if (Self::FROM..Self::TO).contains(&sec) {
+            Stamp::Now
+        } else {
+            Stamp::At(sec, nsec)
+        }
     }
 }
 

@@ -50,7 +50,13 @@ impl Model {
     }
 
     /// Whether a name may be taken away; `as_dir` says what the caller thinks it is.
-    pub(crate) fn may_delete(&self, p: usize, dir: NodeId, victim: NodeId, as_dir: bool) -> Answer<()> {
+    pub(crate) fn may_delete(
+        &self,
+        p: usize,
+        dir: NodeId,
+        victim: NodeId,
+        as_dir: bool,
+    ) -> Answer<()> {
         self.may(p, dir, WRITE | EXEC)?;
         let (parent, node) = (self.node(dir), self.node(victim));
         if parent.append_only() {
@@ -80,8 +86,8 @@ impl Model {
     /// A write, truncation or change of owner by somebody takes these bits away.
     pub(crate) fn bits_to_kill(&self, p: usize, id: NodeId) -> u16 {
         let node = self.node(id);
-        let setgid = node.perm & 0o2000 != 0
-            && (node.perm & 0o010 != 0 || !self.keeps_setgid(p, node.gid));
+        let setgid =
+            node.perm & 0o2000 != 0 && (node.perm & 0o010 != 0 || !self.keeps_setgid(p, node.gid));
         (node.perm & 0o4000) | if setgid { 0o2000 } else { 0 }
     }
 
@@ -102,10 +108,19 @@ fn granted(node: &Node, credentials: &Credentials, want: u16) -> bool {
     }
     if let Some(acl) = node.acl.as_ref().filter(|_| node.perm & 0o070 != 0) {
         let in_group = |gid| credentials.in_group(gid);
-        let asker = Asker { uid: credentials.uid, owner: node.uid, group: node.gid, in_group: &in_group };
+        let asker = Asker {
+            uid: credentials.uid,
+            owner: node.uid,
+            group: node.gid,
+            in_group: &in_group,
+        };
         return acl.allows(&asker, want);
     }
-    if credentials.in_group(node.gid) { has(node.perm >> 3) } else { has(node.perm) }
+    if credentials.in_group(node.gid) {
+        has(node.perm >> 3)
+    } else {
+        has(node.perm)
+    }
 }
 
 /// What root may do beyond that: everything but running what nobody may run.

@@ -49,7 +49,9 @@ pub struct Process {
 impl Process {
     /// The lowest free descriptor from `least` on.
     pub fn free_fd(&self, least: Fd) -> Fd {
-        (least..).find(|fd| !self.fds.contains_key(fd)).unwrap_or(Fd::MAX)
+        (least..)
+            .find(|fd| !self.fds.contains_key(fd))
+            .unwrap_or(Fd::MAX)
     }
 }
 

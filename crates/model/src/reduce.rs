@@ -5,10 +5,7 @@ use crate::op::Op;
 /// Leaves out steps as long as the script still fails: first whole stretches, then single steps.
 ///
 /// Works on the script itself and therefore after proptest, whose steps depend on each other.
-pub fn reduce(
-    script: &[(usize, Op)],
-    fails: impl Fn(&[(usize, Op)]) -> bool,
-) -> Vec<(usize, Op)> {
+pub fn reduce(script: &[(usize, Op)], fails: impl Fn(&[(usize, Op)]) -> bool) -> Vec<(usize, Op)> {
     let mut script = script.to_vec();
     let mut stretch = script.len().next_power_of_two();
     while stretch > 0 {

@@ -47,7 +47,9 @@ impl Model {
     }
 
     fn snapshot_dir(&self, dir: NodeId, path: &[u8], tree: &mut Tree) {
-        let Some(directory) = self.node(dir).directory() else { return };
+        let Some(directory) = self.node(dir).directory() else {
+            return;
+        };
         for (name, id) in &directory.entries {
             let path = child_path(path, name);
             self.snapshot_node(*id, &path, tree);
@@ -57,18 +59,27 @@ impl Model {
 
     fn snapshot_node(&self, id: NodeId, path: &[u8], tree: &mut Tree) {
         let node = self.node(id);
-        let mut xattrs: BTreeMap<Bytes, Bytes> =
-            node.xattrs.iter().map(|(name, value)| (bytes(name), bytes(value))).collect();
+        let mut xattrs: BTreeMap<Bytes, Bytes> = node
+            .xattrs
+            .iter()
+            .map(|(name, value)| (bytes(name), bytes(value)))
+            .collect();
         for (name, acl) in [("access", &node.acl), ("default", &node.default_acl)] {
             if let Some(acl) = acl {
-                xattrs.insert(bytes(format!("system.posix_acl_{name}")), bytes(acl.serialise()));
+                xattrs.insert(
+                    bytes(format!("system.posix_acl_{name}")),
+                    bytes(acl.serialise()),
+                );
             }
         }
         let target = match &node.content {
             Content::Symlink(target) => Some(bytes(target)),
             _ => None,
         };
-        let pages = node.pages().map(|pages| pages.nonzero()).unwrap_or_default();
+        let pages = node
+            .pages()
+            .map(|pages| pages.nonzero())
+            .unwrap_or_default();
         let has_flags = node.pages().is_some() || node.is_dir();
         tree.entries.insert(
             bytes(path),
@@ -76,7 +87,10 @@ impl Model {
                 same_as: Bytes::default(),
                 attr: self.attr(id),
                 target,
-                pages: pages.into_iter().map(|(page, data)| (page, Bytes(data))).collect(),
+                pages: pages
+                    .into_iter()
+                    .map(|(page, data)| (page, Bytes(data)))
+                    .collect(),
                 xattrs,
                 flags: if has_flags { u64::from(node.flags) } else { 0 },
             },
@@ -89,7 +103,12 @@ impl Tree {
     /// root directory. Also gives the operations, so that they can be repeated on the model:
     /// reading a symlink moves its access time.
     pub fn read(system: &mut dyn System, observer: usize) -> Result<(Tree, Vec<Op>), String> {
-        let mut reader = Reader { system, observer, log: Vec::new(), tree: Tree::default() };
+        let mut reader = Reader {
+            system,
+            observer,
+            log: Vec::new(),
+            tree: Tree::default(),
+        };
         reader.node(bytes("/"))?;
         reader.targets()?;
         let Reader { log, mut tree, .. } = reader;
@@ -140,7 +159,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn node(&mut self, path: Bytes) -> Result<(), String> {
         let flags = libc::AT_SYMLINK_NOFOLLOW;
-        let attr = match self.ask(Op::Stat { dirfd: CWD, path: path.clone(), flags }) {
+        let attr = match self.ask(Op::Stat {
+            dirfd: CWD,
+            path: path.clone(),
+            flags,
+        }) {
             Outcome::Attr(attr) => attr,
             other => return Err(format!("stat of {path:?}: {other:?}")),
         };
@@ -166,10 +189,17 @@ impl Reader<'_> {
 
     /// Reads all symlinks, when all access times have been seen: a link has many names.
     fn targets(&mut self) -> Result<(), String> {
-        let links = self.tree.entries.iter().filter(|(_, entry)| entry.attr.kind == Kind::Symlink);
+        let links = self
+            .tree
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.attr.kind == Kind::Symlink);
         let links: Vec<Bytes> = links.map(|(path, _)| path.clone()).collect();
         for path in links {
-            match self.ask(Op::ReadLink { dirfd: CWD, path: path.clone() }) {
+            match self.ask(Op::ReadLink {
+                dirfd: CWD,
+                path: path.clone(),
+            }) {
                 Outcome::Data(target) => {
                     let entry = self.tree.entries.get_mut(&path);
                     entry.expect("taken from there").target = Some(target);
@@ -182,13 +212,18 @@ impl Reader<'_> {
 
     fn xattrs(&mut self, path: &Bytes) -> Result<BTreeMap<Bytes, Bytes>, String> {
         let target = Target::Link(path.clone());
-        let names = match self.ask(Op::ListXattr { target: target.clone() }) {
+        let names = match self.ask(Op::ListXattr {
+            target: target.clone(),
+        }) {
             Outcome::Names(names) => names,
             other => return Err(format!("listxattr of {path:?}: {other:?}")),
         };
         let mut xattrs = BTreeMap::new();
         for name in names {
-            match self.ask(Op::GetXattr { target: target.clone(), name: name.clone() }) {
+            match self.ask(Op::GetXattr {
+                target: target.clone(),
+                name: name.clone(),
+            }) {
                 Outcome::Data(value) => xattrs.insert(name, value),
                 other => return Err(format!("getxattr {name:?} of {path:?}: {other:?}")),
             };
@@ -199,7 +234,12 @@ impl Reader<'_> {
     /// Opens a file or directory, fills in pages and flags and gives the names inside.
     fn content(&mut self, path: &Bytes, entry: &mut TreeEntry) -> Result<Vec<Bytes>, String> {
         let flags = libc::O_RDONLY | libc::O_NOATIME | libc::O_NOFOLLOW;
-        let open = Op::Open { dirfd: CWD, path: path.clone(), flags, mode: 0 };
+        let open = Op::Open {
+            dirfd: CWD,
+            path: path.clone(),
+            flags,
+            mode: 0,
+        };
         let fd = match self.ask(open) {
             Outcome::Fd(fd) => fd,
             other => return Err(format!("open of {path:?}: {other:?}")),
@@ -230,7 +270,11 @@ impl Reader<'_> {
         }
         let mut offset = 0;
         while offset < size.min(LAST_PAGE) {
-            let seek = Op::Seek { fd, offset: offset as i64, whence: libc::SEEK_DATA };
+            let seek = Op::Seek {
+                fd,
+                offset: offset as i64,
+                whence: libc::SEEK_DATA,
+            };
             match self.ask(seek) {
                 Outcome::Number(at) if at >= offset => offset = at / PAGE * PAGE,
                 Outcome::Error(libc::ENXIO) => break,
@@ -250,7 +294,11 @@ impl Reader<'_> {
         out: &mut BTreeMap<u64, Bytes>,
     ) -> Result<(), String> {
         let len = (size - offset).min(PAGE) as usize;
-        match self.ask(Op::ReadAt { fd, len, offset: offset as i64 }) {
+        match self.ask(Op::ReadAt {
+            fd,
+            len,
+            offset: offset as i64,
+        }) {
             Outcome::Data(data) if data.len() != len => Err(format!("short read at {offset}")),
             Outcome::Data(data) if data.iter().any(|b| *b != 0) => {
                 out.insert(offset / PAGE, data);

@@ -2,7 +2,7 @@
 
 use libc::{EACCES, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR};
 
-use crate::model::{Answer, Model};
+use crate::model::{Answer, FREE, Model};
 use crate::node::{Content, NodeId};
 use crate::op::{CWD, Fd};
 use crate::permission::EXEC;
@@ -45,7 +45,13 @@ impl Model {
     }
 
     /// Walks a path to its end; `follow` decides about a symlink there.
-    pub(crate) fn lookup(&mut self, p: usize, dirfd: Fd, path: &[u8], follow: bool) -> Answer<NodeId> {
+    pub(crate) fn lookup(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        follow: bool,
+    ) -> Answer<NodeId> {
         let mut walk = self.start(p, dirfd, path)?;
         self.walk_to_end(&mut walk, path, follow)
     }
@@ -81,7 +87,12 @@ impl Model {
 
     /// The rest of a walk that stands before its last component. Used by `open`, which treats the
     /// last component itself, to follow a symlink found there.
-    pub(crate) fn follow_into(&mut self, walk: &mut Walk, dir: NodeId, link: NodeId) -> Answer<Vec<u8>> {
+    pub(crate) fn follow_into(
+        &mut self,
+        walk: &mut Walk,
+        dir: NodeId,
+        link: NodeId,
+    ) -> Answer<Vec<u8>> {
         walk.at = dir;
         self.take_link(walk, link)
     }
@@ -113,7 +124,11 @@ impl Model {
         }
         let mut rest = skip_slashes(path);
         if rest.is_empty() {
-            return Ok(Parent { dir: walk.at, last: Last::Root, slash: true });
+            return Ok(Parent {
+                dir: walk.at,
+                last: Last::Root,
+                slash: true,
+            });
         }
         loop {
             self.may(walk.p, walk.at, EXEC)?;
@@ -122,9 +137,17 @@ impl Model {
             rest = skip_slashes(after);
             if rest.is_empty() {
                 let slash = !after.is_empty();
-                return Ok(Parent { dir: walk.at, last: last(name), slash });
+                return Ok(Parent {
+                    dir: walk.at,
+                    last: last(name),
+                    slash,
+                });
             }
-            let parent = Parent { dir: walk.at, last: last(name), slash: true };
+            let parent = Parent {
+                dir: walk.at,
+                last: last(name),
+                slash: true,
+            };
             walk.at = self.step(walk, &parent, true)?;
             if !self.node(walk.at).is_dir() {
                 return Err(ENOTDIR);
@@ -145,7 +168,7 @@ impl Model {
     fn step(&mut self, walk: &mut Walk, parent: &Parent, follow: bool) -> Answer<NodeId> {
         let name = match &parent.last {
             Last::Root | Last::Dot => return Ok(parent.dir),
-            Last::DotDot => return Ok(self.dot_dot(walk.p, parent.dir)),
+            Last::DotDot => return self.dot_dot(walk.p, parent.dir),
             Last::Name(name) => name,
         };
         let node = self.child(parent.dir, name)?.ok_or(ENOENT)?;
@@ -157,12 +180,18 @@ impl Model {
         self.walk_to_end(walk, &target, true)
     }
 
-    /// The parent of a directory as process `p` sees it.
-    pub(crate) fn dot_dot(&self, p: usize, dir: NodeId) -> NodeId {
+    /// The parent of a directory as process `p` sees it. Whether a removed directory still knows
+    /// a parent that is removed as well is the filesystem's choice.
+    pub(crate) fn dot_dot(&self, p: usize, dir: NodeId) -> Answer<NodeId> {
         if dir == self.process(p).root {
-            return dir;
+            return Ok(dir);
         }
-        self.node(dir).directory().map_or(dir, |d| d.parent)
+        let parent = self.node(dir).directory().ok_or(ENOTDIR)?.parent;
+        if self.is_removed(dir) && self.is_removed(parent) {
+            Err(FREE)
+        } else {
+            Ok(parent)
+        }
     }
 
     /// Reads a symlink that is being followed.

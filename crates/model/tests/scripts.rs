@@ -28,8 +28,14 @@ fn name(op: &Op) -> String {
 
 fn scripts() -> impl Iterator<Item = Vec<(usize, Op)>> {
     let mut runner = TestRunner::deterministic();
-    let strategy = script(Abilities { ranges: true, projects: true }, 1..100);
-    (0..SCRIPTS).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
+    let strategy = script(
+        Abilities {
+            ranges: true,
+            projects: true,
+        },
+        1..100,
+    );
+    (0..SCRIPTS).map(move |_| strategy.new_tree(&mut runner).expect("a script").current())
 }
 
 #[test]
@@ -49,10 +55,17 @@ fn scripts_reach_success_and_failure_of_every_operation() {
     for (op, [good, bad, free]) in &counts {
         println!("{op:16} {good:6} succeeded {bad:6} failed {free:6} unspecified");
     }
-    assert_eq!(counts.len(), 62, "an operation is missing from the scripts: {counts:?}");
+    assert_eq!(
+        counts.len(),
+        62,
+        "an operation is missing from the scripts: {counts:?}"
+    );
     for (op, [good, bad, _]) in counts {
         assert!(good >= 20, "{op} succeeded only {good} times");
-        assert!(bad >= 5 || SURE.contains(&op.as_str()), "{op} failed only {bad} times");
+        assert!(
+            bad >= 5 || SURE.contains(&op.as_str()),
+            "{op} failed only {bad} times"
+        );
     }
 }
 
@@ -68,7 +81,11 @@ fn the_snapshot_is_what_a_walk_of_the_tree_finds() {
         }
         let snapshot = model.snapshot();
         // In the very last page of the largest file nobody looks for data.
-        if snapshot.entries.values().any(|entry| entry.attr.size > i64::MAX as u64 - 4096) {
+        if snapshot
+            .entries
+            .values()
+            .any(|entry| entry.attr.size > i64::MAX as u64 - 4096)
+        {
             continue;
         }
         let (walked, _) = Tree::read(&mut model, OBSERVER).unwrap();

@@ -6,7 +6,7 @@
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
-//! | writer | makes the count odd | Relaxed, then a Release fence | the reader's Acquire fence: new word, odd count |
+//! | writer | makes the count odd | Relaxed, Release fence | reader's fence: new word, odd count |
 //! | writer | makes it even | Release | the reader's first load: new count, new words |
 //! | reader | first load | Acquire | the writer's last store |
 //! | reader | second load | Acquire fence, then Relaxed | the writer's Release fence |

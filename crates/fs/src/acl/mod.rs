@@ -85,12 +85,17 @@ impl Acl {
         if !is_valid(&entries) {
             return Err(Invalid);
         }
-        Ok(Acl { entries: entries.into_boxed_slice() })
+        Ok(Acl {
+            entries: entries.into_boxed_slice(),
+        })
     }
 
     /// The minimal list that says what the permission bits of `mode` say.
     pub fn from_mode(mode: u16) -> Acl {
-        let entry = |tag, shift: u16| Entry { tag, perm: class(mode, shift) };
+        let entry = |tag, shift: u16| Entry {
+            tag,
+            perm: class(mode, shift),
+        };
         Acl {
             entries: Box::new([
                 entry(Tag::UserObj, OWNER),
@@ -191,7 +196,10 @@ impl Acl {
     }
 
     fn mask(&self) -> u8 {
-        self.entries.iter().find(|e| e.tag == Tag::Mask).map_or(RWX, |e| e.perm)
+        self.entries
+            .iter()
+            .find(|e| e.tag == Tag::Mask)
+            .map_or(RWX, |e| e.perm)
     }
 
     /// The entry that the group bits of the mode stand for.

@@ -28,7 +28,10 @@ fn entry(text: &str) -> Entry {
         _ => panic!("no such entry: {text}"),
     };
     let bit = |letter, bit| if fields[2].contains(letter) { bit } else { 0 };
-    Entry { tag, perm: bit('r', READ) | bit('w', WRITE) | bit('x', EXECUTE) }
+    Entry {
+        tag,
+        perm: bit('r', READ) | bit('w', WRITE) | bit('x', EXECUTE),
+    }
 }
 
 #[test]
@@ -76,15 +79,15 @@ fn the_first_class_that_the_asker_belongs_to_decides() {
         (OWNER_UID, 0, &[], "r", true),
         (OWNER_UID, 0, &[21], "w", false), // the owner entry, though a group would grant it
         (2, 0, &[], "rw", true),
-        (2, 0, &[21], "x", false),           // the named user, though a group has it
-        (3, OWNER_GID, &[], "r", true),      // own group
-        (3, 0, &[OWNER_GID], "r", true),     // supplementary group
-        (3, OWNER_GID, &[], "w", false),     // not in the owning group's entry
-        (3, OWNER_GID, &[20], "w", true),    // but in another group's
-        (3, OWNER_GID, &[20], "rw", false),  // no single entry grants both
-        (3, 21, &[], "rw", true),            // within the mask
-        (3, 21, &[], "x", false),            // the mask withholds it
-        (3, OWNER_GID, &[], "x", false),     // a group member is never "other"
+        (2, 0, &[21], "x", false), // the named user, though a group has it
+        (3, OWNER_GID, &[], "r", true), // own group
+        (3, 0, &[OWNER_GID], "r", true), // supplementary group
+        (3, OWNER_GID, &[], "w", false), // not in the owning group's entry
+        (3, OWNER_GID, &[20], "w", true), // but in another group's
+        (3, OWNER_GID, &[20], "rw", false), // no single entry grants both
+        (3, 21, &[], "rw", true),  // within the mask
+        (3, 21, &[], "x", false),  // the mask withholds it
+        (3, OWNER_GID, &[], "x", false), // a group member is never "other"
         (3, 99, &[98], "x", true),
         (3, 99, &[98], "r", false),
         (3, 99, &[98], "", true),
@@ -93,7 +96,10 @@ fn the_first_class_that_the_asker_belongs_to_decides() {
         let want_bits = entry(&format!("o::{want}")).perm;
         let who = Subject { uid, gid, groups };
         let answer = acl(list).check(who, OWNER_UID, OWNER_GID, want_bits);
-        assert_eq!(answer, granted, "uid {uid} gid {gid} groups {groups:?} wants {want:?}");
+        assert_eq!(
+            answer, granted,
+            "uid {uid} gid {gid} groups {groups:?} wants {want:?}"
+        );
     }
 }
 
@@ -101,7 +107,16 @@ fn the_first_class_that_the_asker_belongs_to_decides() {
 fn the_owner_entry_is_not_masked_and_the_owning_group_is() {
     let list = acl("u::rwx u:2:rwx g::rwx m::--- o::rwx");
     let check = |uid, gid| {
-        list.check(Subject { uid, gid, groups: &[] }, OWNER_UID, OWNER_GID, READ)
+        list.check(
+            Subject {
+                uid,
+                gid,
+                groups: &[],
+            },
+            OWNER_UID,
+            OWNER_GID,
+            READ,
+        )
     };
     assert!(check(OWNER_UID, 0));
     assert!(!check(2, 0));
@@ -120,14 +135,23 @@ fn a_minimal_list_equals_its_mode() {
 
 #[test]
 fn the_mask_is_the_group_class_of_the_mode() {
-    assert_eq!(acl("u::rw- g::rwx m::r-- o::--x").equiv_mode(), (0o641, false));
-    assert_eq!(acl("u::rw- u:5:rwx g::--- m::rw- o::---").equiv_mode(), (0o660, false));
+    assert_eq!(
+        acl("u::rw- g::rwx m::r-- o::--x").equiv_mode(),
+        (0o641, false)
+    );
+    assert_eq!(
+        acl("u::rw- u:5:rwx g::--- m::rw- o::---").equiv_mode(),
+        (0o660, false)
+    );
 }
 
 #[test]
 fn chmod_sets_the_mask_where_there_is_one_and_the_owning_group_otherwise() {
     let before = acl("u::rwx u:5:rwx g::r-x m::rwx o::---");
-    assert_eq!(before.chmod_masq(0o4624), acl("u::rw- u:5:rwx g::r-x m::-w- o::r--"));
+    assert_eq!(
+        before.chmod_masq(0o4624),
+        acl("u::rw- u:5:rwx g::r-x m::-w- o::r--")
+    );
     let minimal = acl("u::rwx g::r-x o::---");
     assert_eq!(minimal.chmod_masq(0o624), acl("u::rw- g::-w- o::r--"));
 }
@@ -176,7 +200,11 @@ fn a_wrong_attribute_is_refused_and_an_empty_one_removes_the_list() {
     assert_eq!(with(4, 3), Err(Errno::EINVAL), "no such tag");
     assert_eq!(with(6, 8), Err(Errno::EINVAL), "no such permission");
     assert_eq!(with(7, 1), Err(Errno::EINVAL), "permission of two bytes");
-    assert_eq!(with(8, 7), Ok(Some(acl("u::rw- g::r-x o::---"))), "the owner's id is ignored");
+    assert_eq!(
+        with(8, 7),
+        Ok(Some(acl("u::rw- g::r-x o::---"))),
+        "the owner's id is ignored"
+    );
 }
 
 fn any_acl() -> impl Strategy<Value = Acl> {
@@ -185,14 +213,32 @@ fn any_acl() -> impl Strategy<Value = Acl> {
     (perms, named(), named()).prop_map(|((owner, group, other, mask), users, groups)| {
         let named = !users.is_empty() || !groups.is_empty();
         let mask = mask.or(named.then_some(RWX));
-        let users = users.into_iter().map(|(id, perm)| Entry { tag: Tag::User(id), perm });
-        let groups = groups.into_iter().map(|(id, perm)| Entry { tag: Tag::Group(id), perm });
-        let mut entries = vec![Entry { tag: Tag::UserObj, perm: owner }];
+        let users = users.into_iter().map(|(id, perm)| Entry {
+            tag: Tag::User(id),
+            perm,
+        });
+        let groups = groups.into_iter().map(|(id, perm)| Entry {
+            tag: Tag::Group(id),
+            perm,
+        });
+        let mut entries = vec![Entry {
+            tag: Tag::UserObj,
+            perm: owner,
+        }];
         entries.extend(users);
-        entries.push(Entry { tag: Tag::GroupObj, perm: group });
+        entries.push(Entry {
+            tag: Tag::GroupObj,
+            perm: group,
+        });
         entries.extend(groups);
-        entries.extend(mask.map(|perm| Entry { tag: Tag::Mask, perm }));
-        entries.push(Entry { tag: Tag::Other, perm: other });
+        entries.extend(mask.map(|perm| Entry {
+            tag: Tag::Mask,
+            perm,
+        }));
+        entries.push(Entry {
+            tag: Tag::Other,
+            perm: other,
+        });
         Acl::new(entries).expect("generated in order")
     })
 }

@@ -25,7 +25,9 @@ impl Acl {
         if value.is_empty() {
             return Ok(None);
         }
-        let (version, body) = value.split_first_chunk::<HEADER_BYTES>().ok_or(Errno::EINVAL)?;
+        let (version, body) = value
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(Errno::EINVAL)?;
         if u32::from_le_bytes(*version) != VERSION {
             return Err(Errno::EOPNOTSUPP);
         }
@@ -42,7 +44,9 @@ impl Acl {
 
     /// Whether the value is entries of known tags, whatever they amount to.
     pub fn is_well_formed(value: &[u8]) -> bool {
-        let Some((version, body)) = value.split_first_chunk::<HEADER_BYTES>() else { return false };
+        let Some((version, body)) = value.split_first_chunk::<HEADER_BYTES>() else {
+            return false;
+        };
         let (chunks, rest) = body.as_chunks::<ENTRY_BYTES>();
         let known = |raw: &[u8; ENTRY_BYTES]| {
             let tag = u16::from_le_bytes([raw[0], raw[1]]);

@@ -103,7 +103,9 @@ impl Alloc {
 
 impl Set {
     fn contains(&self, member: u32) -> bool {
-        self.0.get(word(member)).is_some_and(|word| word & bit(member) != 0)
+        self.0
+            .get(word(member))
+            .is_some_and(|word| word & bit(member) != 0)
     }
 
     fn insert(&mut self, member: u32) {

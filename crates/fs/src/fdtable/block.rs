@@ -10,8 +10,8 @@ use hearth_sync::rcu::RcuSlot;
 /// Descriptors in one block.
 pub(super) const BLOCK_FDS: u32 = 64;
 
-/// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty; only
-/// the holder of the reservation moves it on), *open* (bit set, slot filled).
+/// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty;
+/// only the holder of the reservation moves it on), *open* (bit set, slot filled).
 ///
 /// Every slot has a line of its own: a lookup reads nothing that opening or closing another
 /// descriptor writes. Blocks share no line, so cores that use a block each do not meet.
@@ -91,6 +91,7 @@ impl<T: Send + Sync + 'static> Block<T> {
     pub(super) fn set_cloexec(&self, _used: &mut Used, bit: u32, cloexec: bool) {
         // Relaxed: writers exclude each other by the lock, readers want just the flag.
         let others = self.cloexec.load(Ordering::Relaxed) & !(1 << bit);
-        self.cloexec.store(others | u64::from(cloexec) << bit, Ordering::Relaxed);
+        self.cloexec
+            .store(others | u64::from(cloexec) << bit, Ordering::Relaxed);
     }
 }

@@ -24,7 +24,10 @@ pub(super) struct Blocks<T: Send + Sync + 'static> {
 
 impl<T: Send + Sync + 'static> Blocks<T> {
     pub(super) fn new() -> Blocks<T> {
-        Blocks { first: Block::new(), segments: array::from_fn(|_| OnceLock::new()) }
+        Blocks {
+            first: Block::new(),
+            segments: array::from_fn(|_| OnceLock::new()),
+        }
     }
 
     /// The block of this number, if the table has grown that far.
@@ -50,7 +53,9 @@ impl<T: Send + Sync + 'static> Blocks<T> {
 
     /// All blocks there are, with their numbers, in order. Segments may be missing in between.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Block<T>)> {
-        let segments = (0..).zip(&self.segments).filter_map(|(s, cell)| Some((s, cell.get()?)));
+        let segments = (0..)
+            .zip(&self.segments)
+            .filter_map(|(s, cell)| Some((s, cell.get()?)));
         let later = segments.flat_map(|(s, blocks)| (1u32 << s..).zip(blocks.iter()));
         std::iter::once((0, &self.first)).chain(later)
     }

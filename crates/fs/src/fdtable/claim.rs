@@ -74,6 +74,8 @@ impl<T: Described> FdTable<T> {
 
     fn room(&self, number: u32, limit: u32) -> bool {
         let end = limit.saturating_sub(number * BLOCK_FDS);
-        self.blocks.get(number).is_none_or(|block| block.lock().first_free(0, end).is_some())
+        self.blocks
+            .get(number)
+            .is_none_or(|block| block.lock().first_free(0, end).is_some())
     }
 }

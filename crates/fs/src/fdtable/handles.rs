@@ -36,15 +36,25 @@ impl Default for Handles {
 impl Handles {
     /// One: the descriptor that the new description is about to be installed under.
     pub const fn new() -> Handles {
-        Handles { count: AtomicU32::new(1) }
+        Handles {
+            count: AtomicU32::new(1),
+        }
     }
 
     /// One more, unless there is none any more.
     pub(super) fn retain(&self) -> bool {
         // Relaxed: the caller has the description from a slot it loaded with Acquire, and the
         // count guards no other memory.
-        let more = |count: u32| if count == 0 { None } else { count.checked_add(1) };
-        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        let more = |count: u32| {
+            if count == 0 {
+                None
+            } else {
+                count.checked_add(1)
+            }
+        };
+        self.count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 
     /// One less; true when that was the last.

@@ -96,7 +96,11 @@ impl<T: Described> FdTable<T> {
 
     /// Which free descriptor an open gets.
     pub fn policy(&self) -> FdPolicy {
-        if self.cores.is_some() { FdPolicy::PerCore } else { FdPolicy::Lowest }
+        if self.cores.is_some() {
+            FdPolicy::PerCore
+        } else {
+            FdPolicy::Lowest
+        }
     }
 
     /// How many descriptors are allowed: all are below this number.
@@ -128,14 +132,21 @@ impl<T: Described> FdTable<T> {
             None => self.claim_lowest(0, cloexec),
             Some(cores) => self.claim_any(cores.get(), cloexec),
         };
-        Ok(Reserved { table: self, fd: fd.ok_or(Errno::EMFILE)? })
+        Ok(Reserved {
+            table: self,
+            fd: fd.ok_or(Errno::EMFILE)?,
+        })
     }
 
     /// Whether `fd` is closed when a program is executed.
     pub fn is_cloexec(&self, fd: i32) -> Result<bool> {
         let (block, bit) = self.find(fd)?;
         let is_open = !block.slot(bit).is_empty();
-        if is_open { Ok(block.is_cloexec(bit)) } else { Err(Errno::EBADF) }
+        if is_open {
+            Ok(block.is_cloexec(bit))
+        } else {
+            Err(Errno::EBADF)
+        }
     }
 
     /// Says whether `fd` is closed when a program is executed.
@@ -166,7 +177,11 @@ impl<T: Described> FdTable<T> {
             return Err(Errno::EINVAL);
         }
         let fd_new = self.claim_lowest(min, cloexec).ok_or(Errno::EMFILE)?;
-        Reserved { table: self, fd: fd_new }.install_dup(fd, &guard)
+        Reserved {
+            table: self,
+            fd: fd_new,
+        }
+        .install_dup(fd, &guard)
     }
 
     /// Makes `new` name what `old` names, and gives back what it named before. Nothing happens
@@ -216,9 +231,13 @@ impl<T: Described> FdTable<T> {
     /// The open descriptors, ascending.
     pub fn open_fds(&self) -> Vec<i32> {
         let bits = || 0..BLOCK_FDS;
-        let all = self.blocks.iter().flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
+        let all = self
+            .blocks
+            .iter()
+            .flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
         let open = all.filter(|(_, block, bit)| !block.slot(*bit).is_empty());
-        open.map(|(number, _, bit)| (number * BLOCK_FDS + bit) as i32).collect()
+        open.map(|(number, _, bit)| (number * BLOCK_FDS + bit) as i32)
+            .collect()
     }
 
     /// A copy for a child process: the same descriptors for the same descriptions. What is only

@@ -32,7 +32,10 @@ impl<T: Described> Reserved<'_, T> {
 
     fn fill(self, file: Arc<T>, guard: &Guard) -> i32 {
         let fd = self.fd();
-        let (block, bit) = self.table.find(fd).expect("a reserved descriptor is within the table");
+        let (block, bit) = self
+            .table
+            .find(fd)
+            .expect("a reserved descriptor is within the table");
         let filled = block.slot(bit).install(Box::new(file), guard).is_ok();
         assert!(filled, "only the holder of a reservation fills its slot");
         std::mem::forget(self);

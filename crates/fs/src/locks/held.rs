@@ -20,6 +20,7 @@ struct Flock {
 }
 
 impl Held {
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty() && self.flocks.is_empty()
     }
@@ -40,14 +41,22 @@ impl Held {
             ..request
         });
 
-        let records = self.records.iter().filter(move |(owner, _)| {
-            locks && !request.flock && *owner != request.owner
-        });
+        let records = self
+            .records
+            .iter()
+            .filter(move |(owner, _)| locks && !request.flock && *owner != request.owner);
         let records = records.filter_map(move |(owner, ranges)| {
             let clash = |range: &Range| excludes(range.kind);
             let (start, range) = ranges.find(request.start, request.end, clash)?;
             let Range { end, kind, pid } = range;
-            Some(LockRequest { owner: *owner, pid, kind, start, end, flock: false })
+            Some(LockRequest {
+                owner: *owner,
+                pid,
+                kind,
+                start,
+                end,
+                flock: false,
+            })
         });
         flocks.chain(records)
     }
@@ -58,11 +67,19 @@ impl Held {
             (true, LockKind::Unlock) => self.release(request.owner, true),
             (true, kind) => {
                 self.release(request.owner, true);
-                self.flocks.push(Flock { owner: request.owner, pid: request.pid, kind });
+                self.flocks.push(Flock {
+                    owner: request.owner,
+                    pid: request.pid,
+                    kind,
+                });
             }
             (false, LockKind::Unlock) => self.cut(request),
             (false, kind) => {
-                let range = Range { end: request.end, kind, pid: request.pid };
+                let range = Range {
+                    end: request.end,
+                    kind,
+                    pid: request.pid,
+                };
                 self.ranges_of(request.owner).set(request.start, range);
             }
         }
@@ -70,7 +87,9 @@ impl Held {
 
     /// Whether the owner's `flock` already is what `request` asks for.
     pub(super) fn has_flock(&self, request: &LockRequest) -> bool {
-        self.flocks.iter().any(|held| held.owner == request.owner && held.kind == request.kind)
+        self.flocks
+            .iter()
+            .any(|held| held.owner == request.owner && held.kind == request.kind)
     }
 
     /// Gives up everything of an owner, of one of the two sorts.
@@ -83,7 +102,10 @@ impl Held {
     }
 
     fn cut(&mut self, request: &LockRequest) {
-        let found = self.records.iter().position(|(owner, _)| *owner == request.owner);
+        let found = self
+            .records
+            .iter()
+            .position(|(owner, _)| *owner == request.owner);
         let Some(index) = found else { return };
         let ranges = &mut self.records[index].1;
         ranges.cut(request.start, request.end);
@@ -104,6 +126,8 @@ impl Held {
     #[cfg(test)]
     pub(super) fn ranges(&self, owner: u64) -> Vec<(u64, Range)> {
         let of_owner = self.records.iter().find(|(holder, _)| *holder == owner);
-        of_owner.map(|(_, ranges)| ranges.iter().collect()).unwrap_or_default()
+        of_owner
+            .map(|(_, ranges)| ranges.iter().collect())
+            .unwrap_or_default()
     }
 }

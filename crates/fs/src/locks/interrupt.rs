@@ -53,6 +53,8 @@ impl Interrupt {
 
 impl std::fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Interrupt").field("triggered", &self.is_triggered()).finish()
+        f.debug_struct("Interrupt")
+            .field("triggered", &self.is_triggered())
+            .finish()
     }
 }

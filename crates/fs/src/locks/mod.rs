@@ -91,16 +91,20 @@ impl Default for FileLocks {
 impl FileLocks {
     /// No locks, nobody waiting.
     pub fn new() -> FileLocks {
-        FileLocks { state: Arc::new(Lock::new(State::default())) }
+        FileLocks {
+            state: Arc::new(Lock::new(State::default())),
+        }
     }
 
     /// Whether nothing is held and nobody waits.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         let state = self.state.lock();
         state.held.is_empty() && state.queue.is_empty()
     }
 
     /// How many requests wait.
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.state.lock().queue.len()
     }
@@ -188,11 +192,7 @@ impl State {
         answer
     }
 
-    fn enqueue(
-        &mut self,
-        request: &LockRequest,
-        wait: Wait<'_>,
-    ) -> Result<Arc<Ticket>, Errno> {
+    fn enqueue(&mut self, request: &LockRequest, wait: Wait<'_>) -> Result<Arc<Ticket>, Errno> {
         let ticket = Arc::new(Ticket {
             request: *request,
             outcome: AtomicU8::new(WAITING),
@@ -239,7 +239,11 @@ impl Ticket {
             held.apply(&self.request);
             return GRANTED;
         }
-        if self.enter_graph(held) { WAITING } else { DEADLOCKED }
+        if self.enter_graph(held) {
+            WAITING
+        } else {
+            DEADLOCKED
+        }
     }
 
     /// Says in the graph whom the request waits for; false when that would be a deadlock.
@@ -247,8 +251,13 @@ impl Ticket {
         if !self.request.detects_deadlock() {
             return true;
         }
-        let blockers = held.conflicts(&self.request).map(|lock| lock.owner).collect();
-        self.graph.enter(WaitId::of(self), self.request.owner, blockers).is_ok()
+        let blockers = held
+            .conflicts(&self.request)
+            .map(|lock| lock.owner)
+            .collect();
+        self.graph
+            .enter(WaitId::of(self), self.request.owner, blockers)
+            .is_ok()
     }
 
     fn leave_graph(&self) {

@@ -40,7 +40,9 @@ impl Ranges {
         let before = self.by_start.range(..start).next_back();
         let before = before.filter(|(_, range)| range.end >= start);
         let mut overlapping = before.into_iter().chain(self.by_start.range(start..=end));
-        overlapping.find(|(_, range)| wanted(range)).map(|(&start, &range)| (start, range))
+        overlapping
+            .find(|(_, range)| wanted(range))
+            .map(|(&start, &range)| (start, range))
     }
 
     /// Makes `start..=range.end` what `range` says, whatever was there.
@@ -68,7 +70,13 @@ impl Ranges {
         while let Some((first, range)) = self.find(start, end, |_| true) {
             self.by_start.remove(&first);
             if first < start {
-                self.by_start.insert(first, Range { end: start - 1, ..range });
+                self.by_start.insert(
+                    first,
+                    Range {
+                        end: start - 1,
+                        ..range
+                    },
+                );
             }
             if range.end > end {
                 self.by_start.insert(end + 1, range);

@@ -55,12 +55,20 @@ impl LockRequest {
     /// The same request with one spelling of "to the end", or `EINVAL` for an impossible range.
     pub(super) fn normalised(&self) -> Result<LockRequest, Errno> {
         if self.flock {
-            return Ok(LockRequest { start: 0, end: LockRequest::EOF, ..*self });
+            return Ok(LockRequest {
+                start: 0,
+                end: LockRequest::EOF,
+                ..*self
+            });
         }
         if self.start > self.end || self.start > i64::MAX as u64 {
             return Err(Errno::EINVAL);
         }
-        let end = if self.end >= i64::MAX as u64 { LockRequest::EOF } else { self.end };
+        let end = if self.end >= i64::MAX as u64 {
+            LockRequest::EOF
+        } else {
+            self.end
+        };
         Ok(LockRequest { end, ..*self })
     }
 

@@ -54,7 +54,9 @@ impl Default for WaitGraph {
 impl WaitGraph {
     /// A graph without edges.
     pub fn new() -> WaitGraph {
-        WaitGraph { edges: Arc::new(Lock::new(Edges::default())) }
+        WaitGraph {
+            edges: Arc::new(Lock::new(Edges::default())),
+        }
     }
 
     /// Enters, or replaces, the edges of a waiting request; refused when `owner` would then wait
@@ -65,7 +67,11 @@ impl WaitGraph {
         if edges.reaches(&on, owner) {
             return Err(Deadlock);
         }
-        edges.waits.entry(owner).or_default().push(Edge { from, on });
+        edges
+            .waits
+            .entry(owner)
+            .or_default()
+            .push(Edge { from, on });
         Ok(())
     }
 
@@ -82,7 +88,9 @@ impl WaitGraph {
 
 impl Edges {
     fn remove(&mut self, from: WaitId, owner: u64) {
-        let Some(of_owner) = self.waits.get_mut(&owner) else { return };
+        let Some(of_owner) = self.waits.get_mut(&owner) else {
+            return;
+        };
         of_owner.retain(|edge| edge.from != from);
         if of_owner.is_empty() {
             self.waits.remove(&owner);

@@ -25,7 +25,11 @@ pub(crate) fn lookup<'g>(
     }
     match name {
         b"." => return Ok(parent),
-        b".." => return cx.core.node(directory.parent(), g),
+        b".." => return cx.core.node(directory.parent(), g).map_err(|stop| match stop {
+            // The directory above a removed one may be gone as well.
+            Stop::Errno(_) if parent.meta.nlink() == 0 => Errno::ENOENT.into(),
+            stop => stop,
+        }),
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {

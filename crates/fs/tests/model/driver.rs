@@ -28,6 +28,11 @@ impl Library {
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
+
+    /// Lets every process end.
+    pub fn exit_all(&mut self) {
+        self.processes.clear();
+    }
 }
 
 impl System for Library {

@@ -21,8 +21,14 @@ const BURSTS: [u64; 6] = [1, 2, 8, 32, 128, 512];
 
 impl Bursts {
     pub fn new(schedules: usize) -> Bursts {
-        let seed = std::env::var("HEARTH_SHUTTLE_SEED").ok().and_then(|seed| seed.parse().ok());
-        Bursts { left: schedules, random: seed.unwrap_or(1), burst: 1 }
+        let seed = std::env::var("HEARTH_SHUTTLE_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
+        Bursts {
+            left: schedules,
+            random: seed.unwrap_or(1),
+            burst: 1,
+        }
     }
 
     /// SplitMix64.
@@ -56,8 +62,14 @@ impl Scheduler for Bursts {
         {
             return Some(current);
         }
-        let others = ids().filter(|id| !is_yielding || Some(*id) != current).collect::<Vec<_>>();
-        let among = if others.is_empty() { ids().collect() } else { others };
+        let others = ids()
+            .filter(|id| !is_yielding || Some(*id) != current)
+            .collect::<Vec<_>>();
+        let among = if others.is_empty() {
+            ids().collect()
+        } else {
+            others
+        };
         Some(among[self.random() as usize % among.len()])
     }
 

@@ -27,5 +27,9 @@ pub fn explore(
         record.lock().unwrap().insert(outcome);
     });
     let expected: BTreeSet<_> = expected.iter().copied().collect();
-    assert_eq!(*seen.lock().unwrap(), expected, "outcomes seen, outcomes expected");
+    assert_eq!(
+        *seen.lock().unwrap(),
+        expected,
+        "outcomes seen, outcomes expected"
+    );
 }

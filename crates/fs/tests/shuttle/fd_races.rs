@@ -27,14 +27,19 @@ impl Described for Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        self.dropped.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.dropped
+            .store(true, std::sync::atomic::Ordering::SeqCst);
     }
 }
 
 type Table = Arc<FdTable<Named>>;
 
 fn named(name: u32) -> Arc<Named> {
-    Arc::new(Named { name, handles: Handles::new(), dropped: Arc::default() })
+    Arc::new(Named {
+        name,
+        handles: Handles::new(),
+        dropped: Arc::default(),
+    })
 }
 
 /// A table in which the descriptors `0..count` name 100, 101, and so on.
@@ -82,7 +87,10 @@ fn dup2_against_open_replaces_or_finds_the_descriptor_busy_and_never_loses_a_fil
             Ok(None) => {
                 assert_eq!(opened, 3);
                 assert_eq!((name(&table, 2), name(&table, 3)), (Some(100), Some(7)));
-                assert_eq!((table.is_cloexec(2), table.is_cloexec(3)), (Ok(false), Ok(true)));
+                assert_eq!(
+                    (table.is_cloexec(2), table.is_cloexec(3)),
+                    (Ok(false), Ok(true))
+                );
                 "free"
             }
             Ok(Some(before)) => {

@@ -18,11 +18,21 @@ struct Files {
 }
 
 fn posix(owner: u64, kind: LockKind) -> LockRequest {
-    LockRequest { owner, pid: owner as u32, kind, start: 0, end: 9, flock: false }
+    LockRequest {
+        owner,
+        pid: owner as u32,
+        kind,
+        start: 0,
+        end: 9,
+        flock: false,
+    }
 }
 
 fn flock(owner: u64, kind: LockKind) -> LockRequest {
-    LockRequest { flock: true, ..posix(owner, kind) }
+    LockRequest {
+        flock: true,
+        ..posix(owner, kind)
+    }
 }
 
 fn spawn<R: Send + 'static>(
@@ -35,7 +45,10 @@ fn spawn<R: Send + 'static>(
 
 impl Files {
     fn wait(&self) -> Option<Wait<'_>> {
-        Some(Wait { graph: &self.graph, interrupt: None })
+        Some(Wait {
+            graph: &self.graph,
+            interrupt: None,
+        })
     }
 }
 
@@ -45,7 +58,11 @@ fn a_release_reaches_everyone_who_waits_for_it() {
         let files = Arc::new(Files::default());
         let tasks = [1, 2, 3].map(|owner| {
             spawn(&files, move |files| {
-                let kind = if owner == 2 { LockKind::Read } else { LockKind::Write };
+                let kind = if owner == 2 {
+                    LockKind::Read
+                } else {
+                    LockKind::Write
+                };
                 files.f.set(&flock(owner, kind), files.wait()).unwrap();
                 files.f.release_owner(owner, true);
             })
@@ -66,7 +83,10 @@ fn an_interrupt_against_a_release_ends_the_wait_one_way_or_the_other() {
         files.f.set(&posix(1, LockKind::Write), None).unwrap();
         let token = interrupt.clone();
         let waiter = spawn(&files, move |files| {
-            let wait = Wait { graph: &files.graph, interrupt: Some(&token) };
+            let wait = Wait {
+                graph: &files.graph,
+                interrupt: Some(&token),
+            };
             files.f.set(&posix(2, LockKind::Read), Some(wait))
         });
         let trigger = thread::spawn(move || interrupt.trigger());

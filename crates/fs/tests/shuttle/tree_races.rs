@@ -24,7 +24,11 @@ impl World {
         let volume = Volume::memory();
         let process = volume.process(Credentials::root());
         let free_inodes = process.statfs("/").unwrap().ffree;
-        World { volume, process, free_inodes }
+        World {
+            volume,
+            process,
+            free_inodes,
+        }
     }
 
     /// Runs `work` in a task of its own, as a process of its own.
@@ -42,7 +46,9 @@ impl World {
 }
 
 fn write_file(process: &Process, path: &str) -> i32 {
-    let fd = process.open(path, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR, 0o600).unwrap();
+    let fd = process
+        .open(path, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR, 0o600)
+        .unwrap();
     assert_eq!(process.write(fd, CONTENT), Ok(CONTENT.len()));
     fd
 }
@@ -77,7 +83,11 @@ fn names(process: &Process, path: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_lookup_that_misses_the_old_name_finds_the_new_one() {
-    for (old, new) in [("/d/a", "/d/b"), ("/d/a", "/e/a"), ("/d/sub/x", "/d/other/x")] {
+    for (old, new) in [
+        ("/d/a", "/d/b"),
+        ("/d/a", "/e/a"),
+        ("/d/sub/x", "/d/other/x"),
+    ] {
         explore(SCHEDULES, &["old", "new"], move || {
             let world = World::new();
             for dir in ["/d", "/e", "/d/sub"] {
@@ -85,7 +95,11 @@ fn a_lookup_that_misses_the_old_name_finds_the_new_one() {
             }
             let file = make_file(&world.process, old);
             // The third pair renames the directory above the file.
-            let moves = if old == "/d/sub/x" { ("/d/sub", "/d/other") } else { (old, new) };
+            let moves = if old == "/d/sub/x" {
+                ("/d/sub", "/d/other")
+            } else {
+                (old, new)
+            };
             let renamer = world.task(move |process| process.rename(moves.0, moves.1));
             let seen = match ino(&world.process, old) {
                 Ok(found) => {
@@ -94,7 +108,11 @@ fn a_lookup_that_misses_the_old_name_finds_the_new_one() {
                 }
                 Err(error) => {
                     assert_eq!(error, Errno::ENOENT);
-                    assert_eq!(ino(&world.process, new), Ok(file), "missed under both names");
+                    assert_eq!(
+                        ino(&world.process, new),
+                        Ok(file),
+                        "missed under both names"
+                    );
                     "new"
                 }
             };
@@ -162,7 +180,9 @@ fn of_two_exclusive_creators_one_wins() {
         let world = World::new();
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
         let create = move |process: &Process| {
-            process.open("/a", flags, 0o600).map(|fd| process.fstat(fd).unwrap().ino)
+            process
+                .open("/a", flags, 0o600)
+                .map(|fd| process.fstat(fd).unwrap().ino)
         };
         let other = world.task(create);
         let mine = create(&world.process);
@@ -183,7 +203,9 @@ fn two_creators_of_one_name_open_one_file() {
     explore(SCHEDULES, &["same"], || {
         let world = World::new();
         let create = |process: &Process| {
-            let fd = process.open("/a", libc::O_CREAT | libc::O_RDWR, 0o600).unwrap();
+            let fd = process
+                .open("/a", libc::O_CREAT | libc::O_RDWR, 0o600)
+                .unwrap();
             process.fstat(fd).unwrap().ino
         };
         let other = world.task(create);

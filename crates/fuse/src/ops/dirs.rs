@@ -19,7 +19,7 @@ impl Dispatcher {
         let flags = args.flags as i32 | libc::O_DIRECTORY;
         let file = self.door.open(&cx.caller(0), cx.ino(), flags)?;
         // Listings of the control directory change by themselves.
-        let cached = if file.is_control() {
+        let cached = if file.is_control() || self.settings.direct_io {
             0
         } else {
             fopen::KEEP_CACHE | fopen::CACHE_DIR

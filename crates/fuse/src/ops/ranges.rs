@@ -14,9 +14,25 @@ use hearth_sync::primitive::Arc;
 const LARGE: u64 = 4 << 20;
 
 impl Dispatcher {
-    pub(crate) fn lseek(&self, args: &LseekIn, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn lseek(
+        &self,
+        cx: &Context<'_>,
+        args: &LseekIn,
+        reply: &mut Reply<'_>,
+    ) -> Result<Done, Errno> {
         let offset = i64::try_from(args.offset).map_err(|_| Errno::EINVAL)?;
         let whence = args.whence as i32;
+        if self.settings.writeback && args.fh != 0 {
+            // The kernel asks without having written back, so the volume may lack the end of the
+            // file. What is dirty comes first; a worker waits for it, since it comes as requests.
+            let (file, door, ino) = (self.file(args.fh)?, self.door.clone(), cx.ino());
+            let notifier = Arc::clone(&self.notifier);
+            return Ok(Done::io(move || {
+                notifier.inval_inode(ino, Some(0..u64::MAX));
+                let offset = door.lseek(&file, offset, whence)?;
+                Ok(Small::new(&LseekOut { offset }))
+            }));
+        }
         let offset = self.on_file(
             args.fh,
             |file| self.door.lseek(file, offset, whence),

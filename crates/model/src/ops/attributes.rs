@@ -39,7 +39,14 @@ impl Model {
         }
     }
 
-    pub(crate) fn access(&mut self, p: usize, dirfd: Fd, path: &[u8], mask: i32, flags: i32) -> Answer {
+    pub(crate) fn access(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        mask: i32,
+        flags: i32,
+    ) -> Answer {
         if mask & !7 != 0 {
             return Err(EINVAL);
         }
@@ -49,7 +56,14 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    pub(crate) fn chmod(&mut self, p: usize, dirfd: Fd, path: &[u8], mode: u32, flags: i32) -> Answer {
+    pub(crate) fn chmod(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        mode: u32,
+        flags: i32,
+    ) -> Answer {
         let how = at_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
         let node = self.lookup_at(p, dirfd, path, how)?;
         self.chmod_node(p, node, mode)
@@ -83,7 +97,14 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    pub(crate) fn chown(&mut self, p: usize, dirfd: Fd, path: &[u8], to: Owners, flags: i32) -> Answer {
+    pub(crate) fn chown(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        to: Owners,
+        flags: i32,
+    ) -> Answer {
         let how = at_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
         let node = self.lookup_at(p, dirfd, path, how)?;
         self.chown_node(p, node, to)
@@ -102,14 +123,18 @@ impl Model {
         if (uid.is_some() || gid.is_some()) && (node.immutable() || node.append_only()) {
             return Err(EPERM);
         }
-        if uid.is_some_and(|uid| !root && !(owner && uid == node.uid)) {
+        if uid.is_some_and(|uid| !(root || owner && uid == node.uid)) {
             return Err(EPERM);
         }
         let group_ok = |gid| owner && (gid == node.gid || credentials.in_group(gid));
         if gid.is_some_and(|gid| !root && !group_ok(gid)) {
             return Err(EPERM);
         }
-        let kill = if node.is_dir() { 0 } else { self.bits_to_kill(p, id) };
+        let kill = if node.is_dir() {
+            0
+        } else {
+            self.bits_to_kill(p, id)
+        };
         if kill != 0 && !root && !owner {
             return Err(EPERM);
         }

@@ -18,14 +18,24 @@ impl Model {
     pub(crate) fn make_dir(&mut self, p: usize, dirfd: Fd, path: &[u8], mode: u32) -> Answer {
         let (dir, name) = self.place(p, dirfd, path, true)?;
         self.may_create(p, dir, false)?;
-        let content =
-            Content::Directory(Directory { entries: BTreeMap::new(), parent: dir, removed: false });
+        let content = Content::Directory(Directory {
+            entries: BTreeMap::new(),
+            parent: dir,
+            removed: false,
+        });
         let node = self.make(p, dir, content, mode & 0o1777);
         self.enter(dir, name, node);
         Ok(Outcome::Done)
     }
 
-    pub(crate) fn make_node(&mut self, p: usize, dirfd: Fd, path: &[u8], mode: u32, rdev: u32) -> Answer {
+    pub(crate) fn make_node(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        mode: u32,
+        rdev: u32,
+    ) -> Answer {
         let kind = match mode & libc::S_IFMT {
             0 => Kind::File,
             libc::S_IFDIR => return Err(EPERM),
@@ -73,7 +83,9 @@ impl Model {
         directory: bool,
     ) -> Answer<(NodeId, Vec<u8>)> {
         let parent = self.parent(p, dirfd, path)?;
-        let Last::Name(name) = parent.last else { return Err(EEXIST) };
+        let Last::Name(name) = parent.last else {
+            return Err(EEXIST);
+        };
         match self.child(parent.dir, &name)? {
             Some(_) => Err(EEXIST),
             None if parent.slash && !directory => Err(ENOENT),
@@ -125,14 +137,21 @@ impl Model {
         }
         let parent = self.node_mut(dir);
         parent.modified();
-        parent.directory_mut().expect("names live in directories").entries.insert(name, id);
+        parent
+            .directory_mut()
+            .expect("names live in directories")
+            .entries
+            .insert(name, id);
     }
 
     /// Takes a name away, with the link counts; the inode stays.
     pub(crate) fn leave(&mut self, dir: NodeId, name: &[u8]) -> NodeId {
         let parent = self.node_mut(dir);
         parent.modified();
-        let entries = &mut parent.directory_mut().expect("names live in directories").entries;
+        let entries = &mut parent
+            .directory_mut()
+            .expect("names live in directories")
+            .entries;
         let id = entries.remove(name).expect("the caller has looked it up");
         if self.node(id).is_dir() {
             self.node_mut(dir).nlink -= 1;

@@ -31,13 +31,23 @@ impl Model {
     }
 
     /// `readv` and `preadv`: without room nothing is asked of the file.
-    pub(crate) fn read_vector(&mut self, p: usize, fd: Fd, lens: &[usize], at: Option<i64>) -> Answer {
+    pub(crate) fn read_vector(
+        &mut self,
+        p: usize,
+        fd: Fd,
+        lens: &[usize],
+        at: Option<i64>,
+    ) -> Answer {
         if at.is_some_and(|at| at < 0) {
             return Err(EINVAL);
         }
         if lens.iter().all(|len| *len == 0) {
             let readable = self.file(p, fd)?.readable();
-            return if readable { Ok(Outcome::Data(Bytes::default())) } else { Err(EBADF) };
+            return if readable {
+                Ok(Outcome::Data(Bytes::default()))
+            } else {
+                Err(EBADF)
+            };
         }
         match at {
             None => self.read(p, fd, lens),
@@ -81,7 +91,10 @@ impl Model {
             SEEK_SET => offset,
             SEEK_CUR => (file.offset as i64).checked_add(offset).ok_or(EINVAL)?,
             SEEK_END => (pages.size() as i64).checked_add(offset).ok_or(EINVAL)?,
-            _ => match pages.seek(u64::try_from(offset).map_err(|_| ENXIO)?, whence == SEEK_DATA) {
+            _ => match pages.seek(
+                u64::try_from(offset).map_err(|_| ENXIO)?,
+                whence == SEEK_DATA,
+            ) {
                 Found::At(at) => at as i64,
                 Found::Nothing => return Err(ENXIO),
                 Found::Unspecified => return Ok(Outcome::Unspecified),
@@ -112,7 +125,11 @@ impl Model {
             return Err(EBADF);
         }
         check_range(offset, len)?;
-        let data = self.node(file.node).pages().ok_or(EISDIR)?.read(offset, len);
+        let data = self
+            .node(file.node)
+            .pages()
+            .ok_or(EISDIR)?
+            .read(offset, len);
         // Whether a read of nothing moves the access time is the filesystem's choice.
         if file.flags & O_NOATIME == 0 && len > 0 {
             self.node_mut(file.node).accessed();
@@ -131,7 +148,11 @@ impl Model {
         if data.is_empty() {
             return Ok((0, offset));
         }
-        let offset = if file.flags & O_APPEND != 0 { size } else { offset };
+        let offset = if file.flags & O_APPEND != 0 {
+            size
+        } else {
+            offset
+        };
         if offset >= MAX {
             return Err(EFBIG);
         }
@@ -151,5 +172,9 @@ impl Model {
 
 /// A transfer must end at an offset that exists.
 fn check_range(offset: u64, len: usize) -> Answer<()> {
-    if offset + len as u64 > MAX { Err(EINVAL) } else { Ok(()) }
+    if offset + len as u64 > MAX {
+        Err(EINVAL)
+    } else {
+        Ok(())
+    }
 }

@@ -65,7 +65,9 @@ impl Model {
     }
 
     pub(crate) fn get_status(&mut self, p: usize, fd: Fd) -> Answer {
-        Ok(Outcome::Number((self.any_file(p, fd)?.flags & STATUS) as u64))
+        Ok(Outcome::Number(
+            (self.any_file(p, fd)?.flags & STATUS) as u64,
+        ))
     }
 
     pub(crate) fn set_status(&mut self, p: usize, fd: Fd, flags: i32) -> Answer {
@@ -82,7 +84,10 @@ impl Model {
 
     /// Puts a file on a descriptor, closing what is there.
     fn place_slot(&mut self, p: usize, to: Fd, file: FileId, cloexec: bool) {
-        self.files.get_mut(&file).expect("a slot keeps its file").slots += 1;
+        self.files
+            .get_mut(&file)
+            .expect("a slot keeps its file")
+            .slots += 1;
         self.drop_slot(p, to);
         self.process_mut(p).fds.insert(to, Slot { file, cloexec });
     }
@@ -90,8 +95,13 @@ impl Model {
     /// Closes a descriptor if it is open. Any close of an inode by a process ends the record
     /// locks that the process has there; the last close of a description ends its own locks.
     pub(crate) fn drop_slot(&mut self, p: usize, fd: Fd) {
-        let Some(slot) = self.process_mut(p).fds.remove(&fd) else { return };
-        let file = self.files.get_mut(&slot.file).expect("a slot keeps its file");
+        let Some(slot) = self.process_mut(p).fds.remove(&fd) else {
+            return;
+        };
+        let file = self
+            .files
+            .get_mut(&slot.file)
+            .expect("a slot keeps its file");
         file.slots -= 1;
         let (node, gone, path) = (file.node, file.slots == 0, file.is_path());
         let locks = self.locks.entry(node).or_default();

@@ -26,7 +26,8 @@ impl Model {
         if !file.readable() && self.node(file.node).is_dir() {
             return Err(EBADF);
         }
-        self.list_node(file.node, file.flags & O_NOATIME == 0).map(Outcome::Entries)
+        self.list_node(file.node, file.flags & O_NOATIME == 0)
+            .map(Outcome::Entries)
     }
 
     fn list_node(&mut self, dir: NodeId, access: bool) -> Answer<Vec<Entry>> {
@@ -34,7 +35,11 @@ impl Model {
         if directory.removed {
             return Err(ENOENT);
         }
-        let entry = |name: &[u8], ino: NodeId, kind| Entry { name: Bytes(name.to_vec()), kind, ino };
+        let entry = |name: &[u8], ino: NodeId, kind| Entry {
+            name: Bytes(name.to_vec()),
+            kind,
+            ino,
+        };
         let mut entries: Vec<Entry> = directory
             .entries
             .iter()

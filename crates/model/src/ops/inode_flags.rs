@@ -41,7 +41,9 @@ impl Model {
 
     pub(crate) fn set_project(&mut self, p: usize, fd: Fd, xflags: u32, project: u32) -> Answer {
         let node = self.file(p, fd)?.node;
-        let known = libc_flags::XFLAGS.iter().fold(0, |all, (_, xflag)| all | xflag);
+        let known = libc_flags::XFLAGS
+            .iter()
+            .fold(0, |all, (_, xflag)| all | xflag);
         let flags = libc_flags::XFLAGS
             .iter()
             .filter(|(_, xflag)| xflags & xflag != 0)

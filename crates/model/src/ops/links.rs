@@ -82,10 +82,16 @@ impl Model {
     }
 
     fn unlink(&mut self, p: usize, parent: Parent) -> Answer {
-        let Last::Name(name) = parent.last else { return Err(EISDIR) };
+        let Last::Name(name) = parent.last else {
+            return Err(EISDIR);
+        };
         let node = self.child(parent.dir, &name)?.ok_or(ENOENT)?;
         if parent.slash {
-            return Err(if self.node(node).is_dir() { EISDIR } else { ENOTDIR });
+            return Err(if self.node(node).is_dir() {
+                EISDIR
+            } else {
+                ENOTDIR
+            });
         }
         self.may_delete(p, parent.dir, node, false)?;
         self.leave(parent.dir, &name);
@@ -110,13 +116,17 @@ impl Model {
     }
 
     pub(crate) fn is_empty(&self, dir: u64) -> bool {
-        self.node(dir).directory().is_none_or(|d| d.entries.is_empty())
+        self.node(dir)
+            .directory()
+            .is_none_or(|d| d.entries.is_empty())
     }
 
     /// A directory without a name: whoever holds it finds it empty and cannot fill it.
     pub(crate) fn bury(&mut self, dir: u64) {
         let node = self.node_mut(dir);
         node.nlink = 0;
-        node.directory_mut().expect("only directories are buried").removed = true;
+        node.directory_mut()
+            .expect("only directories are buried")
+            .removed = true;
     }
 }

@@ -62,7 +62,9 @@ impl Model {
         let (start, end) = self.lock_range(p, fd, lock)?;
         let owner = self.lock_owner(p, fd, lock)?;
         let locks = self.locks.entry(file.node).or_default();
-        Ok(Outcome::Locks(locks.conflicts(owner, lock.kind, start, end)))
+        Ok(Outcome::Locks(
+            locks.conflicts(owner, lock.kind, start, end),
+        ))
     }
 
     /// Size and positions of a directory are the system's affair, and so are ranges from there.
@@ -72,7 +74,11 @@ impl Model {
     }
 
     fn lock_owner(&self, p: usize, fd: Fd, lock: &LockSpec) -> Answer<Owner> {
-        Ok(if lock.ofd { Owner::File(self.slot(p, fd)?.file) } else { Owner::Process(p) })
+        Ok(if lock.ofd {
+            Owner::File(self.slot(p, fd)?.file)
+        } else {
+            Owner::Process(p)
+        })
     }
 
     /// The bytes meant, first and last.
@@ -81,7 +87,10 @@ impl Model {
         let base = match lock.whence {
             libc::SEEK_SET => 0,
             libc::SEEK_CUR => file.offset as i64,
-            libc::SEEK_END => self.node(file.node).pages().map_or(0, |pages| pages.size() as i64),
+            libc::SEEK_END => self
+                .node(file.node)
+                .pages()
+                .map_or(0, |pages| pages.size() as i64),
             _ => return Err(EINVAL),
         };
         let start = base.checked_add(lock.start).ok_or(EOVERFLOW)?;

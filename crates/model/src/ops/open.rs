@@ -17,7 +17,14 @@ use crate::walk::Last;
 const TMPFILE: i32 = libc::O_TMPFILE & !O_DIRECTORY;
 
 impl Model {
-    pub(crate) fn open(&mut self, p: usize, dirfd: Fd, path: &[u8], flags: i32, mode: u32) -> Answer {
+    pub(crate) fn open(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        flags: i32,
+        mode: u32,
+    ) -> Answer {
         let flags = match flags & O_PATH {
             0 => flags,
             _ => flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -37,7 +44,9 @@ impl Model {
         } else {
             self.open_named(p, dirfd, path, flags, mode)?
         };
-        Ok(node.map_or(Outcome::Unspecified, |node| Outcome::Fd(self.install(p, node, flags))))
+        Ok(node.map_or(Outcome::Unspecified, |node| {
+            Outcome::Fd(self.install(p, node, flags))
+        }))
     }
 
     /// `None` in a removed directory: tmpfs makes a file there, others need not.
@@ -87,7 +96,7 @@ impl Model {
             sticky = self.node(parent.dir).perm & 0o1000 != 0;
             let name = match parent.last {
                 Last::Root | Last::Dot => break parent.dir,
-                Last::DotDot => break self.dot_dot(p, parent.dir),
+                Last::DotDot => break self.dot_dot(p, parent.dir)?,
                 Last::Name(name) => name,
             };
             if create && parent.slash {
@@ -98,7 +107,12 @@ impl Model {
                     return Err(ENOENT);
                 }
                 self.may(p, parent.dir, WRITE | EXEC)?;
-                let node = self.make(p, parent.dir, Content::File(Pages::default()), mode & 0o7777);
+                let node = self.make(
+                    p,
+                    parent.dir,
+                    Content::File(Pages::default()),
+                    mode & 0o7777,
+                );
                 self.enter(parent.dir, name, node);
                 if flags & O_NOATIME != 0 && !self.owns(p, node) {
                     return Err(EPERM);
@@ -177,7 +191,11 @@ impl Model {
     }
 
     fn wants_directory(&self, node: NodeId, directory: bool) -> Answer<()> {
-        if directory && !self.node(node).is_dir() { Err(ENOTDIR) } else { Ok(()) }
+        if directory && !self.node(node).is_dir() {
+            Err(ENOTDIR)
+        } else {
+            Ok(())
+        }
     }
 
     /// A new open file description on the lowest free descriptor.
@@ -185,10 +203,25 @@ impl Model {
         let file = self.number();
         let opener = (p, self.process(p).identity);
         let stays = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
-        self.files.insert(file, OpenFile { node, flags: stays, offset: 0, slots: 1, opener });
+        self.files.insert(
+            file,
+            OpenFile {
+                node,
+                flags: stays,
+                offset: 0,
+                slots: 1,
+                opener,
+            },
+        );
         let process = self.process_mut(p);
         let fd = process.free_fd(0);
-        process.fds.insert(fd, Slot { file, cloexec: flags & O_CLOEXEC != 0 });
+        process.fds.insert(
+            fd,
+            Slot {
+                file,
+                cloexec: flags & O_CLOEXEC != 0,
+            },
+        );
         fd
     }
 }

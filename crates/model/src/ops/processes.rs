@@ -65,10 +65,20 @@ impl Model {
         Ok(Outcome::Number(u64::from(old)))
     }
 
-    pub(crate) fn set_credentials(&mut self, p: usize, uid: u32, gid: u32, groups: &[u32]) -> Answer {
+    pub(crate) fn set_credentials(
+        &mut self,
+        p: usize,
+        uid: u32,
+        gid: u32,
+        groups: &[u32],
+    ) -> Answer {
         let identity = self.number();
         let process = self.process_mut(p);
-        process.credentials = Credentials { uid, gid, groups: groups.to_vec() };
+        process.credentials = Credentials {
+            uid,
+            gid,
+            groups: groups.to_vec(),
+        };
         process.identity = identity;
         Ok(Outcome::Done)
     }
@@ -77,7 +87,10 @@ impl Model {
     pub(crate) fn fork(&mut self, p: usize) -> Answer {
         let child = self.process(p).clone();
         for slot in child.fds.values() {
-            self.files.get_mut(&slot.file).expect("a slot keeps its file").slots += 1;
+            self.files
+                .get_mut(&slot.file)
+                .expect("a slot keeps its file")
+                .slots += 1;
         }
         self.processes.push(Some(child));
         Ok(Outcome::Process(self.processes.len() - 1))

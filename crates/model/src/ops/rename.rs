@@ -32,7 +32,10 @@ impl Model {
         if flags & !known != 0 || (exchange && (no_replace || whiteout)) {
             return Err(EINVAL);
         }
-        if [old, new].iter().any(|path| path.split(|b| *b == b'/').any(|n| n.len() > NAME_MAX)) {
+        if [old, new]
+            .iter()
+            .any(|path| path.split(|b| *b == b'/').any(|n| n.len() > NAME_MAX))
+        {
             // It fails, but a filesystem may look at either name before it walks to the other.
             return Ok(Outcome::Unspecified);
         }
@@ -120,7 +123,11 @@ impl Model {
         match target {
             None => self.may_create(p, to.dir, false)?,
             Some(target) => {
-                let as_dir = if exchange { self.node(target).is_dir() } else { source_dir };
+                let as_dir = if exchange {
+                    self.node(target).is_dir()
+                } else {
+                    source_dir
+                };
                 self.may_delete(p, to.dir, target, as_dir)?;
             }
         }
@@ -152,7 +159,11 @@ impl Model {
 
 fn side(parent: Parent) -> Option<Side> {
     match parent.last {
-        Last::Name(name) => Some(Side { dir: parent.dir, name, slash: parent.slash }),
+        Last::Name(name) => Some(Side {
+            dir: parent.dir,
+            name,
+            slash: parent.slash,
+        }),
         _ => None,
     }
 }

@@ -53,12 +53,22 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    pub(crate) fn allocate(&mut self, p: usize, fd: Fd, mode: i32, offset: i64, len: i64) -> Answer {
+    pub(crate) fn allocate(
+        &mut self,
+        p: usize,
+        fd: Fd,
+        mode: i32,
+        offset: i64,
+        len: i64,
+    ) -> Answer {
         let file = self.file(p, fd)?.clone();
         let kind = mode & !FALLOC_FL_KEEP_SIZE;
         let keep_size = mode != kind;
         let offset = u64::try_from(offset).map_err(|_| EINVAL)?;
-        let len = u64::try_from(len).ok().filter(|len| *len > 0).ok_or(EINVAL)?;
+        let len = u64::try_from(len)
+            .ok()
+            .filter(|len| *len > 0)
+            .ok_or(EINVAL)?;
         match (kind, keep_size) {
             (0 | FALLOC_FL_ZERO_RANGE, _) | (FALLOC_FL_PUNCH_HOLE, true) => {}
             (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE, false) => {}
@@ -144,12 +154,19 @@ impl Model {
         if count == 0 {
             return Ok(Outcome::Number(0));
         }
-        let data = self.node(source.node).pages().expect("checked above").read(start, count as usize);
+        let data = self
+            .node(source.node)
+            .pages()
+            .expect("checked above")
+            .read(start, count as usize);
         if source.flags & O_NOATIME == 0 {
             self.node_mut(source.node).accessed();
         }
         self.change_data(p, target.node);
-        let pages = self.node_mut(target.node).pages_mut().expect("checked above");
+        let pages = self
+            .node_mut(target.node)
+            .pages_mut()
+            .expect("checked above");
         pages.write_copy(place, &data);
         if from_at.is_none() {
             self.file_mut(p, from)?.offset = start + count;

@@ -36,7 +36,10 @@ impl Model {
 
     fn set_node_times(&mut self, p: usize, id: NodeId, times: [SetTime; 2]) -> Answer {
         let node = self.node(id);
-        if times.iter().any(|t| matches!(t, SetTime::At(_, nsec) if *nsec >= 1_000_000_000)) {
+        if times
+            .iter()
+            .any(|t| matches!(t, SetTime::At(_, nsec) if *nsec >= 1_000_000_000))
+        {
             return Err(EINVAL);
         }
         let touch = times == [SetTime::Now; 2];

@@ -24,8 +24,15 @@ impl Model {
             if node.is_symlink() {
                 return Err(EOPNOTSUPP);
             }
-            let acl = if name == ACCESS { &node.acl } else { &node.default_acl };
-            return acl.as_ref().map(|acl| Outcome::Data(Bytes(acl.serialise()))).ok_or(ENODATA);
+            let acl = if name == ACCESS {
+                &node.acl
+            } else {
+                &node.default_acl
+            };
+            return acl
+                .as_ref()
+                .map(|acl| Outcome::Data(Bytes(acl.serialise())))
+                .ok_or(ENODATA);
         }
         self.may_xattr(p, id, name, false)?;
         check_space(name)?;
@@ -92,7 +99,11 @@ impl Model {
         self.may_xattr(p, id, name, true)?;
         self.may_security(p, name)?;
         check_space(name)?;
-        self.node_mut(id).xattrs.remove(name).map(|_| Outcome::Done).ok_or(ENODATA)
+        self.node_mut(id)
+            .xattrs
+            .remove(name)
+            .map(|_| Outcome::Done)
+            .ok_or(ENODATA)
     }
 
     fn xattr_target(&mut self, p: usize, target: &Target) -> Answer<NodeId> {
@@ -112,7 +123,11 @@ impl Model {
             return Err(EOPNOTSUPP);
         }
         if !access && !node.is_dir() {
-            return if acl.is_some() { Err(EACCES) } else { Ok(Outcome::Done) };
+            return if acl.is_some() {
+                Err(EACCES)
+            } else {
+                Ok(Outcome::Done)
+            };
         }
         if !self.owns(p, id) {
             return Err(EPERM);
@@ -148,7 +163,11 @@ impl Model {
             return Ok(());
         }
         if name.starts_with(b"trusted.") {
-            return if self.credentials(p).is_root() { Ok(()) } else { Err(refused) };
+            return if self.credentials(p).is_root() {
+                Ok(())
+            } else {
+                Err(refused)
+            };
         }
         if name.starts_with(b"user.") {
             if !matches!(node.kind(), Kind::File | Kind::Directory) {
@@ -163,17 +182,27 @@ impl Model {
 
     fn may_security(&self, p: usize, name: &[u8]) -> Answer<()> {
         let guarded = name.starts_with(b"security.");
-        if guarded && !self.credentials(p).is_root() { Err(EPERM) } else { Ok(()) }
+        if guarded && !self.credentials(p).is_root() {
+            Err(EPERM)
+        } else {
+            Ok(())
+        }
     }
 }
 
 fn check_name(name: &[u8]) -> Answer<()> {
-    if (1..=255).contains(&name.len()) { Ok(()) } else { Err(ERANGE) }
+    if (1..=255).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err(ERANGE)
+    }
 }
 
 /// There are three namespaces beside the ACLs, and a name must not end with its prefix.
 fn check_space(name: &[u8]) -> Answer<()> {
-    let prefix = [&b"user."[..], b"trusted.", b"security."].into_iter().find(|s| name.starts_with(s));
+    let prefix = [&b"user."[..], b"trusted.", b"security."]
+        .into_iter()
+        .find(|s| name.starts_with(s));
     match prefix {
         None => Err(EOPNOTSUPP),
         Some(prefix) if prefix.len() == name.len() => Err(EINVAL),

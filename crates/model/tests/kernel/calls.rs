@@ -35,8 +35,14 @@ pub fn text(bytes: &[u8]) -> CString {
 /// Gives the calling thread these credentials; saved user 0 lets it change back.
 pub fn set_credentials(uid: u32, gid: u32, groups: &[u32]) -> Answer<()> {
     call(libc::SYS_setresuid, &[0, 0, 0])?;
-    call(libc::SYS_setresgid, &[gid as usize, gid as usize, gid as usize])?;
-    call(libc::SYS_setgroups, &[groups.len(), groups.as_ptr() as usize])?;
+    call(
+        libc::SYS_setresgid,
+        &[gid as usize, gid as usize, gid as usize],
+    )?;
+    call(
+        libc::SYS_setgroups,
+        &[groups.len(), groups.as_ptr() as usize],
+    )?;
     call(libc::SYS_setresuid, &[uid as usize, uid as usize, 0])?;
     Ok(())
 }
@@ -48,16 +54,26 @@ pub fn apply(op: &Op) -> Outcome {
         .or_else(|| attributes(op))
         .or_else(|| names(op))
         .or_else(|| others(op));
-    done.expect("every operation belongs to a family").unwrap_or_else(Outcome::Error)
+    done.expect("every operation belongs to a family")
+        .unwrap_or_else(Outcome::Error)
 }
 
 fn descriptors(op: &Op) -> Option<Answer> {
     let fcntl = |fd: Fd, cmd: i32, arg: i32| call(libc::SYS_fcntl, &[n(fd), n(cmd), n(arg)]);
     let flags = |value: usize| Outcome::Number((value as i32 & STATUS) as u64);
     Some(match op {
-        Op::Open { dirfd, path, flags, mode } => {
+        Op::Open {
+            dirfd,
+            path,
+            flags,
+            mode,
+        } => {
             let path = text(path);
-            call(libc::SYS_openat, &[n(*dirfd), at(&path), n(*flags), *mode as usize]).map(fd)
+            call(
+                libc::SYS_openat,
+                &[n(*dirfd), at(&path), n(*flags), *mode as usize],
+            )
+            .map(fd)
         }
         Op::Close { fd } => call(libc::SYS_close, &[n(*fd)]).map(done),
         Op::Dup { fd: old } => call(libc::SYS_dup, &[n(*old)]).map(fd),
@@ -65,12 +81,16 @@ fn descriptors(op: &Op) -> Option<Answer> {
         Op::Dup3 { fd: old, to, flags } => {
             call(libc::SYS_dup3, &[n(*old), n(*to), n(*flags)]).map(fd)
         }
-        Op::DupFrom { fd: old, least, cloexec: false } => {
-            fcntl(*old, libc::F_DUPFD, *least).map(fd)
-        }
-        Op::DupFrom { fd: old, least, cloexec: true } => {
-            fcntl(*old, libc::F_DUPFD_CLOEXEC, *least).map(fd)
-        }
+        Op::DupFrom {
+            fd: old,
+            least,
+            cloexec: false,
+        } => fcntl(*old, libc::F_DUPFD, *least).map(fd),
+        Op::DupFrom {
+            fd: old,
+            least,
+            cloexec: true,
+        } => fcntl(*old, libc::F_DUPFD_CLOEXEC, *least).map(fd),
         Op::GetFdFlags { fd } => fcntl(*fd, libc::F_GETFD, 0).map(number),
         Op::SetFdFlags { fd, cloexec } => fcntl(*fd, libc::F_SETFD, i32::from(*cloexec)).map(done),
         Op::GetStatus { fd } => fcntl(*fd, libc::F_GETFL, 0).map(flags),
@@ -87,9 +107,7 @@ fn data(op: &Op) -> Option<Answer> {
         Op::ReadVAt { fd, lens, offset } => read(libc::SYS_preadv, *fd, lens, Some(*offset)),
         Op::Write { fd, data } => write(libc::SYS_write, *fd, &[*data], None),
         Op::WriteV { fd, parts } => write(libc::SYS_writev, *fd, parts, None),
-        Op::WriteAt { fd, data, offset } => {
-            write(libc::SYS_pwrite64, *fd, &[*data], Some(*offset))
-        }
+        Op::WriteAt { fd, data, offset } => write(libc::SYS_pwrite64, *fd, &[*data], Some(*offset)),
         Op::WriteVAt { fd, parts, offset } => write(libc::SYS_pwritev, *fd, parts, Some(*offset)),
         Op::Seek { fd, offset, whence } => {
             call(libc::SYS_lseek, &[n(*fd), *offset as usize, n(*whence)]).map(number)
@@ -98,22 +116,38 @@ fn data(op: &Op) -> Option<Answer> {
             let path = text(path);
             call(libc::SYS_truncate, &[at(&path), *len as usize]).map(done)
         }
-        Op::TruncateFd { fd, len } => {
-            call(libc::SYS_ftruncate, &[n(*fd), *len as usize]).map(done)
-        }
-        Op::Allocate { fd, mode, offset, len } => {
+        Op::TruncateFd { fd, len } => call(libc::SYS_ftruncate, &[n(*fd), *len as usize]).map(done),
+        Op::Allocate {
+            fd,
+            mode,
+            offset,
+            len,
+        } => {
             let arguments = [n(*fd), n(*mode), *offset as usize, *len as usize];
             call(libc::SYS_fallocate, &arguments).map(done)
         }
-        Op::Copy { from, from_at, to, to_at, len, flags } => {
+        Op::Copy {
+            from,
+            from_at,
+            to,
+            to_at,
+            len,
+            flags,
+        } => {
             let (mut source, mut target) = (from_at.unwrap_or(0), to_at.unwrap_or(0));
             let source = from_at.map_or(0, |_| &raw mut source as usize);
             let target = to_at.map_or(0, |_| &raw mut target as usize);
             let arguments = [n(*from), source, n(*to), target, *len, *flags as usize];
             call(libc::SYS_copy_file_range, &arguments).map(number)
         }
-        Op::Sync { fd, data_only: false } => call(libc::SYS_fsync, &[n(*fd)]).map(done),
-        Op::Sync { fd, data_only: true } => call(libc::SYS_fdatasync, &[n(*fd)]).map(done),
+        Op::Sync {
+            fd,
+            data_only: false,
+        } => call(libc::SYS_fsync, &[n(*fd)]).map(done),
+        Op::Sync {
+            fd,
+            data_only: true,
+        } => call(libc::SYS_fdatasync, &[n(*fd)]).map(done),
         Op::SyncFs { fd } => call(libc::SYS_syncfs, &[n(*fd)]).map(done),
         _ => return None,
     })
@@ -124,17 +158,37 @@ fn attributes(op: &Op) -> Option<Answer> {
     Some(match op {
         Op::Stat { dirfd, path, flags } => stat(*dirfd, path, *flags),
         Op::StatFd { fd } => stat(*fd, b"", libc::AT_EMPTY_PATH),
-        Op::Access { dirfd, path, mask, flags } => {
+        Op::Access {
+            dirfd,
+            path,
+            mask,
+            flags,
+        } => {
             let path = text(path);
-            call(libc::SYS_faccessat2, &[n(*dirfd), at(&path), n(*mask), n(*flags)]).map(done)
+            call(
+                libc::SYS_faccessat2,
+                &[n(*dirfd), at(&path), n(*mask), n(*flags)],
+            )
+            .map(done)
         }
-        Op::Chmod { dirfd, path, mode, flags } => {
+        Op::Chmod {
+            dirfd,
+            path,
+            mode,
+            flags,
+        } => {
             let path = text(path);
             let arguments = [n(*dirfd), at(&path), *mode as usize, n(*flags)];
             call(libc::SYS_fchmodat2, &arguments).map(done)
         }
         Op::ChmodFd { fd, mode } => call(libc::SYS_fchmod, &[n(*fd), *mode as usize]).map(done),
-        Op::Chown { dirfd, path, uid, gid, flags } => {
+        Op::Chown {
+            dirfd,
+            path,
+            uid,
+            gid,
+            flags,
+        } => {
             let path = text(path);
             let arguments = [n(*dirfd), at(&path), id(uid), id(gid), n(*flags)];
             call(libc::SYS_fchownat, &arguments).map(done)
@@ -142,14 +196,23 @@ fn attributes(op: &Op) -> Option<Answer> {
         Op::ChownFd { fd, uid, gid } => {
             call(libc::SYS_fchown, &[n(*fd), id(uid), id(gid)]).map(done)
         }
-        Op::SetTimes { dirfd, path, times, flags } => {
+        Op::SetTimes {
+            dirfd,
+            path,
+            times,
+            flags,
+        } => {
             let (path, times) = (text(path), times.map(timespec));
             let arguments = [n(*dirfd), at(&path), times.as_ptr() as usize, n(*flags)];
             call(libc::SYS_utimensat, &arguments).map(done)
         }
         Op::SetTimesFd { fd, times } => {
             let times = times.map(timespec);
-            call(libc::SYS_utimensat, &[n(*fd), 0, times.as_ptr() as usize, 0]).map(done)
+            call(
+                libc::SYS_utimensat,
+                &[n(*fd), 0, times.as_ptr() as usize, 0],
+            )
+            .map(done)
         }
         Op::GetFlags { fd } => {
             let mut flags = 0u64;
@@ -158,16 +221,28 @@ fn attributes(op: &Op) -> Option<Answer> {
         }
         Op::SetFlags { fd, flags } => {
             let flags = u64::from(*flags);
-            call(libc::SYS_ioctl, &[n(*fd), FS_IOC_SETFLAGS, &raw const flags as usize]).map(done)
+            call(
+                libc::SYS_ioctl,
+                &[n(*fd), FS_IOC_SETFLAGS, &raw const flags as usize],
+            )
+            .map(done)
         }
         Op::GetProject { fd } => {
             let mut attr = [0u32; 7];
             let arguments = [n(*fd), FS_IOC_FSGETXATTR, attr.as_mut_ptr() as usize];
             call(libc::SYS_ioctl, &arguments).map(|_| Outcome::Project(attr[0], attr[3]))
         }
-        Op::SetProject { fd, xflags, project } => {
+        Op::SetProject {
+            fd,
+            xflags,
+            project,
+        } => {
             let attr = [*xflags, 0, 0, *project, 0, 0, 0];
-            call(libc::SYS_ioctl, &[n(*fd), FS_IOC_FSSETXATTR, attr.as_ptr() as usize]).map(done)
+            call(
+                libc::SYS_ioctl,
+                &[n(*fd), FS_IOC_FSSETXATTR, attr.as_ptr() as usize],
+            )
+            .map(done)
         }
         _ => return None,
     })
@@ -175,12 +250,22 @@ fn attributes(op: &Op) -> Option<Answer> {
 
 fn names(op: &Op) -> Option<Answer> {
     Some(match op {
-        Op::Link { old_dirfd, old, new_dirfd, new, flags } => {
+        Op::Link {
+            old_dirfd,
+            old,
+            new_dirfd,
+            new,
+            flags,
+        } => {
             let (old, new) = (text(old), text(new));
             let arguments = [n(*old_dirfd), at(&old), n(*new_dirfd), at(&new), n(*flags)];
             call(libc::SYS_linkat, &arguments).map(done)
         }
-        Op::Symlink { target, dirfd, path } => {
+        Op::Symlink {
+            target,
+            dirfd,
+            path,
+        } => {
             let (target, path) = (text(target), text(path));
             call(libc::SYS_symlinkat, &[at(&target), n(*dirfd), at(&path)]).map(done)
         }
@@ -197,12 +282,23 @@ fn names(op: &Op) -> Option<Answer> {
             let path = text(path);
             call(libc::SYS_mkdirat, &[n(*dirfd), at(&path), *mode as usize]).map(done)
         }
-        Op::MakeNode { dirfd, path, mode, rdev } => {
+        Op::MakeNode {
+            dirfd,
+            path,
+            mode,
+            rdev,
+        } => {
             let path = text(path);
             let arguments = [n(*dirfd), at(&path), *mode as usize, *rdev as usize];
             call(libc::SYS_mknodat, &arguments).map(done)
         }
-        Op::Rename { old_dirfd, old, new_dirfd, new, flags } => {
+        Op::Rename {
+            old_dirfd,
+            old,
+            new_dirfd,
+            new,
+            flags,
+        } => {
             let (old, new) = (text(old), text(new));
             let (from, to) = ([n(*old_dirfd), at(&old)], [n(*new_dirfd), at(&new)]);
             let arguments = [from[0], from[1], to[0], to[1], *flags as usize];
@@ -236,7 +332,12 @@ fn others(op: &Op) -> Option<Answer> {
             let numbers = [libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_fgetxattr];
             xattr(target, numbers, &buffer).map(|len| cut(out, len))
         }
-        Op::SetXattr { target, name, value, flags } => {
+        Op::SetXattr {
+            target,
+            name,
+            value,
+            flags,
+        } => {
             let name = text(name);
             let arguments = [at(&name), value.as_ptr() as usize, value.len(), n(*flags)];
             let numbers = [libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr];
@@ -244,9 +345,15 @@ fn others(op: &Op) -> Option<Answer> {
         }
         Op::ListXattr { target } => {
             let mut out = vec![0; 65536];
-            let numbers = [libc::SYS_listxattr, libc::SYS_llistxattr, libc::SYS_flistxattr];
+            let numbers = [
+                libc::SYS_listxattr,
+                libc::SYS_llistxattr,
+                libc::SYS_flistxattr,
+            ];
             xattr(target, numbers, &[out.as_mut_ptr() as usize, out.len()]).map(|len| {
-                let names = out[..len].split(|b| *b == 0).filter(|name| !name.is_empty());
+                let names = out[..len]
+                    .split(|b| *b == 0)
+                    .filter(|name| !name.is_empty());
                 let mut names: Vec<Bytes> = names.map(|name| Bytes(name.to_vec())).collect();
                 names.sort();
                 Outcome::Names(names)
@@ -254,8 +361,11 @@ fn others(op: &Op) -> Option<Answer> {
         }
         Op::RemoveXattr { target, name } => {
             let name = text(name);
-            let numbers =
-                [libc::SYS_removexattr, libc::SYS_lremovexattr, libc::SYS_fremovexattr];
+            let numbers = [
+                libc::SYS_removexattr,
+                libc::SYS_lremovexattr,
+                libc::SYS_fremovexattr,
+            ];
             xattr(target, numbers, &[at(&name)]).map(done)
         }
         Op::Flock { fd, op } => call(libc::SYS_flock, &[n(*fd), n(*op)]).map(done),
@@ -277,7 +387,10 @@ fn read(nr: i64, fd: Fd, lens: &[usize], offset: Option<i64>) -> Answer {
     let mut buffers: Vec<Vec<u8>> = lens.iter().map(|len| vec![0; *len]).collect();
     let vectors: Vec<libc::iovec> = buffers
         .iter_mut()
-        .map(|b| libc::iovec { iov_base: b.as_mut_ptr().cast(), iov_len: b.len() })
+        .map(|b| libc::iovec {
+            iov_base: b.as_mut_ptr().cast(),
+            iov_len: b.len(),
+        })
         .collect();
     let len = transfer(nr, fd, &vectors, offset)?;
     Ok(cut(buffers.concat(), len))
@@ -287,13 +400,21 @@ fn write(nr: i64, fd: Fd, parts: &[Fill], offset: Option<i64>) -> Answer {
     let mut buffers: Vec<Vec<u8>> = parts.iter().map(|part| part.bytes()).collect();
     let vectors: Vec<libc::iovec> = buffers
         .iter_mut()
-        .map(|b| libc::iovec { iov_base: b.as_mut_ptr().cast(), iov_len: b.len() })
+        .map(|b| libc::iovec {
+            iov_base: b.as_mut_ptr().cast(),
+            iov_len: b.len(),
+        })
         .collect();
     transfer(nr, fd, &vectors, offset).map(number)
 }
 
 fn transfer(nr: i64, fd: Fd, vectors: &[libc::iovec], offset: Option<i64>) -> Answer<usize> {
-    let plain = [libc::SYS_read, libc::SYS_write, libc::SYS_pread64, libc::SYS_pwrite64];
+    let plain = [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_pread64,
+        libc::SYS_pwrite64,
+    ];
     let (buffer, len) = match vectors {
         [one] if plain.contains(&nr) => (one.iov_base as usize, one.iov_len),
         many => (many.as_ptr() as usize, many.len()),
@@ -304,7 +425,10 @@ fn transfer(nr: i64, fd: Fd, vectors: &[libc::iovec], offset: Option<i64>) -> An
 fn stat(dirfd: Fd, path: &[u8], flags: i32) -> Answer {
     let path = text(path);
     let mut out = MaybeUninit::<libc::stat>::zeroed();
-    call(libc::SYS_newfstatat, &[n(dirfd), at(&path), out.as_mut_ptr() as usize, n(flags)])?;
+    call(
+        libc::SYS_newfstatat,
+        &[n(dirfd), at(&path), out.as_mut_ptr() as usize, n(flags)],
+    )?;
     // SAFETY: all bit patterns are valid for this plain struct, and it was zeroed before.
     let out = unsafe { out.assume_init() };
     let kind = Kind::from_mode(out.st_mode).expect("the kernel knows no other kinds");
@@ -357,12 +481,24 @@ fn entries(fd: Fd) -> Answer<Vec<(Entry, i64)>> {
         }
         let mut rest = &buffer[..len];
         while !rest.is_empty() {
-            let word = |at: usize| u64::from_ne_bytes(rest[at..at + 8].try_into().unwrap());
+            let word =
+                |at: usize| u64::from_ne_bytes(rest[at..at + 8].try_into().expect("8 bytes"));
             let size = usize::from(u16::from_ne_bytes([rest[16], rest[17]]));
-            let name: Vec<u8> = rest[19..size].iter().copied().take_while(|b| *b != 0).collect();
+            let name: Vec<u8> = rest[19..size]
+                .iter()
+                .copied()
+                .take_while(|b| *b != 0)
+                .collect();
             let kind = Kind::from_mode(u32::from(rest[18]) << 12).expect("a known type");
             let ino = if name == b".." { 0 } else { word(0) };
-            out.push((Entry { name: Bytes(name), kind, ino }, word(8) as i64));
+            out.push((
+                Entry {
+                    name: Bytes(name),
+                    kind,
+                    ino,
+                },
+                word(8) as i64,
+            ));
             rest = &rest[size..];
         }
     }
@@ -393,7 +529,11 @@ fn record_lock(fd: Fd, lock: &LockSpec, get: bool) -> Answer {
         (true, false) => libc::F_OFD_SETLK,
         (true, true) => libc::F_OFD_GETLK,
     };
-    assert_eq!(size_of_val(&flock), 32, "the kernel's struct flock of a 64-bit machine");
+    assert_eq!(
+        size_of_val(&flock),
+        32,
+        "the kernel's struct flock of a 64-bit machine"
+    );
     call(libc::SYS_fcntl, &[n(fd), n(cmd), &raw mut flock as usize])?;
     if !get {
         return Ok(Outcome::Done);
@@ -403,8 +543,16 @@ fn record_lock(fd: Fd, lock: &LockSpec, get: bool) -> Answer {
         libc::F_RDLCK => LockKind::Read,
         _ => LockKind::Write,
     };
-    let end = if flock.l_len == 0 { i64::MAX } else { flock.l_start + flock.l_len - 1 };
-    Ok(Outcome::Locks(vec![LockInfo { kind, start: flock.l_start as u64, end: end as u64 }]))
+    let end = if flock.l_len == 0 {
+        i64::MAX
+    } else {
+        flock.l_start + flock.l_len - 1
+    };
+    Ok(Outcome::Locks(vec![LockInfo {
+        kind,
+        start: flock.l_start as u64,
+        end: end as u64,
+    }]))
 }
 
 /// As libc does, no path for a directory outside the root.
@@ -419,9 +567,18 @@ fn cwd() -> Answer {
 
 fn timespec(time: SetTime) -> libc::timespec {
     match time {
-        SetTime::Now => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW },
-        SetTime::Omit => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
-        SetTime::At(sec, nsec) => libc::timespec { tv_sec: sec, tv_nsec: i64::from(nsec) },
+        SetTime::Now => libc::timespec {
+            tv_sec: 0,
+            tv_nsec: libc::UTIME_NOW,
+        },
+        SetTime::Omit => libc::timespec {
+            tv_sec: 0,
+            tv_nsec: libc::UTIME_OMIT,
+        },
+        SetTime::At(sec, nsec) => libc::timespec {
+            tv_sec: sec,
+            tv_nsec: i64::from(nsec),
+        },
     }
 }
 

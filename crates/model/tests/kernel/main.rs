@@ -26,7 +26,7 @@ fn check(kind: Kind, steps: &[(usize, Op)]) -> Result<(), Difference> {
 
 fn random_scripts(kind: Kind, cases: u32, scripts: impl Strategy<Value = Vec<(usize, Op)>>) {
     mount::check_machine();
-    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
+    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().expect("a number"));
     let persistence = FileFailurePersistence::Direct("tests/kernel/seeds.txt");
     let config = ProptestConfig {
         cases,
@@ -50,7 +50,17 @@ fn random_scripts(kind: Kind, cases: u32, scripts: impl Strategy<Value = Vec<(us
 
 #[test]
 fn model_and_tmpfs_agree_on_random_scripts() {
-    random_scripts(Kind::Tmpfs, 1000, script(Abilities { ranges: false, projects: false }, 1..100));
+    random_scripts(
+        Kind::Tmpfs,
+        1000,
+        script(
+            Abilities {
+                ranges: false,
+                projects: false,
+            },
+            1..100,
+        ),
+    );
 }
 
 /// tmpfs cannot shift ranges.

@@ -32,7 +32,11 @@ pub fn check_machine() {
          sudo -E cargo test -p hearth-model"
     );
     for name in ["protected_symlinks", "protected_fifos", "protected_regular"] {
-        assert_eq!(sysctl(name), "0", "the model knows POSIX only: run sysctl fs.{name}=0 first");
+        assert_eq!(
+            sysctl(name),
+            "0",
+            "the model knows POSIX only: run sysctl fs.{name}=0 first"
+        );
     }
 }
 
@@ -60,13 +64,25 @@ impl Kernel {
             .map(|(uid, gid, groups)| {
                 let child = parent.fork();
                 let groups = groups.to_vec();
-                let set = Op::SetCredentials { uid: *uid, gid: *gid, groups };
-                assert_eq!(child.apply(&set), Outcome::Done, "credentials of a test process");
+                let set = Op::SetCredentials {
+                    uid: *uid,
+                    gid: *gid,
+                    groups,
+                };
+                assert_eq!(
+                    child.apply(&set),
+                    Outcome::Done,
+                    "credentials of a test process"
+                );
                 Some(child)
             })
             .collect();
         let protects_hardlinks = sysctl("protected_hardlinks") != "0";
-        Kernel { workers, protects_hardlinks, _place: place }
+        Kernel {
+            workers,
+            protects_hardlinks,
+            _place: place,
+        }
     }
 }
 
@@ -76,7 +92,9 @@ impl System for Kernel {
     }
 
     fn apply(&mut self, p: usize, op: &Op) -> Outcome {
-        let Some(Some(worker)) = self.workers.get(p) else { return Outcome::Unspecified };
+        let Some(Some(worker)) = self.workers.get(p) else {
+            return Outcome::Unspecified;
+        };
         match op {
             Op::Fork => {
                 let child = worker.fork();
@@ -102,7 +120,10 @@ fn enter_new_mount(kind: Kind, path: &CString) {
     call(libc::SYS_mount, &[0, at(&slash), 0, private, 0]).expect("private mounts");
     match kind {
         Kind::Tmpfs => {
-            let (name, options) = (text(b"tmpfs"), text(b"mode=755,size=256m,huge=never,inode64"));
+            let (name, options) = (
+                text(b"tmpfs"),
+                text(b"mode=755,size=256m,huge=never,inode64"),
+            );
             let flags = (libc::MS_NODEV | libc::MS_RELATIME) as usize;
             let arguments = [at(&name), at(path), at(&name), flags, at(&options)];
             call(libc::SYS_mount, &arguments).expect("mount");
@@ -112,7 +133,8 @@ fn enter_new_mount(kind: Kind, path: &CString) {
     call(libc::SYS_chdir, &[at(path)]).expect("chdir into the mount");
     // Puts the old root on top of the new one and takes it off.
     call(libc::SYS_pivot_root, &[at(&dot), at(&dot)]).expect("pivot_root");
-    call(libc::SYS_umount2, &[at(&dot), libc::MNT_DETACH as usize]).expect("umount of the old root");
+    call(libc::SYS_umount2, &[at(&dot), libc::MNT_DETACH as usize])
+        .expect("umount of the old root");
     call(libc::SYS_chroot, &[at(&slash)]).expect("chroot");
     call(libc::SYS_chdir, &[at(&slash)]).expect("chdir");
     call(libc::SYS_umask, &[0o022]).expect("umask");
@@ -121,9 +143,14 @@ fn enter_new_mount(kind: Kind, path: &CString) {
 /// Makes an ext4 in a file and mounts it; the loop device goes with the mount.
 fn mount_image(path: &Path) {
     let image = path.join("image");
-    std::fs::File::create(&image).and_then(|file| file.set_len(16 << 20)).expect("an image");
+    std::fs::File::create(&image)
+        .and_then(|file| file.set_len(16 << 20))
+        .expect("an image");
     let run = |program: &str, arguments: &[&OsStr]| {
-        let ended = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let ended = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output();
         let ended = ended.unwrap_or_else(|error| {
             panic!("{program}: {error}: install it (apt-get install e2fsprogs mount)")
         });
@@ -131,9 +158,24 @@ fn mount_image(path: &Path) {
         assert!(ended.status.success(), "{program}: {said}");
     };
     let word = OsStr::new;
-    let make = [word("-q"), word("-F"), word("-b"), word("4096"), word("-O"), word("^has_journal")];
+    let make = [
+        word("-q"),
+        word("-F"),
+        word("-b"),
+        word("4096"),
+        word("-O"),
+        word("^has_journal"),
+    ];
     run("mkfs.ext4", &[&make[..], &[image.as_os_str()]].concat());
-    run("mount", &[word("-o"), word("loop,nodev"), image.as_os_str(), path.as_os_str()]);
+    run(
+        "mount",
+        &[
+            word("-o"),
+            word("loop,nodev"),
+            image.as_os_str(),
+            path.as_os_str(),
+        ],
+    );
 }
 
 /// An empty directory to mount on, removed at the end.

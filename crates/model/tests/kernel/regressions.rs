@@ -10,22 +10,37 @@ fn nothing_outside_the_mount_can_be_reached() {
     check_machine();
     let mut kernel = Kernel::start(Kind::Tmpfs);
     let inode = |kernel: &mut Kernel, path: &str| {
-        let stat = Op::Stat { dirfd: libc::AT_FDCWD, path: bytes(path), flags: 0 };
+        let stat = Op::Stat {
+            dirfd: libc::AT_FDCWD,
+            path: bytes(path),
+            flags: 0,
+        };
         match kernel.apply(1, &stat) {
             Outcome::Attr(attr) => attr.ino,
             other => panic!("stat of {path}: {other:?}"),
         }
     };
     let root = inode(&mut kernel, "/");
-    let make = Op::MakeDir { dirfd: libc::AT_FDCWD, path: bytes("d"), mode: 0o777 };
+    let make = Op::MakeDir {
+        dirfd: libc::AT_FDCWD,
+        path: bytes("d"),
+        mode: 0o777,
+    };
     assert_eq!(kernel.apply(1, &make), Outcome::Done);
-    assert_eq!(kernel.apply(1, &Op::ChangeRoot { path: bytes("d") }), Outcome::Done);
+    assert_eq!(
+        kernel.apply(1, &Op::ChangeRoot { path: bytes("d") }),
+        Outcome::Done
+    );
     // The current directory is now outside the root, where ".." is not held back by it.
     for path in ["..", "../..", "../../../.."] {
         assert_eq!(inode(&mut kernel, path), root);
     }
     for path in ["../tmp", "../../proc", "/proc", "../../etc"] {
-        let stat = Op::Stat { dirfd: libc::AT_FDCWD, path: bytes(path), flags: 0 };
+        let stat = Op::Stat {
+            dirfd: libc::AT_FDCWD,
+            path: bytes(path),
+            flags: 0,
+        };
         assert_eq!(kernel.apply(1, &stat), Outcome::Error(libc::ENOENT));
     }
 }

@@ -37,8 +37,11 @@ impl Worker {
 
     fn ask(&self, op: &Op) -> Reply {
         let ops = self.ops.as_ref().expect("open until drop");
-        ops.send(op.clone()).expect("the worker waits for operations");
-        self.outcomes.recv().expect("the worker answers every operation")
+        ops.send(op.clone())
+            .expect("the worker waits for operations");
+        self.outcomes
+            .recv()
+            .expect("the worker answers every operation")
     }
 
     /// Starts a thread that shares nothing further with its creator but begins as its copy.
@@ -63,7 +66,11 @@ impl Worker {
             // The thread's exit closes its descriptor table.
         });
         started.recv().expect("the worker starts");
-        Worker { ops: Some(ops), outcomes, thread: Some(thread) }
+        Worker {
+            ops: Some(ops),
+            outcomes,
+            thread: Some(thread),
+        }
     }
 }
 

@@ -22,7 +22,10 @@ impl std::fmt::Debug for Named {
 }
 
 fn named(name: u32) -> Arc<Named> {
-    Arc::new(Named { name, handles: Handles::new() })
+    Arc::new(Named {
+        name,
+        handles: Handles::new(),
+    })
 }
 
 fn open(table: &FdTable<Named>, name: u32) -> i32 {
@@ -73,7 +76,11 @@ fn a_dropped_reservation_gives_its_descriptor_back() {
     assert_eq!((first.fd(), second.fd()), (0, 1));
     drop(first);
     assert_eq!(open(&table, 7), 0);
-    assert_eq!(table.is_cloexec(0), Ok(false), "the bit of the dropped one is gone");
+    assert_eq!(
+        table.is_cloexec(0),
+        Ok(false),
+        "the bit of the dropped one is gone"
+    );
     assert_eq!(second.install(named(8)), 1);
     assert_eq!((name(&table, 0), name(&table, 1)), (Some(7), Some(8)));
 }
@@ -130,7 +137,11 @@ fn the_limit_refuses_new_descriptors_and_keeps_open_ones() {
         assert!(name(&table, 69).is_some());
         table.close(1).unwrap();
         assert_eq!(open(&table, 9), 1);
-        let last: u32 = table.drain().into_iter().map(|closed| u32::from(closed.last)).sum();
+        let last: u32 = table
+            .drain()
+            .into_iter()
+            .map(|closed| u32::from(closed.last))
+            .sum();
         assert_eq!(last, 69, "a refused dup is not counted");
     }
 }
@@ -162,8 +173,14 @@ fn a_fork_has_the_same_descriptors_and_goes_its_own_way() {
         let child = parent.fork();
         assert_eq!((child.policy(), child.limit()), (policy, 1000));
         assert_eq!(child.open_fds(), [a, b, 900]);
-        assert_eq!((child.is_cloexec(a), child.is_cloexec(900)), (Ok(false), Ok(true)));
-        assert!(child.dup2(a, reserved.fd()).unwrap().is_none(), "not reserved in the child");
+        assert_eq!(
+            (child.is_cloexec(a), child.is_cloexec(900)),
+            (Ok(false), Ok(true))
+        );
+        assert!(
+            child.dup2(a, reserved.fd()).unwrap().is_none(),
+            "not reserved in the child"
+        );
         assert_eq!(closed(child.close(b).unwrap()), (2, false));
         assert_eq!(closed(parent.close(b).unwrap()), (2, true));
         let gone = |closed: Vec<Closed<Named>>| closed.iter().filter(|c| c.last).count();
@@ -180,7 +197,11 @@ fn executing_closes_what_was_marked() {
     }
     table.set_cloexec(0, false).unwrap();
     table.set_cloexec(1, true).unwrap();
-    let names: Vec<u32> = table.close_on_exec().into_iter().map(|c| c.file.name).collect();
+    let names: Vec<u32> = table
+        .close_on_exec()
+        .into_iter()
+        .map(|c| c.file.name)
+        .collect();
     assert_eq!(names[..3], [1, 3, 6]);
     assert_eq!((names.len(), table.open_fds().len()), (34, 66));
     assert_eq!(open(&table, 0), 1);

@@ -45,7 +45,10 @@ impl Model {
     }
 
     fn name(&self, fd: i32) -> Result<u32> {
-        self.open.get(&fd).map(|(name, _)| *name).ok_or(Errno::EBADF)
+        self.open
+            .get(&fd)
+            .map(|(name, _)| *name)
+            .ok_or(Errno::EBADF)
     }
 
     fn dup2(&mut self, old: i32, new: i32, cloexec: bool) -> Result<Option<(u32, bool)>> {
@@ -73,9 +76,14 @@ impl Model {
     }
 
     fn close_all(&mut self, wanted: impl Fn(bool) -> bool) -> Vec<(u32, bool)> {
-        let open = self.open.iter().filter(|(_, (_, cloexec))| wanted(*cloexec));
+        let open = self
+            .open
+            .iter()
+            .filter(|(_, (_, cloexec))| wanted(*cloexec));
         let fds: Vec<i32> = open.map(|(fd, _)| *fd).collect();
-        fds.into_iter().filter_map(|fd| self.close(fd).ok()).collect()
+        fds.into_iter()
+            .filter_map(|fd| self.close(fd).ok())
+            .collect()
     }
 
     fn is_last(&self, name: u32) -> bool {
@@ -116,11 +124,22 @@ impl Pair {
     fn new(policy: FdPolicy) -> Pair {
         let table = FdTable::new(policy);
         table.set_limit(1000).unwrap();
-        Pair { table, model: Model { limit: 1000, ..Model::default() }, names: 0 }
+        Pair {
+            table,
+            model: Model {
+                limit: 1000,
+                ..Model::default()
+            },
+            names: 0,
+        }
     }
 
     fn apply(&mut self, op: &Op) {
-        let Pair { table, model, names } = self;
+        let Pair {
+            table,
+            model,
+            names,
+        } = self;
         let closings = |all: Vec<Closed<Named>>| all.into_iter().map(closed).collect::<Vec<_>>();
         match *op {
             Op::Open { cloexec } => {
@@ -150,9 +169,15 @@ impl Pair {
                 assert_eq!(answer, model.dup2(old, new, false));
             }
             Op::Dup3(old, new, cloexec) => {
-                let answer = table.dup3(old, new, cloexec).map(|before| before.map(closed));
+                let answer = table
+                    .dup3(old, new, cloexec)
+                    .map(|before| before.map(closed));
                 let same = old == new;
-                let expect = if same { Err(Errno::EINVAL) } else { model.dup2(old, new, cloexec) };
+                let expect = if same {
+                    Err(Errno::EINVAL)
+                } else {
+                    model.dup2(old, new, cloexec)
+                };
                 assert_eq!(answer, expect);
             }
             Op::DupFd(fd, min, cloexec) => {
@@ -160,7 +185,10 @@ impl Pair {
             }
             Op::SetCloexec(fd, cloexec) => {
                 let known = model.open.get_mut(&fd).ok_or(Errno::EBADF);
-                assert_eq!(table.set_cloexec(fd, cloexec), known.map(|open| open.1 = cloexec));
+                assert_eq!(
+                    table.set_cloexec(fd, cloexec),
+                    known.map(|open| open.1 = cloexec)
+                );
             }
             Op::Limit(limit) => {
                 table.set_limit(limit).unwrap();

@@ -40,8 +40,14 @@ impl Model {
     fn runs(&self, owner: u64) -> Vec<(u64, u64, LockKind)> {
         let mut runs: Vec<(u64, u64, LockKind)> = Vec::new();
         for (at, byte) in (0..).zip(&self.bytes) {
-            let Some(kind) = byte[owner as usize] else { continue };
-            let end = if at == BYTES - 1 { LockRequest::EOF } else { at };
+            let Some(kind) = byte[owner as usize] else {
+                continue;
+            };
+            let end = if at == BYTES - 1 {
+                LockRequest::EOF
+            } else {
+                at
+            };
             match runs.last_mut() {
                 Some(run) if run.1 + 1 == at && run.2 == kind => run.1 = end,
                 _ => runs.push((at, end, kind)),
@@ -62,7 +68,11 @@ fn last(end: u64) -> u64 {
 fn request() -> impl Strategy<Value = LockRequest> {
     let kind = prop_oneof![Just(Read), Just(Write), Just(Unlock)];
     (0..OWNERS, kind, 0..BYTES, 0..BYTES).prop_map(|(owner, kind, a, b)| {
-        let end = if a.max(b) == BYTES - 1 { LockRequest::EOF } else { a.max(b) };
+        let end = if a.max(b) == BYTES - 1 {
+            LockRequest::EOF
+        } else {
+            a.max(b)
+        };
         posix(owner, kind, a.min(b), end)
     })
 }

@@ -31,7 +31,10 @@ impl Fixture {
         let fixture = Arc::clone(self);
         let interrupt = interrupt.cloned();
         let thread = thread::spawn(move || {
-            let wait = Wait { graph: &fixture.graph, interrupt: interrupt.as_ref() };
+            let wait = Wait {
+                graph: &fixture.graph,
+                interrupt: interrupt.as_ref(),
+            };
             file(&fixture).set(&request, Some(wait))
         });
         while file(self).waiting() == waiting {
@@ -49,7 +52,10 @@ impl Fixture {
     }
 
     fn wait(&self) -> Option<Wait<'_>> {
-        Some(Wait { graph: &self.graph, interrupt: None })
+        Some(Wait {
+            graph: &self.graph,
+            interrupt: None,
+        })
     }
 }
 
@@ -59,18 +65,28 @@ fn an_unlock_hands_the_lock_over_before_anyone_else_can_take_it() {
     fixture.f.set(&posix(A, Write, 0, 9), None).unwrap();
     let waiting = fixture.in_f(posix(B, Write, 5, 5));
     fixture.f.set(&posix(A, Unlock, 5, 5), None).unwrap();
-    assert_eq!(fixture.f.set(&posix(C, Read, 5, 5), None), Err(Errno::EAGAIN));
-    assert_eq!(fixture.f.get(&posix(C, Read, 5, 5)), Some(posix(B, Write, 5, 5)));
+    assert_eq!(
+        fixture.f.set(&posix(C, Read, 5, 5), None),
+        Err(Errno::EAGAIN)
+    );
+    assert_eq!(
+        fixture.f.get(&posix(C, Read, 5, 5)),
+        Some(posix(B, Write, 5, 5))
+    );
     assert_eq!(waiting.join().unwrap(), Ok(()));
     assert!(fixture.graph.is_empty());
 }
 
 #[test]
 fn requests_are_granted_in_the_order_of_their_arrival() {
-    for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| posix(o, k, 0, 0)] {
+    for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| {
+        posix(o, k, 0, 0)
+    }] {
         let fixture = Arc::new(Fixture::default());
         fixture.f.set(&make(0, Write), None).unwrap();
-        let threads: Vec<_> = (1..5).map(|owner| fixture.in_f(make(owner, Write))).collect();
+        let threads: Vec<_> = (1..5)
+            .map(|owner| fixture.in_f(make(owner, Write)))
+            .collect();
         for (owner, thread) in (1..).zip(threads) {
             fixture.f.set(&make(owner - 1, Unlock), None).unwrap();
             assert_eq!(fixture.f.get(&make(99, Read)).unwrap().owner, owner);
@@ -86,7 +102,11 @@ fn all_readers_up_to_the_next_writer_are_granted_together() {
     let readers = [fixture.in_f(flock(B, Read)), fixture.in_f(flock(C, Read))];
     let writer = fixture.in_f(flock(9, Write));
     fixture.f.release_owner(A, true);
-    assert!(readers.into_iter().all(|reader| reader.join().unwrap() == Ok(())));
+    assert!(
+        readers
+            .into_iter()
+            .all(|reader| reader.join().unwrap() == Ok(()))
+    );
     assert_eq!(fixture.f.waiting(), 1);
     fixture.f.release_owner(B, true);
     fixture.f.release_owner(C, true);
@@ -106,7 +126,16 @@ fn a_downgrade_lets_waiting_readers_in() {
 fn an_interrupt_ends_the_wait_and_leaves_nothing_behind() {
     for request in [posix(B, Write, 0, 0), ofd(B, Write, 0, 0), flock(B, Write)] {
         let fixture = Arc::new(Fixture::default());
-        fixture.f.set(&LockRequest { owner: A, ..request }, None).unwrap();
+        fixture
+            .f
+            .set(
+                &LockRequest {
+                    owner: A,
+                    ..request
+                },
+                None,
+            )
+            .unwrap();
         let interrupt = Interrupt::new();
         let waiting = fixture.start(|fixture| &fixture.f, request, Some(&interrupt));
         assert!(!interrupt.is_triggered());
@@ -114,8 +143,15 @@ fn an_interrupt_ends_the_wait_and_leaves_nothing_behind() {
         assert_eq!(waiting.join().unwrap(), Err(Errno::EINTR));
         assert_eq!(fixture.f.waiting(), 0);
         assert!(fixture.graph.is_empty());
-        let wait = Some(Wait { graph: &fixture.graph, interrupt: Some(&interrupt) });
-        assert_eq!(fixture.f.set(&request, wait), Err(Errno::EINTR), "triggered before");
+        let wait = Some(Wait {
+            graph: &fixture.graph,
+            interrupt: Some(&interrupt),
+        });
+        assert_eq!(
+            fixture.f.set(&request, wait),
+            Err(Errno::EINTR),
+            "triggered before"
+        );
         fixture.f.release_owner(A, request.flock);
         assert_eq!(fixture.f.set(&request, wait), Ok(()), "nothing to wait for");
     }
@@ -143,7 +179,10 @@ fn a_circle_of_three_is_found_through_the_one_in_the_middle() {
     }
     let a = fixture.in_f(posix(A, Write, 1, 1));
     let b = fixture.in_f(posix(B, Write, 2, 2));
-    assert_eq!(fixture.f.set(&posix(C, Write, 0, 0), fixture.wait()), Err(Errno::EDEADLK));
+    assert_eq!(
+        fixture.f.set(&posix(C, Write, 0, 0), fixture.wait()),
+        Err(Errno::EDEADLK)
+    );
     fixture.f.release_owner(C, false);
     assert_eq!(b.join().unwrap(), Ok(()));
     fixture.f.release_owner(B, false);
@@ -156,7 +195,10 @@ fn two_readers_that_both_wait_to_write_are_a_circle() {
     fixture.f.set(&posix(A, Read, 0, 0), None).unwrap();
     fixture.f.set(&posix(B, Read, 0, 0), None).unwrap();
     let first = fixture.in_f(posix(A, Write, 0, 0));
-    assert_eq!(fixture.f.set(&posix(B, Write, 0, 0), fixture.wait()), Err(Errno::EDEADLK));
+    assert_eq!(
+        fixture.f.set(&posix(B, Write, 0, 0), fixture.wait()),
+        Err(Errno::EDEADLK)
+    );
     fixture.f.release_owner(B, false);
     assert_eq!(first.join().unwrap(), Ok(()));
 }
@@ -178,7 +220,9 @@ fn a_circle_that_a_later_reader_closes_is_refused_to_the_one_who_waits() {
 
 #[test]
 fn locks_of_descriptions_wait_in_circles_as_in_linux() {
-    for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| ofd(o, k, 0, 0)] {
+    for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| {
+        ofd(o, k, 0, 0)
+    }] {
         let fixture = Arc::new(Fixture::default());
         fixture.f.set(&make(A, Write), None).unwrap();
         fixture.g.set(&make(B, Write), None).unwrap();
@@ -210,7 +254,14 @@ fn many_threads_that_wait_exclude_each_other_and_all_come_through() {
                 let before = inside.fetch_add(lane, Ordering::SeqCst);
                 assert_eq!(before / lane % (1 << 32), 0, "alone of its sort");
                 inside.fetch_sub(lane, Ordering::SeqCst);
-                f.set(&LockRequest { kind: Unlock, ..request }, None).unwrap();
+                f.set(
+                    &LockRequest {
+                        kind: Unlock,
+                        ..request
+                    },
+                    None,
+                )
+                .unwrap();
             }
         })
     });

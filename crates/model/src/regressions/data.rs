@@ -1,0 +1,157 @@
+//! Reading, writing, copying, allocating.
+
+use libc::{O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_WRONLY};
+
+use super::script::Script;
+use super::steps::{copy, file, open, stat};
+use crate::op::{Fill, Op};
+
+/// The scripts.
+pub fn scripts() -> Vec<Script> {
+    let fill = |len| Fill { seed: 3, len };
+    let allocate = |mode, offset, len| Op::Allocate {
+        fd: 0,
+        mode,
+        offset,
+        len,
+    };
+    vec![
+        (
+            "a transfer ends where offsets end",
+            vec![
+                (1, file("f")),
+                (
+                    1,
+                    Op::ReadAt {
+                        fd: 0,
+                        len: 12,
+                        offset: i64::MAX - 1,
+                    },
+                ),
+                (
+                    1,
+                    Op::WriteAt {
+                        fd: 0,
+                        data: fill(12),
+                        offset: i64::MAX - 1,
+                    },
+                ),
+            ],
+        ),
+        (
+            "reading into no room succeeds on a directory",
+            vec![
+                (1, open("/", O_RDONLY, 0)),
+                (
+                    1,
+                    Op::ReadV {
+                        fd: 0,
+                        lens: vec![],
+                    },
+                ),
+                (
+                    1,
+                    Op::ReadV {
+                        fd: 0,
+                        lens: vec![1],
+                    },
+                ),
+            ],
+        ),
+        (
+            "seeking too far is EINVAL",
+            vec![
+                (1, file("f")),
+                (
+                    1,
+                    Op::Write {
+                        fd: 0,
+                        data: fill(9),
+                    },
+                ),
+                (
+                    1,
+                    Op::Seek {
+                        fd: 0,
+                        offset: i64::MAX - 1,
+                        whence: libc::SEEK_END,
+                    },
+                ),
+            ],
+        ),
+        (
+            "fallocate looks at the range, then the mode, then the descriptor",
+            vec![
+                (1, open("f", O_CREAT, 0o666)),
+                (1, allocate(2, 5, 0)),
+                (1, allocate(2, 5, 1)),
+                (1, allocate(0, 5, 1)),
+                (1, allocate(0x40, 5, 1)),
+                (1, allocate(0, -1, 1)),
+            ],
+        ),
+        (
+            "copying looks at kinds, then at modes",
+            vec![
+                (1, open("/", O_RDONLY, 0)),
+                (1, file("f")),
+                (1, open("f", O_WRONLY, 0)),
+                (1, copy(0, 0, 1, 0, 1)),
+                (1, copy(2, 0, 1, 0, 1)),
+                (1, copy(1, 0, 0, 0, 1)),
+            ],
+        ),
+        (
+            "copying checks offsets even where there is nothing to copy",
+            vec![
+                (1, file("f")),
+                (1, file("g")),
+                (1, copy(0, -1, 1, 0, 2)),
+                (1, copy(0, -1, 1, 0, 0)),
+                (1, copy(0, 0, 1, i64::MAX, 0)),
+                (1, copy(0, 0, 0, i64::MIN, 0)),
+            ],
+        ),
+        (
+            "a file that is copied into itself does not grow under the copy",
+            vec![
+                (1, file("f")),
+                (
+                    1,
+                    Op::Write {
+                        fd: 0,
+                        data: fill(4095),
+                    },
+                ),
+                (1, copy(0, 0, 0, 4095, 9000)),
+                (1, stat("f")),
+            ],
+        ),
+        (
+            "an empty file can be copied onto itself",
+            vec![(1, file("f")), (1, copy(0, 0, 0, 0, 3))],
+        ),
+        (
+            "appending ignores the offset",
+            vec![
+                (1, open("f", O_CREAT | O_RDWR | O_APPEND, 0o666)),
+                (
+                    1,
+                    Op::Write {
+                        fd: 0,
+                        data: fill(5),
+                    },
+                ),
+                (
+                    1,
+                    Op::WriteAt {
+                        fd: 0,
+                        data: fill(3),
+                        offset: 0,
+                    },
+                ),
+                (1, Op::Read { fd: 0, len: 9 }),
+            ],
+        ),
+    ]
+}

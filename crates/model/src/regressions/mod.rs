@@ -1,0 +1,28 @@
+//! Scripts that once told two systems apart, each under the fact that it holds: the kernel and
+//! the library both run them. Process 1 is root, process 2 user 1000 in group 2000.
+
+mod data;
+mod modes;
+mod names;
+mod opens;
+mod processes;
+mod script;
+mod steps;
+mod walks;
+mod xattrs;
+
+pub use script::Script;
+
+/// All of them.
+pub fn all() -> Vec<Script> {
+    [
+        walks::scripts(),
+        opens::scripts(),
+        data::scripts(),
+        modes::scripts(),
+        names::scripts(),
+        xattrs::scripts(),
+        processes::scripts(),
+    ]
+    .concat()
+}

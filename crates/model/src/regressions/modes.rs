@@ -1,0 +1,148 @@
+//! Modes, owners, times, flags.
+
+use libc::{O_CREAT, O_RDONLY, O_WRONLY};
+
+use super::script::Script;
+use super::steps::{OPEN_ROOT, chmod, file, open, stat, times};
+use crate::bytes::bytes;
+use crate::op::{CWD, Fill, Op, SetTime};
+
+/// The scripts.
+pub fn scripts() -> Vec<Script> {
+    vec![
+        (
+            "who is not of the group keeps no setgid of what he writes",
+            vec![
+                (1, file("f")),
+                (1, chmod("f", 0o2666)),
+                (2, open("f", O_WRONLY, 0)),
+                (
+                    2,
+                    Op::Write {
+                        fd: 0,
+                        data: Fill { seed: 1, len: 1 },
+                    },
+                ),
+                (1, stat("f")),
+            ],
+        ),
+        (
+            "setgid is taken before the umask hides the execute bit that decides",
+            vec![
+                (1, chmod("/", 0o2777)),
+                (2, Op::Umask { mask: 0o077 }),
+                (2, open("f", O_CREAT, 0o6011)),
+                (1, stat("f")),
+            ],
+        ),
+        (
+            "setgid goes from what is no file as well",
+            vec![
+                (1, chmod("/", 0o2777)),
+                (
+                    2,
+                    Op::MakeNode {
+                        dirfd: CWD,
+                        path: bytes("s"),
+                        mode: libc::S_IFSOCK | 0o2755,
+                        rdev: 0,
+                    },
+                ),
+                (1, stat("s")),
+            ],
+        ),
+        (
+            "a chown that names nobody still needs the owner if it takes setuid away",
+            vec![
+                (1, open("f", O_CREAT, 0o4755)),
+                (
+                    2,
+                    Op::Chown {
+                        dirfd: CWD,
+                        path: bytes("f"),
+                        uid: None,
+                        gid: None,
+                        flags: 0,
+                    },
+                ),
+                (
+                    1,
+                    Op::Chown {
+                        dirfd: CWD,
+                        path: bytes("f"),
+                        uid: None,
+                        gid: None,
+                        flags: 0,
+                    },
+                ),
+                (1, stat("f")),
+            ],
+        ),
+        (
+            "only a character device 0 is a whiteout",
+            vec![
+                (1, chmod("/", OPEN_ROOT)),
+                (
+                    2,
+                    Op::MakeNode {
+                        dirfd: CWD,
+                        path: bytes("b"),
+                        mode: libc::S_IFBLK,
+                        rdev: 0,
+                    },
+                ),
+                (
+                    2,
+                    Op::MakeNode {
+                        dirfd: CWD,
+                        path: bytes("c"),
+                        mode: libc::S_IFCHR,
+                        rdev: 0,
+                    },
+                ),
+            ],
+        ),
+        (
+            "setting no time looks at nothing",
+            vec![
+                (1, times("none", [SetTime::Omit; 2], 0x400)),
+                (
+                    1,
+                    Op::SetTimesFd {
+                        fd: 9,
+                        times: [SetTime::Omit; 2],
+                    },
+                ),
+            ],
+        ),
+        (
+            "impossible nanoseconds are seen when the file is found",
+            vec![
+                (
+                    1,
+                    times("none", [SetTime::At(1, 1_000_000_000), SetTime::Now], 0),
+                ),
+                (
+                    1,
+                    times("/", [SetTime::At(1, 1_000_000_000), SetTime::Now], 0),
+                ),
+                (
+                    1,
+                    Op::SetTimesFd {
+                        fd: 9,
+                        times: [SetTime::At(1, 1_000_000_000); 2],
+                    },
+                ),
+            ],
+        ),
+        (
+            "an unknown inode flag is for the owner to hear of",
+            vec![
+                (1, open("f", O_CREAT, 0o666)),
+                (2, open("f", O_RDONLY, 0)),
+                (2, Op::SetFlags { fd: 0, flags: 1 }),
+                (1, Op::SetFlags { fd: 0, flags: 1 }),
+            ],
+        ),
+    ]
+}

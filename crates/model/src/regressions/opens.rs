@@ -1,0 +1,68 @@
+//! Opening and listing.
+
+use libc::{O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_RDONLY};
+
+use super::script::Script;
+use super::steps::{OPEN_ROOT, chmod, open, stat, times};
+use crate::bytes::bytes;
+use crate::op::{CWD, Op, SetTime};
+
+/// The scripts.
+pub fn scripts() -> Vec<Script> {
+    vec![
+        (
+            "O_EXCL on dots is EEXIST, O_CREAT alone EISDIR",
+            vec![
+                (1, open("..", O_CREAT | O_EXCL, 0)),
+                (1, open("..", O_CREAT, 0)),
+            ],
+        ),
+        (
+            "a pipe that may not be read says so",
+            vec![
+                (1, chmod("/", OPEN_ROOT)),
+                (
+                    1,
+                    Op::MakeNode {
+                        dirfd: CWD,
+                        path: bytes("p"),
+                        mode: libc::S_IFIFO | 0o600,
+                        rdev: 0,
+                    },
+                ),
+                (2, open("p", O_RDONLY, 0)),
+            ],
+        ),
+        (
+            "O_PATH opens what may not be read",
+            vec![
+                (1, open("f", O_CREAT, 0)),
+                (2, open("f", O_PATH, 0)),
+                (2, Op::StatFd { fd: 0 }),
+                (2, Op::Read { fd: 0, len: 1 }),
+            ],
+        ),
+        (
+            "listing a file is ENOTDIR even for who may not read it",
+            vec![
+                (1, open("f", O_CREAT, 0)),
+                (2, Op::List { path: bytes("f") }),
+            ],
+        ),
+        (
+            "O_NOATIME holds for listing",
+            vec![
+                (1, times("/", [SetTime::At(5, 5), SetTime::Omit], 0)),
+                (1, open("/", O_DIRECTORY | libc::O_NOATIME, 0)),
+                (
+                    1,
+                    Op::ListFd {
+                        fd: 0,
+                        split: Some(1),
+                    },
+                ),
+                (1, stat("/")),
+            ],
+        ),
+    ]
+}
