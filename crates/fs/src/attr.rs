@@ -12,13 +12,18 @@ pub struct Time {
 impl Time {
     /// Nanoseconds since the epoch; times before it give 0, times after the year 2554 the maximum.
     pub fn nanos(self) -> u64 {
-        u64::try_from(self.sec)
-            .map_or(0, |s| s.saturating_mul(1_000_000_000).saturating_add(u64::from(self.nsec)))
+        u64::try_from(self.sec).map_or(0, |s| {
+            s.saturating_mul(1_000_000_000)
+                .saturating_add(u64::from(self.nsec))
+        })
     }
 
     /// The inverse of [`Time::nanos`].
     pub fn from_nanos(nanos: u64) -> Time {
-        Time { sec: (nanos / 1_000_000_000) as i64, nsec: (nanos % 1_000_000_000) as u32 }
+        Time {
+            sec: (nanos / 1_000_000_000) as i64,
+            nsec: (nanos % 1_000_000_000) as u32,
+        }
     }
 }
 
@@ -43,9 +48,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the `S_IFMT` bits of `mode` name; no bits at all mean a regular file, as `mknod(2)` says.
+    /// The kind that the `S_IFMT` bits of `mode` name; no bits at all mean a regular file, as
+    /// `mknod(2)` says.
     pub fn from_mode(mode: u32) -> Option<Kind> {
-        Kind::from_dirent((((mode & libc::S_IFMT) >> 12) as u8).max(if mode & libc::S_IFMT == 0 { 8 } else { 0 }))
+        let bits = (mode & libc::S_IFMT) >> 12;
+        Kind::from_dirent(if bits == 0 { libc::DT_REG } else { bits as u8 })
     }
 
     /// The kind with this `DT_*` number.

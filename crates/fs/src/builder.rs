@@ -9,7 +9,9 @@ use crate::volume::{AtimeMode, OnError, Settings, Volume};
 impl Volume {
     /// A volume in memory with the default settings.
     pub fn memory() -> Volume {
-        Volume::builder().build().expect("the defaults are a valid volume")
+        Volume::builder()
+            .build()
+            .expect("the defaults are a valid volume")
     }
 
     /// Settings of a new volume.
@@ -34,7 +36,8 @@ impl VolumeBuilder {
         self
     }
 
-    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the default): unlimited.
+    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the
+    /// default): unlimited.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.0.budget = bytes;
         self
@@ -85,7 +88,8 @@ impl VolumeBuilder {
     /// The volume.
     ///
     /// # Errors
-    /// `EINVAL` for a size below one page or no inode at all; what the home answers when it is asked for the root.
+    /// `EINVAL` for a size below one page or no inode at all; what the home answers when it is
+    /// asked for the root.
     pub fn build(self) -> Result<Volume> {
         if self.0.size < crate::data::PAGE || self.0.inodes == 0 {
             return Err(Errno::EINVAL);

@@ -19,7 +19,11 @@ impl Credentials {
 
     /// A user without supplementary groups.
     pub fn user(uid: u32, gid: u32) -> Credentials {
-        Credentials { uid, gid, groups: Vec::new() }
+        Credentials {
+            uid,
+            gid,
+            groups: Vec::new(),
+        }
     }
 }
 
@@ -28,8 +32,8 @@ impl Credentials {
 pub enum Origin {
     /// A [`crate::Process`]: the core checks permissions.
     Library,
-    /// A kernel with `default_permissions`: it has checked mode bits, ACLs and the sticky bit; the core checks what
-    /// a kernel cannot know (inode flags, read-only state).
+    /// A kernel with `default_permissions`: it has checked mode bits, ACLs and the sticky bit; the
+    /// core checks what a kernel cannot know (inode flags, read-only state).
     Kernel,
 }
 
@@ -52,15 +56,22 @@ pub struct Caller<'a> {
 
 impl Caller<'_> {
     /// User 0 through the library, umask 0.
-    pub const ROOT: Caller<'static> =
-        Caller { uid: 0, gid: 0, groups: &[], pid: 0, umask: 0, origin: Origin::Library };
+    pub const ROOT: Caller<'static> = Caller {
+        uid: 0,
+        gid: 0,
+        groups: &[],
+        pid: 0,
+        umask: 0,
+        origin: Origin::Library,
+    };
 
     /// Whether the caller belongs to `gid`.
     pub fn in_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// Whether the caller may override ownership and mode (Linux: `CAP_FOWNER`, `CAP_DAC_OVERRIDE`, ...).
+    /// Whether the caller may override ownership and mode (Linux: `CAP_FOWNER`, `CAP_DAC_OVERRIDE`,
+    /// ...).
     pub fn privileged(&self) -> bool {
         self.uid == 0
     }

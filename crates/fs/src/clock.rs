@@ -16,6 +16,9 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Time {
         let now = clock_gettime(ClockId::RealtimeCoarse);
-        Time { sec: now.tv_sec, nsec: now.tv_nsec as u32 }
+        Time {
+            sec: now.tv_sec,
+            nsec: now.tv_nsec as u32,
+        }
     }
 }

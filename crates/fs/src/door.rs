@@ -13,10 +13,12 @@ use crate::volume::{Ctx, Step, Volume};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 
-/// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the creators) takes one
-/// reference on that inode, which [`Door::forget`] gives back. The root is [`crate::ROOT`].
+/// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
+/// creators) takes one reference on that inode, which [`Door::forget`] gives back. The root is
+/// [`crate::ROOT`].
 ///
-/// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means nothing.
+/// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means
+/// nothing.
 #[derive(Clone)]
 pub struct Door {
     volume: Volume,
@@ -25,7 +27,9 @@ pub struct Door {
 impl Volume {
     /// The inode-level door, for front ends such as FUSE.
     pub fn door(&self) -> Door {
-        Door { volume: self.clone() }
+        Door {
+            volume: self.clone(),
+        }
     }
 }
 
@@ -35,17 +39,13 @@ impl Door {
         &self.volume
     }
 
-    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the home; a front end then calls them from threads that
-    /// may wait.
+    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the home; a front end then calls
+    /// them from threads that may wait.
     pub fn sync_waits(&self) -> bool {
         self.volume.core.home.evictable()
     }
 
-    fn run<T>(
-        &self,
-        caller: &Caller<'_>,
-        f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
-    ) -> Result<T> {
+    fn run<T>(&self, caller: &Caller<'_>, f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
         self.volume.core.run(caller, f)
     }
 
@@ -117,7 +117,9 @@ impl Door {
 
     /// Target of a symbolic link.
     pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
-        self.on(&Caller::ROOT, ino, |cx, node, _| Ok(link::readlink(cx, node)?.into()))
+        self.on(&Caller::ROOT, ino, |cx, node, _| {
+            Ok(link::readlink(cx, node)?.into())
+        })
     }
 
     /// Makes a file, fifo, socket or device.
@@ -135,17 +137,13 @@ impl Door {
             Kind::Directory | Kind::Symlink => return Err(Errno::EINVAL),
             special => create::New::Special(special, rdev),
         };
-        self.make(caller, parent, |cx, dir, g| create::create(cx, dir, name, &new, mode, g))
+        self.make(caller, parent, |cx, dir, g| {
+            create::create(cx, dir, name, &new, mode, g)
+        })
     }
 
     /// Makes a directory.
-    pub fn mkdir(
-        &self,
-        caller: &Caller<'_>,
-        parent: u64,
-        name: &[u8],
-        mode: u16,
-    ) -> Result<Attr> {
+    pub fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> Result<Attr> {
         self.make(caller, parent, |cx, dir, g| {
             create::create(cx, dir, name, &create::New::Directory, mode, g)
         })
@@ -164,7 +162,8 @@ impl Door {
         })
     }
 
-    /// Gives inode `ino` the name `name` in `parent`. A kernel has checked whether a nameless file may get one.
+    /// Gives inode `ino` the name `name` in `parent`. A kernel has checked whether a nameless file
+    /// may get one.
     pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
         self.run(caller, |cx, g| {
             let (node, parent) = (cx.core.node(ino, g)?, cx.core.node(parent, g)?);
@@ -175,12 +174,16 @@ impl Door {
 
     /// Removes a name.
     pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, parent, |cx, parent, g| remove::unlink(cx, parent, name, g))
+        self.on(caller, parent, |cx, parent, g| {
+            remove::unlink(cx, parent, name, g)
+        })
     }
 
     /// Removes an empty directory.
     pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, parent, |cx, parent, g| remove::rmdir(cx, parent, name, g))
+        self.on(caller, parent, |cx, parent, g| {
+            remove::rmdir(cx, parent, name, g)
+        })
     }
 
     /// Renames; `flags` are `RENAME_*`.
@@ -194,15 +197,23 @@ impl Door {
         flags: u32,
     ) -> Result<()> {
         self.run(caller, |cx, g| {
-            let source = rename::End { parent: cx.core.node(from, g)?, name };
-            let target = rename::End { parent: cx.core.node(to, g)?, name: new_name };
+            let source = rename::End {
+                parent: cx.core.node(from, g)?,
+                name,
+            };
+            let target = rename::End {
+                parent: cx.core.node(to, g)?,
+                name: new_name,
+            };
             rename::rename(cx, source, target, flags, g)
         })
     }
 
     /// Opens an inode; `flags` are `O_*`. Give it back with [`Door::release`].
     pub fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> Result<Arc<OpenFile>> {
-        self.on(caller, ino, |cx, node, g| open::open(cx, node, flags, g).map(Arc::new))
+        self.on(caller, ino, |cx, node, g| {
+            open::open(cx, node, flags, g).map(Arc::new)
+        })
     }
 
     /// Makes and opens a file.
@@ -243,7 +254,9 @@ impl Door {
             return Ok(io::read_text(text, off, out));
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        self.run(&Caller::ROOT, |cx, g| io::read(cx, file.node(g)?, off, out, noatime, g))
+        self.run(&Caller::ROOT, |cx, g| {
+            io::read(cx, file.node(g)?, off, out, noatime, g)
+        })
     }
 
     /// Writes at `off`, or at the end for `O_APPEND`; answers the bytes written.
@@ -271,7 +284,9 @@ impl Door {
 
     /// [`Door::read`] without an open file, for front ends that do not open.
     pub fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> Result<usize> {
-        self.on(&Caller::ROOT, ino, |cx, node, g| io::read(cx, node, off, out, false, g))
+        self.on(&Caller::ROOT, ino, |cx, node, g| {
+            io::read(cx, node, off, out, false, g)
+        })
     }
 
     /// [`Door::write`] without an open file.
@@ -322,7 +337,8 @@ impl Door {
         self.volume.sync()
     }
 
-    /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was not taken.
+    /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was
+    /// not taken.
     pub fn readdir(
         &self,
         file: &OpenFile,
@@ -343,7 +359,13 @@ impl Door {
     /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
     pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<()> {
         self.on(caller, ino, |cx, node, g| {
-            Ok(perm::may_access(cx.caller, node, &node.meta.owner(), mask & 7, g)?)
+            Ok(perm::may_access(
+                cx.caller,
+                node,
+                &node.meta.owner(),
+                mask & 7,
+                g,
+            )?)
         })
     }
 
@@ -385,7 +407,9 @@ impl Door {
             libc::SEEK_HOLE => true,
             _ => return Err(Errno::EINVAL),
         };
-        self.run(&Caller::ROOT, |_, g| range::seek(file.node(g)?, off, hole, g))
+        self.run(&Caller::ROOT, |_, g| {
+            range::seek(file.node(g)?, off, hole, g)
+        })
     }
 
     /// `fallocate(2)`.
@@ -400,7 +424,9 @@ impl Door {
         if !file.writable() {
             return Err(Errno::EBADF);
         }
-        self.run(caller, |cx, g| range::fallocate(cx, file.node(g)?, mode, off, len, g))
+        self.run(caller, |cx, g| {
+            range::fallocate(cx, file.node(g)?, mode, off, len, g)
+        })
     }
 
     /// Copies between files; answers the bytes copied.
@@ -434,7 +460,8 @@ impl Door {
         Ok(file.node(&g)?.locks().get(request))
     }
 
-    /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread waits.
+    /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling
+    /// thread waits.
     pub fn setlk(
         &self,
         file: &OpenFile,
@@ -446,10 +473,13 @@ impl Door {
             file.node(&g)?.hold().ok_or(Errno::EBADF)?
         };
         // Waits under no guard: the reference keeps the inode, and so its locks.
-        let result = held.locks().set(request, wait.map(|interrupt| Wait {
-            graph: &self.volume.core.waits,
-            interrupt: Some(interrupt),
-        }));
+        let result = held.locks().set(
+            request,
+            wait.map(|interrupt| Wait {
+                graph: &self.volume.core.waits,
+                interrupt: Some(interrupt),
+            }),
+        );
         self.volume.core.release(held, &pin());
         result
     }
@@ -461,17 +491,23 @@ impl Door {
 
     /// Sets `FS_*_FL` flags.
     pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| ioctl::set_flags(cx, node, flags, g))
+        self.on(caller, ino, |cx, node, g| {
+            ioctl::set_flags(cx, node, flags, g)
+        })
     }
 
     /// Flags and project id.
     pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
-        self.on(&Caller::ROOT, ino, |_, node, _| Ok(ioctl::get_fsxattr(node)))
+        self.on(&Caller::ROOT, ino, |_, node, _| {
+            Ok(ioctl::get_fsxattr(node))
+        })
     }
 
     /// Sets flags and project id.
     pub fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| ioctl::set_fsxattr(cx, node, new, g))
+        self.on(caller, ino, |cx, node, g| {
+            ioctl::set_fsxattr(cx, node, new, g)
+        })
     }
 }
 

@@ -31,12 +31,19 @@ const XFLAGS: [(u32, u32); 6] = [
 
 /// `FS_XFLAG_*` bits for `FS_*_FL` bits.
 pub fn to_xflags(flags: u32) -> u32 {
-    XFLAGS.iter().filter(|(fl, _)| flags & fl != 0).fold(0, |x, (_, xflag)| x | xflag)
+    XFLAGS
+        .iter()
+        .filter(|(fl, _)| flags & fl != 0)
+        .fold(0, |x, (_, xflag)| x | xflag)
 }
 
 /// `FS_*_FL` bits for `FS_XFLAG_*` bits; `None` where a bit has no meaning here.
 pub fn from_xflags(xflags: u32) -> Option<u32> {
     let known = XFLAGS.iter().fold(0, |x, (_, xflag)| x | xflag);
-    (xflags & !known == 0)
-        .then(|| XFLAGS.iter().filter(|(_, x)| xflags & x != 0).fold(0, |f, (fl, _)| f | fl))
+    (xflags & !known == 0).then(|| {
+        XFLAGS
+            .iter()
+            .filter(|(_, x)| xflags & x != 0)
+            .fold(0, |f, (fl, _)| f | fl)
+    })
 }

@@ -1,8 +1,8 @@
 //! Hearth: a multicore-scalable filesystem as a library.
 //!
-//! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics and error numbers
-//! of Linux; a [`Door`] serves front ends that speak inode numbers, such as FUSE. Operations that commute write no
-//! cache line in common: see `ARCHITECTURE.md`.
+//! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics
+//! and error numbers of Linux; a [`Door`] serves front ends that speak inode numbers, such as FUSE.
+//! Operations that commute write no cache line in common: see `ARCHITECTURE.md`.
 //!
 //! ```
 //! let process = hearth::Volume::memory().process(hearth::Credentials::root());
@@ -38,9 +38,9 @@ mod volume;
 mod walk;
 
 pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, Target, Time};
+pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use clock::{Clock, SystemClock};
-pub use builder::VolumeBuilder;
 pub use door::Door;
 pub use errno::{Errno, Result};
 pub use locks::{Interrupt, LockKind, LockRequest};

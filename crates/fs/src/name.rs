@@ -17,8 +17,8 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     }
 }
 
-/// Keyed hash of a name: 62 bits, never 0. The upper bits choose the bucket and order a listing, so that a table
-/// may grow during a listing.
+/// Keyed hash of a name: 62 bits, never 0. The upper bits choose the bucket and order a listing, so
+/// that a table may grow during a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameHash(u64);
 
@@ -50,5 +50,9 @@ impl NameHash {
 
 /// Index of the bucket of a cookie or hash.
 pub(crate) fn bucket_of(hash: u64, log2: u32) -> usize {
-    if log2 == 0 { 0 } else { (hash >> (NameHash::BITS - log2)) as usize }
+    if log2 == 0 {
+        0
+    } else {
+        (hash >> (NameHash::BITS - log2)) as usize
+    }
 }

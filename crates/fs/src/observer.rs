@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Told of changes made through [`crate::Process`], after them, outside all locks, on the thread that made them. The
-/// FUSE front end drops what the kernel has cached.
+/// Told of changes made through [`crate::Process`], after them, outside all locks, on the thread
+/// that made them. The FUSE front end drops what the kernel has cached.
 pub trait Observer: Send + Sync + 'static {
     /// The meaning of `name` in directory `parent` changed.
     fn entry_changed(&self, parent: u64, name: &[u8]);

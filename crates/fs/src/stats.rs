@@ -32,11 +32,13 @@ ops! {
     Flush "flush", Release "release", Fsync "fsync", SyncFs "syncfs", OpenDir "opendir",
     ReadDir "readdir", StatFs "statfs", Access "access", GetXattr "getxattr", SetXattr "setxattr",
     ListXattr "listxattr", RemoveXattr "removexattr", Lseek "lseek", Fallocate "fallocate",
-    CopyFileRange "copy_file_range", GetLk "getlk", SetLk "setlk", Ioctl "ioctl", Interrupt "interrupt",
+    CopyFileRange "copy_file_range", GetLk "getlk", SetLk "setlk", Ioctl "ioctl",
+    Interrupt "interrupt",
     Poll "poll", Other "other",
 }
 
-/// Histogram buckets: bucket `i` counts latencies below `2^(i+8)` ns, the last one everything above.
+/// Histogram buckets: bucket `i` counts latencies below `2^(i+8)` ns, the last one everything
+/// above.
 pub const BUCKETS: usize = 24;
 
 /// Statistics of one volume.
@@ -51,7 +53,8 @@ struct Core {
     events: [AtomicU64; Event::ALL.len()],
 }
 
-/// Each core writes its own cells alone; readers add up (hence `Relaxed`: sums of counters order nothing).
+/// Each core writes its own cells alone; readers add up (hence `Relaxed`: sums of counters order
+/// nothing).
 struct OpCell {
     errors: AtomicU64,
     ns: AtomicU64,
@@ -76,8 +79,13 @@ pub enum Event {
 
 impl Event {
     /// Every event, in the order of their numbers.
-    pub const ALL: &'static [Event] =
-        &[Event::WalkRestart, Event::WalkFallback, Event::HomeLoad, Event::Reclaimed, Event::Panic];
+    pub const ALL: &'static [Event] = &[
+        Event::WalkRestart,
+        Event::WalkFallback,
+        Event::HomeLoad,
+        Event::Reclaimed,
+        Event::Panic,
+    ];
 
     /// Name of its counter.
     pub fn name(self) -> &'static str {
@@ -122,7 +130,10 @@ impl Stats {
             ops: std::array::from_fn(|_| cell()),
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
-        Stats { cores: PerCore::new(core), info: Mutex::new(BTreeMap::new()) }
+        Stats {
+            cores: PerCore::new(core),
+            info: Mutex::new(BTreeMap::new()),
+        }
     }
 
     /// Counts one operation that took `ns` nanoseconds.
@@ -143,7 +154,10 @@ impl Stats {
 
     /// Sum of one event.
     pub fn events(&self, event: Event) -> u64 {
-        self.cores.iter().map(|core| core.events[event as usize].load(Relaxed)).sum()
+        self.cores
+            .iter()
+            .map(|core| core.events[event as usize].load(Relaxed))
+            .sum()
     }
 
     /// Sum of one operation.
@@ -174,7 +188,9 @@ impl Stats {
 
 impl std::fmt::Debug for Stats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stats").field("info", &self.info()).finish_non_exhaustive()
+        f.debug_struct("Stats")
+            .field("info", &self.info())
+            .finish_non_exhaustive()
     }
 }
 
@@ -190,7 +206,10 @@ mod tests {
         stats.count(Op::Lookup, u64::MAX >> 1, true);
         let sum = stats.op(Op::Lookup);
         assert_eq!((sum.count, sum.errors), (3, 1));
-        assert_eq!((sum.buckets[0], sum.buckets[1], sum.buckets[BUCKETS - 1]), (1, 1, 1));
+        assert_eq!(
+            (sum.buckets[0], sum.buckets[1], sum.buckets[BUCKETS - 1]),
+            (1, 1, 1)
+        );
         assert_eq!(stats.op(Op::Read), OpStats::default());
     }
 }

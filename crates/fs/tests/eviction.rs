@@ -1,5 +1,5 @@
-//! The model test on a home that gives objects back: everything may be forgotten between any two operations, and any
-//! call of the home may fail.
+//! The model test on a home that gives objects back: everything may be forgotten between any two
+//! operations, and any call of the home may fail.
 
 #[path = "model/driver.rs"]
 mod driver;
@@ -16,7 +16,10 @@ use proptest::test_runner::{TestError, TestRunner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const ABILITIES: Abilities = Abilities { ranges: true, projects: true };
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+};
 /// What no operation answers by itself.
 const INJECTED: Errno = Errno(libc::EREMOTEIO);
 
@@ -26,7 +29,9 @@ struct Dice(Arc<AtomicU64>);
 
 impl Dice {
     fn new(seed: u64) -> Dice {
-        Dice(Arc::new(AtomicU64::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)))
+        Dice(Arc::new(AtomicU64::new(
+            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+        )))
     }
 
     /// One in `n`.
@@ -36,7 +41,9 @@ impl Dice {
             let x = x ^ (x >> 7);
             Some(x ^ (x << 17))
         };
-        let roll = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        let roll = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         roll.unwrap_or_default().is_multiple_of(n)
     }
 }
@@ -50,18 +57,28 @@ struct Forgetful {
 impl System for Forgetful {
     fn apply(&mut self, p: usize, op: &Op) -> Outcome {
         let all = self.dice.one_in(3);
-        self.library.volume().reclaim(if all { u64::MAX } else { 4096 });
+        self.library
+            .volume()
+            .reclaim(if all { u64::MAX } else { 4096 });
         self.library.apply(p, op)
     }
 }
 
 fn volume(home: &Arc<TestHome>) -> Volume {
-    Volume::builder().home(home.clone()).memory_budget(1 << 20).build().unwrap()
+    Volume::builder()
+        .home(home.clone())
+        .memory_budget(1 << 20)
+        .build()
+        .unwrap()
 }
 
 fn run(cases: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
     let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let input = (any::<u64>(), script(ABILITIES, 20..100));
     let result = TestRunner::new(config).run(&input, |(seed, steps)| {
         check(seed, &steps).map_or(Ok(()), |why| Err(TestCaseError::fail(why)))
@@ -80,13 +97,17 @@ fn a_volume_that_forgets_everything_at_every_step_equals_the_model() {
     run(400, |seed, steps| {
         let home = Arc::new(TestHome::new());
         let library = Library::new(volume(&home));
-        let mut forgetful = Forgetful { library, dice: Dice::new(seed) };
+        let mut forgetful = Forgetful {
+            library,
+            dice: Dice::new(seed),
+        };
         let difference = compare(&mut forgetful, steps, 16).err();
         difference.map(|difference| difference.to_string())
     });
 }
 
-/// An operation that a failing home stopped has changed nothing: the model, which never saw it, has the same tree.
+/// An operation that a failing home stopped has changed nothing: the model, which never saw it, has
+/// the same tree.
 #[test]
 fn an_operation_that_the_home_fails_changes_nothing() {
     run(400, |seed, steps| with_faults(seed, steps).err());
@@ -96,7 +117,10 @@ fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
     let home = Arc::new(TestHome::new());
     let library = Library::new(volume(&home));
     let dice = Dice::new(seed);
-    let mut forgetful = Forgetful { library, dice: dice.clone() };
+    let mut forgetful = Forgetful {
+        library,
+        dice: dice.clone(),
+    };
     let mut model = Model::new();
     for (uid, gid, groups) in PROCESSES {
         model.add_process(uid, gid, groups);
@@ -127,8 +151,8 @@ fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
     compare_trees(&mut model, &mut forgetful)
 }
 
-/// A write to a file that is open with `O_DSYNC` may have written and then failed to make it durable; as in Linux it
-/// answers the error and the bytes stay.
+/// A write to a file that is open with `O_DSYNC` may have written and then failed to make it
+/// durable; as in Linux it answers the error and the bytes stay.
 fn is_synchronous(system: &mut Forgetful, p: usize, op: &Op) -> bool {
     let fd = match op {
         Op::Write { fd, .. }
@@ -143,8 +167,9 @@ fn is_synchronous(system: &mut Forgetful, p: usize, op: &Op) -> bool {
     }
 }
 
-/// Operations made of several parts may stop between them with a short count, which the model cannot follow; listings
-/// ask for the generation of each entry besides; `fork` and `exit` answer no errors.
+/// Operations made of several parts may stop between them with a short count, which the model
+/// cannot follow; listings ask for the generation of each entry besides; `fork` and `exit` answer
+/// no errors.
 fn stops_cleanly(op: &Op) -> bool {
     !matches!(
         op,

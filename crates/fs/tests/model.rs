@@ -20,7 +20,10 @@ use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 const TREE_EVERY: usize = 16;
 
 /// What Hearth can do beyond tmpfs.
-const ABILITIES: Abilities = Abilities { ranges: true, projects: true };
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+};
 
 /// Runs random scripts and gives the number of operations.
 fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Difference>) -> usize {
@@ -50,15 +53,24 @@ fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Diffe
 
 /// When every process has ended, the inodes are those that have names, and `bare` others.
 fn nothing_is_left_but_the_tree(library: &mut Library, bare: usize) -> Result<(), Difference> {
-    let wrong = |what| Difference { step: usize::MAX, what };
+    let wrong = |what| Difference {
+        step: usize::MAX,
+        what,
+    };
     let (tree, _) = Tree::read(library, OBSERVER).map_err(wrong)?;
-    let named = tree.entries.iter().filter(|(path, entry)| **path == entry.same_as).count();
+    let named = tree
+        .entries
+        .iter()
+        .filter(|(path, entry)| **path == entry.same_as)
+        .count();
     library.exit_all();
     let left = library.volume().inodes_in_memory() - bare;
     if left == named {
         return Ok(());
     }
-    Err(wrong(format!("{named} inodes have names, but {left} are in memory at the end")))
+    Err(wrong(format!(
+        "{named} inodes have names, but {left} are in memory at the end"
+    )))
 }
 
 #[test]

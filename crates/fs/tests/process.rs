@@ -20,7 +20,10 @@ fn a_file_keeps_what_was_written() {
     assert_eq!(p.pread(fd, &mut out, 6).unwrap(), 5);
     assert_eq!(&out[..5], b"world");
     let attr = p.fstat(fd).unwrap();
-    assert_eq!((attr.size, attr.blocks, attr.nlink, attr.kind), (11, 8, 1, Kind::File));
+    assert_eq!(
+        (attr.size, attr.blocks, attr.nlink, attr.kind),
+        (11, 8, 1, Kind::File)
+    );
     p.close(fd).unwrap();
     assert_eq!(p.close(fd), Err(Errno::EBADF));
     assert_eq!(p.stat("/a").unwrap().nlink, 2);
@@ -50,8 +53,12 @@ fn a_listing_shows_every_entry_once_at_every_size() {
         let fd = p.open(format!("/d/file-{n}"), NEW, 0o600).unwrap();
         p.close(fd).unwrap();
         if n % 997 == 0 {
-            let mut names: Vec<_> =
-                p.read_dir("/d").unwrap().into_iter().map(|e| e.name).collect();
+            let mut names: Vec<_> = p
+                .read_dir("/d")
+                .unwrap()
+                .into_iter()
+                .map(|e| e.name)
+                .collect();
             names.sort();
             names.dedup();
             assert_eq!(names.len(), n + 1);
@@ -76,7 +83,14 @@ fn rename_replaces_exchanges_and_refuses_loops() {
     assert_eq!(p.stat("/c").unwrap().nlink, 3);
     p.chdir("/c/b").unwrap();
     assert_eq!(p.getcwd().unwrap(), b"/c/b");
-    p.renameat2(hearth::AT_FDCWD, "/a", hearth::AT_FDCWD, "/c", libc::RENAME_EXCHANGE).unwrap();
+    p.renameat2(
+        hearth::AT_FDCWD,
+        "/a",
+        hearth::AT_FDCWD,
+        "/c",
+        libc::RENAME_EXCHANGE,
+    )
+    .unwrap();
     assert_eq!(p.getcwd().unwrap(), b"/a/b");
     assert_eq!(p.rename("/c", "/a"), Err(Errno::ENOTEMPTY));
     let fd = p.open("/f", NEW, 0o600).unwrap();

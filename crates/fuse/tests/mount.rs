@@ -290,6 +290,12 @@ on_both_transports! {
         }
         assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 501);
         let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let copy = mounted.path().join("copy");
+        assert_eq!(fs::copy(&path, &copy).unwrap(), 300_000);
+        assert!(fs::read(&copy).unwrap() == bytes);
+        // SAFETY: a descriptor and numbers.
+        check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, 400_000) }.into());
+        assert_eq!(fs::metadata(&path).unwrap().len(), 400_000);
         file.set_len(10).unwrap();
         assert_eq!(fs::read(&path).unwrap(), bytes[..10]);
     }

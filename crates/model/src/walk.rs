@@ -76,11 +76,11 @@ impl Model {
     /// The last component of a parent, if it exists.
     pub(crate) fn child(&self, dir: NodeId, name: &[u8]) -> Answer<Option<NodeId>> {
         let directory = self.node(dir).directory().ok_or(ENOTDIR)?;
-        if directory.removed {
-            return Err(ENOENT);
-        }
-        if name.len() > NAME_MAX {
-            return Err(ENAMETOOLONG);
+        match (directory.removed, name.len() > NAME_MAX) {
+            (true, false) => return Err(ENOENT),
+            (false, true) => return Err(ENAMETOOLONG),
+            (true, true) => return Err(FREE),
+            (false, false) => {}
         }
         Ok(directory.entries.get(name).copied())
     }

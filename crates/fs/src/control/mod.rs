@@ -1,7 +1,7 @@
 //! The control files below `/.hearth`: plain text to look at, and tunables to write.
 //!
-//! They are inodes like others, with numbers from [`CONTROL`] on, a text that is made when the file is opened, and a
-//! directory that lookup finds and listings of the root do not show.
+//! They are inodes like others, with numbers from [`CONTROL`] on, a text that is made when the file
+//! is opened, and a directory that lookup finds and listings of the root do not show.
 
 mod stats;
 mod tunables;
@@ -44,8 +44,16 @@ pub(crate) fn write(file: usize, core: &Core, text: &[u8]) -> Result<()> {
 }
 
 static FILES: &[ControlFile] = &[
-    ControlFile { path: "version", render: version, set: None },
-    ControlFile { path: "stats", render: stats::render, set: None },
+    ControlFile {
+        path: "version",
+        render: version,
+        set: None,
+    },
+    ControlFile {
+        path: "stats",
+        render: stats::render,
+        set: None,
+    },
     ControlFile {
         path: "sys/fs/memory-budget",
         render: tunables::memory_budget,
@@ -106,7 +114,9 @@ fn make(core: &Core, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Resul
     if kind == Kind::Directory {
         fields.flags = flags::IMMUTABLE;
     }
-    let node = core.inodes.insert_at(ino, 0, |_, _| Inode::new(kind, &fields, body));
+    let node = core
+        .inodes
+        .insert_at(ino, 0, |_, _| Inode::new(kind, &fields, body));
     core.keep_forever(node.map_err(|_| Errno::EEXIST)?);
     Ok(ino)
 }
@@ -124,9 +134,22 @@ fn add(core: &Core, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()>
     let g = pin();
     let node = core.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
     let directory = node.directory().ok_or(Errno::ENOTDIR)?;
-    let at = Hashed { name: name.as_bytes(), hash: core.hash(name.as_bytes()) };
+    let at = Hashed {
+        name: name.as_bytes(),
+        hash: core.hash(name.as_bytes()),
+    };
     let locked = directory.lock(at, &g).map_err(|_| Errno::ENOENT)?;
-    locked.apply(Change { at, to: Some(Target { ino, generation: 0, kind }) }, &g);
+    locked.apply(
+        Change {
+            at,
+            to: Some(Target {
+                ino,
+                generation: 0,
+                kind,
+            }),
+        },
+        &g,
+    );
     node.count_entry(1, kind == Kind::Directory, core.now());
     Ok(())
 }

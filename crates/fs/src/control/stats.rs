@@ -13,8 +13,17 @@ pub(super) fn render(core: &Core) -> String {
 }
 
 fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
-    head(out, "hearth_info", "gauge", "What serves this volume, always 1.")?;
-    write!(out, "hearth_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))?;
+    head(
+        out,
+        "hearth_info",
+        "gauge",
+        "What serves this volume, always 1.",
+    )?;
+    write!(
+        out,
+        "hearth_info{{version=\"{}\"",
+        env!("CARGO_PKG_VERSION")
+    )?;
     for (key, value) in core.stats.info() {
         write!(out, ",{key}=\"{}\"", escape(&value))?;
     }
@@ -27,11 +36,26 @@ fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
 fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
     let sums: Vec<_> = Op::ALL.iter().map(|&op| (op, core.stats.op(op))).collect();
     let seen = || sums.iter().filter(|(_, sum)| sum.count > 0);
-    head(out, "hearth_op_errors_total", "counter", "Operations that answered an error.")?;
+    head(
+        out,
+        "hearth_op_errors_total",
+        "counter",
+        "Operations that answered an error.",
+    )?;
     for (op, sum) in seen() {
-        writeln!(out, "hearth_op_errors_total{{op=\"{}\"}} {}", op.name(), sum.errors)?;
+        writeln!(
+            out,
+            "hearth_op_errors_total{{op=\"{}\"}} {}",
+            op.name(),
+            sum.errors
+        )?;
     }
-    head(out, "hearth_op_seconds", "histogram", "Time from request to answer.")?;
+    head(
+        out,
+        "hearth_op_seconds",
+        "histogram",
+        "Time from request to answer.",
+    )?;
     for (op, sum) in seen() {
         let mut below = 0;
         for (bucket, count) in sum.buckets.iter().enumerate().take(BUCKETS - 1) {
@@ -44,9 +68,21 @@ fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
             )?;
         }
         let name = op.name();
-        writeln!(out, "hearth_op_seconds_bucket{{op=\"{name}\",le=\"+Inf\"}} {}", sum.count)?;
-        writeln!(out, "hearth_op_seconds_sum{{op=\"{name}\"}} {}", sum.ns as f64 / 1e9)?;
-        writeln!(out, "hearth_op_seconds_count{{op=\"{name}\"}} {}", sum.count)?;
+        writeln!(
+            out,
+            "hearth_op_seconds_bucket{{op=\"{name}\",le=\"+Inf\"}} {}",
+            sum.count
+        )?;
+        writeln!(
+            out,
+            "hearth_op_seconds_sum{{op=\"{name}\"}} {}",
+            sum.ns as f64 / 1e9
+        )?;
+        writeln!(
+            out,
+            "hearth_op_seconds_count{{op=\"{name}\"}} {}",
+            sum.count
+        )?;
     }
     Ok(())
 }
@@ -62,12 +98,36 @@ fn events(core: &Core, out: &mut String) -> std::fmt::Result {
 
 fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
     let gauges = [
-        ("hearth_inodes", core.inode_room.used(), "Inodes of the volume."),
-        ("hearth_inodes_in_memory", core.inodes.len() as u64, "Inodes in memory."),
-        ("hearth_pages", core.pages.used(), "Allocated pages of file contents."),
-        ("hearth_page_bytes", core.pages.used() * PAGE, "Allocated bytes of file contents."),
-        ("hearth_resident_bytes", core.resident.sum().max(0) as u64, "Bytes under the budget."),
-        ("hearth_read_only", u64::from(core.is_read_only()), "1 if changes are refused."),
+        (
+            "hearth_inodes",
+            core.inode_room.used(),
+            "Inodes of the volume.",
+        ),
+        (
+            "hearth_inodes_in_memory",
+            core.inodes.len() as u64,
+            "Inodes in memory.",
+        ),
+        (
+            "hearth_pages",
+            core.pages.used(),
+            "Allocated pages of file contents.",
+        ),
+        (
+            "hearth_page_bytes",
+            core.pages.used() * PAGE,
+            "Allocated bytes of file contents.",
+        ),
+        (
+            "hearth_resident_bytes",
+            core.resident.sum().max(0) as u64,
+            "Bytes under the budget.",
+        ),
+        (
+            "hearth_read_only",
+            u64::from(core.is_read_only()),
+            "1 if changes are refused.",
+        ),
     ];
     for (name, value, help) in gauges {
         head(out, name, "gauge", help)?;
@@ -81,5 +141,7 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Resul
 }
 
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }

@@ -26,12 +26,18 @@ const ATIMES: [(AtimeMode, &str); 3] = [
 
 pub(super) fn atime(core: &Core) -> String {
     let mode = core.atime();
-    let name = ATIMES.iter().find(|(m, _)| *m == mode).map_or("relatime", |(_, name)| name);
+    let name = ATIMES
+        .iter()
+        .find(|(m, _)| *m == mode)
+        .map_or("relatime", |(_, name)| name);
     format!("{name}\n")
 }
 
 pub(super) fn set_atime(core: &Core, text: &str) -> Result<()> {
-    let (mode, _) = ATIMES.iter().find(|(_, name)| *name == text).ok_or(Errno::EINVAL)?;
+    let (mode, _) = ATIMES
+        .iter()
+        .find(|(_, name)| *name == text)
+        .ok_or(Errno::EINVAL)?;
     core.set_atime(*mode);
     Ok(())
 }

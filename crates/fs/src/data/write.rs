@@ -98,7 +98,10 @@ fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> Writt
     // of several writers only the one whose page is installed counts, and all see the same.
     let added = u64::from(!place.spot.get().is_allocated());
     match place.slot.install(Page::written(start, bytes), g) {
-        Ok(_) => Written { added, installed: 1 },
+        Ok(_) => Written {
+            added,
+            installed: 1,
+        },
         Err(lost) => {
             drop(lost);
             let page = place

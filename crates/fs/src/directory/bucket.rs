@@ -1,8 +1,9 @@
-//! A bucket: one cache line with a lock, a sequence count and six entry pointers, and overflow lines behind it.
+//! A bucket: one cache line with a lock, a sequence count and six entry pointers, and overflow
+//! lines behind it.
 //!
-//! Who may write: only the holder of `lock`, inside a [`SeqCount`] write section. Readers take no lock; they read
-//! the count before and after, and read again where it moved, so that a pair of buckets changed by one rename is
-//! seen before or after it and never between.
+//! Who may write: only the holder of `lock`, inside a [`SeqCount`] write section. Readers take no
+//! lock; they read the count before and after, and read again where it moved, so that a pair of
+//! buckets changed by one rename is seen before or after it and never between.
 
 use super::entry::Entry;
 use hearth_sync::epoch::Guard;
@@ -52,7 +53,8 @@ impl Bucket {
     }
 
     pub fn is_moved(&self) -> bool {
-        // Acquire: partner of `set_moved`; who sees the flag also sees the table that the entries moved to.
+        // Acquire: partner of `set_moved`; who sees the flag also sees the table that the entries
+        // moved to.
         self.flags.load(Ordering::Acquire) & MOVED != 0
     }
 
@@ -71,10 +73,13 @@ impl Bucket {
         self.flags.fetch_or(DEAD, Ordering::Relaxed);
     }
 
-    /// The entry of `name`, positive or negative. Without the lock the answer holds only if `seq` stood still.
+    /// The entry of `name`, positive or negative. Without the lock the answer holds only if `seq`
+    /// stood still.
     pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
         let in_line = |slots: &'g [TagSlot<Entry>]| {
-            slots.iter().find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
+            slots
+                .iter()
+                .find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
         };
         if let Some(entry) = in_line(&self.slots) {
             return Some(entry);
@@ -98,8 +103,8 @@ impl Bucket {
         });
     }
 
-    /// Puts `entry` in place of the entry of the same name, or in a free slot; answers whether a line had to be added
-    /// for it. Needs the lock and a write section.
+    /// Puts `entry` in place of the entry of the same name, or in a free slot; answers whether a
+    /// line had to be added for it. Needs the lock and a write section.
     pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let mut free: Option<&TagSlot<Entry>> = None;
         let mut old: Option<&TagSlot<Entry>> = None;
@@ -109,7 +114,9 @@ impl Bucket {
             Some(_) => {}
         });
         let found = old.or(free);
-        found.unwrap_or_else(|| self.add_line(g)).store(Some((tag, entry)), g);
+        found
+            .unwrap_or_else(|| self.add_line(g))
+            .store(Some((tag, entry)), g);
         found.is_none()
     }
 
@@ -122,8 +129,8 @@ impl Bucket {
         });
     }
 
-    /// Moves every entry to the bucket that `target` names for it; needs this lock and a write section, and nobody
-    /// may have reached the targets yet.
+    /// Moves every entry to the bucket that `target` names for it; needs this lock and a write
+    /// section, and nobody may have reached the targets yet.
     pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(&Entry) -> &'t Bucket) {
         self.for_each_slot(g, &mut |slot| {
             if let Some((_, entry)) = slot.load(g) {
@@ -163,7 +170,9 @@ impl Bucket {
             next: RcuSlot::empty(),
         };
         end.store(Some(Box::new(fresh)), g);
-        let line = end.load(g).expect("the line was stored just now, under the bucket's lock");
+        let line = end
+            .load(g)
+            .expect("the line was stored just now, under the bucket's lock");
         &line.slots[0]
     }
 }

@@ -55,7 +55,11 @@ impl Directory {
                 return Err(Dead);
             }
             if !bucket.is_moved() {
-                return Ok(Locked { directory: self, bucket, _held: held });
+                return Ok(Locked {
+                    directory: self,
+                    bucket,
+                    _held: held,
+                });
             }
         }
     }
@@ -70,7 +74,8 @@ impl Directory {
         }
     }
 
-    /// Begins the removal of an empty directory: every bucket is locked until the answer is dropped.
+    /// Begins the removal of an empty directory: every bucket is locked until the answer is
+    /// dropped.
     pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
         let grow = self.grow.try_lock().ok_or(Refused::Busy)?;
         if self.table.is_empty() {
@@ -89,22 +94,37 @@ impl Directory {
         if !self.is_complete() {
             return Err(Refused::Unknown);
         }
-        Ok(Killing { table, _held: held, _grow: grow })
+        Ok(Killing {
+            table,
+            _held: held,
+            _grow: grow,
+        })
     }
 
-    /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes the directory.
+    /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes
+    /// the directory.
     pub fn evict(&self, g: &Guard) -> bool {
-        let Some(_grow) = self.grow.try_lock() else { return false };
-        let Some(table) = self.table.load(g) else { return false };
+        let Some(_grow) = self.grow.try_lock() else {
+            return false;
+        };
+        let Some(table) = self.table.load(g) else {
+            return false;
+        };
         let mut held = Vec::with_capacity(table.buckets().len());
         for bucket in table.buckets() {
-            let Some(guard) = bucket.lock.try_lock_guard() else { return false };
+            let Some(guard) = bucket.lock.try_lock_guard() else {
+                return false;
+            };
             if bucket.is_dead() {
                 return false;
             }
             held.push(guard);
         }
-        let writes: Vec<_> = table.buckets().iter().map(|bucket| bucket.seq.write()).collect();
+        let writes: Vec<_> = table
+            .buckets()
+            .iter()
+            .map(|bucket| bucket.seq.write())
+            .collect();
         // Release: partner of `is_complete`.
         self.complete.store(false, Ordering::Release);
         self.table.take(g);
@@ -113,7 +133,8 @@ impl Directory {
         true
     }
 
-    /// Makes the directory complete with what `list` gives, names already known kept. Nothing changes on an error.
+    /// Makes the directory complete with what `list` gives, names already known kept. Nothing
+    /// changes on an error.
     pub fn load<E>(
         &self,
         g: &Guard,
@@ -125,12 +146,21 @@ impl Directory {
             return Ok(());
         }
         let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
-        let Some(table) = self.table.load(g) else { return Ok(()) };
-        let held: Vec<_> = table.buckets().iter().map(|b| b.lock.lock_guard()).collect();
+        let Some(table) = self.table.load(g) else {
+            return Ok(());
+        };
+        let held: Vec<_> = table
+            .buckets()
+            .iter()
+            .map(|b| b.lock.lock_guard())
+            .collect();
         let listed = list()?;
         let entries = listed.len() as u64;
         for (name, target) in listed {
-            let at = Hashed { name: &name, hash: hash(&name) };
+            let at = Hashed {
+                name: &name,
+                hash: hash(&name),
+            };
             let bucket = table.bucket(at.hash);
             let _write = bucket.seq.write();
             if bucket.find(at.name, at.hash.tag(), g).is_none() {
@@ -156,8 +186,9 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether the bucket became more crowded than its lines could hold,
-    /// so that the caller may grow: seldom, for the caller then counts the entries of all cores.
+    /// Puts or removes the entry and lets go. Answers whether the bucket became more crowded than
+    /// its lines could hold, so that the caller may grow: seldom, for the caller then counts the
+    /// entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
         make(self.bucket, &change, g)
@@ -172,7 +203,8 @@ impl<'a> Locked<'a> {
             }
             None => {
                 let cookie = free_cookie(self.bucket, at.hash, g);
-                self.bucket.put(at.hash.tag(), Box::new(Entry::negative(at.name, cookie)), g);
+                self.bucket
+                    .put(at.hash.tag(), Box::new(Entry::negative(at.name, cookie)), g);
             }
         }
     }
@@ -192,13 +224,25 @@ pub(crate) fn lock_pair<'a>(
     g: &'a Guard,
 ) -> Result<Pair<'a>, Dead> {
     let swapped = (b_ino, b_at.hash.value()) < (a_ino, a_at.hash.value());
-    let (lower, lower_at, upper, upper_at) =
-        if swapped { (b, b_at, a, a_at) } else { (a, a_at, b, b_at) };
+    let (lower, lower_at, upper, upper_at) = if swapped {
+        (b, b_at, a, a_at)
+    } else {
+        (a, a_at, b, b_at)
+    };
     let first = lower.lock(lower_at, g)?;
     // A bucket that is held cannot move, so if the upper name is in it, it stays in it.
-    let same = a_ino == b_ino && std::ptr::eq(first.bucket, upper.bucket_for_change(upper_at.hash, g));
-    let second = if same { None } else { Some(upper.lock(upper_at, g)?) };
-    Ok(Pair { first, second, swapped })
+    let same =
+        a_ino == b_ino && std::ptr::eq(first.bucket, upper.bucket_for_change(upper_at.hash, g));
+    let second = if same {
+        None
+    } else {
+        Some(upper.lock(upper_at, g)?)
+    };
+    Ok(Pair {
+        first,
+        second,
+        swapped,
+    })
 }
 
 impl<'a> Pair<'a> {
@@ -207,8 +251,8 @@ impl<'a> Pair<'a> {
         self.side(second).find(at, g)
     }
 
-    /// Makes both changes as one: no reader sees only one of them. The second name is changed first, so that even
-    /// a reader that ignores sequence counts never finds neither (C4).
+    /// Makes both changes as one: no reader sees only one of them. The second name is changed
+    /// first, so that even a reader that ignores sequence counts never finds neither (C4).
     pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
@@ -260,8 +304,8 @@ fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     bucket.put(at.hash.tag(), Box::new(Entry::new(at.name, cookie, to)), g)
 }
 
-/// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value that differs in the
-/// low bits only and so stays in the same bucket at every size of table.
+/// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
+/// that differs in the low bits only and so stays in the same bucket at every size of table.
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);
@@ -271,6 +315,8 @@ fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
             taken.push(entry.cookie & low);
         }
     });
-    let free = (0..=low).map(|step| (start + step) & low).find(|c| !taken.contains(c));
+    let free = (0..=low)
+        .map(|step| (start + step) & low)
+        .find(|c| !taken.contains(c));
     base | free.unwrap_or(start)
 }

@@ -2,13 +2,14 @@
 
 use crate::attr::{Kind, Target};
 
-/// Name to inode number. An entry with inode number 0 is negative: the home has said that the name is absent.
+/// Name to inode number. An entry with inode number 0 is negative: the home has said that the name
+/// is absent.
 ///
 /// Sixty-four bytes on a line of its own, so that no writer of a neighbour disturbs a reader.
 #[repr(align(64))]
 pub(crate) struct Entry {
-    /// Place in the listing order, unique within the directory; agrees with the hash of the name in all but the
-    /// low [`crate::name::NameHash::PROBE_BITS`] bits.
+    /// Place in the listing order, unique within the directory; agrees with the hash of the name in
+    /// all but the low [`crate::name::NameHash::PROBE_BITS`] bits.
     pub cookie: u64,
     /// Number in the low 60 bits, kind in the upper four.
     ino: u64,
@@ -27,20 +28,39 @@ const _: () = assert!(size_of::<Entry>() == 64);
 
 impl Entry {
     pub fn new(name: &[u8], cookie: u64, to: Target) -> Entry {
-        debug_assert!(to.ino < 1 << KIND_SHIFT, "inode numbers leave four bits for the kind");
+        debug_assert!(
+            to.ino < 1 << KIND_SHIFT,
+            "inode numbers leave four bits for the kind"
+        );
         let stored = if name.len() <= SHORT {
             let mut bytes = [0; SHORT];
             bytes[..name.len()].copy_from_slice(name);
-            Name::Short { len: name.len() as u8, bytes }
+            Name::Short {
+                len: name.len() as u8,
+                bytes,
+            }
         } else {
             Name::Long(name.into())
         };
         let ino = to.ino | u64::from(to.kind as u8) << KIND_SHIFT;
-        Entry { cookie, ino, generation: to.generation, name: stored }
+        Entry {
+            cookie,
+            ino,
+            generation: to.generation,
+            name: stored,
+        }
     }
 
     pub fn negative(name: &[u8], cookie: u64) -> Entry {
-        Entry::new(name, cookie, Target { ino: 0, generation: 0, kind: Kind::File })
+        Entry::new(
+            name,
+            cookie,
+            Target {
+                ino: 0,
+                generation: 0,
+                kind: Kind::File,
+            },
+        )
     }
 
     pub fn ino(&self) -> u64 {

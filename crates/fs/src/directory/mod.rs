@@ -1,9 +1,9 @@
 //! A directory: a concurrent hash table from name to entry, which is the dentry cache as well.
 //!
-//! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket of its name, so
-//! changes of different names touch different cache lines (C1); a rename locks two. Growth moves bucket after bucket
-//! to a larger table while everything goes on. Buckets are in the order of the upper bits of the hash, so a listing in
-//! cookie order survives growth (C6).
+//! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
+//! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
+//! Growth moves bucket after bucket to a larger table while everything goes on. Buckets are in the
+//! order of the upper bits of the hash, so a listing in cookie order survives growth (C6).
 //!
 //! Lock order:
 //! ```text
@@ -23,9 +23,9 @@ pub(crate) use change::{Change, Hashed, Killing, Locked, Pair, Refused, lock_pai
 pub(crate) use entry::Entry;
 
 use crate::name::NameHash;
+use bucket::Bucket;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock};
-use bucket::Bucket;
 use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::rcu::RcuSlot;
@@ -44,15 +44,18 @@ impl Class for Grow {
     const RANK: u32 = 30;
 }
 
-/// Names of one directory, on a line of its own: what is allocated beside it is no concern of those who look.
+/// Names of one directory, on a line of its own: what is allocated beside it is no concern of those
+/// who look.
 #[repr(align(64))]
 pub(crate) struct Directory {
     /// Published by the holder of `grow`; read under the epoch.
     table: RcuSlot<Table>,
-    /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and every bucket lock.
+    /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and
+    /// every bucket lock.
     complete: AtomicBool,
     grow: Lock<Grow, ()>,
-    /// Number of the directory above; changed by a rename across directories under the volume's rename lock.
+    /// Number of the directory above; changed by a rename across directories under the volume's
+    /// rename lock.
     parent: AtomicU64,
 }
 
@@ -87,7 +90,9 @@ impl Directory {
     /// Looks `name` up without a lock or a shared write.
     pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Look<'g> {
         loop {
-            let Some((_, bucket)) = self.live(hash.value(), g) else { return self.absence() };
+            let Some((_, bucket)) = self.live(hash.value(), g) else {
+                return self.absence();
+            };
             let start = bucket.seq.read_begin();
             let found = bucket.find(name, hash.tag(), g);
             // Asked before the count is checked: eviction forgets entries inside a write section.
@@ -123,17 +128,22 @@ impl Directory {
     }
 
     fn absence<'g>(&self) -> Look<'g> {
-        if self.is_complete() { Look::Absent } else { Look::Unknown }
+        if self.is_complete() {
+            Look::Absent
+        } else {
+            Look::Unknown
+        }
     }
 
     pub fn is_complete(&self) -> bool {
-        // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an eviction forgot an
-        // entry also fails the bucket's sequence check.
+        // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an
+        // eviction forgot an entry also fails the bucket's sequence check.
         self.complete.load(Ordering::Acquire)
     }
 
-    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers whether the directory
-    /// was complete; if not, it must be loaded and the listing goes on where it stopped.
+    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers
+    /// whether the directory was complete; if not, it must be loaded and the listing goes on where
+    /// it stopped.
     pub fn list<'g>(
         &'g self,
         cookie: u64,
@@ -147,7 +157,9 @@ impl Directory {
             if !self.is_complete() {
                 return false;
             }
-            let Some((table, bucket)) = live else { return true };
+            let Some((table, bucket)) = live else {
+                return true;
+            };
             batch.clear();
             let start = bucket.seq.read_begin();
             bucket.for_each(g, |entry| batch.push(entry));
@@ -167,18 +179,32 @@ impl Directory {
     /// Grows the table if `entries` are too many for it. No lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         // Asked first without the lock: it lies beside what every lookup reads.
-        if self.table.load(g).is_none_or(|table| entries <= FULL << table.log2()) {
+        if self
+            .table
+            .load(g)
+            .is_none_or(|table| entries <= FULL << table.log2())
+        {
             return;
         }
-        let Some(_grow) = self.grow.try_lock() else { return };
-        let Some(table) = self.table.load(g) else { return };
-        let log2 = entries.div_ceil(FULL / 2).next_power_of_two().trailing_zeros().min(MAX_LOG2);
+        let Some(_grow) = self.grow.try_lock() else {
+            return;
+        };
+        let Some(table) = self.table.load(g) else {
+            return;
+        };
+        let log2 = entries
+            .div_ceil(FULL / 2)
+            .next_power_of_two()
+            .trailing_zeros()
+            .min(MAX_LOG2);
         if entries <= FULL << table.log2() || log2 <= table.log2() {
             return;
         }
         let next = Table::new(log2);
         let published = Box::new(next.share());
-        let Ok(next) = table.next.install(Box::new(next), g) else { return };
+        let Ok(next) = table.next.install(Box::new(next), g) else {
+            return;
+        };
         table.move_to(next, g);
         self.table.store(Some(published), g);
     }

@@ -6,25 +6,33 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::RcuSlot;
 
-/// Head of a table. Two heads may share one array of buckets: the one that the directory publishes and the one that
-/// the preceding table points to.
+/// Head of a table. Two heads may share one array of buckets: the one that the directory publishes
+/// and the one that the preceding table points to.
 pub(super) struct Table {
     log2: u32,
     buckets: Arc<[Bucket]>,
-    /// The table twice or more as large that buckets marked moved have gone to. A head reached through a
-    /// predecessor may lack it; the reader then starts again at the directory.
+    /// The table twice or more as large that buckets marked moved have gone to. A head reached
+    /// through a predecessor may lack it; the reader then starts again at the directory.
     pub next: RcuSlot<Table>,
 }
 
 impl Table {
     pub fn new(log2: u32) -> Table {
         let buckets = (0..1usize << log2).map(|_| Bucket::new()).collect();
-        Table { log2, buckets, next: RcuSlot::empty() }
+        Table {
+            log2,
+            buckets,
+            next: RcuSlot::empty(),
+        }
     }
 
     /// Another head of the same buckets.
     pub fn share(&self) -> Table {
-        Table { log2: self.log2, buckets: self.buckets.clone(), next: RcuSlot::empty() }
+        Table {
+            log2: self.log2,
+            buckets: self.buckets.clone(),
+            next: RcuSlot::empty(),
+        }
     }
 
     pub fn log2(&self) -> u32 {

@@ -6,7 +6,11 @@ use hearth_sync::primitive::thread;
 use std::collections::BTreeSet;
 
 fn target(ino: u64) -> Target {
-    Target { ino, generation: 0, kind: Kind::File }
+    Target {
+        ino,
+        generation: 0,
+        kind: Kind::File,
+    }
 }
 
 struct Names {
@@ -16,18 +20,33 @@ struct Names {
 
 impl Names {
     fn new() -> Names {
-        Names { directory: Directory::new(1, true), keys: RandomState::with_seeds(1, 2, 3, 4) }
+        Names {
+            directory: Directory::new(1, true),
+            keys: RandomState::with_seeds(1, 2, 3, 4),
+        }
     }
 
     fn set(&self, name: &str, to: Option<u64>) {
         let hash = NameHash::of(&self.keys, name.as_bytes());
-        self.set_hashed(Hashed { name: name.as_bytes(), hash }, to);
+        self.set_hashed(
+            Hashed {
+                name: name.as_bytes(),
+                hash,
+            },
+            to,
+        );
     }
 
     fn set_hashed(&self, at: Hashed<'_>, to: Option<u64>) {
         let g = pin();
         let locked = self.directory.lock(at, &g).expect("alive");
-        locked.apply(Change { at, to: to.map(target) }, &g);
+        locked.apply(
+            Change {
+                at,
+                to: to.map(target),
+            },
+            &g,
+        );
     }
 
     fn get(&self, name: &str) -> Option<u64> {
@@ -58,7 +77,13 @@ fn names_with_one_hash_keep_apart_at_every_size() {
     let all: Vec<String> = (0..40).map(|n| format!("twin-{n}")).collect();
     let g = pin();
     for (n, name) in all.iter().enumerate() {
-        names.set_hashed(Hashed { name: name.as_bytes(), hash }, Some(n as u64 + 1));
+        names.set_hashed(
+            Hashed {
+                name: name.as_bytes(),
+                hash,
+            },
+            Some(n as u64 + 1),
+        );
         names.directory.grow(1 << (n / 4), &g);
     }
     for (n, name) in all.iter().enumerate() {
@@ -112,7 +137,10 @@ fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
     names.set("x", Some(8));
     names.set("x", None);
     names.directory.kill(&g).expect("empty").finish();
-    let at = Hashed { name: b"y", hash: NameHash::of(&names.keys, b"y") };
+    let at = Hashed {
+        name: b"y",
+        hash: NameHash::of(&names.keys, b"y"),
+    };
     assert!(names.directory.lock(at, &g).is_err());
 }
 
@@ -123,29 +151,62 @@ fn an_evicted_directory_asks_and_learns_again() {
     names.set("a", Some(1));
     names.set("b", Some(2));
     assert!(names.directory.evict(&g));
-    let at = |name: &'static [u8]| Hashed { name, hash: NameHash::of(&names.keys, name) };
+    let at = |name: &'static [u8]| Hashed {
+        name,
+        hash: NameHash::of(&names.keys, name),
+    };
     let a = at(b"a");
-    assert!(matches!(names.directory.lookup(a.name, a.hash, &g), Look::Unknown));
+    assert!(matches!(
+        names.directory.lookup(a.name, a.hash, &g),
+        Look::Unknown
+    ));
     let absent = at(b"none");
-    names.directory.lock(a, &g).expect("alive").learn(a, Some(target(1)), &g);
-    names.directory.lock(absent, &g).expect("alive").learn(absent, None, &g);
-    assert!(matches!(names.directory.lookup(a.name, a.hash, &g), Look::Hit(_)));
-    assert!(matches!(names.directory.lookup(absent.name, absent.hash, &g), Look::Absent));
-    assert!(matches!(names.directory.kill(&g).err(), Some(Refused::NotEmpty)));
+    names
+        .directory
+        .lock(a, &g)
+        .expect("alive")
+        .learn(a, Some(target(1)), &g);
+    names
+        .directory
+        .lock(absent, &g)
+        .expect("alive")
+        .learn(absent, None, &g);
+    assert!(matches!(
+        names.directory.lookup(a.name, a.hash, &g),
+        Look::Hit(_)
+    ));
+    assert!(matches!(
+        names.directory.lookup(absent.name, absent.hash, &g),
+        Look::Absent
+    ));
+    assert!(matches!(
+        names.directory.kill(&g).err(),
+        Some(Refused::NotEmpty)
+    ));
     let listed = || {
         let entry = |name: &[u8], ino| (name.into(), target(ino));
         Ok::<_, ()>(vec![entry(b"a", 1), entry(b"b", 2)])
     };
     let hash = |name: &[u8]| NameHash::of(&names.keys, name);
-    assert_eq!(names.directory.load(&g, hash, || Err(5)), Err(5), "a failing home changes nothing");
+    assert_eq!(
+        names.directory.load(&g, hash, || Err(5)),
+        Err(5),
+        "a failing home changes nothing"
+    );
     assert!(!names.directory.is_complete());
-    names.directory.load(&g, hash, listed).expect("the home answers");
-    assert_eq!((names.get("a"), names.get("b"), names.get("none")), (Some(1), Some(2), None));
+    names
+        .directory
+        .load(&g, hash, listed)
+        .expect("the home answers");
+    assert_eq!(
+        (names.get("a"), names.get("b"), names.get("none")),
+        (Some(1), Some(2), None)
+    );
     assert_eq!(names.list().len(), 2);
 }
 
-/// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later one: at no moment
-/// is there none (C4).
+/// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later
+/// one: at no moment is there none (C4).
 #[test]
 fn who_misses_the_old_name_finds_the_new_one() {
     const LAST: u64 = 20_000;
@@ -157,12 +218,21 @@ fn who_misses_the_old_name_finds_the_new_one() {
                 let g = pin();
                 let (from, to) = (n.to_string(), (n + 1).to_string());
                 let at = |name: &'_ str| NameHash::of(&names.keys, name.as_bytes());
-                let from = Hashed { name: from.as_bytes(), hash: at(&from) };
-                let to = Hashed { name: to.as_bytes(), hash: at(&to) };
+                let from = Hashed {
+                    name: from.as_bytes(),
+                    hash: at(&from),
+                };
+                let to = Hashed {
+                    name: to.as_bytes(),
+                    hash: at(&to),
+                };
                 let ends = ((&names.directory, 1, from), (&names.directory, 1, to));
                 let pair = lock_pair(ends.0, ends.1, &g).expect("alive");
                 let here = Change { at: from, to: None };
-                let there = Change { at: to, to: Some(target(1)) };
+                let there = Change {
+                    at: to,
+                    to: Some(target(1)),
+                };
                 pair.apply(here, there, &g);
                 if n % 500 == 0 {
                     names.directory.grow(n, &g);
@@ -176,7 +246,11 @@ fn who_misses_the_old_name_finds_the_new_one() {
                     here += 1;
                 }
             }
-            assert_eq!(names.get(&LAST.to_string()), Some(1), "the name was lost on the way");
+            assert_eq!(
+                names.get(&LAST.to_string()),
+                Some(1),
+                "the name was lost on the way"
+            );
         });
     });
     assert_eq!(names.list(), [1]);

@@ -1,7 +1,6 @@
 //! Which descriptor is the lowest free one, and which block belongs to which core.
 
-use super::block::BLOCK_FDS;
-use super::blocks::BLOCKS_MAX;
+use super::block::{BLOCK_FDS, BLOCKS_MAX};
 
 /// What the allocation lock of a table protects.
 ///

@@ -9,6 +9,10 @@ use hearth_sync::rcu::RcuSlot;
 
 /// Descriptors in one block.
 pub(super) const BLOCK_FDS: u32 = 64;
+/// Descriptors that a table can have at most, whatever its limit is set to.
+pub const FDS_MAX: u32 = 1 << 20;
+/// Blocks that a table can have at most.
+pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
 
 /// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty;
 /// only the holder of the reservation moves it on), *open* (bit set, slot filled).

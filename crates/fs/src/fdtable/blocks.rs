@@ -5,12 +5,8 @@ use std::array;
 use hearth_sync::primitive::OnceLock;
 
 use super::alloc::Alloc;
-use super::block::{BLOCK_FDS, Block};
+use super::block::{BLOCKS_MAX, Block};
 
-/// Descriptors that a table can have at most, whatever its limit is set to.
-pub const FDS_MAX: u32 = 1 << 20;
-/// Blocks that a table can have at most.
-pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
 const SEGMENTS: usize = BLOCKS_MAX.ilog2() as usize;
 
 /// Block 0 is inline; segment `s` holds the blocks `2^s..2^(s+1)`.

@@ -42,7 +42,7 @@ use block::{BLOCK_FDS, Block, Used};
 use blocks::Blocks;
 use claim::CoreBlock;
 
-pub use blocks::FDS_MAX;
+pub use block::FDS_MAX;
 pub use handles::{Closed, Described, Handles};
 pub use reserved::Reserved;
 

@@ -9,11 +9,11 @@ pub use test::{Fault, TestHome};
 use crate::attr::{Attr, Target};
 use crate::errno::Result;
 
-/// A volume's home. Calls come from any thread; a call may block and may fail with any errno, and then the operation
-/// that needed it fails with that errno and has changed nothing.
+/// A volume's home. Calls come from any thread; a call may block and may fail with any errno, and
+/// then the operation that needed it fails with that errno and has changed nothing.
 pub trait Home: Send + Sync + 'static {
-    /// Whether objects may be dropped from memory because the home gives them back. Without it the load functions
-    /// are never called and changes are not reported.
+    /// Whether objects may be dropped from memory because the home gives them back. Without it the
+    /// load functions are never called and changes are not reported.
     fn evictable(&self) -> bool;
 
     /// The inode with this number.

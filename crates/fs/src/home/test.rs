@@ -1,5 +1,5 @@
-//! A home for tests: keeps everything in plain maps, so that a volume may forget anything at any time, and fails or
-//! delays what it is told to.
+//! A home for tests: keeps everything in plain maps, so that a volume may forget anything at any
+//! time, and fails or delays what it is told to.
 
 use super::{Change, Home, InodeRecord};
 use crate::attr::Target;
@@ -8,7 +8,8 @@ use hearth_sync::primitive::{Mutex, thread};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// A decision about one call of the home: `Some` fails it with that errno. The call is named as in [`Home`].
+/// A decision about one call of the home: `Some` fails it with that errno. The call is named as in
+/// [`Home`].
 pub type Fault = Box<dyn FnMut(&'static str) -> Option<Errno> + Send>;
 
 /// Plain maps behind one lock.
@@ -72,25 +73,45 @@ impl Home for TestHome {
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
         self.enter("load_entry")?;
         let kept = self.kept.lock();
-        Ok(kept.directories.get(&dir).and_then(|names| names.get(name)).copied())
+        Ok(kept
+            .directories
+            .get(&dir)
+            .and_then(|names| names.get(name))
+            .copied())
     }
 
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
         self.enter("load_directory")?;
         let kept = self.kept.lock();
         let names = kept.directories.get(&dir);
-        Ok(names.into_iter().flatten().map(|(name, &to)| (name.clone(), to)).collect())
+        Ok(names
+            .into_iter()
+            .flatten()
+            .map(|(name, &to)| (name.clone(), to))
+            .collect())
     }
 
     fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>> {
         self.enter("load_page")?;
-        Ok(self.kept.lock().pages.get(&ino).and_then(|pages| pages.get(&index)).cloned())
+        Ok(self
+            .kept
+            .lock()
+            .pages
+            .get(&ino)
+            .and_then(|pages| pages.get(&index))
+            .cloned())
     }
 
     fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
         self.enter("list_pages")?;
         let kept = self.kept.lock();
-        Ok(kept.pages.get(&ino).into_iter().flatten().map(|(&index, _)| index).collect())
+        Ok(kept
+            .pages
+            .get(&ino)
+            .into_iter()
+            .flatten()
+            .map(|(&index, _)| index)
+            .collect())
     }
 
     fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
@@ -102,7 +123,12 @@ impl Home for TestHome {
 
     fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()> {
         self.enter("write_page")?;
-        self.kept.lock().pages.entry(ino).or_default().insert(index, bytes.to_vec());
+        self.kept
+            .lock()
+            .pages
+            .entry(ino)
+            .or_default()
+            .insert(index, bytes.to_vec());
         Ok(())
     }
 
@@ -123,7 +149,10 @@ impl Kept {
                 self.directories.remove(&ino);
             }
             Change::Link { dir, name, to } => {
-                self.directories.entry(dir).or_default().insert(name.into(), to);
+                self.directories
+                    .entry(dir)
+                    .or_default()
+                    .insert(name.into(), to);
             }
             Change::Unlink { dir, name } => {
                 if let Some(names) = self.directories.get_mut(&dir) {
@@ -134,7 +163,9 @@ impl Kept {
                 self.pages.remove(&ino);
             }
             Change::Truncate { ino, size } => {
-                let Some(pages) = self.pages.get_mut(&ino) else { return };
+                let Some(pages) = self.pages.get_mut(&ino) else {
+                    return;
+                };
                 pages.split_off(&size.div_ceil(4096));
                 if let Some(last) = pages.get_mut(&(size / 4096)) {
                     last.truncate((size % 4096) as usize);
@@ -146,6 +177,8 @@ impl Kept {
 
 impl std::fmt::Debug for TestHome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TestHome").field("inodes", &self.inodes()).finish_non_exhaustive()
+        f.debug_struct("TestHome")
+            .field("inodes", &self.inodes())
+            .finish_non_exhaustive()
     }
 }

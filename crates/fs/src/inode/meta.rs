@@ -1,14 +1,18 @@
-//! Attributes of an inode behind one sequence lock: readers take a consistent picture without a shared write.
+//! Attributes of an inode behind one sequence lock: readers take a consistent picture without a
+//! shared write.
 
 use crate::attr::{Kind, Time};
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{
+    AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+};
 use hearth_sync::seq::SeqLock;
 
-/// Packed attributes. Every field but `size` is written under `lock` and read in a read section of it (hence `Relaxed`
-/// throughout: the sequence lock orders them). Single fields that need no partner may be read alone.
+/// Packed attributes. Every field but `size` is written under `lock` and read in a read section of
+/// it (hence `Relaxed` throughout: the sequence lock orders them). Single fields that need no
+/// partner may be read alone.
 ///
-/// In this order: what permission checks read first, what appending moves after it, so that the inode can lay the two
-/// on different cache lines.
+/// In this order: what permission checks read first, what appending moves after it, so that the
+/// inode can lay the two on different cache lines.
 #[repr(C)]
 pub(crate) struct Meta {
     lock: SeqLock,
@@ -22,8 +26,8 @@ pub(crate) struct Meta {
     project: AtomicU32,
     rdev: AtomicU32,
     btime: AtomicTime,
-    /// Written by the holder of the inode's `change`, outside `lock`: a file that grows does not disturb those who
-    /// check who may use it.
+    /// Written by the holder of the inode's `change`, outside `lock`: a file that grows does not
+    /// disturb those who check who may use it.
     size: AtomicU64,
     atime: AtomicTime,
     mtime: AtomicTime,
@@ -176,8 +180,8 @@ impl Fields {
         }
     }
 
-    /// Clears setuid and setgid as Linux does when somebody without privilege writes to or owns anew a file:
-    /// setgid without group execute stays for a `member` of the group.
+    /// Clears setuid and setgid as Linux does when somebody without privilege writes to or owns
+    /// anew a file: setgid without group execute stays for a `member` of the group.
     pub fn kill_suidgid(&mut self, kind: Kind, member: bool) {
         self.perm &= !killed_bits(self.perm, kind, member);
     }
@@ -206,11 +210,17 @@ struct AtomicTime {
 
 impl AtomicTime {
     fn new(time: Time) -> AtomicTime {
-        AtomicTime { sec: AtomicI64::new(time.sec), nsec: AtomicU32::new(time.nsec) }
+        AtomicTime {
+            sec: AtomicI64::new(time.sec),
+            nsec: AtomicU32::new(time.nsec),
+        }
     }
 
     fn load(&self) -> Time {
-        Time { sec: self.sec.load(Relaxed), nsec: self.nsec.load(Relaxed) }
+        Time {
+            sec: self.sec.load(Relaxed),
+            nsec: self.nsec.load(Relaxed),
+        }
     }
 
     fn store(&self, time: Time) {

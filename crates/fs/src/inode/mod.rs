@@ -1,14 +1,14 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
 //!
-//! It lives in the volume's [`hearth_sync::object::Table`]; [`Node`] is the object around it, whose per-core lanes
-//! hold what commuting operations would otherwise fight for:
+//! It lives in the volume's [`hearth_sync::object::Table`]; [`Node`] is the object around it, whose
+//! per-core lanes hold what commuting operations would otherwise fight for:
 //!
 //! | lane | meaning |
 //! |---|---|
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
-//! | [`TOUCHED`] | latest change of contents in nanoseconds, 0 when `mtime` in the attributes says it |
+//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` says it |
 //!
 //! Lock order:
 //! ```text
@@ -52,8 +52,8 @@ impl Class for ChangeLock {
     const RANK: u32 = 50;
 }
 
-/// One inode: a line that walks and permission checks read, one that appending writes, one with what every use of the
-/// contents reads.
+/// One inode: a line that walks and permission checks read, one that appending writes, one with
+/// what every use of the contents reads.
 #[repr(C)]
 pub(crate) struct Inode {
     pub meta: Meta,
@@ -179,7 +179,11 @@ impl NodeExt for Node {
     }
 
     fn target(&self) -> Target {
-        Target { ino: self.number(), generation: self.generation(), kind: self.kind() }
+        Target {
+            ino: self.number(),
+            generation: self.generation(),
+            kind: self.kind(),
+        }
     }
 
     fn count(&self) -> i64 {
@@ -195,7 +199,14 @@ impl NodeExt for Node {
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.shares().add(COUNT, if subdirectory { delta * (SUBDIR + 1) } else { delta });
+        self.shares().add(
+            COUNT,
+            if subdirectory {
+                delta * (SUBDIR + 1)
+            } else {
+                delta
+            },
+        );
         self.touch(now);
     }
 
@@ -224,7 +235,8 @@ impl NodeExt for Node {
 /// What an entry adds to the size of a directory, as in tmpfs.
 const ENTRY_SIZE: u64 = 20;
 
-// What stat reads and what commuting writers count lie on different cache lines, and an inode takes four lines.
+// What stat reads and what commuting writers count lie on different cache lines, and an inode takes
+// four lines.
 #[cfg(not(feature = "shuttle"))]
 const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 256);
 #[cfg(not(feature = "shuttle"))]

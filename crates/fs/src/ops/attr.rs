@@ -3,15 +3,15 @@
 use super::io::{keeps_setgid, set_size};
 use super::perm::{WRITE, may, may_own};
 use crate::attr::{SetAttr, SetTime, Time};
-use crate::number::is_control;
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Fields, Node, NodeExt, Owner, TOUCHED};
+use crate::number::is_control;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
 
-/// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its size may be set
-/// whatever its mode says.
+/// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its
+/// size may be set whatever its mode says.
 pub(crate) fn setattr(
     cx: &Ctx<'_>,
     node: &Node,
@@ -81,7 +81,8 @@ fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> S
     let fixed = owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let touch = (set.atime, set.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
     let times = set.atime.is_some() || set.mtime.is_some();
-    // A kernel keeps times itself and sends them with writes; only what a user set counts as setting them.
+    // A kernel keeps times itself and sends them with writes; only what a user set counts as
+    // setting them.
     let explicit = times && !touch && cx.caller.checks();
     if (set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || explicit) && fixed {
         return Err(Errno::EPERM.into());
@@ -97,8 +98,9 @@ fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> S
     }
     let owns = cx.caller.uid == owner.uid;
     let gives_away = set.uid.is_some_and(|uid| !owns || uid != owner.uid);
-    let wrong_group =
-        set.gid.is_some_and(|gid| !owns || (gid != owner.gid && !cx.caller.in_group(gid)));
+    let wrong_group = set
+        .gid
+        .is_some_and(|gid| !owns || (gid != owner.gid && !cx.caller.in_group(gid)));
     if gives_away || wrong_group {
         return Err(Errno::EPERM.into());
     }
@@ -146,6 +148,12 @@ fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
         && let Some(acl) = &extra.access
     {
         let access = Some(acl.chmod_masq(mode));
-        node.extra.store(Some(Box::new(Extra { access, ..extra.clone() })), g);
+        node.extra.store(
+            Some(Box::new(Extra {
+                access,
+                ..extra.clone()
+            })),
+            g,
+        );
     }
 }

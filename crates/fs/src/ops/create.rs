@@ -91,7 +91,10 @@ pub(crate) fn tmpfile(cx: &Ctx<'_>, parent: &Node, mode: u16, g: &Guard) -> Step
     may_create(cx.caller, parent, g)?;
     let node = make(cx, parent, &New::File, mode, 0, g)?;
     if cx.core.home.evictable() {
-        let put = cx.core.home.commit(&[home::Change::Put(&record_of(&node, g))]);
+        let put = cx
+            .core
+            .home
+            .commit(&[home::Change::Put(&record_of(&node, g))]);
         if let Err(errno) = put {
             discard(cx, node, g);
             return Err(errno.into());
@@ -116,8 +119,14 @@ fn insert(
     }
     let to = node.target();
     if cx.core.home.evictable() {
-        let link = home::Change::Link { dir: parent.number(), name: at.name, to };
-        cx.core.home.commit(&[home::Change::Put(&record_of(node, g)), link])?;
+        let link = home::Change::Link {
+            dir: parent.number(),
+            name: at.name,
+            to,
+        };
+        cx.core
+            .home
+            .commit(&[home::Change::Put(&record_of(node, g)), link])?;
     }
     let crowded = locked.apply(Change { at, to: Some(to) }, g);
     parent.count_entry(1, to.kind == Kind::Directory, cx.core.now());
@@ -173,7 +182,8 @@ pub(crate) fn make(
     Ok(node)
 }
 
-/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode has beyond mode.
+/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode
+/// has beyond mode.
 fn inherit_acl(
     cx: &Ctx<'_>,
     parent: &Node,
@@ -193,11 +203,16 @@ fn inherit_acl(
     let (perm, access) = default.create_masq(fields.perm);
     fields.perm = perm;
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
-    let extra = Extra { access, default: handed_on, ..Extra::default() };
+    let extra = Extra {
+        access,
+        default: handed_on,
+        ..Extra::default()
+    };
     (!extra.is_empty()).then_some(extra)
 }
 
-/// A group-executable setgid file in a setgid directory is not for somebody outside the group to make.
+/// A group-executable setgid file in a setgid directory is not for somebody outside the group to
+/// make.
 fn strips_setgid(cx: &Ctx<'_>, fields: &Fields) -> bool {
     let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
     fields.perm & bits == bits

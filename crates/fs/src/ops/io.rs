@@ -1,7 +1,8 @@
 //! Reading and writing file contents, and the size of a file.
 //!
-//! Bytes below the size are written inside the gate, side by side; what changes the size (append, extension,
-//! truncate) holds `change`, and what takes pages away closes the gate as well. Reads take nothing.
+//! Bytes below the size are written inside the gate, side by side; what changes the size (append,
+//! extension, truncate) holds `change`, and what takes pages away closes the gate as well. Reads
+//! take nothing.
 
 use crate::attr::Time;
 use crate::caller::Caller;
@@ -27,7 +28,8 @@ pub(crate) fn read(
     let size = node.meta.size();
     let len = size.saturating_sub(off).min(out.len() as u64) as usize;
     if len > 0 {
-        data.read(off, &mut out[..len], g).map_err(|absent| page(node, absent))?;
+        data.read(off, &mut out[..len], g)
+            .map_err(|absent| page(node, absent))?;
     }
     // A truncate that ran along may have shown zeros that were never in the file.
     let len = node.meta.size().saturating_sub(off).min(len as u64) as usize;
@@ -150,14 +152,7 @@ fn write_extending(
     Ok((off, len))
 }
 
-fn store(
-    cx: &Ctx<'_>,
-    node: &Node,
-    data: &Data,
-    off: u64,
-    src: &[u8],
-    g: &Guard,
-) -> Step<()> {
+fn store(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<()> {
     let need = data
         .absent_pages(off, src.len() as u64, g)
         .map_err(|absent| page(node, absent))?;
@@ -165,8 +160,13 @@ fn store(
         0 => None,
         need => Some(cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?),
     };
-    let written = data.store(off, src, g).map_err(|absent| page(node, absent))?;
-    debug_assert!(written.added <= need, "pages do not go away inside the gate");
+    let written = data
+        .store(off, src, g)
+        .map_err(|absent| page(node, absent))?;
+    debug_assert!(
+        written.added <= need,
+        "pages do not go away inside the gate"
+    );
     if let Some(room) = &mut room {
         room.spend(written.added);
         node.shares().add(COUNT, written.added as i64);
@@ -189,7 +189,9 @@ pub(crate) fn edit<T>(
     }
     let before = data.resident(g) as i64;
     let result = edit();
-    cx.core.resident.add((data.resident(g) as i64 - before) * PAGE_BYTES);
+    cx.core
+        .resident
+        .add((data.resident(g) as i64 - before) * PAGE_BYTES);
     result
 }
 
@@ -217,9 +219,12 @@ pub(crate) fn set_size(
         if cx.core.home.evictable() {
             if !size.is_multiple_of(PAGE) {
                 // The last page must be here before the home forgets the rest of it.
-                data.absent_pages(size - 1, 1, g).map_err(|absent| page(node, absent))?;
+                data.absent_pages(size - 1, 1, g)
+                    .map_err(|absent| page(node, absent))?;
             }
-            cx.core.home.commit(&[home::Change::Truncate { ino, size }])?;
+            cx.core
+                .home
+                .commit(&[home::Change::Truncate { ino, size }])?;
         }
         node.meta.set_size(size);
         let removed = edit(cx, data, g, || {
@@ -267,5 +272,8 @@ pub(crate) fn data_of(node: &Node) -> Result<&Data, Errno> {
 }
 
 pub(crate) fn page(node: &Node, Absent(index): Absent) -> Stop {
-    Stop::Load(Load::Page { ino: node.number(), index })
+    Stop::Load(Load::Page {
+        ino: node.number(),
+        index,
+    })
 }

@@ -39,7 +39,8 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     let _change = node.change.lock();
     let old = node.meta.read();
     may_own(cx.caller, &node.meta.owner())?;
-    // The kernel does not see our flags before it asks, so the privilege is checked whatever the door.
+    // The kernel does not see our flags before it asks, so the privilege is checked whatever the
+    // door.
     let guarded = (old.flags ^ new) & (APPEND | IMMUTABLE) != 0
         || project.is_some_and(|project| project != old.project);
     if guarded && !cx.caller.privileged() {

@@ -12,7 +12,8 @@ use crate::name::check_name;
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
-/// Gives `node` another name. A file without a name gets its first one only if `nameless` says that it may.
+/// Gives `node` another name. A file without a name gets its first one only if `nameless` says that
+/// it may.
 pub(crate) fn link(
     cx: &Ctx<'_>,
     node: &Node,
@@ -53,7 +54,11 @@ pub(crate) fn link(
     })?;
     let to = node.target();
     if cx.core.home.evictable() {
-        let entry = home::Change::Link { dir: parent.number(), name, to };
+        let entry = home::Change::Link {
+            dir: parent.number(),
+            name,
+            to,
+        };
         if let Err(errno) = cx.core.home.commit(&[entry]) {
             drop(locked);
             node.meta.update(|fields| fields.nlink -= 1);

@@ -13,9 +13,9 @@ const AFTER_DOT: u64 = 1;
 /// Cookie after `..`; entries have cookies above it.
 const AFTER_DOTS: u64 = 2;
 
-/// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers false. Every entry
-/// that is there throughout comes exactly once, whatever comes and goes meanwhile (C6). `ENOENT` if the directory was
-/// removed.
+/// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers
+/// false. Every entry that is there throughout comes exactly once, whatever comes and goes
+/// meanwhile (C6). `ENOENT` if the directory was removed.
 pub(crate) fn list(
     cx: &Ctx<'_>,
     node: &Node,
@@ -37,7 +37,14 @@ pub(crate) fn list(
         (b"..", directory.parent(), AFTER_DOTS),
     ];
     for (name, ino, next) in dots {
-        if cookie < next && !f(DirEntry { ino, kind: Kind::Directory, name, cookie: next }) {
+        if cookie < next
+            && !f(DirEntry {
+                ino,
+                kind: Kind::Directory,
+                name,
+                cookie: next,
+            })
+        {
             return Ok(());
         }
     }

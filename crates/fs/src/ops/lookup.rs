@@ -10,7 +10,8 @@ use crate::number::{CONTROL, ROOT};
 use crate::volume::{Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
-/// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing shared.
+/// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing
+/// shared.
 pub(crate) fn lookup<'g>(
     cx: &Ctx<'_>,
     parent: &'g Node,
@@ -21,32 +22,45 @@ pub(crate) fn lookup<'g>(
     may(cx.caller, parent, EXEC, g)?;
     if name.len() > NAME_MAX {
         let removed = parent.meta.nlink() == 0;
-        return Err(if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }.into());
+        return Err(if removed {
+            Errno::ENOENT
+        } else {
+            Errno::ENAMETOOLONG
+        }
+        .into());
     }
     match name {
         b"." => return Ok(parent),
-        b".." => return cx.core.node(directory.parent(), g).map_err(|stop| match stop {
-            // The directory above a removed one may be gone as well.
-            Stop::Errno(_) if parent.meta.nlink() == 0 => Errno::ENOENT.into(),
-            stop => stop,
-        }),
+        b".." => {
+            return cx
+                .core
+                .node(directory.parent(), g)
+                .map_err(|stop| match stop {
+                    // The directory above a removed one may be gone as well.
+                    Stop::Errno(_) if parent.meta.nlink() == 0 => Errno::ENOENT.into(),
+                    stop => stop,
+                });
+        }
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {
         return cx.core.node(CONTROL, g);
     }
-    match find(parent, Hashed { name, hash: cx.core.hash(name) }, g)? {
+    match find(
+        parent,
+        Hashed {
+            name,
+            hash: cx.core.hash(name),
+        },
+        g,
+    )? {
         Some(entry) => cx.core.entry_node(entry, g),
         None => Err(Errno::ENOENT.into()),
     }
 }
 
 /// The entry of a plain name.
-pub(crate) fn find<'g>(
-    parent: &'g Node,
-    at: Hashed<'_>,
-    g: &'g Guard,
-) -> Step<Option<&'g Entry>> {
+pub(crate) fn find<'g>(parent: &'g Node, at: Hashed<'_>, g: &'g Guard) -> Step<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     match directory.lookup(at.name, at.hash, g) {
         Look::Hit(entry) => Ok(Some(entry)),
@@ -57,7 +71,10 @@ pub(crate) fn find<'g>(
 
 /// What to load when a name is unknown.
 pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
-    Stop::Load(Load::Entry { dir: parent.number(), name: name.into() })
+    Stop::Load(Load::Entry {
+        dir: parent.number(),
+        name: name.into(),
+    })
 }
 
 /// The name with its hash.

@@ -1,8 +1,9 @@
-//! What the filesystem does: one file per family of verbs, all of an operation's control flow in it.
+//! What the filesystem does: one file per family of verbs, all of an operation's control flow in
+//! it.
 //!
-//! Both doors come here: [`crate::Door`] with a directory's number and a name, [`crate::Process`] after it walked a
-//! path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch guard, and change nothing before they
-//! have everything they need.
+//! Both doors come here: [`crate::Door`] with a directory's number and a name, [`crate::Process`]
+//! after it walked a path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch
+//! guard, and change nothing before they have everything they need.
 
 pub(crate) mod attr;
 pub(crate) mod create;

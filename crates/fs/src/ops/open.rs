@@ -14,8 +14,8 @@ use crate::number::is_control;
 use crate::volume::{Core, Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::Mutex;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
 ///
@@ -38,7 +38,8 @@ pub struct OpenFile {
 /// What changes while a file is open, on a line of its own.
 #[repr(align(64))]
 struct Moving {
-    /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux does.
+    /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
+    /// does.
     position: Mutex<u64>,
     /// Descriptors that refer to it.
     handles: Handles,
@@ -55,7 +56,10 @@ impl OpenFile {
             ino: node.number(),
             node: HeldSlot::new(node),
             flags: AtomicU32::new(flags as u32),
-            moving: Moving { position: Mutex::new(0), handles: Handles::new() },
+            moving: Moving {
+                position: Mutex::new(0),
+                handles: Handles::new(),
+            },
             linkable,
             text,
         }
@@ -77,7 +81,8 @@ impl OpenFile {
         self.flags.load(Relaxed) as i32
     }
 
-    /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of the file itself.
+    /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of
+    /// the file itself.
     pub fn set_flags(&self, flags: i32) {
         // Relaxed: as `flags`.
         self.flags.store(flags as u32, Relaxed);
@@ -88,8 +93,8 @@ impl OpenFile {
         is_control(self.ino)
     }
 
-    /// Identity of this open file description among all of the program, the owner of its flocks and OFD locks: its
-    /// address, for it never moves while it is open.
+    /// Identity of this open file description among all of the program, the owner of its flocks and
+    /// OFD locks: its address, for it never moves while it is open.
     pub(crate) fn id(&self) -> u64 {
         std::ptr::from_ref(self) as u64
     }
@@ -150,7 +155,10 @@ impl Described for OpenFile {
 
 impl std::fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenFile").field("ino", &self.ino).field("flags", &self.flags()).finish()
+        f.debug_struct("OpenFile")
+            .field("ino", &self.ino)
+            .field("flags", &self.flags())
+            .finish()
     }
 }
 
@@ -169,7 +177,8 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     may(cx.caller, node, want, g)?;
     check_flags(cx, node, flags, writes)?;
     if !matches!(node.kind(), Kind::File | Kind::Directory) {
-        // What a program expects of these is the kernel's part; through the library there is nothing behind them.
+        // What a program expects of these is the kernel's part; through the library there is
+        // nothing behind them.
         return Err(Errno::ENXIO.into());
     }
     let held = node.hold().ok_or(Stop::Again)?;
@@ -221,7 +230,12 @@ pub(crate) fn open_tmpfile(
         return Err(Errno::EINVAL.into());
     }
     let node = tmpfile(cx, parent, mode & 0o7777, g)?;
-    Ok(OpenFile::new(cx, node, kept_flags(flags & !libc::O_DIRECTORY), flags & libc::O_EXCL == 0))
+    Ok(OpenFile::new(
+        cx,
+        node,
+        kept_flags(flags & !libc::O_DIRECTORY),
+        flags & libc::O_EXCL == 0,
+    ))
 }
 
 fn check_kind(node: &Node, flags: i32) -> Result<()> {
@@ -250,7 +264,8 @@ fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()
     Ok(())
 }
 
-/// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode says.
+/// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode
+/// says.
 fn access_of(flags: i32) -> (bool, bool) {
     let mode = flags & libc::O_ACCMODE;
     let writes = mode == libc::O_WRONLY || mode == libc::O_RDWR || flags & libc::O_TRUNC != 0;
@@ -261,4 +276,3 @@ fn access_of(flags: i32) -> (bool, bool) {
 fn kept_flags(flags: i32) -> i32 {
     flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY | libc::O_CLOEXEC)
 }
-

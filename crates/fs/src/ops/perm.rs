@@ -15,8 +15,8 @@ pub(crate) const WRITE: u32 = 2;
 /// Read.
 pub(crate) const READ: u32 = 4;
 
-/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `node`, as `generic_permission` of Linux: `EACCES` where the
-/// caller may not, `EPERM` for a write to an immutable inode.
+/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `node`, as `generic_permission` of Linux:
+/// `EACCES` where the caller may not, `EPERM` for a write to an immutable inode.
 pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Result<()> {
     let owner = node.meta.owner();
     if want & WRITE != 0 && owner.flags & flags::IMMUTABLE != 0 {
@@ -28,7 +28,8 @@ pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Res
     may_access(caller, node, &owner, want, g)
 }
 
-/// The same for `access(2)`, which ignores inode flags and asks whatever door the caller comes through.
+/// The same for `access(2)`, which ignores inode flags and asks whatever door the caller comes
+/// through.
 pub(crate) fn may_access(
     caller: &Caller<'_>,
     node: &Node,
@@ -40,7 +41,11 @@ pub(crate) fn may_access(
     if caller.privileged() {
         // Root may do all but run what nobody may run.
         let runs = want & EXEC != 0 && node.kind() != Kind::Directory;
-        return if runs && perm & 0o111 == 0 { Err(Errno::EACCES) } else { Ok(()) };
+        return if runs && perm & 0o111 == 0 {
+            Err(Errno::EACCES)
+        } else {
+            Ok(())
+        };
     }
     let granted = if caller.uid == owner.uid {
         perm >> 6 & want == want
@@ -60,7 +65,11 @@ pub(crate) fn may_access(
 }
 
 fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
-    Subject { uid: caller.uid, gid: caller.gid, groups: caller.groups }
+    Subject {
+        uid: caller.uid,
+        gid: caller.gid,
+        groups: caller.groups,
+    }
 }
 
 /// Whether entries may be made in directory `parent`.

@@ -28,16 +28,17 @@ pub(crate) fn fallocate(
     check_request(mode, off, len)?;
     cx.core.check_writable()?;
     let fixed = node.meta.flags();
-    if fixed & flags::IMMUTABLE != 0
-        || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0)
-    {
+    if fixed & flags::IMMUTABLE != 0 || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0) {
         return Err(Errno::EPERM.into());
     }
     if node.is_dir() {
         return Err(Errno::EISDIR.into());
     }
     let data = node.data().ok_or(Errno::ENODEV)?;
-    let end = off.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
+    let end = off
+        .checked_add(len)
+        .filter(|&end| end <= MAX_SIZE)
+        .ok_or(Errno::EFBIG)?;
     if mode & UNSHARE != 0 {
         // Linux knows it; here no two files share a page.
         return Err(Errno::EOPNOTSUPP.into());
@@ -78,7 +79,11 @@ pub(crate) fn fallocate(
         }
         zero => {
             allocate(cx, node, zero == ZERO, off, len, g)?;
-            Ok(if mode & KEEP_SIZE != 0 { size } else { size.max(end) })
+            Ok(if mode & KEEP_SIZE != 0 {
+                size
+            } else {
+                size.max(end)
+            })
         }
     })?;
     if new_size != size {
@@ -92,30 +97,28 @@ pub(crate) fn fallocate(
     Ok(())
 }
 
-/// Pages are about to move or go: everything comes to memory, and the home is told to forget it and get it again.
+/// Pages are about to move or go: everything comes to memory, and the home is told to forget it and
+/// get it again.
 fn rewrite(cx: &Ctx<'_>, node: &Node, data: &Data, g: &Guard) -> Step<()> {
     if let Some(index) = data.first_held(g) {
         return Err(page(node, Absent(index)));
     }
-    cx.core.home.commit(&[home::Change::Rewrite(node.number())])?;
+    cx.core
+        .home
+        .commit(&[home::Change::Rewrite(node.number())])?;
     data.mark_all_dirty(g);
     Ok(())
 }
 
 /// Takes room for every page of the range first, so that a write into it cannot fail for room.
-fn allocate(
-    cx: &Ctx<'_>,
-    node: &Node,
-    zero: bool,
-    off: u64,
-    len: u64,
-    g: &Guard,
-) -> Step<()> {
+fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard) -> Step<()> {
     let data = data_of(node)?;
     let absent = |absent| page(node, absent);
     let first = off / PAGE;
     let last = (off + len).div_ceil(PAGE);
-    let need = data.absent_pages(first * PAGE, (last - first) * PAGE, g).map_err(absent)?;
+    let need = data
+        .absent_pages(first * PAGE, (last - first) * PAGE, g)
+        .map_err(absent)?;
     // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
     let mut room = cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?;
     if zero {
@@ -143,7 +146,11 @@ pub(crate) fn check_request(mode: i32, off: u64, len: u64) -> Result<(), Errno> 
 }
 
 fn check_shift(off: u64, len: u64) -> Result<(), Errno> {
-    if off.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) { Ok(()) } else { Err(Errno::EINVAL) }
+    if off.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL)
+    }
 }
 
 /// `lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`.
@@ -157,14 +164,17 @@ pub(crate) fn seek(node: &Node, off: u64, hole: bool, g: &Guard) -> Step<u64> {
     if hole {
         return data.seek_hole(off, size, g).map_err(absent);
     }
-    data.seek_data(off, size, g).map_err(absent)?.ok_or(Errno::ENXIO.into())
+    data.seek_data(off, size, g)
+        .map_err(absent)?
+        .ok_or(Errno::ENXIO.into())
 }
 
 /// Bytes that a copy moves at a time.
 const CHUNK: usize = 128 << 10;
 
-/// Copies up to `len` bytes from `from` to `to`; answers how many. Stops early at the end of `from`, and on an error
-/// after the first chunk. `len` shrinks to what there is at the first attempt.
+/// Copies up to `len` bytes from `from` to `to`; answers how many. Stops early at the end of
+/// `from`, and on an error after the first chunk. `len` shrinks to what there is at the first
+/// attempt.
 pub(crate) fn copy(
     cx: &Ctx<'_>,
     (from, from_off): (&Node, u64),
@@ -185,13 +195,15 @@ pub(crate) fn copy(
     let mut chunk = vec![0; CHUNK.min(len.min(usize::MAX as u64) as usize)];
     while *done < len {
         let want = (len - *done).min(chunk.len() as u64) as usize;
-        let step = io::read(cx, from, from_off + *done, &mut chunk[..want], noatime, g)
-            .and_then(|got| match got {
-                0 => Ok(0),
-                got => {
-                    let kill = io::kills_suid(cx.caller);
-                    let at = to_off + *done;
-                    io::write(cx, to, at, &chunk[..got], false, kill, g).map(|(_, n)| n)
+        let step =
+            io::read(cx, from, from_off + *done, &mut chunk[..want], noatime, g).and_then(|got| {
+                match got {
+                    0 => Ok(0),
+                    got => {
+                        let kill = io::kills_suid(cx.caller);
+                        let at = to_off + *done;
+                        io::write(cx, to, at, &chunk[..got], false, kill, g).map(|(_, n)| n)
+                    }
                 }
             });
         match step {
@@ -222,5 +234,7 @@ fn check_copy(
     if from_off > MAX_SIZE || to_off > MAX_SIZE {
         return Err(Errno::EINVAL);
     }
-    Ok(len.min(from.meta.size().saturating_sub(from_off)).min(MAX_SIZE - to_off))
+    Ok(len
+        .min(from.meta.size().saturating_sub(from_off))
+        .min(MAX_SIZE - to_off))
 }

@@ -53,8 +53,8 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step
     Ok(())
 }
 
-/// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a bucket that this
-/// thread holds, so its buckets are only tried.
+/// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a
+/// bucket that this thread holds, so its buckets are only tried.
 pub(crate) fn kill<'g>(victim: &'g Node, g: &'g Guard) -> Step<Killing<'g>> {
     let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
     directory.kill(g).map_err(|refused| match refused {
@@ -102,21 +102,29 @@ fn take_out(
     g: &Guard,
 ) -> Step<()> {
     if cx.core.home.evictable() {
-        let gone = home::Change::Unlink { dir: parent.number(), name: at.name };
+        let gone = home::Change::Unlink {
+            dir: parent.number(),
+            name: at.name,
+        };
         cx.core.home.commit(&[gone])?;
     }
     locked.apply(Change { at, to: None }, g);
     Ok(())
 }
 
-/// Whether the entry in the way of a rename may be replaced by `source`, and the directory that ends with it.
+/// Whether the entry in the way of a rename may be replaced by `source`, and the directory that
+/// ends with it.
 pub(crate) fn check_replace<'g>(
     source: &Node,
     target: &'g Node,
     g: &'g Guard,
 ) -> Step<Option<Killing<'g>>> {
     check_kinds(source, target)?;
-    if target.is_dir() { kill(target, g).map(Some) } else { Ok(None) }
+    if target.is_dir() {
+        kill(target, g).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// A directory replaces a directory, anything else replaces anything else.

@@ -1,8 +1,9 @@
 //! Renaming: replace, no-replace, exchange, whiteout.
 //!
-//! Two buckets are locked, in one order, and changed in one write section of both, so every reader sees the tree
-//! before or after (C4). A directory that moves to another directory also takes the volume's rename lock: it keeps
-//! the ancestors still while loops are refused, and lets walks notice that `..` changed.
+//! Two buckets are locked, in one order, and changed in one write section of both, so every reader
+//! sees the tree before or after (C4). A directory that moves to another directory also takes the
+//! volume's rename lock: it keeps the ancestors still while loops are refused, and lets walks
+//! notice that `..` changed.
 
 use super::create::{New, discard, make};
 use super::lookup::{find, hashed, unknown};
@@ -30,19 +31,20 @@ const EXCHANGE: u32 = libc::RENAME_EXCHANGE;
 const WHITEOUT: u32 = libc::RENAME_WHITEOUT;
 
 /// Moves `from` to `to`; `flags` as of `renameat2(2)`.
-pub(crate) fn rename(
-    cx: &Ctx<'_>,
-    from: End<'_>,
-    to: End<'_>,
-    flags: u32,
-    g: &Guard,
-) -> Step<()> {
+pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &Guard) -> Step<()> {
     let known = NOREPLACE | EXCHANGE | WHITEOUT;
     if flags & !known != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
         return Err(Errno::EINVAL.into());
     }
     check_end(from.name, Errno::EBUSY)?;
-    check_end(to.name, if flags & NOREPLACE != 0 { Errno::EEXIST } else { Errno::EBUSY })?;
+    check_end(
+        to.name,
+        if flags & NOREPLACE != 0 {
+            Errno::EEXIST
+        } else {
+            Errno::EBUSY
+        },
+    )?;
     if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
         return Err(Errno::EBUSY.into());
     }
@@ -57,12 +59,14 @@ pub(crate) fn rename(
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
-    // Ancestors stand still while this is held. What is found under the bucket locks is checked against it again.
+    // Ancestors stand still while this is held. What is found under the bucket locks is checked
+    // against it again.
     let tree = (across && directories).then(|| cx.core.rename.lock());
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
-        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux prefers.
+        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux
+        // prefers.
         check_not_above(cx, target, from.parent, flags, g)?;
     }
     let _from = cx.keep(from.parent, g)?;
@@ -74,7 +78,17 @@ pub(crate) fn rename(
         g,
     )
     .map_err(|_| Errno::ENOENT)?;
-    let turn = Turn { cx, from, to, from_at, to_at, flags, across, moves_tree: tree.is_some(), g };
+    let turn = Turn {
+        cx,
+        from,
+        to,
+        from_at,
+        to_at,
+        flags,
+        across,
+        moves_tree: tree.is_some(),
+        g,
+    };
     let crowded = turn.run(pair)?;
     drop(tree);
     if crowded {
@@ -139,8 +153,14 @@ impl<'a> Turn<'a> {
             return Err(stop);
         }
         let left = whiteout.as_ref().map(|node| node.target());
-        let here = Change { at: self.from_at, to: left };
-        let there = Change { at: self.to_at, to: Some(source.target()) };
+        let here = Change {
+            at: self.from_at,
+            to: left,
+        };
+        let there = Change {
+            at: self.to_at,
+            to: Some(source.target()),
+        };
         let crowded = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
@@ -208,13 +228,20 @@ impl<'a> Turn<'a> {
         self.check_new_parent(source)?;
         self.check_new_parent(target)?;
         self.commit(source, None, true, Some(target))?;
-        let here = Change { at: self.from_at, to: Some(target.target()) };
-        let there = Change { at: self.to_at, to: Some(source.target()) };
+        let here = Change {
+            at: self.from_at,
+            to: Some(target.target()),
+        };
+        let there = Change {
+            at: self.to_at,
+            to: Some(source.target()),
+        };
         let crowded = self.apply(pair, source, Some(target), here, there);
         let now = cx.core.now();
-        for (parent, gone, come) in
-            [(self.from.parent, source, target), (self.to.parent, target, source)]
-        {
+        for (parent, gone, come) in [
+            (self.from.parent, source, target),
+            (self.to.parent, target, source),
+        ] {
             parent.count_entry(-1, gone.is_dir(), now);
             parent.count_entry(1, come.is_dir(), now);
             gone.change_meta(now, |_| {});
@@ -243,7 +270,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin again.
+    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin
+    /// again.
     fn check_lock(&self, directories: bool) -> Step<()> {
         if self.across && directories && !self.moves_tree {
             return Err(Stop::Again);
@@ -290,7 +318,10 @@ impl<'a> Turn<'a> {
             (Some(node), _) => changes.push(link(from, self.from.name, node)),
             (None, Some(target)) => changes.push(link(from, self.from.name, target)),
             (None, None) => {
-                changes.push(home::Change::Unlink { dir: from, name: self.from.name });
+                changes.push(home::Change::Unlink {
+                    dir: from,
+                    name: self.from.name,
+                });
             }
         }
         if let Some(record) = &record {
@@ -311,8 +342,8 @@ fn directory_of(node: &Node) -> Result<&Directory, Errno> {
     node.directory().ok_or(Errno::ENOTDIR)
 }
 
-/// Refuses a directory as its own ancestor (`EINVAL`), and a target that is an ancestor of the source (`ENOTEMPTY`).
-/// Needs the rename lock.
+/// Refuses a directory as its own ancestor (`EINVAL`), and a target that is an ancestor of the
+/// source (`ENOTEMPTY`). Needs the rename lock.
 fn check_no_loop(
     cx: &Ctx<'_>,
     (from, from_at): (End<'_>, Hashed<'_>),
@@ -338,7 +369,11 @@ fn check_not_above(
     if let Some(target) = target
         && is_at_or_above(cx, target.ino(), source, g)?
     {
-        let errno = if flags & EXCHANGE != 0 { Errno::EINVAL } else { Errno::ENOTEMPTY };
+        let errno = if flags & EXCHANGE != 0 {
+            Errno::EINVAL
+        } else {
+            Errno::ENOTEMPTY
+        };
         return Err(errno.into());
     }
     Ok(())

@@ -64,7 +64,11 @@ pub(crate) fn set(
         }
         extra.xattrs.insert(name.into(), value.into());
         let names: usize = extra.xattrs.keys().map(|n| n.len() + 1).sum();
-        if names > LIST_MAX { Err(Errno::ENOSPC) } else { Ok(()) }
+        if names > LIST_MAX {
+            Err(Errno::ENOSPC)
+        } else {
+            Ok(())
+        }
     };
     match space {
         Space::Access | Space::Default => {
@@ -81,9 +85,7 @@ pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<
     let space = space_of(name)?;
     match space {
         // Removing an ACL that is not there is no error, as in Linux.
-        Space::Access | Space::Default => {
-            set_acl(cx, node, &space, Ok(None), false, g)
-        }
+        Space::Access | Space::Default => set_acl(cx, node, &space, Ok(None), false, g),
         _ => update(
             cx,
             node,
@@ -100,7 +102,9 @@ pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<
 /// All names, each with a NUL behind it. `trusted.` is for the privileged.
 pub(crate) fn list(cx: &Ctx<'_>, node: &Node, g: &Guard) -> Step<Vec<u8>> {
     let mut names = Vec::new();
-    let Some(extra) = node.extra(g) else { return Ok(names) };
+    let Some(extra) = node.extra(g) else {
+        return Ok(names);
+    };
     let mut push = |name: &[u8]| {
         names.extend_from_slice(name);
         names.push(0);
@@ -168,8 +172,7 @@ fn set_acl(
     let mode = acl.as_ref().map(|acl| acl.equiv_mode());
     extra.access = acl.filter(|_| mode.is_some_and(|(_, minimal)| !minimal));
     let owner = node.meta.owner();
-    let stranger =
-        cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
+    let stranger = cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
     node.meta.update(|fields| {
         if let Some((mode, _)) = mode {
             fields.perm = fields.perm & !0o777 | mode & 0o777;
@@ -195,15 +198,24 @@ pub(crate) fn check_request(name: &[u8], value: &[u8], flags: i32) -> Result<(),
         return Err(Errno::EINVAL);
     }
     check_name(name)?;
-    if value.len() > VALUE_MAX { Err(Errno::E2BIG) } else { Ok(()) }
+    if value.len() > VALUE_MAX {
+        Err(Errno::E2BIG)
+    } else {
+        Ok(())
+    }
 }
 
 /// Names have 1 to 255 bytes.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
-    if (1..=255).contains(&name.len()) { Ok(()) } else { Err(Errno::ERANGE) }
+    if (1..=255).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err(Errno::ERANGE)
+    }
 }
 
-/// A list, or `EINVAL` inside for one of the right form that makes no sense: Linux finds that out later.
+/// A list, or `EINVAL` inside for one of the right form that makes no sense: Linux finds that out
+/// later.
 fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
     match Acl::from_xattr(value) {
         Err(Errno::EINVAL) if Acl::is_well_formed(value) => Ok(Err(Errno::EINVAL)),
@@ -257,7 +269,11 @@ fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) 
         Space::Unknown => Ok(may(cx.caller, node, want, g)?),
         Space::System => Ok(()),
         Space::Security => {
-            if writes && !cx.caller.privileged() { Err(Errno::EPERM.into()) } else { Ok(()) }
+            if writes && !cx.caller.privileged() {
+                Err(Errno::EPERM.into())
+            } else {
+                Ok(())
+            }
         }
         Space::Trusted if cx.caller.privileged() => Ok(()),
         Space::Trusted if writes => Err(Errno::EPERM.into()),

@@ -4,9 +4,9 @@ use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{DirEntry, Kind};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, Node};
+use crate::number::ROOT;
 use crate::ops::list::list;
 use crate::ops::perm::{EXEC, READ, may};
-use crate::number::ROOT;
 use crate::volume::{Ctx, Step};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
@@ -51,8 +51,9 @@ impl Process {
         })
     }
 
-    /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f` answers false for one,
-    /// which then comes again. `lseek` with a cookie is `seekdir(3)`; the offset is `telldir(3)`.
+    /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
+    /// answers false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
+    /// offset is `telldir(3)`.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         let g = pin();
         let file = self.description(fd, &g)?;

@@ -53,8 +53,8 @@ impl Process {
         Ok(self.file(fd, &g)?.flags())
     }
 
-    /// `fcntl(F_SETFL)`: access mode and creation flags are ignored. `EPERM` to clear `O_APPEND` of an append-only
-    /// file, or to set `O_NOATIME` on somebody else's.
+    /// `fcntl(F_SETFL)`: access mode and creation flags are ignored. `EPERM` to clear `O_APPEND` of
+    /// an append-only file, or to set `O_NOATIME` on somebody else's.
     pub fn set_status_flags(&self, fd: Fd, flags: i32) -> Result<()> {
         self.run(|cx, g| {
             let file = self.usable(fd, g)?;
@@ -75,7 +75,10 @@ impl Process {
     /// What `execve(2)` does to descriptors: those marked close-on-exec are closed.
     pub fn close_on_exec(&self) {
         let g = pin();
-        self.files.close_on_exec().into_iter().for_each(|closed| self.closed(closed, &g));
+        self.files
+            .close_on_exec()
+            .into_iter()
+            .for_each(|closed| self.closed(closed, &g));
     }
 
     /// The open descriptors, ascending.

@@ -3,8 +3,8 @@
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Kind, SetAttr};
 use crate::errno::{Errno, Result};
-use crate::ops::{attr, io, range};
 use crate::ops::open::OpenFile;
+use crate::ops::{attr, io, range};
 use crate::volume::MAX_SIZE;
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
@@ -122,14 +122,20 @@ impl Process {
         if !file.writable() || file.kind() != Kind::File {
             return Err(Errno::EINVAL);
         }
-        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        let set = SetAttr {
+            size: Some(size),
+            ..SetAttr::default()
+        };
         self.run(|cx, g| attr::setattr(cx, file.node(g)?, &set, true, g))
     }
 
     /// `truncate(2)`.
     pub fn truncate(&self, path: impl AsRef<[u8]>, size: u64) -> Result<()> {
         check_offset(size)?;
-        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        let set = SetAttr {
+            size: Some(size),
+            ..SetAttr::default()
+        };
         self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
             attr::setattr(cx, walked.existing()?, &set, false, g)
         })
@@ -194,12 +200,16 @@ impl Process {
 
     /// `fsync(2)`.
     pub fn fsync(&self, fd: Fd) -> Result<()> {
-        self.volume().door().fsync(self.description(fd, &pin())?, false)
+        self.volume()
+            .door()
+            .fsync(self.description(fd, &pin())?, false)
     }
 
     /// `fdatasync(2)`.
     pub fn fdatasync(&self, fd: Fd) -> Result<()> {
-        self.volume().door().fsync(self.description(fd, &pin())?, true)
+        self.volume()
+            .door()
+            .fsync(self.description(fd, &pin())?, true)
     }
 
     /// `syncfs(2)`.
@@ -216,18 +226,30 @@ impl Process {
     /// A file that is open for reading.
     fn reads<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.description(fd, g)?;
-        if file.readable() { Ok(file) } else { Err(Errno::EBADF) }
+        if file.readable() {
+            Ok(file)
+        } else {
+            Err(Errno::EBADF)
+        }
     }
 
     /// A file that is open for reading and has contents.
     fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.reads(fd, g)?;
-        if file.kind() == Kind::Directory { Err(Errno::EISDIR) } else { Ok(file) }
+        if file.kind() == Kind::Directory {
+            Err(Errno::EISDIR)
+        } else {
+            Ok(file)
+        }
     }
 
     fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.description(fd, g)?;
-        if file.writable() { Ok(file) } else { Err(Errno::EBADF) }
+        if file.writable() {
+            Ok(file)
+        } else {
+            Err(Errno::EBADF)
+        }
     }
 
     fn read_at(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
@@ -238,12 +260,7 @@ impl Process {
         self.run(|cx, g| io::read(cx, file.node(g)?, off, out, noatime, g))
     }
 
-    fn readv_at(
-        &self,
-        file: &OpenFile,
-        off: u64,
-        outs: &mut [IoSliceMut<'_>],
-    ) -> Result<usize> {
+    fn readv_at(&self, file: &OpenFile, off: u64, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
         let mut total = 0;
         for out in outs {
             let got = match self.read_at(file, off + total as u64, out) {
@@ -277,15 +294,26 @@ fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {
 }
 
 fn check_offset(off: u64) -> Result<()> {
-    if off > MAX_SIZE { Err(Errno::EINVAL) } else { Ok(()) }
+    if off > MAX_SIZE {
+        Err(Errno::EINVAL)
+    } else {
+        Ok(())
+    }
 }
 
 /// A transfer must end at an offset that exists.
 fn check_range(off: u64, len: usize) -> Result<()> {
-    if len as u64 > MAX_SIZE - off.min(MAX_SIZE) { Err(Errno::EINVAL) } else { Ok(()) }
+    if len as u64 > MAX_SIZE - off.min(MAX_SIZE) {
+        Err(Errno::EINVAL)
+    } else {
+        Ok(())
+    }
 }
 
 fn moved(from: u64, by: i64) -> Result<u64> {
     let new = i128::from(from) + i128::from(by);
-    u64::try_from(new).ok().filter(|new| *new <= MAX_SIZE).ok_or(Errno::EINVAL)
+    u64::try_from(new)
+        .ok()
+        .filter(|new| *new <= MAX_SIZE)
+        .ok_or(Errno::EINVAL)
 }

@@ -29,8 +29,11 @@ impl Process {
         }
         let (old, new) = (old.as_ref(), new.as_ref());
         let empty = old.is_empty() && flags & libc::AT_EMPTY_PATH != 0;
-        let follow =
-            if flags & libc::AT_SYMLINK_FOLLOW != 0 { Follow::Yes } else { Follow::Slash };
+        let follow = if flags & libc::AT_SYMLINK_FOLLOW != 0 {
+            Follow::Yes
+        } else {
+            Follow::Slash
+        };
         self.run(|cx, g| {
             let (node, nameless) = if empty {
                 let linkable = olddirfd != AT_FDCWD && self.file(olddirfd, g)?.is_linkable();
@@ -100,13 +103,7 @@ impl Process {
     }
 
     /// `mknodat(2)`.
-    pub fn mknodat(
-        &self,
-        dirfd: Fd,
-        path: impl AsRef<[u8]>,
-        mode: u32,
-        rdev: u32,
-    ) -> Result<()> {
+    pub fn mknodat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u32, rdev: u32) -> Result<()> {
         let new = match Kind::from_mode(mode).ok_or(Errno::EINVAL)? {
             Kind::File => New::File,
             Kind::Directory => return Err(Errno::EPERM),
@@ -133,7 +130,11 @@ impl Process {
             return Err(Errno::EINVAL);
         }
         self.at(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
-            if flags & libc::AT_REMOVEDIR != 0 { rmdir(cx, &walked, g) } else { unlink(cx, &walked, g) }
+            if flags & libc::AT_REMOVEDIR != 0 {
+                rmdir(cx, &walked, g)
+            } else {
+                unlink(cx, &walked, g)
+            }
         })
     }
 
@@ -165,16 +166,29 @@ impl Process {
             }
             if to.last != Last::Name {
                 let noreplace = flags & libc::RENAME_NOREPLACE != 0;
-                return Err(if noreplace { Errno::EEXIST } else { Errno::EBUSY }.into());
+                return Err(if noreplace {
+                    Errno::EEXIST
+                } else {
+                    Errno::EBUSY
+                }
+                .into());
             }
-            let removed = [from.parent, to.parent].iter().any(|dir| dir.meta.nlink() == 0);
+            let removed = [from.parent, to.parent]
+                .iter()
+                .any(|dir| dir.meta.nlink() == 0);
             let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
             if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
                 return Err(Errno::EEXIST.into());
             }
             check_slashes(&from, &to, source.is_dir(), exchange)?;
-            let from = rename::End { parent: from.parent, name: from.name };
-            let to = rename::End { parent: to.parent, name: to.name };
+            let from = rename::End {
+                parent: from.parent,
+                name: from.name,
+            };
+            let to = rename::End {
+                parent: to.parent,
+                name: to.name,
+            };
             rename::rename(cx, from, to, flags, g)
         })
     }
@@ -232,7 +246,11 @@ fn unlink(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
     }
     if walked.slash {
         let node = walked.found().ok_or(Errno::ENOENT)?;
-        let errno = if node.is_dir() { Errno::EISDIR } else { Errno::ENOTDIR };
+        let errno = if node.is_dir() {
+            Errno::EISDIR
+        } else {
+            Errno::ENOTDIR
+        };
         return Err(errno.into());
     }
     remove::unlink(cx, walked.parent, walked.name, g)

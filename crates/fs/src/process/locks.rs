@@ -27,12 +27,7 @@ impl Process {
     }
 
     /// [`Process::flock`] that another thread can end with `EINTR`.
-    pub fn flock_interruptible(
-        &self,
-        fd: Fd,
-        operation: i32,
-        interrupt: &Interrupt,
-    ) -> Result<()> {
+    pub fn flock_interruptible(&self, fd: Fd, operation: i32, interrupt: &Interrupt) -> Result<()> {
         let kind = match operation & !libc::LOCK_NB {
             libc::LOCK_SH => LockKind::Read,
             libc::LOCK_EX => LockKind::Write,
@@ -49,11 +44,14 @@ impl Process {
             flock: true,
         };
         let wait = operation & libc::LOCK_NB == 0;
-        self.volume().door().setlk(&file, &request, wait.then_some(interrupt))
+        self.volume()
+            .door()
+            .setlk(&file, &request, wait.then_some(interrupt))
     }
 
-    /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any descriptor of the file
-    /// is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would never end, `EINTR` if interrupted.
+    /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any
+    /// descriptor of the file is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would
+    /// never end, `EINTR` if interrupted.
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
@@ -118,11 +116,19 @@ impl Process {
             return Err(Errno::EOVERFLOW);
         }
         let (start, end) = (first as u64, last as u64);
-        Ok(LockRequest { owner, pid, kind: spec.kind, start, end, flock: false })
+        Ok(LockRequest {
+            owner,
+            pid,
+            kind: spec.kind,
+            start,
+            end,
+            flock: false,
+        })
     }
 }
 
-/// A read lock needs a file open for reading, a write lock one open for writing; asking needs neither.
+/// A read lock needs a file open for reading, a write lock one open for writing; asking needs
+/// neither.
 fn check_mode(file: &OpenFile, kind: LockKind) -> Result<()> {
     match kind {
         LockKind::Read if !file.readable() => Err(Errno::EBADF),

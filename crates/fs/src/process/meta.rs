@@ -66,18 +66,21 @@ impl Process {
 
     /// `fchmod(2)`.
     pub fn fchmod(&self, fd: Fd, mode: u16) -> Result<()> {
-        self.setattr_fd(fd, &SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() })
+        self.setattr_fd(
+            fd,
+            &SetAttr {
+                mode: Some(mode & 0o7777),
+                ..SetAttr::default()
+            },
+        )
     }
 
     /// `fchmodat2(2)`; the mode of a symbolic link cannot be changed (`EOPNOTSUPP`).
-    pub fn fchmodat(
-        &self,
-        dirfd: Fd,
-        path: impl AsRef<[u8]>,
-        mode: u16,
-        flags: i32,
-    ) -> Result<()> {
-        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
+    pub fn fchmodat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u16, flags: i32) -> Result<()> {
+        let set = SetAttr {
+            mode: Some(mode & 0o7777),
+            ..SetAttr::default()
+        };
         self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
             if node.kind() == crate::Kind::Symlink {
                 return Err(Errno::EOPNOTSUPP.into());
@@ -87,22 +90,12 @@ impl Process {
     }
 
     /// `chown(2)`; `None` leaves an id as it is.
-    pub fn chown(
-        &self,
-        path: impl AsRef<[u8]>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-    ) -> Result<()> {
+    pub fn chown(&self, path: impl AsRef<[u8]>, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
         self.fchownat(AT_FDCWD, path, uid, gid, 0)
     }
 
     /// `lchown(2)`.
-    pub fn lchown(
-        &self,
-        path: impl AsRef<[u8]>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-    ) -> Result<()> {
+    pub fn lchown(&self, path: impl AsRef<[u8]>, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
         self.fchownat(AT_FDCWD, path, uid, gid, libc::AT_SYMLINK_NOFOLLOW)
     }
 
@@ -145,12 +138,7 @@ impl Process {
     }
 
     /// `futimens(3)`.
-    pub fn futimens(
-        &self,
-        fd: Fd,
-        atime: Option<SetTime>,
-        mtime: Option<SetTime>,
-    ) -> Result<()> {
+    pub fn futimens(&self, fd: Fd, atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<()> {
         if atime.is_none() && mtime.is_none() {
             return Ok(());
         }
@@ -162,7 +150,9 @@ impl Process {
 
     /// `statfs(2)`.
     pub fn statfs(&self, path: impl AsRef<[u8]>) -> Result<StatFs> {
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, _, _| Ok(statfs::statfs(cx.core)))
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, _, _| {
+            Ok(statfs::statfs(cx.core))
+        })
     }
 
     /// `fstatfs(2)`.
@@ -210,7 +200,9 @@ impl Process {
         }
         let nofollow = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
         let follow = if nofollow { Follow::Slash } else { Follow::Yes };
-        self.at(dirfd, path, follow, |cx, walked, g| f(cx, walked.existing()?, g))
+        self.at(dirfd, path, follow, |cx, walked, g| {
+            f(cx, walked.existing()?, g)
+        })
     }
 
     fn setattr_fd(&self, fd: Fd, set: &SetAttr) -> Result<()> {
@@ -219,7 +211,12 @@ impl Process {
 }
 
 fn owner_change(uid: Option<u32>, gid: Option<u32>) -> SetAttr {
-    SetAttr { uid, gid, kill_suidgid: true, ..SetAttr::default() }
+    SetAttr {
+        uid,
+        gid,
+        kill_suidgid: true,
+        ..SetAttr::default()
+    }
 }
 
 fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<SetAttr> {
@@ -230,6 +227,9 @@ fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<SetAttr> {
             return Err(Errno::EINVAL);
         }
     }
-    Ok(SetAttr { atime, mtime, ..SetAttr::default() })
+    Ok(SetAttr {
+        atime,
+        mtime,
+        ..SetAttr::default()
+    })
 }
-

@@ -1,7 +1,9 @@
-//! The library's door: a process with credentials, umask, directories and descriptors, and the calls of Linux.
+//! The library's door: a process with credentials, umask, directories and descriptors, and the
+//! calls of Linux.
 //!
-//! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes everything. Paths and names
-//! are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the errno of the Linux call of the same name.
+//! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes
+//! everything. Paths and names are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the
+//! errno of the Linux call of the same name.
 
 mod dirs;
 mod fds;
@@ -19,8 +21,8 @@ use crate::caller::{Caller, Credentials, Origin};
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
 use crate::inode::{Inode, Node, NodeRef};
-use crate::ops::open::OpenFile;
 use crate::number::ROOT;
+use crate::ops::open::OpenFile;
 use crate::volume::{Core, Ctx, Step, Volume};
 use crate::walk::{Follow, From, Walked, walk};
 use hearth_sync::epoch::{Guard, pin};
@@ -63,7 +65,10 @@ impl Process {
         let root = {
             let g = pin();
             let hold = || volume.core.inodes.hold(ROOT, &g);
-            (hold().expect("the root is kept for ever"), hold().expect("the root is kept for ever"))
+            (
+                hold().expect("the root is kept for ever"),
+                hold().expect("the root is kept for ever"),
+            )
         };
         Process {
             volume,
@@ -76,8 +81,8 @@ impl Process {
         }
     }
 
-    /// Hands out any free descriptor from now on instead of the lowest, each core from its own: opens and closes on
-    /// different cores then share nothing. For a process that has nothing open.
+    /// Hands out any free descriptor from now on instead of the lowest, each core from its own:
+    /// opens and closes on different cores then share nothing. For a process that has nothing open.
     ///
     /// # Errors
     /// `EBUSY` if something is open.
@@ -102,7 +107,8 @@ impl Process {
         &self.volume
     }
 
-    /// A child process: same credentials, directories and umask; its descriptors share open files with this one's.
+    /// A child process: same credentials, directories and umask; its descriptors share open files
+    /// with this one's.
     pub fn fork(&self) -> Process {
         let g = pin();
         Process {
@@ -186,7 +192,8 @@ impl Process {
         Ok(From { start, root })
     }
 
-    /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's inode.
+    /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's
+    /// inode.
     fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Node> {
         match dirfd {
             AT_FDCWD => Ok(self.place(&self.cwd, g)),
@@ -195,7 +202,8 @@ impl Process {
     }
 
     fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
-        slot.get(g).expect("directories of a process are held until it is dropped")
+        slot.get(g)
+            .expect("directories of a process are held until it is dropped")
     }
 
     fn hold_place(&self, slot: &HeldSlot<Inode>, g: &Guard) -> NodeRef {
@@ -215,11 +223,15 @@ impl Process {
     /// The same for a call that an `O_PATH` descriptor does not serve.
     fn usable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Arc<OpenFile>> {
         let file = self.file(fd, g)?;
-        if file.is_path() { Err(Errno::EBADF) } else { Ok(file) }
+        if file.is_path() {
+            Err(Errno::EBADF)
+        } else {
+            Ok(file)
+        }
     }
 
-    /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with any of its
-    /// descriptors, everything else with the last one.
+    /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with
+    /// any of its descriptors, everything else with the last one.
     fn closed(&self, closed: Closed<OpenFile>, g: &Guard) {
         if let Ok(node) = closed.file.node(g)
             && let Some(locks) = node.locks.get()
@@ -260,7 +272,8 @@ impl Drop for Process {
 
 impl std::fmt::Debug for Process {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Process").field("credentials", &self.credentials()).finish_non_exhaustive()
+        f.debug_struct("Process")
+            .field("credentials", &self.credentials())
+            .finish_non_exhaustive()
     }
 }
-

@@ -19,13 +19,7 @@ impl Process {
     }
 
     /// `openat(2)`.
-    pub fn openat(
-        &self,
-        dirfd: Fd,
-        path: impl AsRef<[u8]>,
-        flags: i32,
-        mode: u16,
-    ) -> Result<Fd> {
+    pub fn openat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mode: u16) -> Result<Fd> {
         let flags = effective(flags)?;
         let reserved = self.files.reserve(flags & libc::O_CLOEXEC != 0)?;
         let path = path.as_ref();

@@ -78,13 +78,17 @@ impl Process {
 
     /// `listxattr(2)`: names, a NUL behind each.
     pub fn listxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| xattr::list(cx, node, g))
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+            xattr::list(cx, node, g)
+        })
     }
 
     /// `llistxattr(2)`.
     pub fn llistxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| xattr::list(cx, node, g))
+        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+            xattr::list(cx, node, g)
+        })
     }
 
     /// `flistxattr(2)`.
@@ -95,7 +99,9 @@ impl Process {
     /// `removexattr(2)`.
     pub fn removexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
         xattr::check_name(name)?;
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| xattr::remove(cx, node, name, g))
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+            xattr::remove(cx, node, name, g)
+        })
     }
 
     /// `lremovexattr(2)`.

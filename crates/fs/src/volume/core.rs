@@ -50,7 +50,8 @@ pub(crate) struct Core {
     pub owner: (u32, u32),
     /// Renames of directories across directories.
     pub rename: Lock<RenameLock, ()>,
-    /// Counts the renames that move a directory, so that a walk notices one. Written under `rename` and `moving`.
+    /// Counts the renames that move a directory, so that a walk notices one. Written under `rename`
+    /// and `moving`.
     pub moves: SeqCount,
     pub waits: WaitGraph,
     pub stats: Stats,
@@ -107,7 +108,11 @@ impl Core {
 
     /// `EROFS` where changes are refused.
     pub fn check_writable(&self) -> Result<()> {
-        if self.is_read_only() { Err(Errno::EROFS) } else { Ok(()) }
+        if self.is_read_only() {
+            Err(Errno::EROFS)
+        } else {
+            Ok(())
+        }
     }
 
     /// When reads move the access time.
@@ -142,8 +147,8 @@ impl Core {
         }
     }
 
-    /// The inode that an entry found under `g` means. It may have lost its last name and be gone since; then the
-    /// entry is gone as well and the lookup is to be made again.
+    /// The inode that an entry found under `g` means. It may have lost its last name and be gone
+    /// since; then the entry is gone as well and the lookup is to be made again.
     pub fn entry_node<'g>(&self, entry: &Entry, g: &'g Guard) -> Step<&'g Node> {
         match self.inodes.get(entry.ino(), g) {
             Some(node) if node.generation() == entry.generation() => Ok(node),
@@ -161,7 +166,8 @@ impl Core {
         Ok(node)
     }
 
-    /// Gives a reference back, and the inode with it if that was the last one of a file without a name.
+    /// Gives a reference back, and the inode with it if that was the last one of a file without a
+    /// name.
     pub fn release(&self, node: NodeRef, g: &Guard) {
         let number = node.number();
         drop(node);
@@ -172,9 +178,10 @@ impl Core {
 
     /// Frees an inode that has neither name nor reference.
     pub fn reap(&self, node: &Node, g: &Guard) {
-        // Who takes the last name stores the link count and then looks for references; who gives the last reference
-        // back subtracts it and then looks at the link count. SeqCst: partner is this fence in the other thread; of
-        // the two, at least one sees what the other did before it.
+        // Who takes the last name stores the link count and then looks for references; who gives
+        // the last reference back subtracts it and then looks at the link count. SeqCst: partner is
+        // this fence in the other thread; of the two, at least one sees what the other did before
+        // it.
         fence(Ordering::SeqCst);
         if node.meta.nlink() > 0 {
             return;
@@ -188,7 +195,11 @@ impl Core {
         if !ended {
             return;
         }
-        self.pages.free(if node.data().is_some() { node.pages() } else { 0 });
+        self.pages.free(if node.data().is_some() {
+            node.pages()
+        } else {
+            0
+        });
         self.inode_room.free(1);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {

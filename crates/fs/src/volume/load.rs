@@ -31,7 +31,9 @@ impl Core {
         if self.inodes.get(ino, g).is_some() {
             return Ok(());
         }
-        let Some(record) = self.home.load_inode(ino)? else { return Err(Errno::ESTALE) };
+        let Some(record) = self.home.load_inode(ino)? else {
+            return Err(Errno::ESTALE);
+        };
         let pages = match record.attr.kind {
             Kind::File => self.home.list_pages(ino)?,
             _ => Vec::new(),
@@ -53,19 +55,31 @@ impl Core {
             inode
         });
         if let Ok(node) = restored {
-            // A stat that comes between sees a directory with fewer links for a moment; nothing decides by them.
+            // A stat that comes between sees a directory with fewer links for a moment; nothing
+            // decides by them.
             node.shares().add(COUNT, count_of(record));
             self.release(node, g);
         }
     }
 
     fn load_entry(&self, dir: u64, name: &[u8], g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
-        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
-        let Some(directory) = node.directory() else { return Ok(()) };
-        let at = Hashed { name, hash: self.hash(name) };
+        let Some(node) = self.inodes.get(dir, g) else {
+            return Ok(());
+        };
+        let Some(_kept) = Kept::new(self, node, g) else {
+            return Ok(());
+        };
+        let Some(directory) = node.directory() else {
+            return Ok(());
+        };
+        let at = Hashed {
+            name,
+            hash: self.hash(name),
+        };
         // A removed directory has no entries to learn of; the operation finds that out itself.
-        let Ok(locked) = directory.lock(at, g) else { return Ok(()) };
+        let Ok(locked) = directory.lock(at, g) else {
+            return Ok(());
+        };
         if let Look::Unknown = locked.find(at, g) {
             let answer = self.home.load_entry(dir, name)?;
             locked.learn(at, answer, g);
@@ -74,17 +88,30 @@ impl Core {
     }
 
     fn load_directory(&self, dir: u64, g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(dir, g) else { return Ok(()) };
-        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
-        let Some(directory) = node.directory() else { return Ok(()) };
+        let Some(node) = self.inodes.get(dir, g) else {
+            return Ok(());
+        };
+        let Some(_kept) = Kept::new(self, node, g) else {
+            return Ok(());
+        };
+        let Some(directory) = node.directory() else {
+            return Ok(());
+        };
         directory.load(g, |name| self.hash(name), || self.home.load_directory(dir))
     }
 
-    /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its arrival.
+    /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its
+    /// arrival.
     fn load_page(&self, ino: u64, index: u64, g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(ino, g) else { return Ok(()) };
-        let Some(_kept) = Kept::new(self, node, g) else { return Ok(()) };
-        let Some(data) = node.data() else { return Ok(()) };
+        let Some(node) = self.inodes.get(ino, g) else {
+            return Ok(());
+        };
+        let Some(_kept) = Kept::new(self, node, g) else {
+            return Ok(());
+        };
+        let Some(data) = node.data() else {
+            return Ok(());
+        };
         let _inside = node.gate.enter(node.shares());
         let bytes = self.home.load_page(ino, index)?;
         if data.load(index, bytes.as_deref(), g) {
@@ -148,7 +175,11 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
     // Derived for directories; here it says whether the directory still has its name.
     attr.nlink = node.meta.nlink();
     let count = node.count() as u64;
-    let entries = if node.is_dir() { (count & (SUBDIR as u64 - 1), count >> 40) } else { (0, 0) };
+    let entries = if node.is_dir() {
+        (count & (SUBDIR as u64 - 1), count >> 40)
+    } else {
+        (0, 0)
+    };
     let mut xattrs = Vec::new();
     if let Some(extra) = node.extra(g) {
         xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.clone(), v.clone())));

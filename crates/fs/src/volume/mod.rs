@@ -1,8 +1,8 @@
 //! A volume: inode table, root, home, room, settings and statistics, and how operations run on it.
 //!
-//! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not in memory it
-//! answers [`Stop::Load`]; [`Core::run`] lets go of the guard, loads it and runs the operation again. An operation
-//! therefore changes nothing before it has everything.
+//! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not
+//! in memory it answers [`Stop::Load`]; [`Core::run`] lets go of the guard, loads it and runs the
+//! operation again. An operation therefore changes nothing before it has everything.
 //!
 //! Lock order of a volume:
 //! ```text
@@ -59,7 +59,9 @@ impl Volume {
         let mode = settings.mode;
         let core = Core::empty(settings);
         core.make_root(mode)?;
-        Ok(Volume { core: Arc::new(core) })
+        Ok(Volume {
+            core: Arc::new(core),
+        })
     }
 
     /// Whether changes are refused with `EROFS`.
@@ -117,8 +119,8 @@ impl Volume {
         self.core.home.sync()
     }
 
-    /// Drops objects that the home can give back until about `bytes` are free or nothing more can be dropped;
-    /// answers the bytes won.
+    /// Drops objects that the home can give back until about `bytes` are free or nothing more can
+    /// be dropped; answers the bytes won.
     pub fn reclaim(&self, bytes: u64) -> u64 {
         self.core.reclaim(bytes)
     }
@@ -131,6 +133,8 @@ impl Volume {
 
 impl std::fmt::Debug for Volume {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Volume").field("read_only", &self.read_only()).finish_non_exhaustive()
+        f.debug_struct("Volume")
+            .field("read_only", &self.read_only())
+            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,9 @@
-//! Keeping the memory budget: objects that nobody refers to go back to a home that can give them again.
+//! Keeping the memory budget: objects that nobody refers to go back to a home that can give them
+//! again.
 //!
-//! A sweep walks the inode table by number from where the last one stopped, so no list and no lock is shared with
-//! lookups (C9). Pages go first, then names of directories, then inodes without reference.
+//! A sweep walks the inode table by number from where the last one stopped, so no list and no lock
+//! is shared with lookups (C9). Pages go first, then names of directories, then inodes without
+//! reference.
 
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
 use super::load::record_of;
@@ -16,7 +18,8 @@ use hearth_sync::primitive::atomic::Ordering::Relaxed;
 const STEP: usize = 64;
 
 impl Core {
-    /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing held.
+    /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
+    /// held.
     pub(super) fn keep_budget(&self) {
         let budget = self.budget.load(Relaxed);
         if budget > 0 && self.home.evictable() {
@@ -60,7 +63,8 @@ impl Core {
         won()
     }
 
-    /// Drops what `node` has in memory, and `node` if nobody refers to it. Failing homes keep their objects here.
+    /// Drops what `node` has in memory, and `node` if nobody refers to it. Failing homes keep their
+    /// objects here.
     fn evict(&self, node: &Node, g: &Guard) {
         if node.meta.nlink() == 0 || crate::is_control(node.number()) {
             return;
@@ -71,7 +75,8 @@ impl Core {
             }
             return self.evict_node(node, g);
         };
-        // Closed until the inode is gone or stays: a writer between its last write-back and its end would be lost.
+        // Closed until the inode is gone or stays: a writer between its last write-back and its end
+        // would be lost.
         let _change = node.change.lock();
         let _closed = node.gate.close(node.shares());
         if self.write_back(node, g).is_ok() {
@@ -81,8 +86,9 @@ impl Core {
         }
     }
 
-    /// Drops the inode itself. Its record is written when nobody can change it any more, and nobody can load it
-    /// before that (`homing`); if the home fails, the inode comes back from the same record.
+    /// Drops the inode itself. Its record is written when nobody can change it any more, and nobody
+    /// can load it before that (`homing`); if the home fails, the inode comes back from the same
+    /// record.
     fn evict_node(&self, node: &Node, g: &Guard) {
         if node.number() == crate::number::ROOT {
             return;
@@ -97,7 +103,8 @@ impl Core {
             self.stats.event(Event::Reclaimed);
             self.resident.add(-INODE_BYTES - pages as i64 * PAGE_BYTES);
         } else {
-            // Its pages were saved before; their list comes from this inode, not from the failing home.
+            // Its pages were saved before; their list comes from this inode, not from the failing
+            // home.
             let held = node.data().map_or_else(Vec::new, |data| data.allocated(g));
             self.restore(&record, held, g);
         }
@@ -105,8 +112,12 @@ impl Core {
 
     /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.
     pub(crate) fn write_back(&self, node: &Node, g: &Guard) -> Result<()> {
-        let Some(data) = node.data().filter(|_| self.home.evictable()) else { return Ok(()) };
-        data.flush(g, &mut |index, bytes| self.home.write_page(node.number(), index, bytes))?;
+        let Some(data) = node.data().filter(|_| self.home.evictable()) else {
+            return Ok(());
+        };
+        data.flush(g, &mut |index, bytes| {
+            self.home.write_page(node.number(), index, bytes)
+        })?;
         Ok(())
     }
 

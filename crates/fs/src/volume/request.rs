@@ -29,14 +29,20 @@ impl Ctx<'_> {
     /// Remembers that attributes, and contents in `data`, changed.
     pub fn node_changed(&self, node: &Node, data: Option<std::ops::Range<u64>>) {
         if self.observed {
-            self.notes.borrow_mut().push(Note::Node(node.number(), data));
+            self.notes
+                .borrow_mut()
+                .push(Note::Node(node.number(), data));
         }
     }
 
     /// Keeps `node` in memory while it is changed. Costs nothing where nothing is ever evicted.
     pub fn keep<'c>(&'c self, node: &Node, g: &'c Guard) -> Step<Kept<'c>> {
         if !self.core.home.evictable() {
-            return Ok(Kept { core: self.core, g, node: None });
+            return Ok(Kept {
+                core: self.core,
+                g,
+                node: None,
+            });
         }
         Kept::new(self.core, node, g).ok_or(Stop::Again)
     }
@@ -52,7 +58,11 @@ pub(crate) struct Kept<'c> {
 impl<'c> Kept<'c> {
     /// `None` if the inode is gone.
     pub(super) fn new(core: &'c Core, node: &Node, g: &'c Guard) -> Option<Kept<'c>> {
-        Some(Kept { core, g, node: Some(node.hold()?) })
+        Some(Kept {
+            core,
+            g,
+            node: Some(node.hold()?),
+        })
     }
 }
 

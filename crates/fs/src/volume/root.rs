@@ -18,7 +18,9 @@ impl Core {
         let _room = self.inode_room.reserve(1).map(|mut room| room.spend(1));
         let evictable = self.home.evictable();
         let root = match self.home.load_inode(ROOT)? {
-            Some(record) => self.inodes.insert_at(ROOT, 0, |_, _| load::inode_of(&record)),
+            Some(record) => self
+                .inodes
+                .insert_at(ROOT, 0, |_, _| load::inode_of(&record)),
             None => self.inodes.insert_at(ROOT, 0, |_, _| {
                 let body = Body::Directory(Box::new(Directory::new(ROOT, true)));
                 Inode::new(Kind::Directory, &fields, body)
@@ -27,7 +29,8 @@ impl Core {
         let root = root.map_err(|_| Errno::EEXIST)?;
         if evictable {
             let g = pin();
-            self.home.commit(&[Change::Put(&load::record_of(&root, &g))])?;
+            self.home
+                .commit(&[Change::Put(&load::record_of(&root, &g))])?;
         }
         self.keep_forever(root);
         Ok(())

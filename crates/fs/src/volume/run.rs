@@ -10,7 +10,8 @@ use hearth_sync::epoch::{Guard, pin};
 use std::cell::RefCell;
 
 impl Core {
-    /// Runs an operation until it finishes, loading what it lacks, and tells observers what it changed.
+    /// Runs an operation until it finishes, loading what it lacks, and tells observers what it
+    /// changed.
     pub fn run<T>(
         &self,
         caller: &Caller<'_>,
@@ -18,9 +19,13 @@ impl Core {
     ) -> Result<T> {
         self.keep_budget();
         let mut guard = pin();
-        let observed =
-            caller.origin == Origin::Library && !self.observers.load(&guard).is_empty();
-        let cx = Ctx { core: self, caller, notes: RefCell::new(Vec::new()), observed };
+        let observed = caller.origin == Origin::Library && !self.observers.load(&guard).is_empty();
+        let cx = Ctx {
+            core: self,
+            caller,
+            notes: RefCell::new(Vec::new()),
+            observed,
+        };
         let result = loop {
             match operation(&cx, &guard) {
                 Ok(value) => break Ok(value),

@@ -1,7 +1,7 @@
 //! What a volume is built with: plain data, and the parts that are handed in.
 
-use crate::data::PAGE;
 use crate::clock::{Clock, SystemClock};
+use crate::data::PAGE;
 use crate::home::{Home, MemoryHome};
 
 /// When reads move the access time.
@@ -62,5 +62,7 @@ impl Default for Settings {
 /// As tmpfs: half of the machine's memory.
 fn half_of_memory() -> u64 {
     let info = rustix::system::sysinfo();
-    (info.totalram / 2).saturating_mul(u64::from(info.mem_unit)).max(PAGE)
+    (info.totalram / 2)
+        .saturating_mul(u64::from(info.mem_unit))
+        .max(PAGE)
 }

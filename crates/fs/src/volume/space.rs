@@ -1,8 +1,8 @@
 //! Room of a volume: pages and inodes, exact at the limit and without a shared write far from it.
 //!
-//! `granted` counts what cores have taken from the pool; each core keeps a credit of what it took and has not used.
-//! Used room is `granted` less all credits. When the pool cannot give, the credits of all cores are called back, so
-//! that a request fails only if the room is not there.
+//! `granted` counts what cores have taken from the pool; each core keeps a credit of what it took
+//! and has not used. Used room is `granted` less all credits. When the pool cannot give, the
+//! credits of all cores are called back, so that a request fails only if the room is not there.
 
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::spread::PerCore;
@@ -26,7 +26,11 @@ pub(crate) struct Reservation<'a> {
 
 impl Pool {
     pub fn new(limit: u64) -> Pool {
-        Pool { limit, granted: AtomicU64::new(0), credit: PerCore::new(|_| AtomicU64::new(0)) }
+        Pool {
+            limit,
+            granted: AtomicU64::new(0),
+            credit: PerCore::new(|_| AtomicU64::new(0)),
+        }
     }
 
     /// Takes `amount`; `None` if there is no room for it.
@@ -35,7 +39,10 @@ impl Pool {
         if !take(own, amount) && !self.refill(amount) && !self.recall(amount) {
             return None;
         }
-        Some(Reservation { pool: self, left: amount })
+        Some(Reservation {
+            pool: self,
+            left: amount,
+        })
     }
 
     /// Gives back what was used.
@@ -69,7 +76,11 @@ impl Pool {
     /// Calls every core's credit back and tries once more.
     #[cold]
     fn recall(&self, amount: u64) -> bool {
-        let called: u64 = self.credit.iter().map(|c| c.swap(0, Ordering::Relaxed)).sum();
+        let called: u64 = self
+            .credit
+            .iter()
+            .map(|c| c.swap(0, Ordering::Relaxed))
+            .sum();
         self.granted.fetch_sub(called, Ordering::Relaxed);
         self.grant(amount)
     }
@@ -102,7 +113,9 @@ impl Drop for Reservation<'_> {
 fn take(credit: &AtomicU64, amount: u64) -> bool {
     // Relaxed: see `granted`.
     credit
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |c| c.checked_sub(amount))
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |c| {
+            c.checked_sub(amount)
+        })
         .is_ok()
 }
 

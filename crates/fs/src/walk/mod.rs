@@ -1,9 +1,9 @@
 //! From a path to a directory and a name, and to the inode behind them.
 //!
-//! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to another directory
-//! meanwhile could show a path that never was, through `..` or a missing name; such answers count only if no
-//! directory moved during the walk ([`crate::volume::Core::moves`]). After [`RESTARTS`] attempts the walk is made under
-//! the rename lock.
+//! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to
+//! another directory meanwhile could show a path that never was, through `..` or a missing name;
+//! such answers count only if no directory moved during the walk ([`crate::volume::Core::moves`]).
+//! After [`RESTARTS`] attempts the walk is made under the rename lock.
 
 use crate::attr::Kind;
 use crate::errno::Errno;
@@ -65,10 +65,15 @@ pub(crate) struct Walked<'x> {
 }
 
 impl<'x> Walked<'x> {
-    /// The inode: `ENOENT` if there is none, `ENOTDIR` if slashes follow something that is no directory.
+    /// The inode: `ENOENT` if there is none, `ENOTDIR` if slashes follow something that is no
+    /// directory.
     pub fn existing(&self) -> Result<&'x Node, Errno> {
         let node = self.node.ok_or(Errno::ENOENT)?;
-        if self.slash && !node.is_dir() { Err(Errno::ENOTDIR) } else { Ok(node) }
+        if self.slash && !node.is_dir() {
+            Err(Errno::ENOTDIR)
+        } else {
+            Ok(node)
+        }
     }
 
     /// The inode if there is one, whatever follows.
@@ -93,7 +98,13 @@ pub(crate) fn walk<'x>(
     }
     for _ in 0..RESTARTS {
         let before = cx.core.moves.read_begin();
-        let walker = Walker { cx, root: from.root, links: Cell::new(0), up: Cell::new(false), g };
+        let walker = Walker {
+            cx,
+            root: from.root,
+            links: Cell::new(0),
+            up: Cell::new(false),
+            g,
+        };
         let walked = walker.run(from.start, path, follow);
         let doubtful = walker.up.get()
             || match &walked {
@@ -119,7 +130,13 @@ fn walk_slowly<'x>(
 ) -> Step<Walked<'x>> {
     cx.core.stats.event(Event::WalkFallback);
     let _still = cx.core.rename.lock();
-    let walker = Walker { cx, root: from.root, links: Cell::new(0), up: Cell::new(false), g };
+    let walker = Walker {
+        cx,
+        root: from.root,
+        links: Cell::new(0),
+        up: Cell::new(false),
+        g,
+    };
     walker.run(from.start, path, follow)
 }
 
@@ -180,14 +197,23 @@ impl<'x> Walker<'_, 'x> {
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = node.filter(|n| follows && n.kind() == Kind::Symlink) {
             let walked = self.follow(parent, link)?;
-            return Ok(Walked { slash: walked.slash || slash, ..walked });
+            return Ok(Walked {
+                slash: walked.slash || slash,
+                ..walked
+            });
         }
         let last = match name {
             b"." => Last::Dot,
             b".." => Last::DotDot,
             _ => Last::Name,
         };
-        Ok(Walked { parent, name, last, node, slash })
+        Ok(Walked {
+            parent,
+            name,
+            last,
+            node,
+            slash,
+        })
     }
 
     fn step(&self, here: &'x Node, name: &[u8]) -> Step<&'x Node> {

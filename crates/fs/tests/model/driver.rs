@@ -37,7 +37,9 @@ impl Library {
 
 impl System for Library {
     fn apply(&mut self, p: usize, op: &Op) -> Outcome {
-        let Some(Some(process)) = self.processes.get(p) else { return Outcome::Unspecified };
+        let Some(Some(process)) = self.processes.get(p) else {
+            return Outcome::Unspecified;
+        };
         match op {
             Op::Fork => {
                 let child = process.fork();
@@ -48,7 +50,11 @@ impl System for Library {
                 self.processes[p] = None;
                 Outcome::Done
             }
-            op => Call { process, volume: &self.volume }.apply(op),
+            op => Call {
+                process,
+                volume: &self.volume,
+            }
+            .apply(op),
         }
     }
 }
@@ -74,12 +80,22 @@ impl Call<'_> {
     fn descriptors(&self, op: &Op) -> Option<Result<Outcome>> {
         let process = self.process;
         Some(match op {
-            Op::Open { dirfd: CWD, path, flags, mode } => {
-                process.open(&**path, *flags, (mode & 0o7777) as u16).map(Outcome::Fd)
-            }
-            Op::Open { dirfd, path, flags, mode } => {
-                process.openat(*dirfd, &**path, *flags, (mode & 0o7777) as u16).map(Outcome::Fd)
-            }
+            Op::Open {
+                dirfd: CWD,
+                path,
+                flags,
+                mode,
+            } => process
+                .open(&**path, *flags, (mode & 0o7777) as u16)
+                .map(Outcome::Fd),
+            Op::Open {
+                dirfd,
+                path,
+                flags,
+                mode,
+            } => process
+                .openat(*dirfd, &**path, *flags, (mode & 0o7777) as u16)
+                .map(Outcome::Fd),
             Op::Close { fd } => process.close(*fd).map(done),
             Op::Dup { fd } => process.dup(*fd).map(Outcome::Fd),
             Op::Dup2 { fd, to } => process.dup2(*fd, *to).map(Outcome::Fd),
@@ -87,9 +103,9 @@ impl Call<'_> {
             Op::DupFrom { fd, least, cloexec } => {
                 process.dupfd(*fd, *least, *cloexec).map(Outcome::Fd)
             }
-            Op::GetFdFlags { fd } => {
-                process.cloexec(*fd).map(|cloexec| Outcome::Number(u64::from(cloexec)))
-            }
+            Op::GetFdFlags { fd } => process
+                .cloexec(*fd)
+                .map(|cloexec| Outcome::Number(u64::from(cloexec))),
             Op::SetFdFlags { fd, cloexec } => process.set_cloexec(*fd, *cloexec).map(done),
             Op::GetStatus { fd } => {
                 let status = |flags: i32| Outcome::Number((flags & STATUS) as u64);
@@ -106,17 +122,17 @@ impl Call<'_> {
         Some(match op {
             Op::Read { fd, len } => read(&[*len], |outs| process.read(*fd, &mut outs[0])),
             Op::ReadV { fd, lens } => read(lens, |outs| process.readv(*fd, outs)),
-            Op::ReadAt { fd, len, offset } => {
-                read(&[*len], |outs| process.pread(*fd, &mut outs[0], *offset as u64))
-            }
+            Op::ReadAt { fd, len, offset } => read(&[*len], |outs| {
+                process.pread(*fd, &mut outs[0], *offset as u64)
+            }),
             Op::ReadVAt { fd, lens, offset } => {
                 read(lens, |outs| process.preadv(*fd, outs, *offset as u64))
             }
             Op::Write { fd, data } => process.write(*fd, &data.bytes()).map(count),
             Op::WriteV { fd, parts } => write(parts, |data| process.writev(*fd, data)),
-            Op::WriteAt { fd, data, offset } => {
-                process.pwrite(*fd, &data.bytes(), *offset as u64).map(count)
-            }
+            Op::WriteAt { fd, data, offset } => process
+                .pwrite(*fd, &data.bytes(), *offset as u64)
+                .map(count),
             Op::WriteVAt { fd, parts, offset } => {
                 write(parts, |data| process.pwritev(*fd, data, *offset as u64))
             }
@@ -125,18 +141,36 @@ impl Call<'_> {
             }
             Op::Truncate { path, len } => process.truncate(&**path, *len as u64).map(done),
             Op::TruncateFd { fd, len } => process.ftruncate(*fd, *len as u64).map(done),
-            Op::Allocate { fd, mode, offset, len } => {
-                process.fallocate(*fd, *mode, *offset as u64, *len as u64).map(done)
-            }
-            Op::Copy { from, from_at, to, to_at, len, flags } => {
+            Op::Allocate {
+                fd,
+                mode,
+                offset,
+                len,
+            } => process
+                .fallocate(*fd, *mode, *offset as u64, *len as u64)
+                .map(done),
+            Op::Copy {
+                from,
+                from_at,
+                to,
+                to_at,
+                len,
+                flags,
+            } => {
                 let mut from_at = from_at.map(|at| at as u64);
                 let mut to_at = to_at.map(|at| at as u64);
                 let (source, target) = ((*from, from_at.as_mut()), (*to, to_at.as_mut()));
                 let copied = process.copy_file_range(source, target, *len as u64, *flags);
                 copied.map(Outcome::Number)
             }
-            Op::Sync { fd, data_only: false } => process.fsync(*fd).map(done),
-            Op::Sync { fd, data_only: true } => process.fdatasync(*fd).map(done),
+            Op::Sync {
+                fd,
+                data_only: false,
+            } => process.fsync(*fd).map(done),
+            Op::Sync {
+                fd,
+                data_only: true,
+            } => process.fdatasync(*fd).map(done),
             Op::SyncFs { fd } => process.syncfs(*fd).map(done),
             _ => return None,
         })
@@ -145,46 +179,87 @@ impl Call<'_> {
     fn attributes(&self, op: &Op) -> Option<Result<Outcome>> {
         let process = self.process;
         Some(match op {
-            Op::Stat { dirfd: CWD, path, flags: 0 } => process.stat(&**path).map(attr),
-            Op::Stat { dirfd: CWD, path, flags: libc::AT_SYMLINK_NOFOLLOW } => {
-                process.lstat(&**path).map(attr)
-            }
-            Op::Stat { dirfd, path, flags } => {
-                process.statat(*dirfd, &**path, *flags).map(attr)
-            }
+            Op::Stat {
+                dirfd: CWD,
+                path,
+                flags: 0,
+            } => process.stat(&**path).map(attr),
+            Op::Stat {
+                dirfd: CWD,
+                path,
+                flags: libc::AT_SYMLINK_NOFOLLOW,
+            } => process.lstat(&**path).map(attr),
+            Op::Stat { dirfd, path, flags } => process.statat(*dirfd, &**path, *flags).map(attr),
             Op::StatFd { fd } => process.fstat(*fd).map(attr),
-            Op::Access { dirfd, path, mask, flags } => {
-                process.faccessat(*dirfd, &**path, *mask as u32, *flags).map(done)
-            }
-            Op::Chmod { dirfd, path, mode, flags } => {
-                process.fchmodat(*dirfd, &**path, *mode as u16, *flags).map(done)
-            }
+            Op::Access {
+                dirfd,
+                path,
+                mask,
+                flags,
+            } => process
+                .faccessat(*dirfd, &**path, *mask as u32, *flags)
+                .map(done),
+            Op::Chmod {
+                dirfd,
+                path,
+                mode,
+                flags,
+            } => process
+                .fchmodat(*dirfd, &**path, *mode as u16, *flags)
+                .map(done),
             Op::ChmodFd { fd, mode } => process.fchmod(*fd, *mode as u16).map(done),
-            Op::Chown { dirfd: CWD, path, uid, gid, flags: 0 } => {
-                process.chown(&**path, *uid, *gid).map(done)
-            }
-            Op::Chown { dirfd, path, uid, gid, flags } => {
-                process.fchownat(*dirfd, &**path, *uid, *gid, *flags).map(done)
-            }
+            Op::Chown {
+                dirfd: CWD,
+                path,
+                uid,
+                gid,
+                flags: 0,
+            } => process.chown(&**path, *uid, *gid).map(done),
+            Op::Chown {
+                dirfd,
+                path,
+                uid,
+                gid,
+                flags,
+            } => process
+                .fchownat(*dirfd, &**path, *uid, *gid, *flags)
+                .map(done),
             Op::ChownFd { fd, uid, gid } => process.fchown(*fd, *uid, *gid).map(done),
-            Op::SetTimes { dirfd, path, times, flags } => {
+            Op::SetTimes {
+                dirfd,
+                path,
+                times,
+                flags,
+            } => {
                 let [atime, mtime] = times.map(set_time);
-                process.utimensat(*dirfd, &**path, atime, mtime, *flags).map(done)
+                process
+                    .utimensat(*dirfd, &**path, atime, mtime, *flags)
+                    .map(done)
             }
             Op::SetTimesFd { fd, times } => {
                 let [atime, mtime] = times.map(set_time);
                 process.futimens(*fd, atime, mtime).map(done)
             }
-            Op::GetFlags { fd } => {
-                process.get_flags(*fd).map(|flags| Outcome::Number(u64::from(flags)))
-            }
+            Op::GetFlags { fd } => process
+                .get_flags(*fd)
+                .map(|flags| Outcome::Number(u64::from(flags))),
             Op::SetFlags { fd, flags } => process.set_flags(*fd, *flags).map(done),
-            Op::GetProject { fd } => {
-                process.get_fsxattr(*fd).map(|attr| Outcome::Project(attr.xflags, attr.project))
-            }
-            Op::SetProject { fd, xflags, project } => {
+            Op::GetProject { fd } => process
+                .get_fsxattr(*fd)
+                .map(|attr| Outcome::Project(attr.xflags, attr.project)),
+            Op::SetProject {
+                fd,
+                xflags,
+                project,
+            } => {
                 let (xflags, project) = (*xflags, *project);
-                let attr = FsXAttr { xflags, project, extsize: 0, nextents: 0, cowextsize: 0 };
+                let attr = FsXAttr {
+                    xflags,
+                    project,
+                    extsize: 0,
+                    nextents: 0,
+                    cowextsize: 0,
+                };
                 process.set_fsxattr(*fd, &attr).map(done)
             }
             _ => return None,
@@ -194,12 +269,20 @@ impl Call<'_> {
     fn names(&self, op: &Op) -> Option<Result<Outcome>> {
         let process = self.process;
         Some(match op {
-            Op::Link { old_dirfd, old, new_dirfd, new, flags } => {
-                process.linkat(*old_dirfd, &**old, *new_dirfd, &**new, *flags).map(done)
-            }
-            Op::Symlink { target, dirfd, path } => {
-                process.symlinkat(&**target, *dirfd, &**path).map(done)
-            }
+            Op::Link {
+                old_dirfd,
+                old,
+                new_dirfd,
+                new,
+                flags,
+            } => process
+                .linkat(*old_dirfd, &**old, *new_dirfd, &**new, *flags)
+                .map(done),
+            Op::Symlink {
+                target,
+                dirfd,
+                path,
+            } => process.symlinkat(&**target, *dirfd, &**path).map(done),
             Op::ReadLink { dirfd, path } => process.readlinkat(*dirfd, &**path).map(data),
             Op::Unlink { dirfd, path, flags } => {
                 process.unlinkat(*dirfd, &**path, *flags).map(done)
@@ -207,17 +290,32 @@ impl Call<'_> {
             Op::MakeDir { dirfd, path, mode } => {
                 process.mkdirat(*dirfd, &**path, *mode as u16).map(done)
             }
-            Op::MakeNode { dirfd, path, mode, rdev } => {
-                process.mknodat(*dirfd, &**path, *mode, *rdev).map(done)
-            }
-            Op::Rename { old_dirfd: CWD, old, new_dirfd: CWD, new, flags: 0 } => {
-                process.rename(&**old, &**new).map(done)
-            }
-            Op::Rename { old_dirfd, old, new_dirfd, new, flags } => {
-                process.renameat2(*old_dirfd, &**old, *new_dirfd, &**new, *flags).map(done)
-            }
+            Op::MakeNode {
+                dirfd,
+                path,
+                mode,
+                rdev,
+            } => process.mknodat(*dirfd, &**path, *mode, *rdev).map(done),
+            Op::Rename {
+                old_dirfd: CWD,
+                old,
+                new_dirfd: CWD,
+                new,
+                flags: 0,
+            } => process.rename(&**old, &**new).map(done),
+            Op::Rename {
+                old_dirfd,
+                old,
+                new_dirfd,
+                new,
+                flags,
+            } => process
+                .renameat2(*old_dirfd, &**old, *new_dirfd, &**new, *flags)
+                .map(done),
             Op::List { path } => process.read_dir(&**path).map(|entries| {
-                let entries = entries.into_iter().map(|e| self.entry(e.ino, e.kind, &e.name));
+                let entries = entries
+                    .into_iter()
+                    .map(|e| self.entry(e.ino, e.kind, &e.name));
                 sorted(entries.collect())
             }),
             Op::ListFd { fd, split } => self.list(*fd, *split),
@@ -234,7 +332,12 @@ impl Call<'_> {
                 Target::Fd(fd) => process.fgetxattr(*fd, name),
             }
             .map(data),
-            Op::SetXattr { target, name, value, flags } => match target {
+            Op::SetXattr {
+                target,
+                name,
+                value,
+                flags,
+            } => match target {
                 Target::Path(path) => process.setxattr(&**path, name, value, *flags),
                 Target::Link(path) => process.lsetxattr(&**path, name, value, *flags),
                 Target::Fd(fd) => process.fsetxattr(*fd, name, value, *flags),
@@ -305,19 +408,39 @@ impl Call<'_> {
             }
             room
         })?;
-        out.extend(found.into_iter().map(|(ino, kind, name)| self.entry(ino, kind, &name)));
+        out.extend(
+            found
+                .into_iter()
+                .map(|(ino, kind, name)| self.entry(ino, kind, &name)),
+        );
         Ok(())
     }
 
     fn entry(&self, ino: u64, of: hearth::Kind, name: &[u8]) -> Entry {
-        let generation = self.volume.door().getattr(ino).map_or(0, |attr| attr.generation);
-        let ino = if name == b".." { 0 } else { identity(ino, generation) };
-        Entry { name: Bytes(name.to_vec()), kind: kind(of), ino }
+        let generation = self
+            .volume
+            .door()
+            .getattr(ino)
+            .map_or(0, |attr| attr.generation);
+        let ino = if name == b".." {
+            0
+        } else {
+            identity(ino, generation)
+        };
+        Entry {
+            name: Bytes(name.to_vec()),
+            kind: kind(of),
+            ino,
+        }
     }
 }
 
 fn credentials(uid: u32, gid: u32, groups: &[u32]) -> Credentials {
-    Credentials { uid, gid, groups: groups.to_vec() }
+    Credentials {
+        uid,
+        gid,
+        groups: groups.to_vec(),
+    }
 }
 
 /// Numbers are used again, with another generation.
@@ -380,10 +503,7 @@ fn read(
     Ok(data(bytes))
 }
 
-fn write(
-    parts: &[Fill],
-    call: impl FnOnce(&[IoSlice<'_>]) -> Result<usize>,
-) -> Result<Outcome> {
+fn write(parts: &[Fill], call: impl FnOnce(&[IoSlice<'_>]) -> Result<usize>) -> Result<Outcome> {
     let buffers: Vec<Vec<u8>> = parts.iter().map(|part| part.bytes()).collect();
     let slices: Vec<IoSlice<'_>> = buffers.iter().map(|b| IoSlice::new(b)).collect();
     call(&slices).map(|count| Outcome::Number(count as u64))
@@ -403,7 +523,12 @@ fn lock_spec(lock: &LockSpec) -> hearth::LockSpec {
         LockKind::Write => hearth::LockKind::Write,
         LockKind::Unlock => hearth::LockKind::Unlock,
     };
-    hearth::LockSpec { kind, whence: lock.whence, start: lock.start, len: lock.len }
+    hearth::LockSpec {
+        kind,
+        whence: lock.whence,
+        start: lock.start,
+        len: lock.len,
+    }
 }
 
 fn lock_found(found: Option<hearth::LockRequest>) -> Outcome {

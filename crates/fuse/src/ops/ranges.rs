@@ -44,11 +44,18 @@ impl Dispatcher {
     }
 
     pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
-        let (file, args, header) = (self.temporary(cx, args.fh)?, *args, cx.header);
+        let file = self.file_or_inode(cx, args.fh, cx.ino())?;
+        let (args, header) = (*args, cx.header);
         let door = self.door.clone();
         let work = move || {
             let caller = caller(&header);
-            door.fallocate(&caller, &file, args.mode as i32, args.offset, args.length)
+            door.fallocate(
+                &caller,
+                &file.file,
+                args.mode as i32,
+                args.offset,
+                args.length,
+            )
         };
         if args.length > LARGE {
             return Ok(Done::io(move || work().map(|()| Small::default())));
@@ -66,8 +73,8 @@ impl Dispatcher {
     ) -> Result<Done, Errno> {
         let copy = Copy {
             door: self.door.clone(),
-            from: self.file(args.fh_in)?,
-            to: self.file(args.fh_out)?,
+            from: self.file_or_inode(cx, args.fh_in, cx.ino())?,
+            to: self.file_or_inode(cx, args.fh_out, args.nodeid_out)?,
             header: cx.header,
             // The older request has 32 bits for the answer.
             args: CopyFileRangeIn {
@@ -88,20 +95,42 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 
-    /// The open file of a handle, or for a kernel that opened it alone one that lives as long as
-    /// the request.
-    fn temporary(&self, cx: &Context<'_>, handle: u64) -> Result<Arc<OpenFile>, Errno> {
-        match handle {
-            0 => self.door.open(&cx.caller(0), cx.ino(), libc::O_RDWR),
-            _ => self.file(handle),
+    /// The open file of a handle, or for a kernel that opens files alone one that ends with the
+    /// request.
+    fn file_or_inode(&self, cx: &Context<'_>, handle: u64, ino: u64) -> Result<Opened, Errno> {
+        if handle != 0 {
+            return Ok(Opened {
+                file: self.file(handle)?,
+                until_drop: None,
+            });
+        }
+        let file = self.door.open(&cx.caller(0), ino, libc::O_RDWR)?;
+        Ok(Opened {
+            file,
+            until_drop: Some(self.door.clone()),
+        })
+    }
+}
+
+/// An open file for the length of a request.
+struct Opened {
+    file: Arc<OpenFile>,
+    /// Present if it was opened for the request.
+    until_drop: Option<Door>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(door) = &self.until_drop {
+            door.release(&self.file, None);
         }
     }
 }
 
 struct Copy {
     door: Door,
-    from: Arc<OpenFile>,
-    to: Arc<OpenFile>,
+    from: Opened,
+    to: Opened,
     header: InHeader,
     args: CopyFileRangeIn,
 }
@@ -111,8 +140,8 @@ impl Copy {
         let args = &self.args;
         self.door.copy_file_range(
             &caller(&self.header),
-            (&self.from, args.off_in),
-            (&self.to, args.off_out),
+            (&self.from.file, args.off_in),
+            (&self.to.file, args.off_out),
             args.len,
             args.flags,
         )

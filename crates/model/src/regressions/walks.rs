@@ -9,7 +9,6 @@ use crate::op::{CWD, Op};
 
 /// The scripts.
 pub fn scripts() -> Vec<Script> {
-    let long = "n".repeat(256);
     let removed = |last| {
         vec![
             (1, dir("d", 0o777)),
@@ -53,14 +52,6 @@ pub fn scripts() -> Vec<Script> {
                     },
                 ),
             ],
-        ),
-        (
-            "in a removed directory no name is too long",
-            removed(stat(&long)),
-        ),
-        (
-            "in a removed directory no name is too long to be made",
-            removed(dir(&long, 0o777)),
         ),
         (
             "a removed directory has no path and no entries",
