@@ -163,3 +163,28 @@ fn threads_make_different_names_in_one_directory() {
     assert_eq!(p.read_dir("/d").unwrap().len(), 4 * 1000);
     assert_eq!(p.stat("/d").unwrap().size, 4 * 1000 * 20);
 }
+
+#[test]
+fn a_front_end_that_went_leaves_no_inode_behind() {
+    let volume = Volume::memory();
+    let (p, door) = (volume.process(Credentials::root()), volume.door());
+    let before = volume.inodes_in_memory();
+    for name in ["a", "b"] {
+        let fd = p.open(name, NEW, 0o600).unwrap();
+        p.close(fd).unwrap();
+        for _ in 0..3 {
+            door.lookup(&hearth::Caller::ROOT, hearth::ROOT, name.as_bytes())
+                .unwrap();
+        }
+    }
+    p.unlink("a").unwrap();
+    assert_eq!(
+        volume.inodes_in_memory(),
+        before + 2,
+        "the front end still knows it"
+    );
+    door.forget_all();
+    assert_eq!(volume.inodes_in_memory(), before + 1);
+    p.unlink("b").unwrap();
+    assert_eq!(volume.inodes_in_memory(), before);
+}

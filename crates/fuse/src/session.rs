@@ -221,6 +221,11 @@ impl Session {
         self.workers.close();
         self.notifier.close();
         self.volume.unobserve(&self.observer());
+        if !self.volume.is_observed() {
+            // The kernel forgets nothing when a mount goes. This was the last one, so what lookups
+            // still hold is held by nobody.
+            self.volume.door().forget_all();
+        }
         // A connection that was aborted leaves its mount behind.
         let _ = self.connection.mounted.detach(true);
     }

@@ -233,7 +233,8 @@ impl Process {
     /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with
     /// any of its descriptors, everything else with the last one.
     fn closed(&self, closed: Closed<OpenFile>, g: &Guard) {
-        if let Ok(node) = closed.file.node(g)
+        if !closed.file.is_path()
+            && let Ok(node) = closed.file.node(g)
             && let Some(locks) = node.locks.get()
         {
             locks.release_owner(self.lock_owner(), false);

@@ -110,6 +110,11 @@ impl Volume {
         self.core.observers.replace(observers, &g);
     }
 
+    /// Whether anybody observes the volume.
+    pub fn is_observed(&self) -> bool {
+        !self.core.observers.load(&pin()).is_empty()
+    }
+
     /// Writes everything back and returns when it is durable.
     ///
     /// # Errors

@@ -93,6 +93,12 @@ impl<T> Object<T> {
         Life::references(&self.shares)
     }
 
+    /// How many references [`Held::into_raw_count`] left counted and nobody gave up; exact when
+    /// nobody takes or gives one meanwhile.
+    pub fn raw_counts(&self) -> u64 {
+        Life::counts(&self.shares)
+    }
+
     /// Gives up `count` references that [`Held::into_raw_count`] left counted.
     ///
     /// Giving up more than were left lets the object be ended although somebody relies on a

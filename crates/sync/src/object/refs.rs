@@ -94,6 +94,11 @@ impl Life {
         Life::put(shares);
     }
 
+    /// References that are only counted.
+    pub(super) fn counts(shares: &Spread<LANES>) -> u64 {
+        u64::try_from(shares.sum(COUNTS)).unwrap_or(0)
+    }
+
     /// Gives up bare counts.
     #[inline]
     pub(super) fn put_counts(shares: &Spread<LANES>, count: u64) {
