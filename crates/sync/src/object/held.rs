@@ -96,7 +96,7 @@ impl<T> Object<T> {
     /// How many references [`Held::into_raw_count`] left counted and nobody gave up; exact when
     /// nobody takes or gives one meanwhile.
     pub fn raw_counts(&self) -> u64 {
-        Life::counts(&self.shares)
+        u64::try_from(Life::counts(&self.shares)).unwrap_or(0)
     }
 
     /// Gives up `count` references that [`Held::into_raw_count`] left counted.

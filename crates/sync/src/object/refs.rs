@@ -94,11 +94,6 @@ impl Life {
         Life::put(shares);
     }
 
-    /// References that are only counted.
-    pub(super) fn counts(shares: &Spread<LANES>) -> u64 {
-        u64::try_from(shares.sum(COUNTS)).unwrap_or(0)
-    }
-
     /// Gives up bare counts.
     #[inline]
     pub(super) fn put_counts(shares: &Spread<LANES>, count: u64) {
@@ -154,7 +149,8 @@ impl Life {
         self.0.load(Ordering::Acquire) == DEAD
     }
 
-    fn counts(shares: &Spread<LANES>) -> i64 {
+    /// References that are only counted.
+    pub(super) fn counts(shares: &Spread<LANES>) -> i64 {
         shares
             .cells(COUNTS)
             // Acquire: see the table above.
