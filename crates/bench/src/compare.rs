@@ -3,7 +3,7 @@
 use crate::measure::{Effort, prepare, rate};
 use crate::row::{Row, median};
 use crate::table::{Table, short};
-use crate::target::{Library, Target};
+use crate::target::Fresh;
 use crate::workload::Workload;
 
 /// A target that can be made anew for every run.
@@ -12,24 +12,6 @@ pub struct Contestant<'a, F> {
     pub name: &'a str,
     /// Makes it, empty.
     pub make: Box<dyn Fn() -> Result<F, String> + 'a>,
-}
-
-/// A target together with what goes away with it.
-pub trait Fresh {
-    /// The target.
-    fn target(&self) -> &dyn Target;
-}
-
-impl Fresh for Library {
-    fn target(&self) -> &dyn Target {
-        self
-    }
-}
-
-impl Fresh for Box<dyn Fresh> {
-    fn target(&self) -> &dyn Target {
-        (**self).target()
-    }
 }
 
 /// Measures every workload with every number of tasks on every contestant, in turns.
@@ -89,12 +71,15 @@ pub fn table(rows: &[Row], bases: &[&str]) -> String {
         }
     }
     let find = |target: &str, (workload, tasks): (&str, u32)| {
-        rows.iter().find(|r| r.target == target && r.workload == workload && r.tasks == tasks)
+        rows.iter()
+            .find(|r| r.target == target && r.workload == workload && r.tasks == tasks)
     };
     let mut heading = vec!["operations per second".to_owned(), "tasks".to_owned()];
     for &target in &targets {
         heading.push(target.to_owned());
-        let others = bases.iter().filter(|&&base| base != target && targets.contains(&base));
+        let others = bases
+            .iter()
+            .filter(|&&base| base != target && targets.contains(&base));
         heading.extend(others.map(|base| format!("/ {base}")));
     }
     let mut table = Table::new(heading);
@@ -106,8 +91,13 @@ pub fn table(rows: &[Row], bases: &[&str]) -> String {
                 let spread = row.ci95 / row.value * 100.0;
                 format!("{} ±{spread:.0}%", short(row.value))
             }));
-            for base in bases.iter().filter(|&&base| base != target && targets.contains(&base)) {
-                let ratio = row.zip(find(base, cell)).map(|(row, base)| row.value / base.value);
+            for base in bases
+                .iter()
+                .filter(|&&base| base != target && targets.contains(&base))
+            {
+                let ratio = row
+                    .zip(find(base, cell))
+                    .map(|(row, base)| row.value / base.value);
                 line.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
             }
         }

@@ -21,9 +21,18 @@ impl Checkout {
     /// git, or the disk, refuses.
     pub fn new() -> Result<Checkout, String> {
         let name = format!("hearth-test-{}-repository", std::process::id());
-        let checkout = Checkout { repository: std::env::temp_dir().join(name) };
-        checkout.fill().map_err(|error| format!("{}: {error}", checkout.repository.display()))?;
-        let author = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"];
+        let checkout = Checkout {
+            repository: std::env::temp_dir().join(name),
+        };
+        checkout
+            .fill()
+            .map_err(|error| format!("{}: {error}", checkout.repository.display()))?;
+        let author = [
+            "-c",
+            "user.name=bench",
+            "-c",
+            "user.email=bench@example.org",
+        ];
         checkout.git(&["init", "--quiet"])?;
         checkout.git(&["add", "--all"])?;
         let commit = ["-c", "gc.auto=0", "commit", "--quiet", "--message", "files"];
@@ -41,10 +50,19 @@ impl Checkout {
         command.args(["clone", "--quiet", "--shared", "--no-checkout"]);
         finish(command.arg(&self.repository).arg(&clone))?;
         let start = Instant::now();
-        finish(git().arg("-C").arg(&clone).args(["checkout", "--quiet", "--force"]))?;
+        finish(
+            git()
+                .arg("-C")
+                .arg(&clone)
+                .args(["checkout", "--quiet", "--force"]),
+        )?;
         let seconds = start.elapsed().as_secs_f64();
         let last = clone.join(format!("dir-{}/file-{}", DIRECTORIES - 1, FILES - 1));
-        if last.is_file() { Ok(seconds) } else { Err(format!("{}: missing", last.display())) }
+        if last.is_file() {
+            Ok(seconds)
+        } else {
+            Err(format!("{}: missing", last.display()))
+        }
     }
 
     fn fill(&self) -> std::io::Result<()> {
@@ -53,8 +71,9 @@ impl Checkout {
             std::fs::create_dir_all(&path)?;
             for file in 0..FILES {
                 let lines = 20 + (dir * 31 + file * 17) % 80;
-                let text: String =
-                    (0..lines).map(|line| format!("{dir} {file} line {line} of many\n")).collect();
+                let text: String = (0..lines)
+                    .map(|line| format!("{dir} {file} line {line} of many\n"))
+                    .collect();
                 std::fs::write(path.join(format!("file-{file}")), text)?;
             }
         }
@@ -75,7 +94,8 @@ impl Drop for Checkout {
 /// git without anybody's settings.
 fn git() -> Command {
     let mut git = Command::new("git");
-    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     git
 }
 
@@ -84,5 +104,8 @@ fn finish(command: &mut Command) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("git: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!(
+        "git: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    ))
 }

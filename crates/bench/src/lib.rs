@@ -11,6 +11,7 @@ pub mod memory;
 pub mod mount_bench;
 pub mod mounted;
 pub mod options;
+pub mod patience;
 pub mod pinned;
 pub mod row;
 pub mod table;

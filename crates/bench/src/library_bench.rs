@@ -1,11 +1,11 @@
 //! `hearth-bench lib`: the library in process against system calls on the kernel's tmpfs.
 
-use crate::compare::{Contestant, Fresh, compare, table};
+use crate::compare::{Contestant, compare, table};
 use crate::measure::Effort;
 use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::row::{Row, write_json};
-use crate::target::{Library, Sharing};
+use crate::target::{Fresh, Library, Sharing};
 use crate::workload::Workload;
 
 /// Runs the benchmark and prints its table.
@@ -21,7 +21,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         library("lib", Sharing::Processes),
         library("lib-shared", Sharing::PerCore),
         library("lib-lowest", Sharing::Lowest),
-        Contestant { name: "tmpfs", make: Box::new(|| Ok(Box::new(Mounted::tmpfs()?))) },
+        Contestant {
+            name: "tmpfs",
+            make: Box::new(|| Ok(Box::new(Mounted::tmpfs()?))),
+        },
     ];
     let effort = Effort::new(options.quick);
     let rows = compare("lib", &contestants, &Workload::ALL, &[1, 2], effort)?;
@@ -39,12 +42,14 @@ pub fn run(options: &Options) -> Result<(), String> {
 
 /// The metadata rows on which the library is not faster than tmpfs.
 fn slower(rows: &[Row]) -> Vec<String> {
-    let metadata: Vec<String> =
-        Workload::ALL.into_iter().filter(|w| w.is_metadata()).map(Workload::name).collect();
+    let metadata: Vec<String> = Workload::ALL
+        .into_iter()
+        .filter(|w| w.is_metadata())
+        .map(Workload::name)
+        .collect();
     let of = |target: &str, row: &Row| {
-        let same = |r: &&Row| {
-            r.target == target && r.workload == row.workload && r.tasks == row.tasks
-        };
+        let same =
+            |r: &&Row| r.target == target && r.workload == row.workload && r.tasks == row.tasks;
         rows.iter().find(same).map_or(f64::NAN, |row| row.value)
     };
     rows.iter()

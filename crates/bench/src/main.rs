@@ -19,7 +19,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (verb, rest) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (&**verb, rest));
+    let (verb, rest) = args
+        .split_first()
+        .map_or(("", &[][..]), |(verb, rest)| (&**verb, rest));
     if verb == "conflicts" {
         return finish(verb, hearth_bench::conflicts::instrumented::run(rest));
     }

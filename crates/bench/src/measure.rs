@@ -1,6 +1,6 @@
 //! Running a workload on a target.
 
-use crate::mounted::beat;
+use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
 use crate::target::Target;
 use crate::workload::Workload;
@@ -20,8 +20,14 @@ impl Effort {
     /// Enough for figures, or for a first look.
     pub fn new(quick: bool) -> Effort {
         match quick {
-            true => Effort { run: Duration::from_millis(60), runs: 3 },
-            false => Effort { run: Duration::from_millis(300), runs: 7 },
+            true => Effort {
+                run: Duration::from_millis(60),
+                runs: 3,
+            },
+            false => Effort {
+                run: Duration::from_millis(300),
+                runs: 7,
+            },
         }
     }
 }
@@ -40,7 +46,10 @@ pub fn rate(
     beat();
     let cores = allowed_cores();
     if cores.len() < tasks {
-        return Err(format!("{tasks} tasks need as many cores, there are {}", cores.len()));
+        return Err(format!(
+            "{tasks} tasks need as many cores, there are {}",
+            cores.len()
+        ));
     }
     let start = Barrier::new(tasks);
     std::thread::scope(|scope| {
@@ -63,9 +72,7 @@ pub fn rate(
 /// # Errors
 /// The target refuses.
 pub fn prepare(target: &dyn Target, workload: Workload, tasks: usize) -> Result<(), String> {
-    let done = std::thread::scope(|scope| {
-        scope.spawn(|| workload.prepare(target, tasks)).join()
-    });
+    let done = std::thread::scope(|scope| scope.spawn(|| workload.prepare(target, tasks)).join());
     done.map_err(|_| "the preparation panicked".to_owned())?
 }
 
@@ -79,12 +86,14 @@ fn one_task(
 ) -> Result<f64, String> {
     let ready = pin(core).map_err(|error| format!("core {core}: {error}"));
     let client = target.client();
-    let ready = ready.and_then(|()| workload.task(&*client, task)).and_then(|mut task| {
-        // Warm: what is made on first use is there.
-        task.step()?;
-        task.step()?;
-        Ok(task)
-    });
+    let ready = ready
+        .and_then(|()| workload.task(&*client, task))
+        .and_then(|mut task| {
+            // Warm: what is made on first use is there.
+            task.step()?;
+            task.step()?;
+            Ok(task)
+        });
     // Every task gets here, so that none waits for one that failed.
     start.wait();
     let mut task = ready?;

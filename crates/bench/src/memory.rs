@@ -48,7 +48,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         add(name, "us_per_list", cost.list_us, "us");
         dearest = dearest.max(cost.bytes);
     }
-    for count in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|&n| n <= files) {
+    for count in [1_000, 10_000, 100_000, 1_000_000]
+        .into_iter()
+        .filter(|&n| n <= files)
+    {
         let name = format!("stat among {count}");
         add(name, "ns_per_op", lookup(count)?, "ns");
     }
@@ -57,7 +60,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         write_json(path, &rows)?;
     }
     if dearest > BYTES_MAX {
-        return Err(format!("a file costs {dearest:.0} bytes, more than {BYTES_MAX:.0}"));
+        return Err(format!(
+            "a file costs {dearest:.0} bytes, more than {BYTES_MAX:.0}"
+        ));
     }
     Ok(())
 }
@@ -78,9 +83,16 @@ fn fill_apart(files: usize, directories: usize) -> Result<Cost, String> {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let numbers: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|n| n.parse().ok())
+        .collect();
     match *numbers {
-        [bytes, create_us, list_us] => Ok(Cost { bytes, create_us, list_us }),
+        [bytes, create_us, list_us] => Ok(Cost {
+            bytes,
+            create_us,
+            list_us,
+        }),
         _ => Err(format!("three numbers expected, not '{text}'")),
     }
 }
@@ -90,7 +102,11 @@ fn fill_apart(files: usize, directories: usize) -> Result<Cost, String> {
 /// # Errors
 /// The library refuses, or a listing is not complete.
 pub fn run_fill(args: &[String]) -> Result<(), String> {
-    let number = |n: usize| args.get(n).and_then(|arg| arg.parse().ok()).ok_or("two numbers");
+    let number = |n: usize| {
+        args.get(n)
+            .and_then(|arg| arg.parse().ok())
+            .ok_or("two numbers")
+    };
     let cost = fill(number(0)?, number(1)?)?;
     println!("{} {} {}", cost.bytes, cost.create_us, cost.list_us);
     Ok(())
@@ -108,7 +124,9 @@ fn fill(files: usize, directories: usize) -> Result<Cost, String> {
     let start = Instant::now();
     for n in 0..files {
         let path = format!("/dir-{}/file-{n}", n % directories);
-        process.mknod(path, libc::S_IFREG | 0o644, 0).map_err(failed)?;
+        process
+            .mknod(path, libc::S_IFREG | 0o644, 0)
+            .map_err(failed)?;
     }
     let create_us = start.elapsed().as_secs_f64() * 1e6 / files as f64;
     // What growing tables left behind is no part of a file.
@@ -122,7 +140,11 @@ fn fill(files: usize, directories: usize) -> Result<Cost, String> {
     if listed != files {
         return Err(format!("{listed} of {files} files are listed"));
     }
-    Ok(Cost { bytes, create_us, list_us })
+    Ok(Cost {
+        bytes,
+        create_us,
+        list_us,
+    })
 }
 
 fn list(process: &Process, directories: usize) -> Result<usize, String> {
@@ -130,13 +152,17 @@ fn list(process: &Process, directories: usize) -> Result<usize, String> {
     for n in 0..directories {
         let path = format!("/dir-{n}");
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let dir = process.open(&path, flags, 0).map_err(|errno| errno.to_string())?;
+        let dir = process
+            .open(&path, flags, 0)
+            .map_err(|errno| errno.to_string())?;
         let mut count = 0;
         let each = &mut |_: hearth::DirEntry<'_>| {
             count += 1;
             true
         };
-        process.getdents(dir, each).map_err(|errno| errno.to_string())?;
+        process
+            .getdents(dir, each)
+            .map_err(|errno| errno.to_string())?;
         process.close(dir).map_err(|errno| errno.to_string())?;
         listed += count - 2;
     }
@@ -154,7 +180,9 @@ fn lookup(count: usize) -> Result<f64, String> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let names: Vec<String> = (0..LOOKUPS)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             format!("/{}", (state >> 33) as usize % count)
         })
         .collect();
@@ -172,6 +200,9 @@ fn lookup(count: usize) -> Result<f64, String> {
 /// Bytes of this process that are in memory.
 fn resident() -> Result<u64, String> {
     let text = std::fs::read_to_string("/proc/self/statm").map_err(|e| e.to_string())?;
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
     Ok(pages.ok_or("/proc/self/statm has no second column")? * 4096)
 }

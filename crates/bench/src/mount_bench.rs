@@ -7,16 +7,16 @@
 use crate::compare::{Contestant, compare, table};
 use crate::git_checkout::Checkout;
 use crate::measure::Effort;
-use crate::mounted::{Mounted, beat};
+use crate::mounted::Mounted;
 use crate::options::Options;
+use crate::patience::beat;
 use crate::row::{Row, median, write_json};
 use crate::workload::Workload;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Options of a mount that lets the kernel keep nothing.
-const UNCACHED: &str =
-    "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
+const UNCACHED: &str = "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
 /// Options that do without telling the daemon of opens, for whoever needs no locks between the
 /// mount and the library.
 const NO_OPEN: &str = "no_open,no_opendir,no_flush";
@@ -28,9 +28,16 @@ const NO_OPEN: &str = "no_open,no_opendir,no_flush";
 pub fn run(options: &Options) -> Result<(), String> {
     let effort = Effort::new(options.quick);
     let tasks = [1, 2];
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(&**only));
-    let workloads: Vec<Workload> =
-        Workload::ALL.into_iter().filter(|w| wanted(&w.name())).collect();
+    let wanted = |name: &str| {
+        options
+            .only
+            .as_ref()
+            .is_none_or(|only| name.contains(&**only))
+    };
+    let workloads: Vec<Workload> = Workload::ALL
+        .into_iter()
+        .filter(|w| wanted(&w.name()))
+        .collect();
 
     let uncached = uncached();
     let mut rows = compare("mount", &uncached, &workloads, &tasks, effort)?;
@@ -62,7 +69,10 @@ type Each<'a> = Contestant<'a, Mounted>;
 
 fn uncached<'a>() -> Vec<Each<'a>> {
     let mut all = vec![
-        hearth("mount-uring-uncached", format!("transport=uring,{UNCACHED}")),
+        hearth(
+            "mount-uring-uncached",
+            format!("transport=uring,{UNCACHED}"),
+        ),
         hearth("mount-dev-uncached", format!("transport=dev,{UNCACHED}")),
     ];
     match example("fuser_peer") {
@@ -74,7 +84,10 @@ fn uncached<'a>() -> Vec<Each<'a>> {
                     daemon
                 })
             };
-            all.push(Contestant { name: "fuser", make: Box::new(make) });
+            all.push(Contestant {
+                name: "fuser",
+                make: Box::new(make),
+            });
         }
         None => eprintln!("no example fuser_peer beside this program: measured without the peer"),
     }
@@ -86,8 +99,14 @@ fn defaults<'a>() -> Vec<Each<'a>> {
         hearth("mount-uring", "transport=uring".into()),
         hearth("mount-dev", "transport=dev".into()),
         hearth("mount-uring-no-open", format!("transport=uring,{NO_OPEN}")),
-        Contestant { name: "tmpfs", make: Box::new(Mounted::tmpfs) },
-        Contestant { name: "ext4", make: Box::new(Mounted::ext4) },
+        Contestant {
+            name: "tmpfs",
+            make: Box::new(Mounted::tmpfs),
+        },
+        Contestant {
+            name: "ext4",
+            make: Box::new(Mounted::ext4),
+        },
     ]
 }
 
@@ -95,11 +114,16 @@ fn hearth<'a>(name: &'a str, options: String) -> Each<'a> {
     let make = move || {
         Mounted::served(name, &|mountpoint| {
             let mut daemon = Command::new(program());
-            daemon.args(["mount", "-f", "-o", &options, "memory:"]).arg(mountpoint);
+            daemon
+                .args(["mount", "-f", "-o", &options, "memory:"])
+                .arg(mountpoint);
             daemon
         })
     };
-    Contestant { name, make: Box::new(make) }
+    Contestant {
+        name,
+        make: Box::new(make),
+    }
 }
 
 /// The program `hearth`: `HEARTH_BIN`, or the one beside this program.
@@ -167,29 +191,44 @@ const REQUIREMENTS: &[Requirement] = &[
     needs("mount-dev-uncached", "fuser", 1.0, Rows::Data),
     needs("mount-uring", "tmpfs", 0.7, Rows::One(Workload::Stat)),
     needs("mount-uring", "tmpfs", 1.0, Rows::One(Workload::Missing)),
-    needs("mount-uring", "tmpfs", 0.4, Rows::One(Workload::Write(4 << 10))),
-    needs("mount-uring-no-open", "tmpfs", 0.5, Rows::One(Workload::OpenClose)),
+    needs(
+        "mount-uring",
+        "tmpfs",
+        0.4,
+        Rows::One(Workload::Write(4 << 10)),
+    ),
+    needs(
+        "mount-uring-no-open",
+        "tmpfs",
+        0.5,
+        Rows::One(Workload::OpenClose),
+    ),
     needs("mount-uring", "tmpfs", 4.0, Rows::Checkout),
 ];
 
-const fn needs(
-    target: &'static str,
-    base: &'static str,
-    share: f64,
-    rows: Rows,
-) -> Requirement {
-    Requirement { target, base, share, rows }
+const fn needs(target: &'static str, base: &'static str, share: f64, rows: Rows) -> Requirement {
+    Requirement {
+        target,
+        base,
+        share,
+        rows,
+    }
 }
 
 /// Every row that does not meet its requirement.
 fn missed(rows: &[Row]) -> Vec<String> {
     let mut missed = Vec::new();
     for need in REQUIREMENTS {
-        for row in rows.iter().filter(|row| row.target == need.target && need.covers(row)) {
+        for row in rows
+            .iter()
+            .filter(|row| row.target == need.target && need.covers(row))
+        {
             let is_base = |r: &&Row| {
                 r.target == need.base && r.workload == row.workload && r.tasks == row.tasks
             };
-            let Some(base) = rows.iter().find(is_base) else { continue };
+            let Some(base) = rows.iter().find(is_base) else {
+                continue;
+            };
             let ratio = row.value / base.value;
             let is_met = match need.rows {
                 Rows::Checkout => ratio <= need.share,
@@ -209,7 +248,9 @@ fn missed(rows: &[Row]) -> Vec<String> {
 impl Requirement {
     fn covers(&self, row: &Row) -> bool {
         let named = |wanted: &dyn Fn(Workload) -> bool| {
-            Workload::ALL.into_iter().any(|w| w.name() == row.workload && wanted(w))
+            Workload::ALL
+                .into_iter()
+                .any(|w| w.name() == row.workload && wanted(w))
         };
         match self.rows {
             Rows::Metadata => named(&Workload::is_metadata),
@@ -240,15 +281,26 @@ mod tests {
 
     #[test]
     fn a_row_that_is_too_slow_is_named() {
-        let rows = [row("mount-uring", "stat", 60.0), row("tmpfs", "stat", 100.0)];
+        let rows = [
+            row("mount-uring", "stat", 60.0),
+            row("tmpfs", "stat", 100.0),
+        ];
         assert_eq!(missed(&rows).len(), 1);
-        let rows = [row("mount-uring", "stat", 70.0), row("tmpfs", "stat", 100.0)];
+        let rows = [
+            row("mount-uring", "stat", 70.0),
+            row("tmpfs", "stat", 100.0),
+        ];
         assert_eq!(missed(&rows), Vec::<String>::new());
     }
 
     #[test]
     fn a_checkout_may_take_four_times_as_long() {
-        let of = |seconds| [row("mount-uring", "git checkout", seconds), row("tmpfs", "git checkout", 1.0)];
+        let of = |seconds| {
+            [
+                row("mount-uring", "git checkout", seconds),
+                row("tmpfs", "git checkout", 1.0),
+            ]
+        };
         assert!(missed(&of(3.9)).is_empty());
         assert_eq!(missed(&of(4.1)).len(), 1);
     }

@@ -1,11 +1,11 @@
 //! Mounts that a benchmark makes, and takes away whatever happens.
 //!
 //! Every mount stands in a registry from before it is made until it is gone. It is taken away when
-//! its owner is dropped; by [`watch`] when the program is told to end, or when nothing has moved
-//! for [`PATIENCE`].
+//! its owner is dropped; by [`watch`] when the program is told to end, or when nothing moves any
+//! more.
 
-use crate::compare::Fresh;
-use crate::target::{HostDir, Target};
+use crate::patience::{beat, is_lost};
+use crate::target::{Fresh, HostDir, Target};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nothing may move before everything is taken down.
-const PATIENCE: Duration = Duration::from_secs(180);
 /// How long a mount may take, and a daemon to end.
 const WAIT: Duration = Duration::from_secs(20);
 
@@ -36,8 +34,6 @@ struct Live {
 
 static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
-/// Seconds since the first use of the clock when something last moved.
-static BEAT: AtomicU64 = AtomicU64::new(0);
 
 impl Mounted {
     /// The kernel's tmpfs.
@@ -46,7 +42,10 @@ impl Mounted {
     /// It cannot be mounted; only the superuser may.
     pub fn tmpfs() -> Result<Mounted, String> {
         Mounted::with("tmpfs", |_, mountpoint| {
-            mount_by(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4g", "tmpfs"]), mountpoint)?;
+            mount_by(
+                Command::new("mount").args(["-t", "tmpfs", "-o", "size=4g", "tmpfs"]),
+                mountpoint,
+            )?;
             Ok(None)
         })
     }
@@ -62,7 +61,10 @@ impl Mounted {
             made.map_err(|error| format!("{}: {error}", image.display()))?;
             finish(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
             let mut mount = Command::new("mount");
-            mount_by(mount.args(["-t", "ext4", "-o", "loop"]).arg(&image), mountpoint)?;
+            mount_by(
+                mount.args(["-t", "ext4", "-o", "loop"]).arg(&image),
+                mountpoint,
+            )?;
             Ok(None)
         })
     }
@@ -74,11 +76,13 @@ impl Mounted {
     pub fn served(name: &str, daemon: &dyn Fn(&Path) -> Command) -> Result<Mounted, String> {
         Mounted::with(name, |_, mountpoint| {
             let mut command = daemon(mountpoint);
-            // A daemon may end with its standard input, as the peer does; it is open as long as this
-            // program lives.
+            // A daemon may end with its standard input, as the peer does; it is open as long as
+            // this program lives.
             command.stdin(Stdio::piped()).stdout(Stdio::null());
             let program = command.get_program().to_owned();
-            let child = command.spawn().map_err(|error| format!("{program:?}: {error}"))?;
+            let child = command
+                .spawn()
+                .map_err(|error| format!("{program:?}: {error}"))?;
             Ok(Some(child))
         })
     }
@@ -99,7 +103,11 @@ impl Mounted {
         let base = std::env::temp_dir().join(unique);
         let directory = base.join("mnt");
         std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        live().push(Live { number, base: base.clone(), daemon: None });
+        live().push(Live {
+            number,
+            base: base.clone(),
+            daemon: None,
+        });
         let made = mount(&base, &directory).and_then(|daemon| {
             if let Some(daemon) = daemon {
                 let mut live = live();
@@ -111,10 +119,18 @@ impl Mounted {
                 has_ended = daemon_has_ended(number);
                 has_ended || is_mounted(&directory)
             })?;
-            if has_ended { Err("the daemon ended".into()) } else { HostDir::new(&directory) }
+            if has_ended {
+                Err("the daemon ended".into())
+            } else {
+                HostDir::new(&directory)
+            }
         });
         match made {
-            Ok(host) => Ok(Mounted { number, directory, host }),
+            Ok(host) => Ok(Mounted {
+                number,
+                directory,
+                host,
+            }),
             Err(what) => {
                 take_down(number);
                 Err(format!("{name}: {what}"))
@@ -135,14 +151,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Says that the benchmark moves.
-pub fn beat() {
-    // Relaxed: a time by itself.
-    BEAT.store(clock(), Ordering::Relaxed);
-}
-
-/// Watches over the mounts from now on; to be called before the first thread is started. SIGINT and
-/// SIGTERM, and [`PATIENCE`] without a [`beat`], take all mounts down and end the program.
+/// Watches over the mounts from now on; to be called before the first thread is started. SIGINT,
+/// SIGTERM and a benchmark that no longer moves take all mounts down and end the program.
 pub fn watch() {
     beat();
     // SAFETY: the set is made by sigemptyset before it is used; the calls keep no pointer.
@@ -155,16 +165,22 @@ pub fn watch() {
         set
     };
     std::thread::spawn(move || {
-        let second = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        let second = libc::timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
         loop {
             // SAFETY: both structures live throughout the call.
             let signal = unsafe {
                 libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const second)
             };
-            // Relaxed: as in `beat`.
-            let is_stuck = clock() > BEAT.load(Ordering::Relaxed) + PATIENCE.as_secs();
+            let is_stuck = is_lost();
             if signal > 0 || is_stuck {
-                let why = if is_stuck { "nothing moves any more" } else { "told to end" };
+                let why = if is_stuck {
+                    "nothing moves any more"
+                } else {
+                    "told to end"
+                };
                 eprintln!("hearth-bench: {why}; taking the mounts down");
                 while let Some(number) = live().first().map(|live| live.number) {
                     take_down(number);
@@ -190,7 +206,9 @@ fn daemon_has_ended(number: u64) -> bool {
 /// is killed, by its number, and the mount is detached.
 fn take_down(number: u64) {
     let mut list = live();
-    let Some(at) = list.iter().position(|live| live.number == number) else { return };
+    let Some(at) = list.iter().position(|live| live.number == number) else {
+        return;
+    };
     let mut gone = list.remove(at);
     drop(list);
     let mountpoint = gone.base.join("mnt");
@@ -216,7 +234,9 @@ fn take_down(number: u64) {
 }
 
 fn unmount(mountpoint: &Path, flags: i32) -> bool {
-    let Ok(path) = CString::new(mountpoint.as_os_str().as_bytes()) else { return false };
+    let Ok(path) = CString::new(mountpoint.as_os_str().as_bytes()) else {
+        return false;
+    };
     // SAFETY: the path is a C string.
     unsafe { libc::umount2(path.as_ptr(), flags) == 0 }
 }
@@ -225,7 +245,9 @@ fn unmount(mountpoint: &Path, flags: i32) -> bool {
 fn is_mounted(mountpoint: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let place = mountpoint.to_string_lossy();
-    table.lines().any(|line| line.split(' ').nth(1) == Some(&*place))
+    table
+        .lines()
+        .any(|line| line.split(' ').nth(1) == Some(&*place))
 }
 
 fn mount_by(command: &mut Command, mountpoint: &Path) -> Result<(), String> {
@@ -234,8 +256,14 @@ fn mount_by(command: &mut Command, mountpoint: &Path) -> Result<(), String> {
 
 fn finish(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().map_err(|error| format!("{program}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{program} ended with {status}")) }
+    let status = command
+        .status()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{program} ended with {status}"))
+    }
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
@@ -247,9 +275,4 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String>
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
-}
-
-fn clock() -> u64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_secs()
 }

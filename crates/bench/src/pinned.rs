@@ -9,9 +9,15 @@ pub fn allowed_cores() -> Vec<usize> {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is as large as is said.
     let got = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    let last = if got == 0 { libc::CPU_SETSIZE as usize } else { 0 };
+    let last = if got == 0 {
+        libc::CPU_SETSIZE as usize
+    } else {
+        0
+    };
     // SAFETY: the index is within the set.
-    (0..last).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+    (0..last)
+        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+        .collect()
 }
 
 /// Keeps the calling thread, or process, on one core.
@@ -49,7 +55,10 @@ impl Worker {
             pin(core).expect("the core is one that this process may use");
             queue.into_iter().for_each(|job| job());
         };
-        Worker { jobs: Some(jobs), thread: Some(std::thread::spawn(work)) }
+        Worker {
+            jobs: Some(jobs),
+            thread: Some(std::thread::spawn(work)),
+        }
     }
 
     /// Runs `f` there and waits for its result.
@@ -61,10 +70,7 @@ impl Worker {
     }
 
     /// Runs `f` there; the result arrives in the channel.
-    pub fn start<T: Send + 'static>(
-        &self,
-        f: impl FnOnce() -> T + Send + 'static,
-    ) -> Receiver<T> {
+    pub fn start<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
         let (done, result) = channel();
         let job = Box::new(move || drop(done.send(f())));
         // A thread that panicked takes no job; the caller notices when no result comes.

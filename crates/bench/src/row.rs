@@ -50,7 +50,8 @@ impl Row {
 /// The file cannot be written.
 pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     let written = std::fs::File::create(path).and_then(|mut file| {
-        rows.iter().try_for_each(|row| writeln!(file, "{}", row.json()))
+        rows.iter()
+            .try_for_each(|row| writeln!(file, "{}", row.json()))
     });
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -98,9 +99,9 @@ mod tests {
             ci95: 0.1,
         };
         let json: serde_json::Value = serde_json::from_str(&row.json()).unwrap();
-        for name in
-            ["bench", "workload", "target", "tasks", "metric", "value", "unit", "runs", "ci95"]
-        {
+        for name in [
+            "bench", "workload", "target", "tasks", "metric", "value", "unit", "runs", "ci95",
+        ] {
             assert!(json.get(name).is_some(), "{name}");
         }
         assert!(!row.json().contains('\n'));

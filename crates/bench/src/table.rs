@@ -11,7 +11,9 @@ pub struct Table {
 impl Table {
     /// A table with this heading.
     pub fn new(heading: impl IntoIterator<Item = String>) -> Table {
-        Table { rows: vec![heading.into_iter().collect()] }
+        Table {
+            rows: vec![heading.into_iter().collect()],
+        }
     }
 
     /// Adds a row.
@@ -73,9 +75,13 @@ mod tests {
 
     #[test]
     fn numbers_keep_three_digits() {
-        for (value, text) in
-            [(0.5, "0.50"), (12.34, "12.3"), (999.0, "999"), (1234.0, "1.23k"), (2.5e7, "25.0M")]
-        {
+        for (value, text) in [
+            (0.5, "0.50"),
+            (12.34, "12.3"),
+            (999.0, "999"),
+            (1234.0, "1.23k"),
+            (2.5e7, "25.0M"),
+        ] {
             assert_eq!(short(value), text);
         }
     }
@@ -84,6 +90,9 @@ mod tests {
     fn columns_line_up() {
         let mut table = Table::new(["a".to_owned(), "bb".to_owned()]);
         table.row(["long".to_owned(), "1".to_owned()]);
-        assert_eq!(table.text(), "| a    | bb |\n|------|---:|\n| long |  1 |\n");
+        assert_eq!(
+            table.text(),
+            "| a    | bb |\n|------|---:|\n| long |  1 |\n"
+        );
     }
 }

@@ -113,7 +113,14 @@ impl Workload {
             }
             _ => (-1, 0),
         };
-        Ok(Task { workload: self, client, path, file, buffer: vec![9; bytes], at: 0 })
+        Ok(Task {
+            workload: self,
+            client,
+            path,
+            file,
+            buffer: vec![9; bytes],
+            at: 0,
+        })
     }
 }
 
@@ -178,7 +185,11 @@ impl Task<'_> {
     }
 
     fn must(&self, holds: bool) -> Result<(), String> {
-        if holds { Ok(()) } else { Err(format!("{:?}: wrong answer", self.path)) }
+        if holds {
+            Ok(())
+        } else {
+            Err(format!("{:?}: wrong answer", self.path))
+        }
     }
 }
 

@@ -20,7 +20,11 @@ fn commuting_operations_share_no_cache_line() {
         .output()
         .expect("the runner starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let rows = std::fs::read_to_string(&json).expect("the runner writes its rows");
     std::fs::remove_file(&json).expect("the rows are there");
 
@@ -33,5 +37,8 @@ fn commuting_operations_share_no_cache_line() {
     };
     let (share, cases) = (value("conflict_free_share"), value("cases") as u64);
     assert!(cases >= CASES, "only {cases} cases commute\n{text}");
-    assert!(share >= LEAST, "{share:.4} of {cases} cases are free of conflicts\n{text}");
+    assert!(
+        share >= LEAST,
+        "{share:.4} of {cases} cases are free of conflicts\n{text}"
+    );
 }

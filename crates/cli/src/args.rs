@@ -53,9 +53,33 @@ pub enum Verb {
     },
 }
 
+/// What `-o` takes; `docs/semantics.md` has the price of each default.
+const MOUNT_OPTIONS: &str = "\
+Mount options (-o), the default first:
+  transport=auto|uring|dev         io_uring queues, or /dev/fuse
+  ro                               refuse every change
+  relatime, strictatime, noatime   when reads move the access time
+  nodev, nosuid, noexec            as mount(8)
+  size=BYTES, inodes=COUNT         room of the volume (k, m, g, t scale); unlimited
+  errors=remount-ro|continue|panic what a panic in an operation leads to
+  entry_timeout=SECONDS            how long the kernel believes a name
+  attr_timeout=SECONDS             how long it believes attributes
+  negative_timeout=SECONDS         how long it believes that a name is absent
+  writeback, no_writeback          collect small writes in the page cache
+  direct_io                        reads and writes bypass the page cache
+  no_open, no_opendir, no_flush    the kernel does not report these
+  readdirplus=auto|yes|no          listings bring attributes along
+  max_write=BYTES                  largest read or write request
+  allow_other                      users other than yourself may look
+  fsname=NAME                      first column of df
+Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...) are ignored.";
+
 /// `hearth mount`.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>")]
+#[command(
+    override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>",
+    after_help = MOUNT_OPTIONS
+)]
 pub struct MountArgs {
     /// Where the volume lives (`memory:` if left out, gone after the unmount), and an empty
     /// directory
@@ -112,4 +136,43 @@ pub struct StatsArgs {
     /// Print what happened in every second, until interrupted
     #[arg(short, long)]
     pub watch: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_fit_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_mount_option_in_the_help_is_one() {
+        let value = |name: &str| match name {
+            "transport=auto|uring|dev" => "transport=uring".to_owned(),
+            "errors=remount-ro|continue|panic" => "errors=continue".to_owned(),
+            "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
+            _ => match name.split_once('=') {
+                Some((name, _)) => format!("{name}=8192"),
+                None => name.to_owned(),
+            },
+        };
+        let lines = MOUNT_OPTIONS
+            .lines()
+            .filter_map(|line| line.strip_prefix("  "));
+        let listed: Vec<String> = lines
+            .flat_map(|line| line[..33].split([',', ' ']))
+            .filter(|word| !word.is_empty())
+            .map(value)
+            .collect();
+        assert!(listed.len() > 20, "{listed:?}");
+        for option in listed {
+            assert!(
+                hearth_fuse::MountOptions::parse(&[&option]).is_ok(),
+                "{option}"
+            );
+        }
+    }
 }

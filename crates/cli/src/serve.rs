@@ -4,6 +4,7 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::source::Source;
 use crate::{fstab, output};
+use hearth::Volume;
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -18,7 +19,9 @@ pub fn check_options(args: &MountArgs) -> Result<(), Failure> {
 }
 
 fn options(args: &MountArgs) -> Result<MountOptions, Failure> {
-    MountOptions::parse(&fstab::ours(&args.options)).map_err(Failure::usage)
+    MountOptions::parse(&fstab::ours(&args.options)).map_err(|error| {
+        Failure::usage(format!("{error}; 'hearth mount --help' lists the options"))
+    })
 }
 
 /// Mounts, reports, and returns after the unmount.
@@ -44,9 +47,13 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
 }
 
 fn start(source: Source, mountpoint: &Path, options: MountOptions) -> Result<Session, Failure> {
-    let volume = match source {
-        Source::Memory => hearth::Volume::memory(),
+    let builder = match source {
+        Source::Memory => Volume::builder(),
     };
+    let volume = options
+        .volume(builder)
+        .build()
+        .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))?;
     Session::start(volume, mountpoint, options).map_err(Failure::refused)
 }
 
@@ -101,15 +108,14 @@ fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
     let handle = signals.handle();
     let session = Arc::new(session);
     let asked = Arc::clone(&session);
-    let waiter = thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            asked.unmount();
-        }
+    let waiter = thread::spawn(move || match signals.forever().next() {
+        Some(_) => asked.unmount().map_err(Failure::refused),
+        None => Ok(()),
     });
     session.wait();
     handle.close();
     match waiter.join() {
-        Ok(()) => Ok(()),
+        Ok(done) => done,
         Err(_) => Err(Failure::refused(
             "the thread that waits for signals panicked",
         )),

@@ -1,108 +1,226 @@
-//! `MOUNT/.hearth`: found, not listed, readable and writable by ordinary programs.
+//! The directory `.hearth` on the mount: what it tells and what it lets be changed.
 
-mod harness;
+mod suite;
 
-use harness::{Mount, TRANSPORTS, hearth};
-use std::fs;
-use std::process::Command;
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use suite::{Mounted, Transport, hearth, said, shell, succeed};
 
-#[test]
-fn the_control_directory_is_found_and_not_listed() {
-    let mount = Mount::start("dev", &[]);
-    assert_eq!(mount.shell(10, "ls -A"), "");
-    assert_eq!(mount.shell(10, "ls .hearth"), "stats\nsys\nversion\n");
-    let version = fs::read_to_string(mount.path().join(".hearth/version")).unwrap();
-    assert_eq!(version, concat!("hearth ", env!("CARGO_PKG_VERSION"), "\n"));
-    mount.shell(
-        10,
-        "! touch .hearth/new 2> /dev/null; ! rm .hearth/stats 2> /dev/null
-         ! mv .hearth other 2> /dev/null; ! mkdir .hearth 2> /dev/null
-         ! rmdir .hearth 2> /dev/null; test -f .hearth/stats",
-    );
-    mount.finish();
-}
+suite::on_both_transports!(
+    the_directory_is_found_and_not_listed,
+    the_version_is_that_of_the_program,
+    counts_move_with_what_is_done,
+    the_transport_is_told,
+    a_tunable_takes_what_makes_sense_and_nothing_else,
+    a_volume_made_read_only_refuses_changes_until_it_is_made_writable,
+    a_command_shows_what_the_file_has,
+);
 
-#[test]
-fn statistics_count_what_is_done_and_name_the_transport() {
-    for transport in TRANSPORTS {
-        let mount = Mount::start(transport, &[]);
-        let inodes = mount.stat("hearth_inodes ");
-        mount.shell(30, "mkdir d; for i in $(seq 1 50); do : > d/f$i; done; ! stat none 2> /dev/null");
-        assert_eq!(mount.stat("hearth_inodes ") - inodes, 51.0);
-        assert_eq!(mount.stat("hearth_op_seconds_count{op=\"mkdir\"} "), 1.0);
-        assert_eq!(mount.stat("hearth_op_seconds_count{op=\"create\"} "), 50.0);
-        assert!(mount.stat("hearth_op_errors_total{op=\"lookup\"} ") >= 1.0);
-        let text = fs::read_to_string(mount.path().join(".hearth/stats")).unwrap();
-        assert!(text.contains(&format!("transport=\"{transport}\"")), "{text}");
-        mount.finish();
-    }
-}
-
-#[test]
-fn a_tunable_takes_sense_and_refuses_nonsense() {
-    let mount = Mount::start("uring", &[]);
-    let sys = mount.path().join(".hearth/sys/fs");
-    let before = fs::read_to_string(sys.join("memory-budget")).unwrap();
-    fs::write(sys.join("memory-budget"), "1048576\n").unwrap();
-    assert_eq!(fs::read_to_string(sys.join("memory-budget")).unwrap(), "1048576\n");
-    fs::write(sys.join("memory-budget"), &before).unwrap();
-    for (file, nonsense) in [
-        ("memory-budget", "-1"),
-        ("memory-budget", "much"),
-        ("memory-budget", "1"),
-        ("memory-budget", "99999999999999999999999"),
-        ("atime", "sometimes"),
-        ("read-only", "2"),
-        ("read-only", ""),
+fn the_directory_is_found_and_not_listed(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("file"), "x").unwrap();
+    let listed = succeed(&mut shell(mounted.path(), "ls -A; find . -mindepth 1"));
+    assert_eq!(listed, "file\n./file\n");
+    let inside = succeed(&mut shell(&mounted.at(".hearth"), "find . -type f | sort"));
+    let expected = [
+        "./stats",
+        "./sys/fs/atime",
+        "./sys/fs/memory-budget",
+        "./sys/fs/read-only",
+        "./version",
+    ];
+    assert_eq!(inside.lines().collect::<Vec<_>>(), expected);
+    for refused in [
+        "mkdir .hearth",
+        "rm -r .hearth",
+        "mv .hearth x",
+        "touch .hearth/new",
+        "rm .hearth/version",
+        "echo x > .hearth/version",
+        "mv file .hearth",
     ] {
-        let path = sys.join(file);
-        let old = fs::read_to_string(&path).unwrap();
-        let error = fs::write(&path, format!("{nonsense}\n")).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(22), "{file}: {nonsense}: {error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), old, "{file}: {nonsense}");
+        // Root is allowed everything, and still none of these.
+        let said = said(&mut shell(mounted.path(), refused));
+        assert!(!said.success(), "{refused}: {said:?}");
     }
-    mount.finish();
+    assert!(mounted.at("file").exists());
 }
 
-#[test]
-fn a_volume_is_made_read_only_and_writable_again_while_mounted() {
-    let mount = Mount::start("uring", &[]);
-    mount.shell(
-        10,
-        "echo 1 > .hearth/sys/fs/read-only
-         ! touch f 2> /dev/null",
+fn the_version_is_that_of_the_program(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let version = std::fs::read_to_string(mounted.at(".hearth/version")).unwrap();
+    assert_eq!(version, succeed(hearth().arg("version")));
+}
+
+fn counts_move_with_what_is_done(transport: Transport) {
+    let mounted = Mounted::new(
+        transport,
+        "entry_timeout=0,attr_timeout=0,negative_timeout=0",
     );
-    let error = fs::write(mount.path().join("g"), "x").unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(30), "{error}");
-    mount.shell(10, "echo 0 > .hearth/sys/fs/read-only; echo x > g; cat g");
-    mount.finish();
+    let before = Stats::of(&mounted);
+    for number in 0..50 {
+        std::fs::write(mounted.at(format!("file{number}")), [7; 10_000]).unwrap();
+        assert!(std::fs::metadata(mounted.at(format!("missing{number}"))).is_err());
+        std::fs::create_dir(mounted.at(format!("dir{number}"))).unwrap();
+    }
+    succeed(&mut shell(mounted.path(), "sync -f ."));
+    let after = Stats::of(&mounted);
+    let count = |op: &str| {
+        let key = format!("hearth_op_seconds_count{{op=\"{op}\"}}");
+        after.number(&key) - before.number(&key)
+    };
+    let bucket = |op: &str| {
+        let key = format!("hearth_op_seconds_bucket{{op=\"{op}\",le=\"+Inf\"}}");
+        after.number(&key) - before.number(&key)
+    };
+    assert!(
+        count("mkdir") == 50.0 && bucket("mkdir") == 50.0,
+        "{}",
+        after.0
+    );
+    assert!(count("lookup") >= 50.0, "{}", after.0);
+    let errors = "hearth_op_errors_total{op=\"lookup\"}";
+    assert!(
+        after.number(errors) - before.number(errors) >= 50.0,
+        "{}",
+        after.0
+    );
+    let gauge = |name: &str| after.number(name) - before.number(name);
+    assert_eq!(gauge("hearth_inodes"), 100.0, "{}", after.0);
+    assert_eq!(
+        gauge("hearth_page_bytes"),
+        50.0 * 3.0 * 4096.0,
+        "{}",
+        after.0
+    );
 }
 
-#[test]
-fn the_verb_stats_shows_a_table_and_json() {
-    let mount = Mount::start("dev", &[]);
-    mount.shell(10, "mkdir a; : > a/b; cat a/b; ls a");
-    let place = mount.path();
-    let place = place.to_str().unwrap();
-    let (status, out, err) = hearth(&["stats", place]);
-    assert_eq!((status, &*err), (0, ""));
-    assert!(out.lines().any(|line| line.starts_with("create ")), "{out}");
-    assert!(!out.contains('\x1b'), "colour is for terminals");
-    let (status, out, err) = hearth(&["stats", "--json", place]);
-    assert_eq!((status, &*err), (0, ""));
-    assert!(out.starts_with("{\"") && out.contains("\"hearth_inodes\":"), "{out}");
-    let watch = Command::new("timeout")
-        .args(["2.5", env!("CARGO_BIN_EXE_hearth"), "stats", "--json", "--watch", place])
-        .output()
-        .unwrap();
-    let lines = String::from_utf8_lossy(&watch.stdout).lines().count();
-    assert!((1..=3).contains(&lines), "{lines} lines in 2.5 seconds");
-    mount.finish();
+fn the_transport_is_told(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let stats = Stats::of(&mounted);
+    let info = stats
+        .0
+        .lines()
+        .find(|line| line.starts_with("hearth_info{"));
+    let told = format!("transport=\"{}\"", transport.word());
+    assert!(info.is_some_and(|line| line.contains(&told)), "{}", stats.0);
 }
 
-#[test]
-fn the_verb_stats_names_a_place_without_a_mount() {
-    let (status, out, err) = hearth(&["stats", "/proc"]);
-    assert_eq!((status, &*out), (1, ""));
-    assert!(err.starts_with("hearth: /proc: no statistics") && err.lines().count() == 1, "{err}");
+fn a_tunable_takes_what_makes_sense_and_nothing_else(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let tunables: [(&str, &[&str], &[&str]); 3] = [
+        (
+            "memory-budget",
+            &["1048576", "0"],
+            &["-1", "one", "1 2", "4096", "99999999999999999999"],
+        ),
+        (
+            "atime",
+            &["noatime", "strictatime", "relatime"],
+            &["never", "no atime", "1"],
+        ),
+        ("read-only", &["0"], &["2", "yes", "-1", "01x"]),
+    ];
+    for (name, good, bad) in tunables {
+        let file = mounted.at(".hearth/sys/fs").join(name);
+        for value in good {
+            assert_eq!(write(&file, value), Ok(()), "{name} {value}");
+            assert_eq!(read(&file), format!("{value}\n"));
+        }
+        let before = read(&file);
+        for value in bad.iter().copied().chain(["\u{fffd}", "\0"]) {
+            assert_eq!(write(&file, value), Err(Errno::INVAL), "{name} {value}");
+            assert_eq!(read(&file), before);
+        }
+    }
+}
+
+fn a_volume_made_read_only_refuses_changes_until_it_is_made_writable(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("file"), "x").unwrap();
+    let switch = mounted.at(".hearth/sys/fs/read-only");
+    assert_eq!(write(&switch, "1"), Ok(()));
+    let refused = std::fs::create_dir(mounted.at("dir")).expect_err("a change is refused");
+    assert_eq!(refused.raw_os_error(), Some(Errno::ROFS.raw_os_error()));
+    assert_eq!(read(&mounted.at("file")), "x");
+    assert_eq!(write(&switch, "0"), Ok(()));
+    std::fs::create_dir(mounted.at("dir")).unwrap();
+}
+
+fn a_command_shows_what_the_file_has(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    for number in 0..10 {
+        std::fs::create_dir(mounted.at(format!("dir{number}"))).unwrap();
+    }
+    let table = succeed(hearth().arg("stats").arg(mounted.path()));
+    let row = table.lines().find(|line| line.starts_with("mkdir "));
+    let count = row.and_then(|row| row.split_whitespace().nth(1));
+    assert_eq!(count, Some("10"), "{table}");
+    let json = succeed(hearth().args(["stats", "--json"]).arg(mounted.path()));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        json["hearth_inodes"],
+        Stats::of(&mounted).number("hearth_inodes")
+    );
+    let counts = json["hearth_op_seconds_count"].as_array().expect("a list");
+    let mkdir = counts.iter().find(|count| count["labels"]["op"] == "mkdir");
+    assert_eq!(mkdir.expect("mkdir")["value"], 10);
+}
+
+/// The text of `stats`, which is checked to be Prometheus text.
+struct Stats(String);
+
+impl Stats {
+    fn of(mounted: &Mounted) -> Stats {
+        let text = std::fs::read_to_string(mounted.at(".hearth/stats")).unwrap();
+        let mut declared = Vec::new();
+        for line in text.lines() {
+            if let Some(kind) = line.strip_prefix("# TYPE ") {
+                declared.push(kind.split(' ').next().unwrap().to_owned());
+            } else if !line.starts_with("# HELP ") {
+                let (key, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+                let name = key.split('{').next().unwrap();
+                let is_of = |kind: &String| name.starts_with(kind.as_str());
+                assert!(declared.last().is_some_and(is_of), "no TYPE before {line}");
+            }
+        }
+        assert!(declared.len() > 10, "{text}");
+        Stats(text)
+    }
+
+    /// 0 for an operation that has not happened.
+    fn number(&self, key: &str) -> f64 {
+        let value = self
+            .0
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().expect("a number"))
+    }
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap()
+}
+
+/// As `echo` does it: the error may come from the write or from the close.
+fn write(file: &Path, value: &str) -> Result<(), Errno> {
+    let file: PathBuf = file.to_owned();
+    let value = if value == "\u{fffd}" {
+        b"\xff\xfe".to_vec()
+    } else {
+        value.into()
+    };
+    let done = File::options()
+        .write(true)
+        .truncate(true)
+        .open(file)
+        .and_then(|mut file| {
+            file.write_all(&value)?;
+            file.write_all(b"")?;
+            rustix::io::dup(&file).map(drop).map_err(Into::into)
+        });
+    done.map_err(|error| Errno::from_io_error(&error).expect("an error of the system"))
 }

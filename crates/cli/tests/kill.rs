@@ -1,82 +1,107 @@
-//! kill -9 of the daemon: nobody hangs, and the next mount on the same place works.
+//! The daemon dies under its users.
 
-mod harness;
+mod suite;
 
-use harness::{Mount, TRANSPORTS, hearth, is_mounted};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Error;
+use std::process::{Child, Stdio};
+use suite::{Mounted, Transport, hearth, program, said, shell, until};
 
-/// Clients that use the mount in different ways until something fails.
-const CLIENTS: &[&str] = &[
-    "while true; do ls -l . > /dev/null; done",
-    "while true; do echo text > f1; cat f1 > /dev/null; rm f1; done",
-    "while true; do dd if=/dev/zero of=f2 bs=128k count=64 conv=fsync 2> /dev/null; done",
-    "while true; do mkdir d; mv d e; rmdir e; done",
-    "exec 9> lock; flock 9; echo waited too short >&2; exit 0",
-    "exec 9< held; while read -r -N 1 -u 9 c; do sleep 0.01; done; cat held",
+suite::on_both_transports!(
+    a_killed_daemon_leaves_no_process_hanging,
+    the_next_mount_clears_what_a_killed_daemon_left,
+    a_daemon_asked_to_end_unmounts,
+);
+
+/// Each works on the volume until something fails. The word says what it leaves as proof of life.
+const CLIENTS: [(&str, &str); 6] = [
+    ("appending", "while echo x >> appending; do :; done"),
+    (
+        "reading",
+        "while cat data > /dev/null && touch reading; do :; done",
+    ),
+    (
+        "renaming",
+        "while touch a && mv a renaming && ls -l > /dev/null; do :; done",
+    ),
+    (
+        "syncing",
+        "while dd if=/dev/zero of=syncing bs=64k count=16 conv=fsync; do :; done",
+    ),
+    (
+        "listing",
+        "mkdir d; while ls -R . > /dev/null && touch d/f listing && rm d/f; do :; done",
+    ),
+    ("waiting", "touch waiting; flock lock true"),
 ];
 
-#[test]
-fn a_killed_daemon_leaves_no_hung_process_and_the_next_mount_cleans_up() {
-    for transport in TRANSPORTS {
-        let mut mount = Mount::start(transport, &[]);
-        mount.shell(10, "seq 1 100000 > held");
-        let holder = client(&mount, "exec 9> lock; flock 9; sleep 600");
-        let clients: Vec<Child> = CLIENTS.iter().map(|line| client(&mount, line)).collect();
-        std::thread::sleep(Duration::from_millis(700));
-        mount.kill();
-        let start = Instant::now();
-        for (mut child, line) in clients.into_iter().zip(CLIENTS) {
-            gone(&mut child, line, start);
-        }
-        stop(holder);
-        let place = mount.path();
-        assert!(is_mounted(&place), "the kernel keeps a dead mount");
-        let place = place.to_str().unwrap();
-        let (status, out, err) = hearth(&["mount", place]);
-        assert_eq!(status, 0, "{out}{err}");
-        assert!(out.contains(place) && out.contains("daemon of an earlier mount is gone"), "{out}");
-        assert!(out.contains("transport "), "{out}");
-        mount.shell(10, "echo alive > f; cat f; test ! -e held");
-        assert_eq!(hearth(&["umount", place]), (0, String::new(), String::new()));
-        assert!(!is_mounted(&mount.path()), "something is left on the mount point");
+fn a_killed_daemon_leaves_no_process_hanging(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("data"), vec![7; 1 << 20]).unwrap();
+    let lock = File::create(mounted.at("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut clients = CLIENTS.map(|(name, script)| (name, client(&mounted, script)));
+    for (name, _) in &clients {
+        until(name, || mounted.at(name).exists());
+    }
+
+    mounted.kill();
+
+    let gone = Errno::NOTCONN.raw_os_error();
+    let code = |result: Result<(), Error>| result.err().and_then(|error| error.raw_os_error());
+    let refused = [
+        code(std::fs::metadata(mounted.path()).map(drop)),
+        code(std::fs::metadata(mounted.at("data")).map(drop)),
+        code(std::fs::write(mounted.at("new"), "x")),
+        code(std::fs::read_dir(mounted.path()).map(drop)),
+        code(std::fs::create_dir(mounted.at("newer"))),
+    ];
+    assert_eq!(refused, [Some(gone); 5]);
+    for (name, client) in &mut clients {
+        until(name, || client.try_wait().unwrap().is_some());
+        let status = client.wait().unwrap();
+        assert!(!status.success(), "{name} saw no error: {status}");
     }
 }
 
-#[test]
-fn umount_takes_a_dead_mount_away() {
-    let mut mount = Mount::start("dev", &[]);
-    mount.kill();
-    let place = mount.path();
-    let (status, out, err) = hearth(&["umount", place.to_str().unwrap()]);
-    assert_eq!((status, out + &err), (0, String::new()));
-    assert!(!is_mounted(&place));
+fn client(mounted: &Mounted, script: &str) -> Child {
+    // A loop ends with success when its condition fails.
+    let mut client = shell(mounted.path(), &format!("{script}; exit 9"));
+    client.stdout(Stdio::null()).stderr(Stdio::null());
+    client.spawn().unwrap()
 }
 
-fn client(mount: &Mount, line: &str) -> Child {
-    Command::new("bash")
-        .args(["-euc", line])
-        .current_dir(mount.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    std::fs::write(mounted.at("old"), "x").unwrap();
+    mounted.kill();
+    let said = mounted.mount_again(transport, "");
+    let cleared = format!(
+        "hearth: {}: the daemon of an earlier mount",
+        mounted.path().display()
+    );
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].starts_with(&cleared),
+        "{said:?}"
+    );
+    assert!(lines[0].contains("unmounted"), "{said:?}");
+    assert!(!mounted.at("old").exists());
+    std::fs::write(mounted.at("new"), "y").unwrap();
+    assert_eq!(suite::mounts_below(mounted.path()).len(), 1);
 }
 
-/// A client ends by itself when its filesystem is gone, or can at least be killed.
-fn gone(child: &mut Child, line: &str, start: Instant) {
-    while child.try_wait().unwrap().is_none() {
-        let waited = start.elapsed();
-        if waited > Duration::from_secs(5) {
-            child.kill().unwrap();
-        }
-        assert!(waited < Duration::from_secs(15), "hangs: {line}");
-        std::thread::sleep(Duration::from_millis(10));
+fn a_daemon_asked_to_end_unmounts(transport: Transport) {
+    for signal in ["TERM", "INT"] {
+        let mounted = Mounted::new(transport, "");
+        std::fs::write(mounted.at("file"), "x").unwrap();
+        let pid = mounted.daemon().to_string();
+        assert!(said(program("kill").args(["-s", signal, &pid])).success());
+        until(signal, || suite::mounts_below(mounted.path()).is_empty());
+        until(signal, || suite::pids_naming(mounted.path()).is_empty());
+        let said = said(hearth().arg("umount").arg(mounted.path()));
+        assert_eq!(said.status.code(), Some(1), "{said:?}");
     }
-}
-
-fn stop(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

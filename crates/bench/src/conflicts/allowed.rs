@@ -11,7 +11,9 @@ pub fn reason(case: &Case) -> Option<&'static str> {
         return Some("both write the same bytes to the same place: idempotent, not independent");
     }
     if (is(Verb::Read, Verb::Append) || is(Verb::Write, Verb::Append)) && same {
-        return Some("what lies below the end of a file is read and written, and append moves the end");
+        return Some(
+            "what lies below the end of a file is read and written, and append moves the end",
+        );
     }
     if is(Verb::Dup, Verb::Dup) && same && case.is_one_process {
         return Some("the last close of an open file must be known at once, so they are counted");

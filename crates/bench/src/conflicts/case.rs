@@ -44,7 +44,12 @@ impl Case {
         let mut cases = Vec::new();
         for (n, a) in Verb::ALL.into_iter().enumerate() {
             for b in Verb::ALL.into_iter().skip(n) {
-                for place in [Place::Same, Place::OtherPage, Place::Sibling, Place::Elsewhere] {
+                for place in [
+                    Place::Same,
+                    Place::OtherPage,
+                    Place::Sibling,
+                    Place::Elsewhere,
+                ] {
                     if place == Place::OtherPage && !(a.has_page() && b.has_page()) {
                         continue;
                     }
@@ -54,7 +59,14 @@ impl Case {
                                 continue;
                             }
                             let is_noatime = false;
-                            let case = Case { a, b, place, is_one_process, is_noatime, window };
+                            let case = Case {
+                                a,
+                                b,
+                                place,
+                                is_one_process,
+                                is_noatime,
+                                window,
+                            };
                             cases.push(case);
                         }
                     }
@@ -89,7 +101,11 @@ impl Place {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let processes = if self.is_one_process { "one process" } else { "two processes" };
+        let processes = if self.is_one_process {
+            "one process"
+        } else {
+            "two processes"
+        };
         let (a, b) = (self.a.name(), self.b.name());
         write!(f, "{a}|{b}, {}, {processes}", self.place.name())?;
         if self.is_noatime {

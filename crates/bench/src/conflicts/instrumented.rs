@@ -9,8 +9,10 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// `-Zexternal-clangrt` keeps the real runtime out, and std is linked as it comes: not compiled with
 /// the pass, hence the last flag.
-const FLAGS: &str =
-    "-Zsanitizer=thread -Zexternal-clangrt -Cunsafe-allow-abi-mismatch=sanitizer";
+const FLAGS: &str = concat!(
+    "-Zsanitizer=thread -Zexternal-clangrt ",
+    "-Cunsafe-allow-abi-mismatch=sanitizer"
+);
 
 /// Builds the runner in a target directory of its own.
 ///
@@ -27,7 +29,14 @@ pub fn build() -> Result<PathBuf, String> {
     build
         .current_dir(&root)
         .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
-        .args(["--bin", "hearth-conflicts", "--features", "recorder", "--target", TARGET])
+        .args([
+            "--bin",
+            "hearth-conflicts",
+            "--features",
+            "recorder",
+            "--target",
+            TARGET,
+        ])
         .env("CARGO_TARGET_DIR", &target)
         .env("CARGO_INCREMENTAL", "0")
         // The pass is not a stable flag; the compiler is the ordinary one.
@@ -51,7 +60,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
         .args(args)
         .status()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    if status.success() { Ok(()) } else { Err(format!("hearth-conflicts: {status}")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("hearth-conflicts: {status}"))
+    }
 }
 
 fn workspace() -> PathBuf {

@@ -57,7 +57,11 @@ fn conflict(a: &Line, b: &Line) -> Option<Conflict> {
     let touched = |line: &Line| line.read.bytes | line.write.bytes;
     let common = (a.write.bytes & touched(b)) | (b.write.bytes & touched(a));
     let side = |line: &Line, writes: bool| {
-        if writes { line.write.clone() } else { line.read.clone() }
+        if writes {
+            line.write.clone()
+        } else {
+            line.read.clone()
+        }
     };
     Some(Conflict {
         address: a.address,
@@ -72,8 +76,15 @@ mod tests {
     use super::*;
 
     fn line(address: usize, read: u64, write: u64) -> Line {
-        let side = |bytes| Side { bytes, frames: Vec::new() };
-        Line { address, read: side(read), write: side(write) }
+        let side = |bytes| Side {
+            bytes,
+            frames: Vec::new(),
+        };
+        Line {
+            address,
+            read: side(read),
+            write: side(write),
+        }
     }
 
     #[test]
@@ -91,7 +102,10 @@ mod tests {
         ] {
             let found = overlap(&[a], &[b]);
             assert_eq!(found.len(), 1);
-            assert_eq!((found[0].writes, found[0].is_false_sharing), (writes, is_false));
+            assert_eq!(
+                (found[0].writes, found[0].is_false_sharing),
+                (writes, is_false)
+            );
         }
     }
 

@@ -51,7 +51,11 @@ pub fn count(f: impl FnOnce()) -> usize {
 
 impl From<&RawLine> for Line {
     fn from(raw: &RawLine) -> Line {
-        Line { address: raw.address, read: (&raw.read).into(), write: (&raw.write).into() }
+        Line {
+            address: raw.address,
+            read: (&raw.read).into(),
+            write: (&raw.write).into(),
+        }
     }
 }
 
@@ -60,6 +64,9 @@ impl From<&RawSide> for Side {
         if raw.bytes == 0 {
             return Side::default();
         }
-        Side { bytes: raw.bytes, frames: raw.frames[..raw.depth as usize].to_vec() }
+        Side {
+            bytes: raw.bytes,
+            frames: raw.frames[..raw.depth as usize].to_vec(),
+        }
     }
 }

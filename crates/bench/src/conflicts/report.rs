@@ -28,7 +28,11 @@ impl Sum {
     }
 
     fn share(self) -> f64 {
-        if self.total == 0 { 1.0 } else { f64::from(self.free) / f64::from(self.total) }
+        if self.total == 0 {
+            1.0
+        } else {
+            f64::from(self.free) / f64::from(self.total)
+        }
     }
 }
 
@@ -64,7 +68,10 @@ pub fn rows(verdicts: &[Verdict]) -> Vec<Row> {
     };
     let both = |(name, sum): (&str, Sum)| {
         let cases = row(name, "cases", sum.total.into(), "1");
-        [row(name, "conflict_free_share", sum.share(), "ratio"), cases]
+        [
+            row(name, "conflict_free_share", sum.share(), "ratio"),
+            cases,
+        ]
     };
     sums(verdicts).into_iter().flat_map(both).collect()
 }
@@ -72,7 +79,10 @@ pub fn rows(verdicts: &[Verdict]) -> Vec<Row> {
 fn sums(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
     let of = |wanted: &dyn Fn(&Case) -> bool| {
         let mut sum = Sum::default();
-        verdicts.iter().filter(|v| wanted(&v.case)).for_each(|v| sum.add(v));
+        verdicts
+            .iter()
+            .filter(|v| wanted(&v.case))
+            .for_each(|v| sum.add(v));
         sum
     };
     vec![
@@ -88,7 +98,10 @@ fn sums(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
 fn matrix(verdicts: &[Verdict]) -> String {
     let mut cells: BTreeMap<(Verb, Verb), Sum> = BTreeMap::new();
     for verdict in verdicts {
-        cells.entry((verdict.case.a, verdict.case.b)).or_default().add(verdict);
+        cells
+            .entry((verdict.case.a, verdict.case.b))
+            .or_default()
+            .add(verdict);
     }
     let mut out = format!("{:8}", "free/all");
     for verb in Verb::ALL {
@@ -118,12 +131,20 @@ fn by_source(verdicts: &[Verdict], source: &mut Source, verbose: bool) -> String
         };
         for conflict in &verdict.conflicts {
             let side = |n: usize, source: &mut Source| {
-                let does = if conflict.writes[n] { "writes" } else { "reads" };
+                let does = if conflict.writes[n] {
+                    "writes"
+                } else {
+                    "reads"
+                };
                 format!("{does} {}", source.name(&conflict.sides[n]))
             };
             let mut both = [side(0, source), side(1, source)];
             both.sort();
-            let what = if conflict.is_false_sharing { " (false sharing)" } else { "" };
+            let what = if conflict.is_false_sharing {
+                " (false sharing)"
+            } else {
+                ""
+            };
             let place = format!("{}\n  {}{what}", both[0], both[1]);
             places.entry(place).or_default().push(case.clone());
         }

@@ -92,7 +92,10 @@ impl Cores {
 /// access times if they do only then.
 pub fn commuting(case: Case) -> Option<Case> {
     let reads = |verb| matches!(verb, Verb::Read | Verb::List);
-    let quiet = Case { is_noatime: true, ..case };
+    let quiet = Case {
+        is_noatime: true,
+        ..case
+    };
     match () {
         () if in_order(&case, [0, 1]) == in_order(&case, [1, 0]) => Some(case),
         () if !reads(case.a) && !reads(case.b) => None,
@@ -114,8 +117,9 @@ fn in_order(case: &Case, order: [usize; 2]) -> ([Vec<u64>; 2], u64) {
         let verb = [case.a, case.b][side];
         let mut page = vec![side as u8; PAGE];
         let (p, on) = (world.process(side), &world.operands[side]);
-        results[side] =
-            (0..case.window).map(|i| verb.run(p, on, i, &mut page, SETTLED)).collect();
+        results[side] = (0..case.window)
+            .map(|i| verb.run(p, on, i, &mut page, SETTLED))
+            .collect();
     }
     (results, world.digest())
 }

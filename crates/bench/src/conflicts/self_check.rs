@@ -22,7 +22,9 @@ pub fn check(cores: &Cores) -> Result<(), String> {
     let locked = cores.conflicts(|side| {
         let map = map.clone();
         move || {
-            map.lock().expect("nobody panics with the lock").insert(side, 7);
+            map.lock()
+                .expect("nobody panics with the lock")
+                .insert(side, 7);
         }
     });
     if locked.iter().all(|conflict| conflict.is_false_sharing) {

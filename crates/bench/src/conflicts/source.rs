@@ -30,14 +30,21 @@ impl Source {
             .find(|line| line.ends_with(&*name))
             .and_then(|line| u64::from_str_radix(line.split('-').next()?, 16).ok())
             .ok_or("this program is not in its own map of memory")?;
-        Ok(Source { loader, base, known: HashMap::new() })
+        Ok(Source {
+            loader,
+            base,
+            known: HashMap::new(),
+        })
     }
 
     /// The lines of the library that led to an access, innermost first; of anything if the library
     /// is not on the stack.
     pub fn name(&mut self, side: &Side) -> String {
-        let frames: Vec<String> =
-            side.frames.iter().flat_map(|&frame| self.lines(frame)).collect();
+        let frames: Vec<String> = side
+            .frames
+            .iter()
+            .flat_map(|&frame| self.lines(frame))
+            .collect();
         let ours = |line: &&String| line.starts_with("sync/") || line.starts_with("fs/");
         let mut shown: Vec<&String> = frames.iter().filter(ours).take(SHOWN).collect();
         if shown.is_empty() {

@@ -132,7 +132,10 @@ impl Verb {
             Verb::Stat => digest(p.stat(&on.file).map(|attr| plain(&attr, moment))),
             Verb::Missing => digest(p.stat(&on.missing).map(|_| ())),
             Verb::Access => digest(p.access(&on.file, 4)),
-            Verb::Open => digest(p.open(&on.file, libc::O_RDONLY, 0).and_then(|fd| p.close(fd))),
+            Verb::Open => digest(
+                p.open(&on.file, libc::O_RDONLY, 0)
+                    .and_then(|fd| p.close(fd)),
+            ),
             Verb::FStat => digest(p.fstat(on.fd).map(|attr| plain(&attr, moment))),
             Verb::Read => {
                 let got = p.pread(on.fd, page, at);
@@ -142,7 +145,10 @@ impl Verb {
             Verb::Append => digest(p.write(on.append, &page[..64])),
             Verb::Create => {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-                digest(p.open(&on.names[i], flags, 0o644).and_then(|fd| p.close(fd)))
+                digest(
+                    p.open(&on.names[i], flags, 0o644)
+                        .and_then(|fd| p.close(fd)),
+                )
             }
             Verb::Unlink => digest(p.unlink(&on.names[i])),
             Verb::Mkdir => digest(p.mkdir(&on.names[i], 0o755)),
@@ -157,7 +163,9 @@ impl Verb {
 /// The names and types of a directory, whatever their order.
 fn list(p: &Process, dir: &[u8]) -> Result<u64, Errno> {
     let entries = p.read_dir(dir)?;
-    let each = entries.iter().map(|entry| hash((&entry.name, entry.kind as u8)));
+    let each = entries
+        .iter()
+        .map(|entry| hash((&entry.name, entry.kind as u8)));
     Ok(each.fold(0, u64::wrapping_add))
 }
 
@@ -165,8 +173,19 @@ fn list(p: &Process, dir: &[u8]) -> Result<u64, Errno> {
 pub fn plain(attr: &hearth::Attr, moment: i64) -> impl Hash + use<> {
     let is_new = |time: hearth::Time| time.sec > moment;
     let kept = (attr.kind as u8, attr.perm, attr.nlink, attr.uid, attr.gid);
-    let size = if attr.kind == Kind::Directory { 0 } else { attr.blocks };
-    (kept, attr.size, size, is_new(attr.atime), is_new(attr.mtime), is_new(attr.ctime))
+    let size = if attr.kind == Kind::Directory {
+        0
+    } else {
+        attr.blocks
+    };
+    (
+        kept,
+        attr.size,
+        size,
+        is_new(attr.atime),
+        is_new(attr.mtime),
+        is_new(attr.ctime),
+    )
 }
 
 /// A hash with fixed keys.

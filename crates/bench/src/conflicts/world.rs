@@ -32,7 +32,10 @@ struct SteppedClock(Arc<AtomicI64>);
 impl Clock for SteppedClock {
     fn now(&self) -> Time {
         // Relaxed: the main thread moves it while nobody works.
-        Time { sec: self.0.load(Ordering::Relaxed), nsec: 0 }
+        Time {
+            sec: self.0.load(Ordering::Relaxed),
+            nsec: 0,
+        }
     }
 }
 
@@ -52,13 +55,22 @@ impl World {
     /// When the library refuses what the state needs.
     pub fn new(case: &Case, names: Names) -> World {
         let time = Arc::new(AtomicI64::new(MADE));
-        let atime = if case.is_noatime { AtimeMode::No } else { AtimeMode::Relatime };
+        let atime = if case.is_noatime {
+            AtimeMode::No
+        } else {
+            AtimeMode::Relatime
+        };
         let builder = Volume::builder().clock(SteppedClock(time.clone()));
-        let volume = builder.atime(atime).build().expect("settings that make sense");
+        let volume = builder
+            .atime(atime)
+            .build()
+            .expect("settings that make sense");
         let mut first = Box::new(volume.process(Credentials::root()));
         let mut processes = Vec::new();
         if case.is_one_process {
-            first.set_fd_policy(FdPolicy::PerCore).expect("nothing is open");
+            first
+                .set_fd_policy(FdPolicy::PerCore)
+                .expect("nothing is open");
         } else {
             processes.push(Box::new(volume.process(Credentials::root())));
         }
@@ -145,7 +157,10 @@ impl World {
     fn digest_dir(&self, dir: &[u8]) -> u64 {
         let p = self.process(0);
         let mut sum = 0u64;
-        for entry in p.read_dir(dir).expect("a directory that is listed is there") {
+        for entry in p
+            .read_dir(dir)
+            .expect("a directory that is listed is there")
+        {
             let path = [dir, b"/", &entry.name].concat();
             let attr = p.lstat(&path).expect("an entry that is listed is there");
             let inside = match entry.kind {
@@ -166,16 +181,31 @@ impl World {
 
     fn fill(&mut self, case: &Case, names: Names) {
         let is_elsewhere = case.place == Place::Elsewhere;
-        let dirs: &[&str] = if is_elsewhere { &["/d0", "/d1"] } else { &["/d0"] };
+        let dirs: &[&str] = if is_elsewhere {
+            &["/d0", "/d1"]
+        } else {
+            &["/d0"]
+        };
         let verbs = [case.a, case.b];
         for (n, dir) in dirs.iter().enumerate() {
-            self.process(0).mkdir(dir, 0o755).expect("a directory of a new volume");
+            self.process(0)
+                .mkdir(dir, 0o755)
+                .expect("a directory of a new volume");
             let here: Vec<usize> = if is_elsewhere { vec![n] } else { vec![0, 1] };
             // Regions: two names to warm up with for each side, then what each operand needs.
             let mut sizes = vec![2, 2];
             for &side in &here {
-                let many = if verbs[side].has_names() { case.window } else { 0 };
-                sizes.extend([1, 1, many, if verbs[side] == Verb::Rename { many } else { 0 }]);
+                let many = if verbs[side].has_names() {
+                    case.window
+                } else {
+                    0
+                };
+                sizes.extend([
+                    1,
+                    1,
+                    many,
+                    if verbs[side] == Verb::Rename { many } else { 0 },
+                ]);
             }
             let mut regions = self.regions(dir, &sizes, names).into_iter();
             let mut next = || regions.next().expect("as many regions as were asked for");
@@ -188,7 +218,14 @@ impl World {
                 let (file, missing) = (one(next()), one(next()));
                 let (names, renamed) = (next(), next());
                 let dir = dir.as_bytes().to_vec();
-                let on = Operand { dir, file, missing, names, renamed, ..Operand::default() };
+                let on = Operand {
+                    dir,
+                    file,
+                    missing,
+                    names,
+                    renamed,
+                    ..Operand::default()
+                };
                 self.operands[side] = on;
             }
         }
@@ -216,9 +253,15 @@ impl World {
         let flags = libc::O_CREAT | libc::O_RDWR;
         on.fd = p.open(&on.file, flags, 0o644).expect("create");
         p.pwrite(on.fd, &vec![7; PAGES * PAGE], 0).expect("write");
-        on.append = p.open(&on.file, libc::O_WRONLY | libc::O_APPEND, 0).expect("open");
+        on.append = p
+            .open(&on.file, libc::O_WRONLY | libc::O_APPEND, 0)
+            .expect("open");
         for name in on.names.iter().filter(|_| verb.takes_existing()) {
-            let made = if verb == Verb::Rmdir { p.mkdir(name, 0o755) } else { p.mknod(name, 0o100644, 0) };
+            let made = if verb == Verb::Rmdir {
+                p.mkdir(name, 0o755)
+            } else {
+                p.mknod(name, 0o100644, 0)
+            };
             let is_shared = case.a == case.b && side == 1 && case.place == Place::Same;
             assert!(made.is_ok() || is_shared, "{name:?}: {made:?}");
         }
@@ -243,7 +286,10 @@ impl World {
             }
             let mut listed = p.read_dir(dir).expect("a directory");
             listed.sort_by_key(|entry| entry.cookie);
-            free = listed.iter().map(|e| [dir.as_bytes(), b"/", &e.name].concat()).collect();
+            free = listed
+                .iter()
+                .map(|e| [dir.as_bytes(), b"/", &e.name].concat())
+                .collect();
             for name in &free {
                 p.unlink(name).expect("a name that was listed");
             }

@@ -34,7 +34,12 @@ impl Target for HostDir {
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
         // SAFETY: the path is a C string.
         let dir = unsafe { libc::open(self.place.as_ptr(), flags) };
-        assert!(dir >= 0, "{:?}: {}", self.place, std::io::Error::last_os_error());
+        assert!(
+            dir >= 0,
+            "{:?}: {}",
+            self.place,
+            std::io::Error::last_os_error()
+        );
         Box::new(HostClient { dir })
     }
 }

@@ -31,7 +31,9 @@ impl Library {
         let volume = Volume::memory();
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {
-            shared.set_fd_policy(FdPolicy::PerCore).map_err(|errno| errno.to_string())?;
+            shared
+                .set_fd_policy(FdPolicy::PerCore)
+                .map_err(|errno| errno.to_string())?;
         }
         let shared = (sharing != Sharing::Processes).then_some(shared);
         Ok(Library { volume, shared })
@@ -53,27 +55,39 @@ impl<P: std::borrow::Borrow<Process>> Client for P {
     }
 
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
-        self.borrow().open(path.to_bytes(), flags, 0o644).map_err(|errno| at(path, errno))
+        self.borrow()
+            .open(path.to_bytes(), flags, 0o644)
+            .map_err(|errno| at(path, errno))
     }
 
     fn close(&self, file: Handle) -> Result<(), String> {
-        self.borrow().close(file).map_err(|errno| format!("close: {errno}"))
+        self.borrow()
+            .close(file)
+            .map_err(|errno| format!("close: {errno}"))
     }
 
     fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
-        self.borrow().pread(file, out, off).map_err(|errno| format!("read: {errno}"))
+        self.borrow()
+            .pread(file, out, off)
+            .map_err(|errno| format!("read: {errno}"))
     }
 
     fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
-        self.borrow().pwrite(file, data, off).map_err(|errno| format!("write: {errno}"))
+        self.borrow()
+            .pwrite(file, data, off)
+            .map_err(|errno| format!("write: {errno}"))
     }
 
     fn unlink(&self, path: &CStr) -> Result<(), String> {
-        self.borrow().unlink(path.to_bytes()).map_err(|errno| at(path, errno))
+        self.borrow()
+            .unlink(path.to_bytes())
+            .map_err(|errno| at(path, errno))
     }
 
     fn mkdir(&self, path: &CStr) -> Result<(), String> {
-        self.borrow().mkdir(path.to_bytes(), 0o755).map_err(|errno| at(path, errno))
+        self.borrow()
+            .mkdir(path.to_bytes(), 0o755)
+            .map_err(|errno| at(path, errno))
     }
 
     fn list(&self, path: &CStr) -> Result<usize, String> {

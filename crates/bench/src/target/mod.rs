@@ -14,6 +14,24 @@ pub trait Target: Sync {
     fn client(&self) -> Box<dyn Client + '_>;
 }
 
+/// A target together with what goes away with it.
+pub trait Fresh {
+    /// The target.
+    fn target(&self) -> &dyn Target;
+}
+
+impl Fresh for Library {
+    fn target(&self) -> &dyn Target {
+        self
+    }
+}
+
+impl Fresh for Box<dyn Fresh> {
+    fn target(&self) -> &dyn Target {
+        (**self).target()
+    }
+}
+
 /// An open file of a [`Client`].
 pub type Handle = i32;
 

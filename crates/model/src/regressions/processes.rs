@@ -1,6 +1,6 @@
 //! Roots and locks.
 
-use libc::{O_CREAT, O_RDWR};
+use libc::{O_CREAT, O_PATH, O_RDWR};
 
 use super::script::Script;
 use super::steps::{chmod, file, open};
@@ -127,6 +127,30 @@ pub fn scripts() -> Vec<Script> {
                     Op::GetLock {
                         fd: 0,
                         lock: lock(LockKind::Write, 0, 3, 1),
+                    },
+                ),
+                (1, Op::Close { fd: 1 }),
+                (
+                    2,
+                    Op::GetLock {
+                        fd: 0,
+                        lock: lock(LockKind::Write, 0, 3, 1),
+                    },
+                ),
+            ],
+        ),
+        (
+            "closing a mere place on the way ends no locks",
+            vec![
+                (1, file("f")),
+                (1, chmod("f", 0o666)),
+                (1, open("f", O_PATH, 0)),
+                (2, open("f", O_RDWR, 0)),
+                (
+                    1,
+                    Op::SetLock {
+                        fd: 0,
+                        lock: lock(LockKind::Write, 0, 0, 0),
                     },
                 ),
                 (1, Op::Close { fd: 1 }),

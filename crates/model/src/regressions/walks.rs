@@ -3,7 +3,7 @@
 use libc::{AT_EMPTY_PATH, O_NOFOLLOW, O_RDONLY};
 
 use super::script::Script;
-use super::steps::{dir, open, stat, symlink, unlink};
+use super::steps::{dir, open, symlink, unlink};
 use crate::bytes::bytes;
 use crate::op::{CWD, Op};
 
