@@ -10,7 +10,7 @@ use std::path::Path;
 
 const UNITS: u32 = 120;
 
-const CONFIGURE: &str = r#"#!/bin/sh
+const CONFIGURE: &str = r##"#!/bin/sh
 set -e
 printf 'checking for a C compiler... '
 printf 'int main(void) { return 0; }\n' > conftest.c
@@ -27,7 +27,7 @@ done
 mv config.h.new config.h
 sed "s/@UNITS@/$(ls unit*.c | sed 's/c$/o/' | tr '\n' ' ')/" Makefile.in > Makefile
 rm -f conftest*
-"#;
+"##;
 
 const MAKEFILE: &str = "
 OBJECTS = @UNITS@

@@ -165,11 +165,14 @@ impl Session {
     ) -> io::Result<()> {
         let first = &self.connection.mounted.device;
         for (place, &cpu) in cpus.iter().enumerate() {
-            let device = if place == 0 {
-                Arc::clone(first)
+            // Who may mount through the helper need not be allowed to open the device: the threads
+            // then share one descriptor, and its lock.
+            let clone = if place > 0 {
+                first.duplicate().ok()
             } else {
-                Arc::new(first.duplicate()?)
+                None
             };
+            let device = clone.map_or_else(|| Arc::clone(first), Arc::new);
             let reader = Reader {
                 device,
                 service: Arc::clone(service),

@@ -18,7 +18,7 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
 impl Acl {
-    /// Reads the attribute's value. A value without entries is `None`: it means "remove the list".
+    /// Reads the attribute's value. No bytes, or no entries, is `None`: "remove the list".
     ///
     /// `EOPNOTSUPP` for another version, `EINVAL` for everything else that is wrong.
     pub fn from_xattr(value: &[u8]) -> Result<Option<Acl>, Errno> {
