@@ -3,10 +3,12 @@
 
 mod harness;
 
-use harness::Mount;
+use harness::{Mounted, Transport};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+harness::on_both_transports!(a_c_project_is_configured_built_and_built_again);
 
 const UNITS: u32 = 120;
 
@@ -40,25 +42,13 @@ libunits.a: $(OBJECTS)
 \tcc -O1 -Wall -Werror -c -o $@.new $< && mv $@.new $@ && echo $< >> compiled
 ";
 
-#[test]
-fn a_c_project_is_built_over_io_uring() {
-    check("uring");
-}
-
-#[test]
-fn a_c_project_is_built_over_dev_fuse() {
-    check("dev");
-}
-
-fn check(transport: &str) {
-    let mount = Mount::start(transport, &[]);
+fn a_c_project_is_configured_built_and_built_again(transport: Transport) {
+    let mount = Mounted::new(transport, "");
     let project = mount.path().join("project");
     make(&project);
     let expected: u32 = (0..UNITS).map(|unit| unit * 3).sum();
-    mount.shell(
-        300,
-        &format!(
-            "cd project
+    mount.shell(&format!(
+        "cd project
              ./configure
              grep -q 'define HAVE_SYS_STAT_H' config.h && grep -q 'no HAVE_NO_SUCH' config.h
              make --silent -j4
@@ -69,9 +59,7 @@ fn check(transport: &str) {
              make --silent -j4
              test \"$(cat compiled)\" = unit7.c
              make --question"
-        ),
-    );
-    mount.finish();
+    ));
 }
 
 fn make(project: &Path) {

@@ -1,14 +1,14 @@
 //! The directory `.hearth` on the mount: what it tells and what it lets be changed.
 
-mod suite;
+mod harness;
 
+use harness::{Mounted, Transport, hearth, said, shell, succeed};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use suite::{Mounted, Transport, hearth, said, shell, succeed};
 
-suite::on_both_transports!(
+harness::on_both_transports!(
     the_directory_is_found_and_not_listed,
     the_version_is_that_of_the_program,
     counts_move_with_what_is_done,

@@ -1,13 +1,13 @@
 //! Random operations on one file, compared byte by byte with what must be in it.
 
-mod suite;
+mod harness;
 
+use harness::{Mounted, Random, Transport, registry_tool, seed, succeed};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use suite::{Mounted, Random, Transport, registry_tool, seed, succeed};
 
-suite::on_both_transports!(
+harness::on_both_transports!(
     a_file_written_back_later_keeps_its_bytes,
     a_file_written_through_keeps_its_bytes,
     a_file_past_the_page_cache_keeps_its_bytes,

@@ -1,15 +1,15 @@
 //! The daemon dies under its users.
 
-mod suite;
+mod harness;
 
+use harness::{Mounted, Transport, hearth, program, said, shell, until};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Error;
 use std::process::{Child, Stdio};
-use suite::{Mounted, Transport, hearth, program, said, shell, until};
 
-suite::on_both_transports!(
+harness::on_both_transports!(
     a_killed_daemon_leaves_no_process_hanging,
     the_next_mount_clears_what_a_killed_daemon_left,
     a_daemon_asked_to_end_unmounts,
@@ -49,8 +49,12 @@ fn a_killed_daemon_leaves_no_process_hanging(transport: Transport) {
 
     mounted.kill();
 
+    // Requests on their way when it died end with other errors, and those after it with this one.
     let gone = Errno::NOTCONN.raw_os_error();
     let code = |result: Result<(), Error>| result.err().and_then(|error| error.raw_os_error());
+    until("the end of the connection", || {
+        code(std::fs::read_dir(mounted.path()).map(drop)) == Some(gone)
+    });
     let refused = [
         code(std::fs::metadata(mounted.path()).map(drop)),
         code(std::fs::metadata(mounted.at("data")).map(drop)),
@@ -90,7 +94,7 @@ fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
     assert!(lines[0].contains("unmounted"), "{said:?}");
     assert!(!mounted.at("old").exists());
     std::fs::write(mounted.at("new"), "y").unwrap();
-    assert_eq!(suite::mounts_below(mounted.path()).len(), 1);
+    assert_eq!(harness::mounts_below(mounted.path()).len(), 1);
 }
 
 fn a_daemon_asked_to_end_unmounts(transport: Transport) {
@@ -99,8 +103,8 @@ fn a_daemon_asked_to_end_unmounts(transport: Transport) {
         std::fs::write(mounted.at("file"), "x").unwrap();
         let pid = mounted.daemon().to_string();
         assert!(said(program("kill").args(["-s", signal, &pid])).success());
-        until(signal, || suite::mounts_below(mounted.path()).is_empty());
-        until(signal, || suite::pids_naming(mounted.path()).is_empty());
+        until(signal, || harness::mounts_below(mounted.path()).is_empty());
+        until(signal, || harness::pids_naming(mounted.path()).is_empty());
         let said = said(hearth().arg("umount").arg(mounted.path()));
         assert_eq!(said.status.code(), Some(1), "{said:?}");
     }

@@ -1,16 +1,16 @@
 //! Names are bytes: anything but NUL and a slash, up to 255 of them.
 
-mod suite;
+mod harness;
 
+use harness::{Mounted, Transport};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
-use suite::{Mounted, Transport};
 
-suite::on_both_transports!(
+harness::on_both_transports!(
     every_byte_is_allowed_in_a_name,
     names_of_255_bytes_work_and_of_256_do_not,
     a_target_of_4095_bytes_is_kept_as_it_is,

@@ -1,12 +1,12 @@
 //! pjdfstest as root: what POSIX says about names, modes, owners, links and times.
 
-mod suite;
+mod harness;
 
+use harness::{Mounted, Private, Transport, program, registry_tool, said, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
-use suite::{Mounted, Private, Transport, program, registry_tool, said, succeed};
 
-suite::on_both_transports!(posix_is_kept_wherever_tmpfs_keeps_it);
+harness::on_both_transports!(posix_is_kept_wherever_tmpfs_keeps_it);
 
 /// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
 /// The two users are there on every Debian.

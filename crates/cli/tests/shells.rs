@@ -2,30 +2,20 @@
 
 mod harness;
 
-use harness::Mount;
+use harness::{Mounted, Transport};
 use std::collections::BTreeSet;
 
+harness::on_both_transports!(a_crowd_in_one_directory_leaves_the_right_tree);
+
 const SHELLS: u32 = 64;
-const ROUNDS: u32 = 25;
-
-#[test]
-fn a_crowd_in_one_directory_leaves_the_right_tree_over_io_uring() {
-    check("uring");
-}
-
-#[test]
-fn a_crowd_in_one_directory_leaves_the_right_tree_over_dev_fuse() {
-    check("dev");
-}
+const ROUNDS: u32 = 11;
 
 /// Each shell keeps one file of each odd round, and all fight for the names `shared` and `won-N`.
-fn check(transport: &str) {
-    let mount = Mount::start(transport, &[]);
-    let before = mount.stat("hearth_inodes ");
-    let wins = mount.shell(
-        300,
-        &format!(
-            "mkdir crowd; cd crowd
+fn a_crowd_in_one_directory_leaves_the_right_tree(transport: Transport) {
+    let mount = Mounted::new(transport, "");
+    let before = mount.stat("hearth_inodes");
+    let wins = mount.shell(&format!(
+        "mkdir crowd; cd crowd
              one() {{
                  for k in $(seq 1 {ROUNDS}); do
                      echo \"$1 $k\" > new-$1-$k
@@ -39,9 +29,12 @@ fn check(transport: &str) {
              pids=
              for s in $(seq 1 {SHELLS}); do one $s & pids=\"$pids $!\"; done
              for p in $pids; do wait $p; done"
-        ),
+    ));
+    assert_eq!(
+        wins.lines().count(),
+        ROUNDS as usize,
+        "mkdir has one winner: {wins}"
     );
-    assert_eq!(wins.lines().count(), ROUNDS as usize, "mkdir has one winner: {wins}");
     let mut expected = BTreeSet::from(["shared".to_owned()]);
     expected.extend((1..=ROUNDS).map(|k| format!("won-{k}")));
     for k in (1..=ROUNDS).step_by(2) {
@@ -59,10 +52,17 @@ fn check(transport: &str) {
         let text = std::fs::read_to_string(crowd.join(name)).unwrap();
         assert_eq!(name.replace("kept-", ""), text.trim().replace(' ', "-"));
     }
-    let links = mount.shell(10, "stat -c %h crowd");
-    assert_eq!(links.trim(), (ROUNDS + 2).to_string(), "links of the directory");
-    let made = mount.stat("hearth_inodes ") - before;
-    assert_eq!(made, expected.len() as f64 + 1.0, "inodes that were made and stayed");
-    mount.shell(60, "rm -r crowd; test -z \"$(ls -A)\"");
-    mount.finish();
+    let links = mount.shell("stat -c %h crowd");
+    assert_eq!(
+        links.trim(),
+        (ROUNDS + 2).to_string(),
+        "links of the directory"
+    );
+    let made = mount.stat("hearth_inodes") - before;
+    assert_eq!(
+        made,
+        expected.len() as f64 + 1.0,
+        "inodes that were made and stayed"
+    );
+    mount.shell("rm -r crowd; test -z \"$(ls -A)\"");
 }

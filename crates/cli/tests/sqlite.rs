@@ -2,22 +2,13 @@
 
 mod harness;
 
-use harness::Mount;
+use harness::{Mounted, Transport};
 
-#[test]
-fn four_processes_share_a_database_over_io_uring() {
-    check("uring");
-}
+harness::on_both_transports!(four_processes_share_a_database);
 
-#[test]
-fn four_processes_share_a_database_over_dev_fuse() {
-    check("dev");
-}
-
-fn check(transport: &str) {
-    let mount = Mount::start(transport, &[]);
+fn four_processes_share_a_database(transport: Transport) {
+    let mount = Mounted::new(transport, "");
     let answer = mount.shell(
-        240,
         "test \"$(sqlite3 db 'PRAGMA journal_mode=wal')\" = wal
          sqlite3 db 'CREATE TABLE t (writer INTEGER, number INTEGER, UNIQUE (writer, number));
                      CREATE TABLE total (n INTEGER); INSERT INTO total VALUES (0)'
@@ -36,5 +27,4 @@ fn check(transport: &str) {
     );
     let lines: Vec<&str> = answer.lines().collect();
     assert_eq!(lines, ["ok", "600", "600", "4", "0|0|0"]);
-    mount.finish();
 }

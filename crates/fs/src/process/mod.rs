@@ -51,6 +51,8 @@ pub struct Process {
     root: HeldSlot<Inode>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
+    /// What the system calls this program: asked once, every operation names it. Immutable.
+    pid: u32,
 }
 
 impl Volume {
@@ -78,6 +80,7 @@ impl Process {
             cwd: HeldSlot::new(root.0),
             root: HeldSlot::new(root.1),
             identity: Box::new(0),
+            pid: std::process::id(),
         }
     }
 
@@ -119,6 +122,7 @@ impl Process {
             cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
             root: HeldSlot::new(self.hold_place(&self.root, &g)),
             identity: Box::new(0),
+            pid: std::process::id(),
         }
     }
 
@@ -150,7 +154,7 @@ impl Process {
             uid: credentials.uid,
             gid: credentials.gid,
             groups: &credentials.groups,
-            pid: std::process::id(),
+            pid: self.pid,
             // Relaxed: one word by itself.
             umask: self.umask.load(Ordering::Relaxed) as u16,
             origin: Origin::Library,

@@ -38,12 +38,7 @@ pub(super) fn mount(path: &Path, options: &MountOptions) -> Result<Device, Mount
     let received = receive(&ours);
     let output = child.wait_with_output().map_err(failed)?;
     if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let message = text
-            .trim()
-            .trim_start_matches("fusermount3: ")
-            .replace('\n', "; ");
-        return Err(MountError::Helper { message });
+        return Err(refused(&String::from_utf8_lossy(&output.stderr), path));
     }
     received.map(Device::from_fd).map_err(failed)
 }
@@ -60,6 +55,24 @@ pub(super) fn unmount(path: &Path, lazily: bool) -> io::Result<()> {
     match output.status.success() {
         true => Ok(()),
         false => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+    }
+}
+
+/// What the helper's complaint means.
+fn refused(complaint: &str, path: &Path) -> MountError {
+    let denied = complaint.contains("ermission denied") || complaint.contains("no write access");
+    match complaint.contains("/dev/fuse") {
+        true if denied => MountError::DevicePermission,
+        true => MountError::NoDevice,
+        false if denied => MountError::NoPermission {
+            path: path.to_owned(),
+        },
+        false => {
+            let message = complaint.trim().trim_start_matches("fusermount3: ");
+            MountError::Helper {
+                message: message.replace('\n', "; "),
+            }
+        }
     }
 }
 
@@ -116,6 +129,26 @@ fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn complaints_of_the_helper_become_errors_with_a_remedy() {
+        let text = |complaint| refused(complaint, Path::new("/mnt")).to_string();
+        assert!(
+            text("fusermount3: failed to open /dev/fuse: Permission denied\n")
+                .contains("chmod 666")
+        );
+        assert!(
+            text("fusermount3: fuse device not found, try 'modprobe fuse' first: /dev/fuse")
+                .contains("modprobe")
+        );
+        assert!(
+            text("fusermount3: user has no write access to mountpoint /mnt\n")
+                .contains("directory of your own")
+        );
+        let other = "fusermount3: option allow_other only allowed if 'user_allow_other' is set in \
+                     /etc/fuse.conf\n";
+        assert!(text(other).starts_with("fusermount3: option allow_other only"));
+    }
 
     #[test]
     fn a_comma_in_the_name_does_not_end_the_option() {

@@ -1,7 +1,7 @@
 //! A mounted volume in memory.
 
 use super::watchdog::{Watchdog, detach, kill};
-use super::{Private, Said, Turn, demand_root, mounts_below, pids_naming, said};
+use super::{Private, Said, Turn, demand_root, mounts_below, pids_naming, said, shell, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -85,6 +85,22 @@ impl Mounted {
         self.private.directory(name)
     }
 
+    /// Runs a bash script in the root of the volume; it has to work. What it printed.
+    pub fn shell(&self, script: &str) -> String {
+        succeed(&mut shell(&self.path, script))
+    }
+
+    /// One number of `.hearth/stats`, 0 for what has not happened.
+    pub fn stat(&self, key: &str) -> f64 {
+        let text = std::fs::read_to_string(self.at(".hearth/stats")).expect("statistics");
+        let mut values = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+        values
+            .next()
+            .map_or(0.0, |value| value.parse().expect("a number"))
+    }
+
     /// What the daemon has written to its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -106,8 +122,18 @@ impl Mounted {
 
     /// `hearth umount`: it has to work, and the daemon has to end.
     pub fn unmount(&self) {
-        let said = said(hearth().arg("umount").arg(&self.path));
-        assert!(said.success(), "hearth umount: {said:?}\n{}", self.log());
+        // A program that another test starts right now holds what this test had open until it is
+        // executed, so that the volume is in use for a moment longer.
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = said(hearth().arg("umount").arg(&self.path));
+            if said.success() {
+                break;
+            }
+            let again = said.err.contains("is in use") && Instant::now() < end;
+            assert!(again, "hearth umount: {said:?}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.until_gone();
     }
 
@@ -129,6 +155,8 @@ impl Drop for Mounted {
             if !mounts_below(&self.path).is_empty() {
                 self.unmount();
             }
+            let log = self.log();
+            assert!(!log.contains("panicked"), "the daemon panicked:\n{log}");
         }
         for pid in pids_naming(&self.path) {
             kill(pid);

@@ -62,7 +62,8 @@ pub fn registry_tool(name: &str) -> Command {
 /// A script, ended by the first command that fails.
 pub fn shell(directory: &Path, script: &str) -> Command {
     let mut bash = program("bash");
-    bash.args(["-euo", "pipefail", "-c", script]);
+    bash.env("LC_ALL", "C")
+        .args(["-euo", "pipefail", "-c", script]);
     bash.current_dir(directory);
     bash
 }
