@@ -81,9 +81,9 @@ Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...
     after_help = MOUNT_OPTIONS
 )]
 pub struct MountArgs {
-    /// Where the volume lives (`memory:` if left out, gone after the unmount), and an empty
-    /// directory
-    #[arg(value_name = "[SOURCE] MOUNTPOINT", num_args = 1..=2, required = true)]
+    /// An empty directory; before it, where the volume lives [default: memory:, gone after the
+    /// unmount]
+    #[arg(value_name = "MOUNTPOINT", num_args = 1..=2, required = true)]
     pub places: Vec<PathBuf>,
     /// Mount options, separated by commas
     #[arg(short, long = "options", value_name = "OPTS")]

@@ -16,7 +16,10 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 
 /// Writes `hearth.1` and one page for each verb into `directory`.
 pub fn man(directory: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::at(directory, reason(&error));
+    let failed = |error: std::io::Error| {
+        let what = format!("{}; give a directory that can be made", reason(&error));
+        Failure::at(directory, what)
+    };
     std::fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(Args::command(), directory).map_err(failed)
 }

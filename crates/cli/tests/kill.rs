@@ -12,6 +12,7 @@ use std::process::{Child, Stdio};
 harness::on_both_transports!(
     a_killed_daemon_leaves_no_process_hanging,
     the_next_mount_clears_what_a_killed_daemon_left,
+    an_unmount_takes_away_what_a_killed_daemon_left,
     a_daemon_asked_to_end_unmounts,
 );
 
@@ -95,6 +96,15 @@ fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
     assert!(!mounted.at("old").exists());
     std::fs::write(mounted.at("new"), "y").unwrap();
     assert_eq!(harness::mounts_below(mounted.path()).len(), 1);
+}
+
+fn an_unmount_takes_away_what_a_killed_daemon_left(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    mounted.kill();
+    assert_eq!(harness::mounts_below(mounted.path()).len(), 1);
+    mounted.unmount();
+    assert!(harness::mounts_below(mounted.path()).is_empty());
+    std::fs::create_dir(mounted.at("an ordinary directory again")).unwrap();
 }
 
 fn a_daemon_asked_to_end_unmounts(transport: Transport) {

@@ -166,9 +166,9 @@ impl Notifier {
     }
 
     /// `name` in `parent`, which meant `child`, is gone: watchers of the directory are told.
-    #[expect(
-        dead_code,
-        reason = "the core reports changed names, not yet removed ones"
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the core does not tell removed from changed")
     )]
     pub fn delete(&self, parent: u64, child: u64, name: &[u8]) {
         let head = NotifyDelete {
@@ -181,10 +181,7 @@ impl Notifier {
     }
 
     /// Puts contents into the page cache.
-    #[expect(
-        dead_code,
-        reason = "for read-ahead by a home, which does not exist yet"
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "no home reads ahead yet"))]
     pub fn store(&self, nodeid: u64, offset: u64, data: &[u8]) {
         let head = NotifyStore {
             nodeid,
@@ -263,6 +260,8 @@ mod tests {
         notifier.entry_changed(7, b"name");
         notifier.node_changed(9, Some(4096..8192));
         notifier.node_changed(9, None);
+        notifier.delete(7, 9, b"gone");
+        notifier.store(9, 512, b"bytes");
         notifier.close();
         notifier.entry_changed(8, b"late");
         drop(notifier);
@@ -286,6 +285,19 @@ mod tests {
         let (data, plain) = (inode(), inode());
         assert_eq!((data.ino, data.off, data.len), (9, 4096, 4096));
         assert_eq!((plain.off, plain.len), (-1, 0));
+        let mut message = |head: usize| {
+            let size = kernel.recv(&mut buffer).unwrap();
+            let (header, _) = OutHeader::read_from_prefix(&buffer).unwrap();
+            (header.error, buffer[16 + head..size].to_vec())
+        };
+        assert_eq!(
+            message(size_of::<NotifyDelete>()),
+            (notify::DELETE, b"gone\0".to_vec())
+        );
+        assert_eq!(
+            message(size_of::<NotifyStore>()),
+            (notify::STORE, b"bytes".to_vec())
+        );
         kernel.set_nonblocking(true).unwrap();
         assert_eq!(
             kernel.recv(&mut buffer).unwrap_err().kind(),

@@ -5,6 +5,7 @@ use crate::bytes::{Bytes, bytes};
 use crate::model::Model;
 use crate::node::{Content, NodeId, ROOT};
 use crate::op::{CWD, Fd, Op, Target};
+use crate::process::Process;
 use crate::system::{OBSERVER, PROCESSES};
 
 /// A random operation that is not aimed yet.
@@ -36,6 +37,8 @@ enum Lead {
     File,
     Directory,
     EmptyDirectory,
+    /// An empty directory in which a process stands.
+    Occupied,
     Symlink,
     /// A name that does not exist, in a directory that does.
     Nothing,
@@ -54,6 +57,12 @@ pub fn aimed(shots: &[Shot]) -> Vec<(usize, Op)> {
             .collect();
         let Some(p) = living.get(usize::from(shot.process) % living.len().max(1)) else {
             break;
+        };
+        // Whoever stands in a removed directory is asked where he is.
+        let lost = |p: &&usize| model.is_removed(model.process(**p).cwd);
+        let p = match shot.op {
+            Op::GetCwd => living.iter().find(lost).unwrap_or(p),
+            _ => p,
         };
         let mut op = shot.op.clone();
         aim(&mut op, shot.aims, &model, *p);
@@ -143,10 +152,10 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
             path(
                 at,
                 b,
-                if *flags == 0 {
-                    Lead::File
-                } else {
-                    Lead::EmptyDirectory
+                match (*flags, c % 4) {
+                    (0, _) => Lead::File,
+                    (_, 1) => Lead::Occupied,
+                    _ => Lead::EmptyDirectory,
                 },
             );
         }
@@ -252,6 +261,10 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
         Lead::Symlink => model.node(*node).is_symlink(),
         Lead::Directory | Lead::Nothing => model.node(*node).is_dir(),
         Lead::EmptyDirectory => model.node(*node).is_dir() && model.is_empty(*node),
+        Lead::Occupied => {
+            let stands = |process: &Process| process.cwd == *node && *node != ROOT;
+            model.is_empty(*node) && model.processes.iter().flatten().any(stands)
+        }
     });
     let Some((place, _)) = found.get(pick % found.len().max(1)) else {
         return;

@@ -84,7 +84,7 @@ impl PreparedQueue {
     /// Registers the entries.
     ///
     /// # Errors
-    /// What submitting answers; the kernel refuses single entries through their completions.
+    /// What the kernel refused: a submission, or an entry.
     pub fn register<S: Service>(self, parts: QueueParts<S>) -> io::Result<Queue<S>> {
         let PreparedQueue {
             ring,
@@ -97,6 +97,7 @@ impl PreparedQueue {
             parts,
             entries: Vec::new(),
             live: 0,
+            completed: Vec::with_capacity(COMPLETIONS as usize),
         };
         for (place, &cpu) in cpus.iter().enumerate() {
             // A CPU that is not there sends nothing until it comes: one entry will do.
@@ -106,7 +107,13 @@ impl PreparedQueue {
         }
         queue.listen()?;
         queue.ring.submit()?;
-        Ok(queue)
+        // What is refused completes at once. The kernel has no request here yet, or it stays with
+        // the rest for `run`.
+        queue.collect();
+        match queue.completed.iter().find(|(_, result)| *result < 0) {
+            Some((_, result)) => Err(io::Error::from_raw_os_error(-result)),
+            None => Ok(queue),
+        }
     }
 }
 
@@ -117,6 +124,8 @@ pub(crate) struct Queue<S> {
     entries: Vec<Entry>,
     /// Entries that did not complete with an error yet.
     live: usize,
+    /// Completions that were seen and not worked on yet: user data and result.
+    completed: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
     parts: QueueParts<S>,
 }
@@ -133,52 +142,47 @@ impl<S: Service> Queue<S> {
     /// The ring cannot be used any more: requests of its CPU wait until the connection is aborted.
     pub fn run(mut self) -> io::Result<()> {
         let mut scratch = vec![0; COPIED];
-        let mut completed = Vec::with_capacity(COMPLETIONS as usize);
         while self.live > 0 {
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
-                Err(error)
-                    if matches!(
-                        error.raw_os_error(),
-                        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)
-                    ) => {}
-                Err(error) => return self.give_up(error),
+            if self.completed.is_empty() {
+                match self.ring.submit_and_wait(1) {
+                    Err(error) if !is_passing(&error) => return self.give_up(error),
+                    _ => self.collect(),
+                }
             }
-            completed.extend(
-                self.ring
-                    .completion()
-                    .map(|cqe| (cqe.user_data(), cqe.result())),
-            );
+            let mut completed = std::mem::take(&mut self.completed);
             for (data, result) in completed.drain(..) {
                 let next = match data {
                     WAKE => self.deliver(),
-                    index if result < 0 => {
-                        self.lost(index as usize, result);
-                        Ok(())
-                    }
+                    _ if result < 0 => self.lost(result),
                     index => self.serve(index as usize, &mut scratch),
                 };
                 if let Err(error) = next {
                     return self.give_up(error);
                 }
             }
+            // The room is kept for the next round.
+            self.completed = completed;
         }
         Ok(())
     }
 
-    /// The kernel gave an entry back for good: the end of the mount, or a registration that it
-    /// refused.
-    fn lost(&mut self, index: usize, result: i32) {
+    fn collect(&mut self) {
+        let completed = self
+            .ring
+            .completion()
+            .map(|cqe| (cqe.user_data(), cqe.result()));
+        self.completed.extend(completed);
+    }
+
+    /// The kernel gave an entry back for good. At the end of the mount it does so with all of them;
+    /// for any other reason the queue cannot go on.
+    fn lost(&mut self, result: i32) -> io::Result<()> {
         self.live -= 1;
-        if !matches!(
-            -result,
-            libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV
-        ) {
-            let error = io::Error::from_raw_os_error(-result);
-            eprintln!(
-                "hearth: ring entry {index} of CPU {}: {error}",
-                self.entries[index].queue
-            );
+        match -result {
+            libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV | libc::ENOENT => {
+                Ok(())
+            }
+            errno => Err(io::Error::from_raw_os_error(errno)),
         }
     }
 
@@ -299,9 +303,8 @@ impl<S: Service> Queue<S> {
                 return Ok(());
             }
             match self.ring.submit() {
-                Ok(_) => {}
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {}
-                Err(error) => return Err(error),
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => {}
             }
         }
     }
@@ -311,6 +314,14 @@ impl<S: Service> Queue<S> {
         std::mem::forget(std::mem::take(&mut self.entries));
         Err(error)
     }
+}
+
+/// Whether the same call may succeed the next time.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)
+    )
 }
 
 fn request_header(in_out: &[u8]) -> InHeader {

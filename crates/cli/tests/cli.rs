@@ -1,0 +1,445 @@
+//! The command line: what is typed wrong changes nothing and is answered with one line.
+
+mod harness;
+
+use harness::{
+    Mounted, Private, Said, Transport, demand_root, hearth, mounts_below, pids_naming, program,
+    said, shell, succeed, until,
+};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What is typed in a directory with `m`, an empty directory, `full`, which is not, and `file`;
+/// the status; words of the answer, which names the input and the remedy.
+const WRONG: &[(&str, i32, &[&str])] = &[
+    (
+        "mount -o frobnicate memory: m",
+        2,
+        &["'frobnicate'", "hearth mount --help"],
+    ),
+    (
+        "mount -o ro,frob=1 m",
+        2,
+        &["'frob=1'", "hearth mount --help"],
+    ),
+    (
+        "mount -o size=lots m",
+        2,
+        &["'size=lots'", "at least 4096 bytes"],
+    ),
+    ("mount -o inodes=0 m", 2, &["'inodes=0'", "at least 1"]),
+    (
+        "mount -o transport=smoke m",
+        2,
+        &["'transport=smoke'", "auto, uring or dev"],
+    ),
+    (
+        "mount -o attr_timeout=-1 m",
+        2,
+        &["'attr_timeout=-1'", "seconds"],
+    ),
+    (
+        "mount -o errors=ignore m",
+        2,
+        &["'errors=ignore'", "remount-ro, continue or panic"],
+    ),
+    (
+        "mount -f -o frobnicate m",
+        2,
+        &["'frobnicate'", "hearth mount --help"],
+    ),
+    ("mount -o", 2, &["--options", "--help"]),
+    ("mount", 2, &["MOUNTPOINT", "--help"]),
+    ("mount memory: m more", 2, &["'more'", "--help"]),
+    ("mount --frob m", 2, &["'--frob'", "--help"]),
+    ("mount bogus: m", 2, &["'bogus:'", "use 'memory:'"]),
+    (
+        "mount /var/lib/volume m",
+        2,
+        &["'/var/lib/volume'", "use 'memory:'"],
+    ),
+    ("mount host:/srv m", 2, &["'host:/srv'", "use 'memory:'"]),
+    (
+        "mount s3://bucket/prefix m",
+        2,
+        &["'s3://bucket/prefix'", "use 'memory:'"],
+    ),
+    (
+        "mount missing",
+        1,
+        &["missing", "does not exist", "mkdir -p missing"],
+    ),
+    (
+        "mount file",
+        1,
+        &["file", "not a directory", "empty directory"],
+    ),
+    ("mount full", 1, &["full", "not empty", "empty directory"]),
+    (
+        "mount --log no/such/log m",
+        1,
+        &["no/such/log", "choose another"],
+    ),
+    ("umount", 2, &["MOUNTPOINT", "--help"]),
+    (
+        "umount m",
+        1,
+        &["m: nothing is mounted", "findmnt -t fuse.hearth"],
+    ),
+    (
+        "umount missing",
+        1,
+        &["missing: nothing is mounted", "findmnt -t fuse.hearth"],
+    ),
+    (
+        "umount /proc",
+        1,
+        &["/proc: is a mount of proc", "use 'umount /proc'"],
+    ),
+    (
+        "stats m",
+        1,
+        &["m: no statistics", "findmnt -t fuse.hearth"],
+    ),
+    (
+        "stats --json missing",
+        1,
+        &["missing: no statistics", "findmnt -t fuse.hearth"],
+    ),
+    ("frobnicate", 2, &["'frobnicate'", "--help"]),
+    ("completions tcsh", 2, &["'tcsh'", "bash", "--help"]),
+    ("man file", 1, &["file: ", "give a directory"]),
+];
+
+#[test]
+fn what_is_typed_wrong_is_answered_with_one_line_and_changes_nothing() {
+    demand_root();
+    let private = Private::new();
+    private.directory("m");
+    std::fs::write(private.directory("full").join("inside"), "x").unwrap();
+    std::fs::write(private.path().join("file"), "x").unwrap();
+    let before = state(private.path());
+    for (typed, status, words) in WRONG {
+        let mut command = hearth();
+        command.args(typed.split(' ')).current_dir(private.path());
+        refused(typed, &said(&mut command), *status, words);
+        assert_eq!(state(private.path()), before, "{typed}");
+    }
+}
+
+#[test]
+fn a_mount_point_in_use_is_left_as_it_is() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    std::fs::write(mounted.at("file"), "x").unwrap();
+    let daemon = mounted.daemon();
+    let place = mounted.path().to_str().unwrap().to_owned();
+    let again = said(hearth().args(["mount", &place]));
+    refused(
+        "mount again",
+        &again,
+        1,
+        &[&place, "already mounted", "hearth umount"],
+    );
+    let open = std::fs::File::open(mounted.at("file")).unwrap();
+    let busy = said(hearth().args(["umount", &place]));
+    refused(
+        "umount in use",
+        &busy,
+        1,
+        &[&place, "in use", "fuser -vm", "--lazy"],
+    );
+    assert_eq!(
+        (mounted.daemon(), mounts_below(mounted.path()).len()),
+        (daemon, 1)
+    );
+    assert_eq!(std::io::read_to_string(open).unwrap(), "x");
+}
+
+#[test]
+fn a_machine_without_the_device_is_told_what_to_do() {
+    demand_root();
+    let private = Private::new();
+    let place = private.directory("m");
+    let before = state(private.path());
+    let said = said(&mut with_devices(&private, "", "\"$HEARTH\" mount m"));
+    refused("no /dev/fuse", &said, 1, &["/dev/fuse", "modprobe fuse"]);
+    let doctor = harness::said(&mut with_devices(&private, "", "\"$HEARTH\" doctor"));
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    assert!(doctor.out.contains("cannot mount") && doctor.out.contains("modprobe fuse"));
+    assert_eq!(
+        (state(private.path()), mounts_below(&place)),
+        (before, vec![])
+    );
+}
+
+#[test]
+fn a_user_without_the_right_to_mount_is_told_what_to_do() {
+    demand_root();
+    let private = Private::new();
+    private.directory("m");
+    let before = state(private.path());
+    let as_user = "setpriv --reuid daemon --regid daemon --clear-groups";
+    let closed = "mknod -m 600 /dev/fuse c 10 229";
+    let typed = format!("{as_user} \"$HEARTH\" mount m");
+    let answer = said(&mut with_devices(&private, closed, &typed));
+    refused(
+        "a closed device",
+        &answer,
+        1,
+        &["/dev/fuse", "run as root", "chmod 666 /dev/fuse"],
+    );
+    let open = "mknod -m 666 /dev/fuse c 10 229";
+    let typed = format!("{as_user} env PATH=/nowhere \"$HEARTH\" mount m");
+    let answer = said(&mut with_devices(&private, open, &typed));
+    refused(
+        "no fusermount3",
+        &answer,
+        1,
+        &["fusermount3", "apt-get install fuse3"],
+    );
+    let typed = format!("{as_user} \"$HEARTH\" mount m");
+    let answer = said(&mut with_devices(&private, open, &typed));
+    refused("another's directory", &answer, 1, &["m"]);
+    assert_eq!(state(private.path()), before);
+}
+
+#[test]
+fn a_user_mounts_through_fusermount3_and_unmounts() {
+    demand_root();
+    let private = Private::new();
+    succeed(
+        program("chown")
+            .arg("daemon:daemon")
+            .arg(private.directory("m")),
+    );
+    let typed = "setpriv --reuid daemon --regid daemon --clear-groups env HOME=/nowhere bash -ec '
+        \"$HEARTH\" mount m -o transport=dev
+        echo text > m/file; cat m/file; stat -c %U m/file
+        \"$HEARTH\" umount m
+        ! mountpoint -q m'";
+    let devices = "mknod -m 666 /dev/fuse c 10 229";
+    let out = succeed(&mut with_devices(&private, devices, typed));
+    assert_eq!(out, "hearth: memory: on m, transport dev\ntext\ndaemon\n");
+    let place = private.path().join("m");
+    until("the daemon ends", || {
+        pids_naming(&place).is_empty() && pids_naming(Path::new("m")).is_empty()
+    });
+}
+
+#[test]
+fn mount_8_finds_its_helper() {
+    demand_root();
+    let private = Private::new();
+    let (place, bin) = (private.directory("m"), private.directory("bin"));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hearth"), bin.join("mount.hearth")).unwrap();
+    // In a mount namespace of its own the helper is installed and fstab has a line.
+    let script = r#"
+        sbin=$(realpath /sbin)
+        mount -t overlay -o "lowerdir=$PWD/bin:$sbin" overlay "$sbin"
+        echo "memory: $PWD/m hearth noauto,nofail,x-systemd.automount,size=1g,transport=dev 0 0" > fstab
+        mount -t hearth memory: m -o noatime,transport=dev
+        echo text > m/file; cat m/file
+        findmnt -n -o FSTYPE,OPTIONS m | grep -q 'fuse.hearth.*noatime'
+        umount m
+        mount --fstab fstab "$PWD/m"
+        stat -f -c '%b %S' m | awk '{ print $1 * $2 }'
+        umount m
+    "#;
+    let mut namespace = program("unshare");
+    namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", script]);
+    let out = succeed(namespace.current_dir(private.path()));
+    let ours = out.lines().filter(|line| !line.starts_with("hearth: "));
+    assert_eq!(ours.collect::<Vec<_>>(), ["text", "1073741824"], "{out}");
+    until("the daemon ends", || pids_naming(&place).is_empty());
+    let wrong = said(Command::new(bin.join("mount.hearth")).args(["memory:", "/m", "-q"]));
+    refused(
+        "mount.hearth -q",
+        &wrong,
+        2,
+        &["'-q'", "mount.hearth takes"],
+    );
+}
+
+#[test]
+fn a_mount_in_the_foreground_ends_with_the_unmount() {
+    demand_root();
+    let private = Private::new();
+    let place = private.directory("m");
+    let mut mount = hearth();
+    mount
+        .args(["mount", "-f", "-o", "transport=dev"])
+        .arg(&place);
+    let mut daemon = mount.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(daemon.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(
+        line,
+        format!("hearth: memory: on {}, transport dev\n", place.display())
+    );
+    std::fs::write(place.join("file"), "x").unwrap();
+    succeed(hearth().arg("umount").arg(&place));
+    until("the daemon ends", || daemon.try_wait().unwrap().is_some());
+    assert!(daemon.wait().unwrap().success());
+}
+
+#[test]
+fn every_reading_verb_has_json() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let json = |args: &[&str]| -> serde_json::Value {
+        let text = succeed(hearth().args(args).current_dir(mounted.path()));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}\n{text}"))
+    };
+    assert_eq!(
+        json(&["version", "--json"])["hearth"],
+        env!("CARGO_PKG_VERSION")
+    );
+    let doctor = json(&["doctor", "--json"]);
+    assert_eq!(doctor["can_mount"], true);
+    for check in doctor["checks"].as_array().expect("a list") {
+        assert!(
+            check["name"].is_string() && check["finding"].is_string(),
+            "{check}"
+        );
+        assert_eq!(
+            check["remedy"].is_null(),
+            check["status"] == "ok",
+            "{check}"
+        );
+    }
+    assert_eq!(
+        json(&["stats", "--json", "."])["hearth_inodes"],
+        mounted.stat("hearth_inodes")
+    );
+}
+
+#[test]
+fn statistics_are_watched_until_the_reader_has_enough() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let mut watch = hearth();
+    watch
+        .args(["stats", "--json", "--watch"])
+        .arg(mounted.path());
+    let mut watch = watch
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut mkdirs = 0;
+    for number in 0..3 {
+        std::fs::create_dir(mounted.at(format!("dir{number}"))).unwrap();
+        let line = lines.next().expect("another line").unwrap();
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let counts = json["hearth_op_seconds_count"].as_array().expect("a list");
+        let mkdir = counts.iter().find(|count| count["labels"]["op"] == "mkdir");
+        mkdirs += mkdir.map_or(0, |count| count["value"].as_i64().expect("a number"));
+    }
+    // Each line has what is new since the one before; the first starts after the first directory.
+    assert!((1..=3).contains(&mkdirs), "{mkdirs}");
+    drop(lines);
+    until("the end of the watch", || {
+        watch.try_wait().unwrap().is_some()
+    });
+    assert!(watch.wait().unwrap().success());
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    let private = Private::new();
+    for name in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = succeed(hearth().args(["completions", name]));
+        assert!(
+            ["umount", "doctor", "stats"]
+                .iter()
+                .all(|verb| text.contains(verb)),
+            "{name}"
+        );
+        std::fs::write(private.path().join(name), text).unwrap();
+    }
+    succeed(&mut shell(
+        private.path(),
+        "bash -n bash; source bash; complete -p hearth",
+    ));
+    let pages = private.path().join("new/man1");
+    succeed(hearth().arg("man").arg(&pages));
+    let verbs = [
+        "",
+        "-mount",
+        "-umount",
+        "-stats",
+        "-doctor",
+        "-completions",
+        "-man",
+        "-version",
+    ];
+    for verb in verbs {
+        let page = std::fs::read_to_string(pages.join(format!("hearth{verb}.1"))).unwrap();
+        assert!(
+            page.contains(".TH") && page.contains(".SH SYNOPSIS"),
+            "{verb}:\n{page}"
+        );
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for (typed, word) in [
+        ("--help", "Usage: hearth"),
+        ("mount --help", "[SOURCE] <MOUNTPOINT>"),
+        ("help stats", "--watch"),
+        ("--version", env!("CARGO_PKG_VERSION")),
+        ("version", env!("CARGO_PKG_VERSION")),
+    ] {
+        let said = said(hearth().args(typed.split(' ')));
+        assert!(said.success() && said.err.is_empty(), "{typed}: {said:?}");
+        assert!(said.out.contains(word), "{typed}: {}", said.out);
+        assert!(
+            !said.out.contains('\x1b'),
+            "colour is for terminals: {typed}"
+        );
+    }
+}
+
+/// One line on standard error, nothing on standard output.
+fn refused(typed: &str, said: &Said, status: i32, words: &[&str]) {
+    let Said { out, err, .. } = said;
+    assert_eq!(said.status.code(), Some(status), "{typed}: {said:?}");
+    assert!(
+        out.is_empty() && err.lines().count() == 1,
+        "{typed}: {said:?}"
+    );
+    assert!(err.starts_with("hearth: "), "{typed}: {said:?}");
+    let missing: Vec<_> = words.iter().filter(|word| !err.contains(**word)).collect();
+    assert!(missing.is_empty(), "{typed}: {missing:?} is not in {err}");
+}
+
+/// Entries below a directory with their times, mounts, and daemons.
+fn state(directory: &Path) -> (String, Vec<PathBuf>, Vec<u32>) {
+    let entries = succeed(&mut shell(
+        directory,
+        "find . -printf '%P %y %m %U %s %T@\\n' | sort",
+    ));
+    let daemons = ["m", "full", "file", "missing"];
+    let daemons = daemons.map(|name| pids_naming(&directory.join(name)));
+    (entries, mounts_below(directory), daemons.concat())
+}
+
+/// Runs a script where `/dev` has nothing but what `devices` makes; `HEARTH` is the program, in a
+/// place where every user may run it.
+fn with_devices(private: &Private, devices: &str, script: &str) -> Command {
+    let script = format!(
+        "mount -t tmpfs devices /dev; mknod -m 666 /dev/null c 1 3; {devices}
+         bin=$(mktemp -d --tmpdir=/dev); cp \"$PROGRAM\" $bin/hearth
+         chmod -R 755 $bin; export HEARTH=$bin/hearth
+         {script}"
+    );
+    let mut namespace = program("unshare");
+    namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", &script]);
+    namespace
+        .env("PROGRAM", env!("CARGO_BIN_EXE_hearth"))
+        .current_dir(private.path());
+    namespace
+}
