@@ -154,6 +154,27 @@ mod tests {
         assert_eq!(Sum::of_line("3 passed; 1 failed"), Sum::default());
     }
 
+    /// Cargo leaves out a target whose feature is off, without a word.
+    #[test]
+    fn every_test_that_needs_a_feature_is_run() {
+        for member in crate::crates::members() {
+            let manifest = std::fs::read_to_string(member.dir.join("Cargo.toml")).unwrap();
+            let defaults = manifest.lines().find(|line| line.starts_with("default = "));
+            for block in manifest.split("[[test]]").skip(1) {
+                let block = block.split("\n[").next().unwrap_or(block);
+                let Some((_, needs)) = block.split_once("required-features = [\"") else {
+                    continue;
+                };
+                let feature = needs.split('"').next().unwrap();
+                let on = defaults.is_some_and(|line| line.contains(&format!("\"{feature}\"")));
+                let extra = EXTRAS
+                    .iter()
+                    .any(|extra| extra.package == member.name && extra.feature == feature);
+                assert!(on || extra, "{}: nobody runs {feature}", member.name);
+            }
+        }
+    }
+
     #[test]
     fn a_run_that_dies_without_a_result_line_is_a_failure() {
         let mut dead = Command::new("false");

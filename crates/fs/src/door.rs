@@ -4,7 +4,7 @@ use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::inode::{Node, NodeExt, NodeRef};
-use crate::locks::{Interrupt, LockRequest, Wait};
+use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
 use crate::ops::open::OpenFile;
 use crate::ops::{
     attr, create, io, ioctl, link, list, lookup, open, perm, range, remove, rename, statfs, xattr,
@@ -488,13 +488,22 @@ impl Door {
             file.node(&g)?.hold().ok_or(Errno::EBADF)?
         };
         // Waits under no guard: the reference keeps the inode, and so its locks.
-        let result = held.locks().set(
+        let mut result = held.locks().set(
             request,
             wait.map(|interrupt| Wait {
                 graph: &self.volume.core.waits,
                 interrupt: Some(interrupt),
             }),
         );
+        // The last close empties the file and then takes its locks away; see `OpenFile::finish`.
+        let closed = file.node(&pin()).is_err();
+        if closed && result.is_ok() && request.kind != LockKind::Unlock {
+            let back = LockRequest {
+                kind: LockKind::Unlock,
+                ..*request
+            };
+            result = held.locks().set(&back, None).and(Err(Errno::EBADF));
+        }
         self.volume.core.release(held, &pin());
         result
     }

@@ -18,13 +18,13 @@ pub struct Handles {
     count: AtomicU32,
 }
 
-/// A value that a descriptor named until now.
+/// What a descriptor named until now. It still counts as a descriptor until it is given up, so
+/// what is kept for the description's sake is there while the closer tidies up after itself.
 #[derive(Debug)]
+#[must_use = "a closed descriptor counts until it is given up"]
 pub struct Closed<T> {
     /// What the descriptor named.
     pub file: Arc<T>,
-    /// Whether it was the last descriptor of `file`. Exactly one closer is told so.
-    pub last: bool,
 }
 
 impl Default for Handles {
@@ -66,9 +66,9 @@ impl Handles {
 }
 
 impl<T: Described> Closed<T> {
-    /// Accounts for the descriptor that named `file` until now.
-    pub(super) fn new(file: Arc<T>) -> Closed<T> {
-        let last = file.handles().release();
-        Closed { file, last }
+    /// Takes the descriptor off the count; the description comes back if that was the last one.
+    /// Exactly one closer gets it.
+    pub fn give_up(self) -> Option<Arc<T>> {
+        self.file.handles().release().then_some(self.file)
     }
 }

@@ -215,7 +215,7 @@ impl<T: Described> FdTable<T> {
             note_free(&mut alloc, fd as u32);
             file
         };
-        Ok(Closed::new(file))
+        Ok(Closed { file })
     }
 
     /// Closes what was marked close-on-exec, as executing a program does.
@@ -305,7 +305,7 @@ impl<T: Described> FdTable<T> {
             }
             before
         };
-        Ok(before.map(Closed::new))
+        Ok(before.map(|file| Closed { file }))
     }
 
     /// What `fd` names, counted for one more descriptor.

@@ -135,15 +135,13 @@ impl OpenFile {
 
     /// The last close: locks of this description go, and the inode's reference.
     pub(crate) fn finish(&self, core: &Core, g: &Guard) {
-        if let Some(node) = self.node.get(g)
-            && let Some(locks) = node.locks.get()
-        {
+        let Some(node) = self.node.take() else { return };
+        // The inode went first: a lock that comes after this is given back by who took it.
+        if let Some(locks) = node.locks.get() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
         }
-        if let Some(node) = self.node.take() {
-            core.release(node, g);
-        }
+        core.release(node, g);
     }
 }
 

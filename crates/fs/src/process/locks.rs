@@ -56,7 +56,24 @@ impl Process {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
         check_mode(&file, spec.kind)?;
-        self.volume().door().setlk(&file, &request, wait)
+        let locks = file.node(&pin())?.locks().clone();
+        self.volume().door().setlk(&file, &request, wait)?;
+        // A close empties the descriptor and then takes the process's locks away: a lock that came
+        // after that is given back here, as Linux does.
+        let still_open = self
+            .file(fd, &pin())
+            .is_ok_and(|now| Arc::ptr_eq(now, &file));
+        if still_open || spec.kind == LockKind::Unlock {
+            return Ok(());
+        }
+        locks.set(
+            &LockRequest {
+                kind: LockKind::Unlock,
+                ..request
+            },
+            None,
+        )?;
+        Err(Errno::EBADF)
     }
 
     /// `fcntl(F_GETLK)`: what would be in the way.

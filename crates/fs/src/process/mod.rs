@@ -243,8 +243,8 @@ impl Process {
         {
             locks.release_owner(self.lock_owner(), false);
         }
-        if closed.last {
-            closed.file.finish(self.core(), g);
+        if let Some(file) = closed.give_up() {
+            file.finish(self.core(), g);
         }
     }
 

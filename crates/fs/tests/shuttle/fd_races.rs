@@ -56,7 +56,8 @@ fn name(table: &FdTable<Named>, fd: i32) -> Option<u32> {
 }
 
 fn closed(closed: Closed<Named>) -> (u32, bool) {
-    (closed.file.name, closed.last)
+    let name = closed.file.name;
+    (name, closed.give_up().is_some())
 }
 
 fn spawn<R: Send + 'static>(
@@ -207,7 +208,7 @@ fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
         let table = table(FdPolicy::Lowest, 1);
         // Downwards and into another block: a copy made block by block could see neither.
         assert!(table.dup2(0, 70).unwrap().is_none());
-        table.close(0).unwrap();
+        assert_eq!(closed(table.close(0).unwrap()), (100, false));
         let mover = spawn(&table, |table| {
             table.dup2(70, 5).unwrap();
             closed(table.close(70).unwrap())
@@ -216,7 +217,8 @@ fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
         let (name, _) = mover.join().unwrap();
         assert_eq!(name, 100);
         let found = child.open_fds();
-        let last = |closed: Vec<Closed<Named>>| closed.iter().filter(|c| c.last).count();
+        let last =
+            |closed: Vec<Closed<Named>>| closed.into_iter().filter_map(Closed::give_up).count();
         assert_eq!(last(table.drain()) + last(child.drain()), 1);
         match found[..] {
             [70] => "before",

@@ -9,6 +9,8 @@ use crate::explore::explore;
 use crate::locks::{FileLocks, Interrupt, LockKind, LockRequest, Wait, WaitGraph};
 
 const SCHEDULES: usize = 6000;
+/// Of races of whole operations, which take longer.
+const TREE_SCHEDULES: usize = 1200;
 
 #[derive(Default)]
 struct Files {
@@ -148,5 +150,86 @@ fn two_readers_that_upgrade_at_once_never_hang() {
             (Ok(()), Err(Errno::EDEADLK)) => "second refused",
             both => panic!("{both:?}"),
         }
+    });
+}
+
+/// A process with `/a` open, shared with another task, and a second process that has it open too.
+fn opened() -> (Arc<hearth::Process>, i32, hearth::Process, i32) {
+    let volume = hearth::Volume::memory();
+    let root = hearth::Credentials::root;
+    let (mine, other) = (volume.process(root()), volume.process(root()));
+    let fd = mine
+        .open("/a", libc::O_CREAT | libc::O_RDWR, 0o600)
+        .unwrap();
+    let other_fd = other.open("/a", libc::O_RDWR, 0).unwrap();
+    (Arc::new(mine), fd, other, other_fd)
+}
+
+fn whole_file(kind: hearth::LockKind) -> hearth::LockSpec {
+    hearth::LockSpec {
+        kind,
+        whence: libc::SEEK_SET,
+        start: 0,
+        len: 0,
+    }
+}
+
+/// How the lock of a description, or of a process, is asked for without waiting.
+type Ask = fn(&hearth::Process, i32) -> Result<(), hearth::Errno>;
+
+const ASKS: [Ask; 3] = [
+    |process, fd| process.flock(fd, libc::LOCK_EX | libc::LOCK_NB),
+    |process, fd| process.set_ofd_lock(fd, &whole_file(hearth::LockKind::Write), None),
+    |process, fd| process.set_lock(fd, &whole_file(hearth::LockKind::Write), None),
+];
+
+#[test]
+fn a_lock_that_races_with_the_close_of_its_descriptor_is_not_left_behind() {
+    for ask in ASKS {
+        explore(TREE_SCHEDULES, &["locked", "bad"], move || {
+            let (mine, fd, other, other_fd) = opened();
+            let closing = Arc::clone(&mine);
+            let closer = thread::spawn(move || closing.close(fd));
+            let locked = ask(&mine, fd);
+            assert_eq!(closer.join().unwrap(), Ok(()));
+            assert_eq!(ask(&other, other_fd), Ok(()), "nobody has it");
+            match locked {
+                Ok(()) => "locked",
+                Err(hearth::Errno::EBADF) => "bad",
+                Err(error) => panic!("{error}"),
+            }
+        });
+    }
+}
+
+#[test]
+fn a_lock_that_was_waited_for_while_its_descriptor_was_closed_is_not_left_behind() {
+    explore(TREE_SCHEDULES, &["locked", "bad"], || {
+        let (mine, fd, other, other_fd) = opened();
+        other.flock(other_fd, libc::LOCK_EX).unwrap();
+        let waiting = Arc::clone(&mine);
+        let waiter = thread::spawn(move || waiting.flock(fd, libc::LOCK_EX));
+        let closing = Arc::clone(&mine);
+        let closer = thread::spawn(move || closing.close(fd));
+        other.flock(other_fd, libc::LOCK_UN).unwrap();
+        assert_eq!(closer.join().unwrap(), Ok(()));
+        let waited = waiter.join().unwrap();
+        let again = other.flock(other_fd, libc::LOCK_EX | libc::LOCK_NB);
+        assert_eq!(again, Ok(()), "nobody has it");
+        if waited.is_ok() { "locked" } else { "bad" }
+    });
+}
+
+#[test]
+fn the_record_locks_of_a_process_go_with_its_descriptor_whoever_closes_the_file_last() {
+    explore(TREE_SCHEDULES, &["done"], || {
+        let (mine, fd, other, other_fd) = opened();
+        let child = mine.fork();
+        ASKS[2](&mine, fd).unwrap();
+        let closer = thread::spawn(move || child.close(fd));
+        assert_eq!(mine.close(fd), Ok(()));
+        assert_eq!(closer.join().unwrap(), Ok(()));
+        assert_eq!(ASKS[2](&other, other_fd), Ok(()), "nobody has it");
+        "done"
     });
 }
