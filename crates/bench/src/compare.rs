@@ -58,7 +58,7 @@ pub fn compare<F: Fresh>(
     Ok(rows)
 }
 
-/// Operations per second by workload and target, with the spread, and the ratios to `bases`.
+/// Rates (or times) by workload and target, with the spread, and the ratios to `bases`.
 pub fn table(rows: &[Row], bases: &[&str]) -> String {
     let mut targets: Vec<&str> = Vec::new();
     let mut cells: Vec<(&str, u32)> = Vec::new();
@@ -74,7 +74,13 @@ pub fn table(rows: &[Row], bases: &[&str]) -> String {
         rows.iter()
             .find(|r| r.target == target && r.workload == workload && r.tasks == tasks)
     };
-    let mut heading = vec!["operations per second".to_owned(), "tasks".to_owned()];
+    let is_rate = rows.first().is_none_or(|row| row.metric == "ops_per_s");
+    let what = if is_rate {
+        "operations per second"
+    } else {
+        "seconds, less is better"
+    };
+    let mut heading = vec![what.to_owned(), "tasks".to_owned()];
     for &target in &targets {
         heading.push(target.to_owned());
         let others = bases

@@ -13,7 +13,7 @@ use crate::patience::beat;
 use crate::row::{Row, median, write_json};
 use crate::workload::Workload;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Options of a mount that lets the kernel keep nothing.
 const UNCACHED: &str = "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
@@ -50,8 +50,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 
     if wanted("git checkout") {
         let git = checkouts(&defaults, effort)?;
-        println!("Checkout of 7,000 files, seconds (less is better)\n");
-        println!("{}", table(&git, &["tmpfs"]));
+        println!("Checkout of 7,000 files\n\n{}", table(&git, &["tmpfs"]));
         rows.extend(git);
     }
     if let Some(path) = &options.json {
@@ -81,6 +80,8 @@ fn uncached<'a>() -> Vec<Each<'a>> {
                 Mounted::served("fuser", &|mountpoint| {
                     let mut daemon = Command::new(&program);
                     daemon.arg(mountpoint).args(["-o", UNCACHED]);
+                    // It complains of every end that it did not bring about itself.
+                    daemon.stderr(Stdio::null());
                     daemon
                 })
             };

@@ -50,6 +50,9 @@ fn start(source: Source, mountpoint: &Path, options: MountOptions) -> Result<Ses
     let builder = match source {
         Source::Memory => Volume::builder(),
     };
+    // A new volume belongs to whoever makes it.
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let builder = builder.root_owner(user.as_raw(), group.as_raw());
     let volume = options
         .volume(builder)
         .build()
