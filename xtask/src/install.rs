@@ -18,6 +18,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sqlite3", "sqlite3"),
     ("rsync", "rsync"),
     ("tar", "tar"),
+    ("e2fsprogs", "mkfs.ext4"),
 ];
 
 /// Crate, version, program.

@@ -1,5 +1,7 @@
 //! The directory `.hearth` on the mount: what it tells and what it lets be changed.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Mounted, Transport, hearth, said, shell, succeed};

@@ -1,5 +1,7 @@
 //! Random operations on one file, compared byte by byte with what must be in it.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Mounted, Random, Transport, registry_tool, seed, succeed};

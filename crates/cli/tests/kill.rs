@@ -1,5 +1,7 @@
 //! The daemon dies under its users.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Mounted, Transport, hearth, program, said, shell, until};

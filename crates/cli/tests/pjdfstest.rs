@@ -1,5 +1,7 @@
 //! pjdfstest as root: what POSIX says about names, modes, owners, links and times.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Mounted, Private, Transport, program, registry_tool, said, succeed};

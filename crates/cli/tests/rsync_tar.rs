@@ -1,5 +1,7 @@
 //! rsync and tar: the tree that comes back is the tree that went there.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Mounted, Transport, assert_same, program, succeed};

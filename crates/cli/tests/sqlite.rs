@@ -13,10 +13,10 @@ fn four_processes_share_a_database(transport: Transport) {
          sqlite3 db 'CREATE TABLE t (writer INTEGER, number INTEGER, UNIQUE (writer, number));
                      CREATE TABLE total (n INTEGER); INSERT INTO total VALUES (0)'
          writer() {
-             for i in $(seq 1 150); do
+             for i in $(seq 1 500); do
                  echo \"BEGIN IMMEDIATE; INSERT INTO t VALUES ($1, $i);
                        UPDATE total SET n = n + 1; COMMIT;\"
-                 [ $((i % 25)) -ne 0 ] || echo 'SELECT count(*) FROM t;'
+                 [ $((i % 50)) -ne 0 ] || echo 'SELECT count(*) FROM t;'
              done | sqlite3 -bail -cmd '.timeout 60000' db > /dev/null
          }
          pids=
@@ -26,5 +26,5 @@ fn four_processes_share_a_database(transport: Transport) {
                      SELECT count(DISTINCT writer) FROM t; PRAGMA wal_checkpoint(TRUNCATE)'",
     );
     let lines: Vec<&str> = answer.lines().collect();
-    assert_eq!(lines, ["ok", "600", "600", "4", "0|0|0"]);
+    assert_eq!(lines, ["ok", "2000", "2000", "4", "0|0|0"]);
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 /// alone.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// `-Zexternal-clangrt` keeps the real runtime out; std is linked as it comes, not compiled with the
-/// pass, hence the last flag.
+/// `-Zexternal-clangrt` keeps the real runtime out. std is linked as it comes, without the pass:
+/// hence the last flag.
 const FLAGS: &str = concat!(
     "-Zsanitizer=thread -Zexternal-clangrt ",
     "-Cunsafe-allow-abi-mismatch=sanitizer"
