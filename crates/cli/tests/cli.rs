@@ -5,8 +5,8 @@
 mod harness;
 
 use harness::{
-    Mounted, Private, Said, Transport, demand_root, hearth, mounts_below, pids_naming, program,
-    said, shell, succeed, until,
+    Mounted, Private, Said, Transport, Turn, demand_root, hearth, mounts_below, pids_naming,
+    program, said, shell, succeed, until,
 };
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -225,7 +225,9 @@ fn a_user_mounts_through_fusermount3_and_unmounts() {
     assert_eq!(out, "hearth: memory: on m, transport dev\ntext\ndaemon\n");
     let place = private.path().join("m");
     until("the daemon ends", || {
-        [&*place, Path::new("m")].iter().all(|name| pids_naming(name).is_empty())
+        [&*place, Path::new("m")]
+            .iter()
+            .all(|name| pids_naming(name).is_empty())
     });
 }
 
@@ -237,9 +239,11 @@ fn mount_8_finds_its_helper() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hearth"), bin.join("mount.hearth")).unwrap();
     // In a mount namespace of its own the helper is installed and fstab has a line.
     let script = r#"
+        trap 'umount -l m 2> /dev/null || true' EXIT
         sbin=$(realpath /sbin)
         mount -t overlay -o "lowerdir=$PWD/bin:$sbin" overlay "$sbin"
-        echo "memory: $PWD/m hearth noauto,nofail,x-systemd.automount,size=1g,transport=dev 0 0" > fstab
+        options=noauto,nofail,x-systemd.automount,size=1g,transport=dev
+        echo "memory: $PWD/m hearth $options 0 0" > fstab
         mount -t hearth memory: m -o noatime,transport=dev
         echo text > m/file; cat m/file
         findmnt -n -o FSTYPE,OPTIONS m | grep -q 'fuse.hearth.*noatime'
@@ -261,6 +265,44 @@ fn mount_8_finds_its_helper() {
         2,
         &["'-q'", "mount.hearth takes"],
     );
+}
+
+#[test]
+fn the_fastest_transport_that_is_switched_on_is_taken() {
+    demand_root();
+    for (turn, transport) in [(true, "uring"), (false, "dev")] {
+        let private = Private::new();
+        let place = private.directory("m");
+        let before = state(private.path());
+        let turn = if turn {
+            Turn::with_uring()
+        } else {
+            Turn::without_uring()
+        };
+        let doctor = succeed(hearth().arg("doctor"));
+        assert!(
+            doctor.ends_with(&format!("can mount; transport {transport}\n")),
+            "{doctor}"
+        );
+        let mut forced = hearth();
+        forced.args(["mount", "-o", "transport=uring"]).arg(&place);
+        if transport == "dev" {
+            let words = [
+                "transport=uring",
+                "echo Y > /sys/module/fuse/parameters/enable_uring",
+            ];
+            refused("no io_uring", &said(&mut forced), 1, &words);
+            assert_eq!(state(private.path()), before);
+        }
+        let said = succeed(hearth().arg("mount").arg(&place));
+        assert!(
+            said.ends_with(&format!(", transport {transport}\n")),
+            "{said}"
+        );
+        drop(turn);
+        succeed(hearth().arg("umount").arg(&place));
+        until("the daemon ends", || pids_naming(&place).is_empty());
+    }
 }
 
 #[test]
@@ -433,7 +475,8 @@ fn state(directory: &Path) -> (String, Vec<PathBuf>, Vec<u32>) {
 /// place where every user may run it.
 fn with_devices(private: &Private, devices: &str, script: &str) -> Command {
     let script = format!(
-        "mount -t tmpfs devices /dev; mknod -m 666 /dev/null c 1 3; {devices}
+        "trap 'umount -l m 2> /dev/null || true' EXIT
+         mount -t tmpfs devices /dev; mknod -m 666 /dev/null c 1 3; {devices}
          bin=$(mktemp -d --tmpdir=/dev); cp \"$PROGRAM\" $bin/hearth
          chmod -R 755 $bin; export HEARTH=$bin/hearth
          {script}"

@@ -4,18 +4,20 @@
 
 mod harness;
 
-use harness::{Mounted, Transport, hearth, program, said, shell, until};
+use harness::{Mounted, Transport, Watchdog, hearth, mounts_below, program, said, shell, until};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Error;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 harness::on_both_transports!(
     a_killed_daemon_leaves_no_process_hanging,
     the_next_mount_clears_what_a_killed_daemon_left,
     an_unmount_takes_away_what_a_killed_daemon_left,
     a_daemon_asked_to_end_unmounts,
+    who_waits_for_a_stopped_daemon_is_freed_by_the_watchdog,
 );
 
 /// Each works on the volume until something fails. The word says what it leaves as proof of life.
@@ -97,15 +99,15 @@ fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
     assert!(lines[0].contains("unmounted"), "{said:?}");
     assert!(!mounted.at("old").exists());
     std::fs::write(mounted.at("new"), "y").unwrap();
-    assert_eq!(harness::mounts_below(mounted.path()).len(), 1);
+    assert_eq!(mounts_below(mounted.path()).len(), 1);
 }
 
 fn an_unmount_takes_away_what_a_killed_daemon_left(transport: Transport) {
     let mounted = Mounted::new(transport, "");
     mounted.kill();
-    assert_eq!(harness::mounts_below(mounted.path()).len(), 1);
+    assert_eq!(mounts_below(mounted.path()).len(), 1);
     mounted.unmount();
-    assert!(harness::mounts_below(mounted.path()).is_empty());
+    assert!(mounts_below(mounted.path()).is_empty());
     std::fs::create_dir(mounted.at("an ordinary directory again")).unwrap();
 }
 
@@ -115,9 +117,22 @@ fn a_daemon_asked_to_end_unmounts(transport: Transport) {
         std::fs::write(mounted.at("file"), "x").unwrap();
         let pid = mounted.daemon().to_string();
         assert!(said(program("kill").args(["-s", signal, &pid])).success());
-        until(signal, || harness::mounts_below(mounted.path()).is_empty());
+        until(signal, || mounts_below(mounted.path()).is_empty());
         until(signal, || harness::pids_naming(mounted.path()).is_empty());
         let said = said(hearth().arg("umount").arg(mounted.path()));
         assert_eq!(said.status.code(), Some(1), "{said:?}");
     }
+}
+
+/// What the suites rely on: nothing they do can wait for ever.
+fn who_waits_for_a_stopped_daemon_is_freed_by_the_watchdog(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let daemon = mounted.daemon().to_string();
+    assert!(said(program("kill").args(["-s", "STOP", &daemon])).success());
+    let watchdog = Watchdog::start(mounted.path(), Duration::from_secs(1));
+    assert!(std::fs::create_dir(mounted.at("dir")).is_err());
+    assert!(watchdog.has_barked());
+    until("the mount is taken away", || {
+        mounts_below(mounted.path()).is_empty()
+    });
 }

@@ -406,7 +406,7 @@ impl Door {
 
     /// Names of extended attributes, a NUL behind each.
     pub fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> Result<Vec<u8>> {
-        self.on(caller, ino, |cx, node, g| xattr::list(cx, node, g))
+        self.on(caller, ino, xattr::list)
     }
 
     /// Removes an extended attribute.

@@ -27,7 +27,9 @@ const ABILITIES: Abilities = Abilities {
 
 /// Runs random scripts and gives the number of operations.
 fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Difference>) -> usize {
-    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
+    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |text| {
+        text.parse().expect("HEARTH_MODEL_CASES is a number")
+    });
     let persistence = FileFailurePersistence::Direct("tests/model/seeds.txt");
     let config = ProptestConfig {
         cases,

@@ -23,6 +23,7 @@ pub use random::{Random, seed};
 pub use switch::Turn;
 pub use table::{mounts_below, pids_naming};
 pub use tree::assert_same;
+pub use watchdog::Watchdog;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! A mounted volume in memory.
 
-use super::watchdog::{Watchdog, detach, kill};
+use super::watchdog::{PATIENCE, Watchdog, detach, kill};
 use super::{Private, Said, Turn, demand_root, mounts_below, pids_naming, said, shell, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,7 @@ impl Mounted {
         let private = Private::new();
         let path = private.directory("mnt");
         let log = private.path().join("log");
-        let watchdog = Watchdog::start(&path);
+        let watchdog = Watchdog::start(&path, PATIENCE);
         let mounted = Mounted {
             watchdog,
             path,

@@ -4,7 +4,7 @@ use std::fs::File;
 
 const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
-/// On for as long as this lives, then what it was; all test programs of the machine take turns.
+/// Held for as long as this lives, then what it was; all test programs of the machine take turns.
 pub struct Turn {
     before: String,
     _turn: File,
@@ -13,6 +13,15 @@ pub struct Turn {
 impl Turn {
     /// Waits for its turn and switches on.
     pub fn with_uring() -> Turn {
+        Turn::with("Y")
+    }
+
+    /// Waits for its turn and switches off.
+    pub fn without_uring() -> Turn {
+        Turn::with("N")
+    }
+
+    fn with(value: &str) -> Turn {
         let lock = std::env::temp_dir().join("hearth-enable-uring.lock");
         let turn = File::create(lock).expect("the lock file of the switch is made");
         turn.lock().expect("the lock file of the switch is locked");
@@ -22,7 +31,7 @@ impl Turn {
                  CONFIG_FUSE_IO_URING"
             )
         });
-        std::fs::write(SWITCH, "Y").expect("root switches FUSE over io_uring on");
+        std::fs::write(SWITCH, value).expect("root switches FUSE over io_uring");
         Turn {
             before,
             _turn: turn,

@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How long one mount may be in use. Programs on it have less, see `programs`.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Watches over one mount point for as long as it lives.
 pub struct Watchdog {
@@ -21,12 +21,12 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Kills the daemon of `mount` and takes the mount away when the time is over.
-    pub fn start(mount: &Path) -> Watchdog {
+    pub fn start(mount: &Path, patience: Duration) -> Watchdog {
         let barked = Arc::new(AtomicBool::new(false));
         let (end, ended) = channel();
         let (mount, bark) = (mount.to_owned(), Arc::clone(&barked));
         std::thread::spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 // Release: who sees it in `has_barked` knows why its programs failed.
                 bark.store(true, Ordering::Release);
                 eprintln!(

@@ -41,6 +41,9 @@ pub trait Home: Send + Sync + 'static {
     fn sync(&self) -> Result<()>;
 }
 
+/// Name and value of an extended attribute.
+pub type Xattr = (Box<[u8]>, Box<[u8]>);
+
 /// An inode as its home keeps it.
 #[derive(Clone, Debug)]
 pub struct InodeRecord {
@@ -53,7 +56,7 @@ pub struct InodeRecord {
     /// Target of a symbolic link.
     pub target: Box<[u8]>,
     /// Extended attributes, ACLs in their Linux xattr form among them.
-    pub xattrs: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub xattrs: Vec<Xattr>,
 }
 
 /// One change of the tree, as a home logs it.

@@ -44,11 +44,9 @@ pub(crate) fn setattr(
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
-            if set.kill_suidgid || set.uid.is_some() || set.gid.is_some() {
-                if set.mode.is_none() {
-                    let member = keeps_setgid(cx.caller, group);
-                    fields.kill_suidgid(kind, member);
-                }
+            let gives = set.kill_suidgid || set.uid.is_some() || set.gid.is_some();
+            if gives && set.mode.is_none() {
+                fields.kill_suidgid(kind, keeps_setgid(cx.caller, group));
             }
         });
     }

@@ -36,9 +36,7 @@ impl Core {
                 }
                 Err(Stop::Load(load)) => {
                     drop(guard);
-                    if let Err(errno) = self.load(&load) {
-                        return Err(errno);
-                    }
+                    self.load(&load)?;
                 }
             }
             guard = pin();
