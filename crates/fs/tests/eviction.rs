@@ -69,11 +69,13 @@ fn volume(home: &Arc<TestHome>) -> Volume {
         .home(home.clone())
         .memory_budget(1 << 20)
         .build()
-        .unwrap()
+        .expect("a new home has nothing that could fail")
 }
 
 fn run(cases: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
-    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |v| v.parse().unwrap());
+    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |text| {
+        text.parse().expect("HEARTH_MODEL_CASES is a number")
+    });
     let config = ProptestConfig {
         cases,
         failure_persistence: None,

@@ -30,6 +30,10 @@ impl Library {
     }
 
     /// Lets every process end.
+    #[allow(
+        dead_code,
+        reason = "not every test program that has a driver ends its processes"
+    )]
     pub fn exit_all(&mut self) {
         self.processes.clear();
     }
