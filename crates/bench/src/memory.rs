@@ -97,7 +97,7 @@ fn fill_apart(files: usize, directories: usize) -> Result<Cost, String> {
     }
 }
 
-/// The process of [`fill_apart`]: `args` are the files and the directories.
+/// The process of `fill_apart`: `args` are the files and the directories.
 ///
 /// # Errors
 /// The library refuses, or a listing is not complete.

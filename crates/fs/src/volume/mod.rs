@@ -79,7 +79,7 @@ impl Volume {
         &self.core.stats
     }
 
-    /// Tells the volume of a panic that a front end caught; obeys [`VolumeBuilder::errors`].
+    /// Tells the volume of a panic that a front end caught; obeys [`crate::VolumeBuilder::errors`].
     pub fn record_panic(&self, what: &str) {
         self.core.stats.event(Event::Panic);
         match self.core.errors {
