@@ -188,3 +188,24 @@ fn a_front_end_that_went_leaves_no_inode_behind() {
     p.unlink("b").unwrap();
     assert_eq!(volume.inodes_in_memory(), before);
 }
+
+#[test]
+fn the_way_up_from_a_removed_directory_never_leads_elsewhere() {
+    let p = root();
+    p.mkdir("/a", 0o755).unwrap();
+    p.mkdir("/a/b", 0o755).unwrap();
+    let number = p.stat("/a").unwrap().ino;
+    p.chdir("/a/b").unwrap();
+    p.rmdir("/a/b").unwrap();
+    assert_eq!(
+        p.stat("..").unwrap().ino,
+        number,
+        "what was above is still there"
+    );
+    p.rmdir("/a").unwrap();
+    for n in 0..10 {
+        p.mkdir(format!("/other-{n}"), 0o755).unwrap();
+    }
+    assert_eq!(p.stat(".."), Err(Errno::ENOENT));
+    assert_eq!(p.open("../x", NEW, 0o600), Err(Errno::ENOENT));
+}

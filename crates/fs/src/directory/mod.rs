@@ -27,7 +27,7 @@ use bucket::Bucket;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::Backoff;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hearth_sync::rcu::RcuSlot;
 use table::Table;
 
@@ -57,6 +57,8 @@ pub(crate) struct Directory {
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
     parent: AtomicU64,
+    /// Generation of the directory above when this one was removed; its number may be another's since.
+    orphaned: AtomicU32,
 }
 
 /// Answer of a lookup.
@@ -74,12 +76,25 @@ impl Directory {
             complete: AtomicBool::new(complete),
             grow: Lock::new(()),
             parent: AtomicU64::new(parent),
+            orphaned: AtomicU32::new(0),
         }
     }
 
     pub fn parent(&self) -> u64 {
         // Relaxed: one number; who needs it to agree with the tree holds the rename lock.
         self.parent.load(Ordering::Relaxed)
+    }
+
+    /// Generation of the directory that was above when this one was removed.
+    pub fn orphaned(&self) -> u32 {
+        // Relaxed: written once, before the link count that tells of the removal.
+        self.orphaned.load(Ordering::Relaxed)
+    }
+
+    /// Remembers which directory this one was removed from.
+    pub fn orphan(&self, generation: u32) {
+        // Relaxed: as `orphaned`.
+        self.orphaned.store(generation, Ordering::Relaxed);
     }
 
     pub fn set_parent(&self, ino: u64) {

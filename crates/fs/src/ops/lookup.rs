@@ -2,7 +2,7 @@
 
 use super::perm::{EXEC, may};
 use crate::control;
-use crate::directory::{Entry, Hashed, Look};
+use crate::directory::{Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
 use crate::inode::Node;
 use crate::name::{NAME_MAX, NameHash};
@@ -31,16 +31,7 @@ pub(crate) fn lookup<'g>(
     }
     match name {
         b"." => return Ok(parent),
-        b".." => {
-            return cx
-                .core
-                .node(directory.parent(), g)
-                .map_err(|stop| match stop {
-                    // The directory above a removed one may be gone as well.
-                    Stop::Errno(_) if parent.meta.nlink() == 0 => Errno::ENOENT.into(),
-                    stop => stop,
-                });
-        }
+        b".." => return above(cx, parent, directory, g),
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {
@@ -56,6 +47,17 @@ pub(crate) fn lookup<'g>(
     )? {
         Some(entry) => cx.core.entry_node(entry, g),
         None => Err(Errno::ENOENT.into()),
+    }
+}
+
+/// The directory above `here`. The one above a removed directory may be gone as well, and its number
+/// may be another's: then there is none.
+fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
+    match cx.core.node(directory.parent(), g) {
+        Ok(node) if here.meta.nlink() > 0 || node.generation() == directory.orphaned() => Ok(node),
+        Err(stop) if here.meta.nlink() > 0 => Err(stop),
+        Err(Stop::Load(load)) => Err(Stop::Load(load)),
+        _ => Err(Errno::ENOENT.into()),
     }
 }
 

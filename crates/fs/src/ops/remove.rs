@@ -45,6 +45,9 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step
     let killing = kill(victim, g)?;
     take_out(cx, parent, locked, at, g)?;
     killing.finish();
+    if let Some(directory) = victim.directory() {
+        directory.orphan(parent.generation());
+    }
     let now = cx.core.now();
     parent.count_entry(-1, true, now);
     victim.change_meta(now, |fields| fields.nlink = 0);

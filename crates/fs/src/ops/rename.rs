@@ -209,6 +209,9 @@ impl<'a> Turn<'a> {
         self.tell(source);
         if let Some(target) = target {
             self.to.parent.count_entry(-1, target.is_dir(), now);
+            if let Some(directory) = target.directory() {
+                directory.orphan(self.to.parent.generation());
+            }
             target.change_meta(now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
             });
