@@ -57,7 +57,8 @@ pub(crate) struct Directory {
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
     parent: AtomicU64,
-    /// Generation of the directory above when this one was removed; its number may be another's since.
+    /// Generation of the directory above when this one was removed; its number may be another's
+    /// since.
     orphaned: AtomicU32,
 }
 

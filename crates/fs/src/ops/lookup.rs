@@ -50,8 +50,8 @@ pub(crate) fn lookup<'g>(
     }
 }
 
-/// The directory above `here`. The one above a removed directory may be gone as well, and its number
-/// may be another's: then there is none.
+/// The directory above `here`. The one above a removed directory may be gone as well, and its
+/// number may be another's: then there is none.
 fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
     match cx.core.node(directory.parent(), g) {
         Ok(node) if here.meta.nlink() > 0 || node.generation() == directory.orphaned() => Ok(node),
