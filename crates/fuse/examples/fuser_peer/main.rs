@@ -6,14 +6,18 @@
 //! unmounted or the standard input ends. One thread per CPU with a cloned descriptor each, which is
 //! the fastest that fuser has.
 
-use fuser::{
-    Config, Errno as FuserErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags,
-    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, SessionACL, TimeOrNow,
-    WriteFlags,
+mod convert;
+
+use convert::{
+    NOTHING, caller, empty, error, file_attr, file_type, set_time, since_epoch, value_or_size,
 };
-use hearth::{Attr, Caller, Door, Errno, Kind, OpenFile, Origin, SetAttr, SetTime, Time, Volume};
+use fuser::{
+    Config, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, SessionACL, TimeOrNow, WriteFlags,
+};
+use hearth::{Attr, Door, Errno, Kind, OpenFile, SetAttr, Volume};
 use hearth_fuse::{MountOptions, ReadDirPlus};
 use hearth_sync::epoch;
 use hearth_sync::object::Table;
@@ -22,7 +26,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -137,109 +141,6 @@ impl Peer {
         }
     }
 }
-
-fn caller(request: &Request, umask: u32) -> Caller<'static> {
-    Caller {
-        uid: request.uid(),
-        gid: request.gid(),
-        groups: &[],
-        pid: request.pid(),
-        umask: (umask & 0o777) as u16,
-        origin: Origin::Kernel,
-    }
-}
-
-fn empty(result: hearth::Result<()>, reply: ReplyEmpty) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(errno) => reply.error(error(errno)),
-    }
-}
-
-fn error(errno: Errno) -> FuserErrno {
-    FuserErrno::from_i32(errno.0)
-}
-
-fn time(time: Time) -> SystemTime {
-    let nsec = Duration::from_nanos(u64::from(time.nsec));
-    match u64::try_from(time.sec) {
-        Ok(sec) => UNIX_EPOCH + Duration::from_secs(sec) + nsec,
-        Err(_) => UNIX_EPOCH - Duration::from_secs(time.sec.unsigned_abs()) + nsec,
-    }
-}
-
-fn set_time(time: TimeOrNow) -> SetTime {
-    match time {
-        TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(at) => SetTime::At(since_epoch(at)),
-    }
-}
-
-fn since_epoch(at: SystemTime) -> Time {
-    match at.duration_since(UNIX_EPOCH) {
-        Ok(after) => Time {
-            sec: after.as_secs() as i64,
-            nsec: after.subsec_nanos(),
-        },
-        Err(before) => Time {
-            sec: -(before.duration().as_secs() as i64),
-            nsec: 0,
-        },
-    }
-}
-
-fn file_type(kind: Kind) -> FileType {
-    match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Fifo => FileType::NamedPipe,
-        Kind::Socket => FileType::Socket,
-        Kind::Char => FileType::CharDevice,
-        Kind::Block => FileType::BlockDevice,
-    }
-}
-
-fn file_attr(attr: &Attr) -> FileAttr {
-    FileAttr {
-        ino: INodeNo(attr.ino),
-        size: attr.size,
-        blocks: attr.blocks,
-        atime: time(attr.atime),
-        mtime: time(attr.mtime),
-        ctime: time(attr.ctime),
-        crtime: time(attr.btime),
-        kind: file_type(attr.kind),
-        perm: attr.perm,
-        nlink: attr.nlink,
-        uid: attr.uid,
-        gid: attr.gid,
-        rdev: attr.rdev,
-        blksize: attr.blksize,
-        flags: 0,
-    }
-}
-
-/// Attributes of nothing, for names that are absent.
-const NOTHING: Attr = Attr {
-    ino: 0,
-    generation: 0,
-    kind: Kind::File,
-    perm: 0,
-    nlink: 0,
-    uid: 0,
-    gid: 0,
-    rdev: 0,
-    size: 0,
-    blocks: 0,
-    blksize: 0,
-    atime: Time { sec: 0, nsec: 0 },
-    mtime: Time { sec: 0, nsec: 0 },
-    ctime: Time { sec: 0, nsec: 0 },
-    btime: Time { sec: 0, nsec: 0 },
-    flags: 0,
-    project: 0,
-};
 
 impl Filesystem for Peer {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -735,13 +636,5 @@ impl Filesystem for Peer {
             Ok(offset) => reply.offset(offset as i64),
             Err(errno) => reply.error(error(errno)),
         }
-    }
-}
-
-fn value_or_size(value: &[u8], size: u32, reply: ReplyXattr) {
-    match size as usize {
-        0 => reply.size(value.len() as u32),
-        size if value.len() > size => reply.error(error(Errno(libc::ERANGE))),
-        _ => reply.data(value),
     }
 }
