@@ -3,10 +3,17 @@
 use crate::{place, process};
 use std::process::Command;
 
+/// What measures nothing but the library.
+const IN_PROCESS: &[&str] = &["lib", "memory", "instructions"];
+
 /// Builds everything that is measured, then runs `hearth-bench WHAT...`.
 pub fn run(what: &[String]) -> Result<(), String> {
     let mut build = process::cargo();
-    build.args(["build", "--release", "--workspace", "--bins", "--examples"]);
+    build.args(["build", "--release"]);
+    match what.first() {
+        Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
+        _ => build.args(["--workspace", "--bins", "--examples"]),
+    };
     process::run(&mut build)?;
     process::run(program().args(what))
 }

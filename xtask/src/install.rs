@@ -19,6 +19,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("rsync", "rsync"),
     ("tar", "tar"),
     ("e2fsprogs", "mkfs.ext4"),
+    ("valgrind", "valgrind"),
 ];
 
 /// Crate, version, program.

@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod conflicts;
 pub mod git_checkout;
+pub mod instructions;
 pub mod library_bench;
 pub mod measure;
 pub mod memory;

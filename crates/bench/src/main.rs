@@ -1,7 +1,7 @@
 //! The program `hearth-bench`.
 
 use hearth_bench::options::Options;
-use hearth_bench::{library_bench, memory, mount_bench, mounted};
+use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -10,6 +10,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
   memory     bytes per file, lookups and listings of a million files
+  instructions [--record]  instructions of a warm operation against those recorded
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 
@@ -25,8 +26,14 @@ fn main() -> ExitCode {
     if verb == "conflicts" {
         return finish(verb, hearth_bench::conflicts::instrumented::run(rest));
     }
-    if verb == memory::FILL {
-        return finish(verb, memory::run_fill(rest));
+    let apart = match verb {
+        memory::FILL => Some(memory::run_fill(rest)),
+        instructions::LOOPS => Some(instructions::loops::run()),
+        "instructions" => Some(instructions::run(rest)),
+        _ => None,
+    };
+    if let Some(done) = apart {
+        return finish(verb, done);
     }
     let run = match verb {
         "lib" => library_bench::run,

@@ -1,0 +1,117 @@
+//! Running the loops under valgrind and reading what it counted.
+
+use super::loops::{self, TIMES};
+use crate::row::Row;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The function that is counted, as callgrind demangles it.
+const COUNTED: &str = "hearth_bench::instructions::loops::counted";
+/// The C library picks its copying functions by the processor; these choices every x86-64 has.
+const TUNABLES: &str =
+    "glibc.cpu.hwcaps=-AVX_Usable,-AVX2_Usable,-AVX2,-AVX512F,-AVX512VL,-ERMS,-FSRM";
+
+/// Counts every loop.
+///
+/// # Errors
+/// valgrind is missing, or its answer is not what was asked for.
+pub fn count() -> Result<Vec<Row>, String> {
+    let dir = Scratch::new()?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .arg(format!("--toggle-collect={COUNTED}"))
+        .arg(format!("--dump-after={COUNTED}"))
+        .arg(format!(
+            "--callgrind-out-file={}",
+            dir.0.join("out").display()
+        ))
+        .arg(program)
+        .arg(super::LOOPS)
+        .env("GLIBC_TUNABLES", TUNABLES)
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err("valgrind is not installed: cargo xtask install-tools".to_owned());
+        }
+        Err(error) => return Err(format!("valgrind: {error}")),
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("valgrind: {}: {}", output.status, said.trim()));
+    }
+    loops::LOOPS
+        .iter()
+        .enumerate()
+        .map(|(n, (name, _))| {
+            let total = total(&dir.0.join(format!("out.{}", n + 1)))?;
+            // The loop itself takes some instructions; an operation takes hundreds.
+            if total < 100 * TIMES as u64 {
+                return Err(format!(
+                    "{name}: callgrind saw no loop, only {total} instructions"
+                ));
+            }
+            Ok(row(name, total as f64 / TIMES as f64))
+        })
+        .collect()
+}
+
+fn row(name: &str, value: f64) -> Row {
+    Row {
+        bench: "instructions",
+        workload: name.to_owned(),
+        target: "lib".to_owned(),
+        tasks: 1,
+        metric: "instructions_per_op",
+        value: value.round(),
+        unit: "1",
+        runs: 1,
+        ci95: 0.0,
+    }
+}
+
+/// The sum in one file of callgrind: its line `totals:` or `summary:`.
+fn total(path: &Path) -> Result<u64, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    sum(&text).ok_or_else(|| format!("{}: no sum in it", path.display()))
+}
+
+fn sum(text: &str) -> Option<u64> {
+    text.lines()
+        .find_map(|line| {
+            line.strip_prefix("totals: ")
+                .or(line.strip_prefix("summary: "))
+        })
+        .and_then(|number| number.trim().parse().ok())
+}
+
+/// A directory that goes away with its value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, String> {
+        let name = format!("hearth-test-{}-callgrind", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        Ok(Scratch(place))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_a_file_is_found() {
+        let text = "# callgrind format\nevents: Ir\nfn=(1) x\n12 3\n\ntotals: 4711\n";
+        assert_eq!(sum(text), Some(4711));
+        assert_eq!(sum("events: Ir\n"), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! Instructions per warm operation, against those that are committed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds the program with the release profile: that is what users run, and what is recorded.
+fn release_build() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here
+        .ancestors()
+        .nth(2)
+        .expect("the crate is in the workspace");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
+        .env("CARGO_INCREMENTAL", "0")
+        .status()
+        .expect("cargo starts");
+    assert!(status.success(), "the release build: {status}");
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(target).join("release/hearth-bench")
+}
+
+#[test]
+fn no_operation_takes_more_instructions_than_are_recorded() {
+    let output = Command::new(release_build())
+        .arg("instructions")
+        .output()
+        .expect("the benchmark starts");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
