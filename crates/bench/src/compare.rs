@@ -1,10 +1,11 @@
 //! Several targets side by side: runs alternate, the median is quoted.
 
+use crate::activity::Activity;
 use crate::measure::{Effort, prepare, rate};
+use crate::pinned::allowed_cores;
 use crate::row::{Row, median};
 use crate::table::{Table, short};
 use crate::target::Fresh;
-use crate::workload::Workload;
 
 /// A target that can be made anew for every run.
 pub struct Contestant<'a, F> {
@@ -21,12 +22,18 @@ pub struct Contestant<'a, F> {
 pub fn compare<F: Fresh>(
     bench: &'static str,
     contestants: &[Contestant<'_, F>],
-    workloads: &[Workload],
+    workloads: &[impl Activity],
     tasks: &[usize],
     effort: Effort,
 ) -> Result<Vec<Row>, String> {
+    let cores = allowed_cores().len();
+    if let Some(tasks) = tasks.iter().find(|&&tasks| tasks > cores) {
+        return Err(format!(
+            "{tasks} tasks need as many cores, there are {cores}"
+        ));
+    }
     let mut rows = Vec::new();
-    for &workload in workloads {
+    for workload in workloads {
         for &tasks in tasks {
             let mut samples = vec![Vec::new(); contestants.len()];
             for _ in 0..effort.runs {
@@ -35,7 +42,8 @@ pub fn compare<F: Fresh>(
                     let fresh = (contestant.make)().map_err(named)?;
                     let target = fresh.target();
                     prepare(target, workload, tasks).map_err(named)?;
-                    samples.push(rate(target, workload, tasks, effort.run).map_err(named)?);
+                    let rate = rate(target, workload, tasks, effort.run).map_err(named)?;
+                    samples.push(rate.per_second);
                 }
             }
             for (contestant, mut samples) in contestants.iter().zip(samples) {

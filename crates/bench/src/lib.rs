@@ -2,8 +2,10 @@
 //!
 //! Everything is a verb of the program `hearth-bench`; see `docs/benchmarks.md`.
 
+pub mod activity;
 pub mod compare;
 pub mod conflicts;
+pub mod cpu_time;
 pub mod git_checkout;
 pub mod instructions;
 pub mod library_bench;

@@ -1,5 +1,6 @@
 //! `hearth-bench lib`: the library in process against system calls on the kernel's tmpfs.
 
+use crate::activity::Activity;
 use crate::compare::{Contestant, compare, table};
 use crate::measure::Effort;
 use crate::mounted::Mounted;
@@ -45,7 +46,7 @@ fn slower(rows: &[Row]) -> Vec<String> {
     let metadata: Vec<String> = Workload::ALL
         .into_iter()
         .filter(|w| w.is_metadata())
-        .map(Workload::name)
+        .map(|w| w.name())
         .collect();
     let of = |target: &str, row: &Row| {
         let same =

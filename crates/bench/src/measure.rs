@@ -1,10 +1,11 @@
-//! Running a workload on a target.
+//! Running activities and jobs on a target.
 
+use crate::activity::{Activity, Job};
+use crate::cpu_time::CpuTime;
 use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
-use crate::target::Target;
-use crate::workload::Workload;
-use std::sync::Barrier;
+use crate::target::{Client, Target};
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long and how often.
@@ -32,81 +33,213 @@ impl Effort {
     }
 }
 
-/// Runs `workload` with `tasks` tasks, each on a core of its own, for about `length`; answers the
-/// operations per second of all together.
+/// What a run of an activity came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// Repetitions per second of all tasks together.
+    pub per_second: f64,
+    /// Processor time of the tasks meanwhile.
+    pub cpu: CpuTime,
+    /// Seconds from the first task's begin to the last one's end.
+    pub seconds: f64,
+}
+
+/// What one phase of a job came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PhaseTime {
+    /// Seconds from the moment that all may begin until the last task is done.
+    pub seconds: f64,
+    /// Operations of all tasks together.
+    pub operations: u64,
+    /// Processor time of the tasks meanwhile.
+    pub cpu: CpuTime,
+}
+
+/// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core;
+/// with more tasks than cores, they go round.
 ///
 /// # Errors
-/// The target refuses, or there are fewer cores than tasks.
+/// The target refuses, or is not as it should be afterwards.
 pub fn rate(
     target: &dyn Target,
-    workload: Workload,
+    activity: &dyn Activity,
     tasks: usize,
     length: Duration,
-) -> Result<f64, String> {
-    beat();
-    let cores = allowed_cores();
-    if cores.len() < tasks {
-        return Err(format!(
-            "{tasks} tasks need as many cores, there are {}",
-            cores.len()
-        ));
-    }
-    let start = Barrier::new(tasks);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..tasks)
-            .map(|task| {
-                let (start, core) = (&start, cores[task]);
-                scope.spawn(move || one_task(target, workload, task, core, start, length))
-            })
-            .collect();
-        let mut sum = 0.0;
-        for thread in threads {
-            sum += thread.join().map_err(|_| "a task panicked")??;
-        }
-        Ok(sum)
+) -> Result<Rate, String> {
+    let window = Window {
+        start: Barrier::new(tasks),
+        opened: OnceLock::new(),
+        length,
+    };
+    let runs = side_by_side(tasks, |task| {
+        repeat(target, activity, (task, tasks), &window)
+    })?;
+    let done: Vec<u64> = runs
+        .iter()
+        .map(|run| u64::from(WARM) + run.operations)
+        .collect();
+    apart(target, &|client| activity.check(client, &done))?;
+    let together = PhaseTime::of(&runs);
+    Ok(Rate {
+        per_second: together.operations as f64 / together.seconds,
+        cpu: together.cpu,
+        seconds: together.seconds,
     })
 }
 
-/// Prepares `target` for the workload, from a thread of its own.
+/// Makes what the activity needs, from a thread of its own.
 ///
 /// # Errors
 /// The target refuses.
-pub fn prepare(target: &dyn Target, workload: Workload, tasks: usize) -> Result<(), String> {
-    let done = std::thread::scope(|scope| scope.spawn(|| workload.prepare(target, tasks)).join());
-    done.map_err(|_| "the preparation panicked".to_owned())?
+pub fn prepare(target: &dyn Target, activity: &dyn Activity, tasks: usize) -> Result<(), String> {
+    apart(target, &|client| activity.prepare(client, tasks))
 }
 
-fn one_task(
+/// One run of `job` from its preparation to its check; answers one time per phase.
+///
+/// # Errors
+/// The target refuses, or is not as it should be afterwards.
+pub fn times(target: &dyn Target, job: &dyn Job, tasks: usize) -> Result<Vec<PhaseTime>, String> {
+    apart(target, &|client| job.prepare(client, tasks))?;
+    let start = Barrier::new(tasks);
+    let runs = side_by_side(tasks, |task| phases(target, job, (task, tasks), &start))?;
+    apart(target, &|client| job.check(client, tasks))?;
+    let of_phase = |phase: usize| {
+        let runs: Vec<Run> = runs.iter().map(|runs| runs[phase]).collect();
+        PhaseTime::of(&runs)
+    };
+    Ok((0..job.phases().len()).map(of_phase).collect())
+}
+
+/// Runs `f` with a client, in a thread of its own.
+///
+/// # Errors
+/// What `f` answers.
+pub fn apart(
     target: &dyn Target,
-    workload: Workload,
-    task: usize,
-    core: usize,
-    start: &Barrier,
+    f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync),
+) -> Result<(), String> {
+    let done = std::thread::scope(|scope| scope.spawn(|| f(&*target.client())).join());
+    done.map_err(|_| "a preparation or check panicked".to_owned())?
+}
+
+/// Repetitions that warm a task up: what is made on first use is there afterwards.
+const WARM: u32 = 2;
+
+/// The time that all tasks of an activity run in.
+struct Window {
+    start: Barrier,
+    /// When the first task began; it ends for all of them `length` later, so that tasks which take
+    /// turns on a core do not run on alone.
+    opened: OnceLock<Instant>,
     length: Duration,
-) -> Result<f64, String> {
-    let ready = pin(core).map_err(|error| format!("core {core}: {error}"));
-    let client = target.client();
-    let ready = ready
-        .and_then(|()| workload.task(&*client, task))
-        .and_then(|mut task| {
-            // Warm: what is made on first use is there.
-            task.step()?;
-            task.step()?;
-            Ok(task)
-        });
-    // Every task gets here, so that none waits for one that failed.
-    start.wait();
-    let mut task = ready?;
-    let stride = task.stride();
-    let (begin, mut steps) = (Instant::now(), 0u64);
-    loop {
-        for _ in 0..stride {
-            task.step()?;
-        }
-        steps += u64::from(stride);
-        let passed = begin.elapsed();
-        if passed >= length {
-            return Ok(steps as f64 / passed.as_secs_f64());
+}
+
+/// What one task did.
+#[derive(Clone, Copy)]
+struct Run {
+    begin: Instant,
+    end: Instant,
+    operations: u64,
+    cpu: CpuTime,
+}
+
+impl PhaseTime {
+    fn of(runs: &[Run]) -> PhaseTime {
+        let begin = runs.iter().map(|run| run.begin).min();
+        let end = runs.iter().map(|run| run.end).max();
+        PhaseTime {
+            seconds: begin
+                .zip(end)
+                .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
+            operations: runs.iter().map(|run| run.operations).sum(),
+            cpu: runs
+                .iter()
+                .fold(CpuTime::default(), |sum, run| sum + run.cpu),
         }
     }
+}
+
+/// Runs `f` once for every task, each in a thread pinned to its core.
+fn side_by_side<T: Send>(
+    tasks: usize,
+    f: impl Fn(usize) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
+    beat();
+    let cores = allowed_cores();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..tasks)
+            .map(|task| {
+                let (f, core) = (&f, cores[task % cores.len()]);
+                scope.spawn(move || {
+                    // Where it may not be pinned it runs all the same: the core is one of ours.
+                    let _ = pin(core);
+                    f(task)
+                })
+            })
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<T, String>>| {
+            thread.join().map_err(|_| "a task panicked".to_owned())?
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+fn repeat(
+    target: &dyn Target,
+    activity: &dyn Activity,
+    (task, tasks): (usize, usize),
+    window: &Window,
+) -> Result<Run, String> {
+    let client = target.client();
+    let ready = activity.task(&*client, task, tasks).and_then(|mut task| {
+        task.repeat(WARM)?;
+        Ok(task)
+    });
+    // Every task gets here, so that none waits for one that failed.
+    window.start.wait();
+    let mut task = ready?;
+    let stride = task.stride();
+    let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
+    let deadline = *window.opened.get_or_init(|| begin) + window.length;
+    let mut operations = 0;
+    loop {
+        task.repeat(stride)?;
+        operations += u64::from(stride);
+        let end = Instant::now();
+        if end >= deadline {
+            return Ok(Run {
+                begin,
+                end,
+                operations,
+                cpu: CpuTime::of_this_thread() - cpu,
+            });
+        }
+    }
+}
+
+fn phases(
+    target: &dyn Target,
+    job: &dyn Job,
+    (task, tasks): (usize, usize),
+    start: &Barrier,
+) -> Result<Vec<Run>, String> {
+    let mut ready = job.task(target.client(), task, tasks);
+    let mut runs = Vec::new();
+    for phase in 0..job.phases().len() {
+        start.wait();
+        // A task that failed goes on to meet the others.
+        let Ok(task) = &mut ready else { continue };
+        let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
+        match task.phase(phase) {
+            Ok(operations) => runs.push(Run {
+                begin,
+                end: Instant::now(),
+                operations,
+                cpu: CpuTime::of_this_thread() - cpu,
+            }),
+            Err(what) => ready = Err(what),
+        }
+    }
+    ready.map(|_| runs)
 }

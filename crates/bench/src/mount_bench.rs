@@ -4,6 +4,7 @@
 //! Two groups: nothing cached by the kernel (timeouts of 0, no page cache), and the defaults. Every
 //! run has a fresh mount, served by a process of its own.
 
+use crate::activity::Activity;
 use crate::compare::{Contestant, compare, table};
 use crate::git_checkout::Checkout;
 use crate::measure::Effort;

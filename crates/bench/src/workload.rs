@@ -1,6 +1,7 @@
 //! What is done to a target, again and again.
 
-use crate::target::{Client, Handle, Target};
+use crate::activity::{Activity, Repeat, must, path};
+use crate::target::{Client, Handle};
 use std::ffi::CString;
 
 /// One kind of operation.
@@ -44,9 +45,15 @@ impl Workload {
         Workload::Write(128 << 10),
     ];
 
-    /// Its name.
-    pub fn name(self) -> String {
-        match self {
+    /// Whether it moves names and attributes rather than bytes.
+    pub fn is_metadata(self) -> bool {
+        !matches!(self, Workload::Read(_) | Workload::Write(_))
+    }
+}
+
+impl Activity for Workload {
+    fn name(&self) -> String {
+        match *self {
             Workload::OpenClose => "open/close".into(),
             Workload::Stat => "stat".into(),
             Workload::StatSame => "stat, one file".into(),
@@ -58,33 +65,23 @@ impl Workload {
         }
     }
 
-    /// Whether it moves names and attributes rather than bytes.
-    pub fn is_metadata(self) -> bool {
-        !matches!(self, Workload::Read(_) | Workload::Write(_))
-    }
-
-    /// Makes what all tasks need.
-    ///
-    /// # Errors
-    /// The target refuses.
-    pub fn prepare(self, target: &dyn Target, tasks: usize) -> Result<(), String> {
-        let client = target.client();
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
         client.mkdir(c"/bench")?;
-        let make = |path: String| {
-            let file = client.open(&path_of(path), libc::O_CREAT | libc::O_RDWR)?;
+        let make = |name: String| {
+            let file = client.open(&path(name), libc::O_CREAT | libc::O_RDWR)?;
             client.close(file)
         };
         // A file for every task, and some to have company.
         (0..64.max(tasks)).try_for_each(|n| make(format!("/bench/file-{n}")))?;
-        if self == Workload::List {
+        if *self == Workload::List {
             client.mkdir(c"/bench/many")?;
             (0..LISTED).try_for_each(|n| make(format!("/bench/many/entry-{n}")))?;
         }
         if matches!(self, Workload::Read(_) | Workload::Write(_)) {
             let block = vec![7; 1 << 20];
             for task in 0..tasks {
-                let path = path_of(format!("/bench/file-{task}"));
-                let file = client.open(&path, libc::O_RDWR)?;
+                let file = path(format!("/bench/file-{task}"));
+                let file = client.open(&file, libc::O_RDWR)?;
                 for at in (0..FILE).step_by(block.len()) {
                     client.write(file, &block, at as u64)?;
                 }
@@ -94,11 +91,12 @@ impl Workload {
         Ok(())
     }
 
-    /// What task number `task` does over and over.
-    ///
-    /// # Errors
-    /// The target refuses.
-    pub fn task<'c>(self, client: &'c dyn Client, task: usize) -> Result<Task<'c>, String> {
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String> {
         let own = match self {
             Workload::StatSame => "/bench/file-0".to_owned(),
             Workload::Missing => format!("/bench/missing-{task}"),
@@ -106,26 +104,25 @@ impl Workload {
             Workload::List => "/bench/many".to_owned(),
             _ => format!("/bench/file-{task}"),
         };
-        let path = path_of(own);
-        let (file, bytes) = match self {
+        let own = path(own);
+        let (file, bytes) = match *self {
             Workload::Read(bytes) | Workload::Write(bytes) => {
-                (client.open(&path, libc::O_RDWR)?, bytes)
+                (client.open(&own, libc::O_RDWR)?, bytes)
             }
             _ => (-1, 0),
         };
-        Ok(Task {
-            workload: self,
+        Ok(Box::new(Task {
+            workload: *self,
             client,
-            path,
+            path: own,
             file,
             buffer: vec![9; bytes],
             at: 0,
-        })
+        }))
     }
 }
 
-/// One task of a workload.
-pub struct Task<'c> {
+struct Task<'c> {
     workload: Workload,
     client: &'c dyn Client,
     path: CString,
@@ -135,12 +132,8 @@ pub struct Task<'c> {
 }
 
 impl Task<'_> {
-    /// Does it once.
-    ///
-    /// # Errors
-    /// The target refuses, or its answer is wrong.
     #[inline]
-    pub fn step(&mut self) -> Result<(), String> {
+    fn step(&mut self) -> Result<(), String> {
         match self.workload {
             Workload::OpenClose => {
                 let file = self.client.open(&self.path, libc::O_RDONLY)?;
@@ -171,24 +164,25 @@ impl Task<'_> {
         }
     }
 
-    /// Operations between two looks at the clock.
-    pub fn stride(&self) -> u32 {
-        match self.workload {
-            Workload::List => 1,
-            Workload::Read(bytes) | Workload::Write(bytes) if bytes > 4096 => 4,
-            _ => 32,
-        }
-    }
-
     fn advance(&mut self, bytes: usize) {
         self.at = (self.at + bytes as u64) % FILE as u64;
     }
 
     fn must(&self, holds: bool) -> Result<(), String> {
-        if holds {
-            Ok(())
-        } else {
-            Err(format!("{:?}: wrong answer", self.path))
+        must(holds, || format!("{:?}", self.path))
+    }
+}
+
+impl Repeat for Task<'_> {
+    fn repeat(&mut self, times: u32) -> Result<(), String> {
+        (0..times).try_for_each(|_| self.step())
+    }
+
+    fn stride(&self) -> u32 {
+        match self.workload {
+            Workload::List => 1,
+            Workload::Read(bytes) | Workload::Write(bytes) if bytes > 4096 => 4,
+            _ => 32,
         }
     }
 }
@@ -199,8 +193,4 @@ impl Drop for Task<'_> {
             let _ = self.client.close(self.file);
         }
     }
-}
-
-fn path_of(text: String) -> CString {
-    CString::new(text).expect("the paths of a benchmark have no NUL")
 }

@@ -1,19 +1,22 @@
 //! A directory of the host: a Hearth mount, tmpfs, ext4, a peer's mount.
 
-use super::{Client, Handle, Target};
+use super::listing::{Record, records};
+use super::{About, Client, Entry, Handle, Target};
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::io::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A directory, used by system calls relative to it.
-///
-/// Each client has a table of descriptors of its own, as a process has.
 pub struct HostDir {
     place: CString,
+    is_one_process: bool,
 }
 
 impl HostDir {
-    /// The directory `place`.
+    /// The directory `place`; its clients are as processes, each with descriptors and a working
+    /// directory of its own.
     ///
     /// # Errors
     /// It is no directory.
@@ -22,123 +25,303 @@ impl HostDir {
             return Err(format!("{}: not a directory", place.display()));
         }
         let place = CString::new(place.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-        Ok(HostDir { place })
+        Ok(HostDir {
+            place,
+            is_one_process: false,
+        })
+    }
+
+    /// The same directory; its clients are as threads of one process, with one table of
+    /// descriptors.
+    pub fn for_threads(self) -> HostDir {
+        HostDir {
+            is_one_process: true,
+            ..self
+        }
     }
 }
 
 impl Target for HostDir {
     fn client(&self) -> Box<dyn Client + '_> {
-        // The thread leaves the table that it shares with the others, so that tasks are like
-        // processes. SAFETY: the call takes no pointer; what this thread has open it keeps.
-        unsafe { libc::unshare(libc::CLONE_FILES) };
+        if !self.is_one_process {
+            // The thread leaves the tables that it shares with the others. SAFETY: the call takes
+            // no pointer; what this thread has open it keeps.
+            let left = unsafe { libc::unshare(libc::CLONE_FILES | libc::CLONE_FS) };
+            assert!(left == 0, "unshare: {}", Error::last_os_error());
+        }
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
         // SAFETY: the path is a C string.
         let dir = unsafe { libc::open(self.place.as_ptr(), flags) };
-        assert!(
-            dir >= 0,
-            "{:?}: {}",
-            self.place,
-            std::io::Error::last_os_error()
-        );
-        Box::new(HostClient { dir })
+        assert!(dir >= 0, "{:?}: {}", self.place, Error::last_os_error());
+        let client = HostClient {
+            root: dir,
+            at: Cell::new(dir),
+            is_thread: self.is_one_process,
+        };
+        if !self.is_one_process {
+            // SAFETY: the descriptor is open. A relative path begins there from now on.
+            let moved = unsafe { libc::fchdir(dir) };
+            assert!(moved == 0, "{:?}: {}", self.place, Error::last_os_error());
+            client.at.set(libc::AT_FDCWD);
+        }
+        Box::new(client)
     }
 }
 
 struct HostClient {
-    /// The directory that paths begin in.
-    dir: Handle,
+    /// The directory that absolute paths begin in.
+    root: Handle,
+    /// The directory that relative paths begin in.
+    at: Cell<Handle>,
+    /// Whether others use the same descriptors and working directory.
+    is_thread: bool,
 }
 
-/// Skips the slash: paths are relative to the directory.
-fn inside(path: &CStr) -> *const libc::c_char {
-    debug_assert_eq!(path.to_bytes().first(), Some(&b'/'));
-    path.as_ptr().wrapping_add(1)
-}
-
-fn checked(result: i64, what: &dyn Fn() -> String) -> Result<i64, String> {
-    if result < 0 {
-        return Err(format!("{}: {}", what(), std::io::Error::last_os_error()));
-    }
-    Ok(result)
-}
-
-impl Client for HostClient {
-    fn stat(&self, path: &CStr) -> bool {
-        let mut attr = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the path is a C string behind its slash, the buffer is a `stat`.
-        unsafe { libc::fstatat(self.dir, inside(path), attr.as_mut_ptr(), 0) == 0 }
+impl HostClient {
+    /// Where a path begins, and what remains of it without the slash.
+    #[inline]
+    fn place(&self, path: &CStr) -> (Handle, *const libc::c_char) {
+        match path.to_bytes() {
+            b"/" => (self.root, c".".as_ptr()),
+            [b'/', ..] => (self.root, path.as_ptr().wrapping_add(1)),
+            _ => (self.at.get(), path.as_ptr()),
+        }
     }
 
-    fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
-        // SAFETY: the path is a C string behind its slash.
-        let file = unsafe { libc::openat(self.dir, inside(path), flags, 0o644) };
-        Ok(checked(file.into(), &|| path.to_string_lossy().into_owned())? as Handle)
-    }
-
-    fn close(&self, file: Handle) -> Result<(), String> {
-        // SAFETY: the descriptor is this client's.
-        checked(unsafe { libc::close(file) }.into(), &|| "close".into()).map(drop)
-    }
-
-    fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
-        // SAFETY: the buffer is as long as is said.
-        let got =
-            unsafe { libc::pread(file, out.as_mut_ptr().cast(), out.len(), off.cast_signed()) };
-        Ok(checked(got as i64, &|| "read".into())? as usize)
-    }
-
-    fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
-        // SAFETY: the buffer is as long as is said.
-        let done =
-            unsafe { libc::pwrite(file, data.as_ptr().cast(), data.len(), off.cast_signed()) };
-        Ok(checked(done as i64, &|| "write".into())? as usize)
-    }
-
-    fn unlink(&self, path: &CStr) -> Result<(), String> {
-        // SAFETY: the path is a C string behind its slash.
-        let done = unsafe { libc::unlinkat(self.dir, inside(path), 0) };
-        checked(done.into(), &|| path.to_string_lossy().into_owned()).map(drop)
-    }
-
-    fn mkdir(&self, path: &CStr) -> Result<(), String> {
-        // SAFETY: the path is a C string behind its slash.
-        let done = unsafe { libc::mkdirat(self.dir, inside(path), 0o755) };
-        checked(done.into(), &|| path.to_string_lossy().into_owned()).map(drop)
-    }
-
-    fn list(&self, path: &CStr) -> Result<usize, String> {
+    fn each(&self, path: &CStr, f: &mut dyn FnMut(Record<'_>)) -> Result<(), String> {
         let dir = self.open(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
         let mut buffer = vec![0u8; 32 << 10];
-        let mut entries = 0usize;
         loop {
             // SAFETY: the buffer is as long as is said.
             let got = unsafe {
                 libc::syscall(libc::SYS_getdents64, dir, buffer.as_mut_ptr(), buffer.len())
             };
-            match checked(got, &|| path.to_string_lossy().into_owned())? as usize {
+            match of_path(got, path)? as usize {
                 0 => break,
-                got => entries += records(&buffer[..got]),
+                got => records(&buffer[..got]).for_each(&mut *f),
             }
         }
-        self.close(dir)?;
-        Ok(entries.saturating_sub(2))
+        self.close(dir)
+    }
+}
+
+fn checked(result: i64, what: &dyn Fn() -> String) -> Result<i64, String> {
+    if result < 0 {
+        return Err(format!("{}: {}", what(), Error::last_os_error()));
+    }
+    Ok(result)
+}
+
+fn of_call(result: impl Into<i64>, call: &'static str) -> Result<i64, String> {
+    checked(result.into(), &|| call.to_owned())
+}
+
+fn of_path(result: impl Into<i64>, path: &CStr) -> Result<i64, String> {
+    checked(result.into(), &|| path.to_string_lossy().into_owned())
+}
+
+impl Client for HostClient {
+    fn stat(&self, path: &CStr) -> bool {
+        let mut attr = std::mem::MaybeUninit::<libc::stat>::uninit();
+        let (dir, path) = self.place(path);
+        // SAFETY: the path is a C string, the buffer is a `stat`.
+        unsafe { libc::fstatat(dir, path, attr.as_mut_ptr(), 0) == 0 }
+    }
+
+    fn about(&self, path: &CStr) -> Result<About, String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: an all-zero `stat` is one.
+        let mut attr: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the path is a C string, the buffer is a `stat`.
+        of_path(unsafe { libc::fstatat(dir, rest, &raw mut attr, 0) }, path)?;
+        Ok(About {
+            ino: attr.st_ino,
+            size: attr.st_size.cast_unsigned(),
+            links: attr.st_nlink as u32,
+            mode: (attr.st_mode & 0o7777) as u16,
+            is_dir: attr.st_mode & libc::S_IFMT == libc::S_IFDIR,
+        })
+    }
+
+    fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        let file = unsafe { libc::openat(dir, rest, flags, 0o644) };
+        Ok(of_path(file, path)? as Handle)
+    }
+
+    fn close(&self, file: Handle) -> Result<(), String> {
+        // SAFETY: the descriptor is this client's.
+        of_call(unsafe { libc::close(file) }, "close").map(drop)
+    }
+
+    fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
+        let off = off.cast_signed();
+        // SAFETY: the buffer is as long as is said.
+        let got = unsafe { libc::pread(file, out.as_mut_ptr().cast(), out.len(), off) };
+        Ok(of_call(got as i64, "pread")? as usize)
+    }
+
+    fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
+        let off = off.cast_signed();
+        // SAFETY: the buffer is as long as is said.
+        let done = unsafe { libc::pwrite(file, data.as_ptr().cast(), data.len(), off) };
+        Ok(of_call(done as i64, "pwrite")? as usize)
+    }
+
+    fn read_next(&self, file: Handle, out: &mut [u8]) -> Result<usize, String> {
+        // SAFETY: the buffer is as long as is said.
+        let got = unsafe { libc::read(file, out.as_mut_ptr().cast(), out.len()) };
+        Ok(of_call(got as i64, "read")? as usize)
+    }
+
+    fn write_next(&self, file: Handle, data: &[u8]) -> Result<usize, String> {
+        // SAFETY: the buffer is as long as is said.
+        let done = unsafe { libc::write(file, data.as_ptr().cast(), data.len()) };
+        Ok(of_call(done as i64, "write")? as usize)
+    }
+
+    fn truncate(&self, file: Handle, size: u64) -> Result<(), String> {
+        // SAFETY: the call takes no pointer.
+        of_call(
+            unsafe { libc::ftruncate(file, size.cast_signed()) },
+            "ftruncate",
+        )
+        .map(drop)
+    }
+
+    fn sync(&self, file: Handle) -> Result<(), String> {
+        // SAFETY: the call takes no pointer.
+        of_call(unsafe { libc::fsync(file) }, "fsync").map(drop)
+    }
+
+    fn lock(&self, file: Handle, at: u64, is_taken: bool) -> Result<(), String> {
+        let kind = if is_taken {
+            libc::F_WRLCK
+        } else {
+            libc::F_UNLCK
+        };
+        let lock = libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: at.cast_signed(),
+            l_len: 1,
+            l_pid: 0,
+        };
+        // SAFETY: the structure lives throughout the call.
+        of_call(
+            unsafe { libc::fcntl(file, libc::F_SETLK, &raw const lock) },
+            "lock",
+        )
+        .map(drop)
+    }
+
+    fn unlink(&self, path: &CStr) -> Result<(), String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        of_path(unsafe { libc::unlinkat(dir, rest, 0) }, path).map(drop)
+    }
+
+    fn rename(&self, old: &CStr, new: &CStr) -> Result<(), String> {
+        let ((from, from_rest), (to, to_rest)) = (self.place(old), self.place(new));
+        // SAFETY: the paths are C strings.
+        of_path(unsafe { libc::renameat(from, from_rest, to, to_rest) }, old).map(drop)
+    }
+
+    fn chmod(&self, path: &CStr, mode: u16) -> Result<(), String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        of_path(unsafe { libc::fchmodat(dir, rest, mode.into(), 0) }, path).map(drop)
+    }
+
+    fn mkdir(&self, path: &CStr) -> Result<(), String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        of_path(unsafe { libc::mkdirat(dir, rest, 0o755) }, path).map(drop)
+    }
+
+    fn rmdir(&self, path: &CStr) -> Result<(), String> {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        of_path(
+            unsafe { libc::unlinkat(dir, rest, libc::AT_REMOVEDIR) },
+            path,
+        )
+        .map(drop)
+    }
+
+    fn list(&self, path: &CStr) -> Result<usize, String> {
+        let mut entries = 0;
+        self.each(path, &mut |_| entries += 1)?;
+        Ok(entries)
+    }
+
+    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
+        let mut entries = Vec::new();
+        self.each(path, &mut |record| {
+            entries.push(Entry {
+                name: record.name.to_vec(),
+                is_dir: record.kind == libc::DT_DIR,
+            });
+        })?;
+        Ok(entries)
+    }
+
+    fn chdir(&self, path: &CStr) -> Result<(), String> {
+        let dir = self.open(path, libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC)?;
+        let left = if self.is_thread {
+            self.at.replace(dir)
+        } else {
+            // SAFETY: the call takes no pointer.
+            of_path(unsafe { libc::fchdir(dir) }, path)?;
+            dir
+        };
+        match left {
+            root if root == self.root => Ok(()),
+            left => self.close(left),
+        }
+    }
+
+    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
+        // The tasks share the limit, and this program has some open itself.
+        let wanted = (descriptors + 1_000) as u64;
+        // SAFETY: an all-zero limit is one.
+        let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure lives throughout the call.
+        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        if limit.rlim_cur >= wanted {
+            return Ok(());
+        }
+        limit.rlim_cur = wanted;
+        limit.rlim_max = limit.rlim_max.max(wanted);
+        // SAFETY: as above.
+        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+        checked(set.into(), &|| {
+            format!("{wanted} descriptors are not allowed: raise `ulimit -n` or run as root")
+        })
+        .map(drop)
+    }
+
+    fn end(self: Box<Self>) {
+        if !self.is_thread {
+            // Everything but the standard streams, copies of the program's own descriptors
+            // included: the table is this thread's. SAFETY: the call takes no pointer.
+            unsafe { libc::close_range(3, u32::MAX, 0) };
+            // The descriptors that `drop` would close are closed.
+            std::mem::forget(self);
+        }
     }
 }
 
 impl Drop for HostClient {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is this client's.
-        unsafe { libc::close(self.dir) };
+        let mut own = vec![self.root];
+        if self.is_thread && self.at.get() != self.root {
+            own.push(self.at.get());
+        }
+        for file in own {
+            // SAFETY: the descriptor is this client's.
+            unsafe { libc::close(file) };
+        }
     }
-}
-
-/// Counts the records of `getdents64`: each has its length in the bytes 16 and 17.
-fn records(mut buffer: &[u8]) -> usize {
-    let mut count = 0;
-    while buffer.len() > 18 {
-        let length = usize::from(u16::from_ne_bytes([buffer[16], buffer[17]]));
-        count += 1;
-        buffer = &buffer[length.min(buffer.len()).max(19)..];
-    }
-    count
 }

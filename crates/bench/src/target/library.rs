@@ -1,8 +1,10 @@
 //! The library in process.
 
-use super::{Client, Handle, Target};
+use super::{About, Client, Entry, Handle, Target};
 use hearth::fdtable::FdPolicy;
-use hearth::{Credentials, Errno, Process, Volume};
+use hearth::{AT_FDCWD, Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume};
+use std::borrow::Borrow;
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// Whether the tasks are processes or threads of one.
@@ -42,66 +44,196 @@ impl Library {
 
 impl Target for Library {
     fn client(&self) -> Box<dyn Client + '_> {
+        let at = Cell::new(AT_FDCWD);
         match &self.shared {
-            Some(process) => Box::new(process),
-            None => Box::new(self.volume.process(Credentials::root())),
+            Some(process) => Box::new(LibraryClient {
+                process,
+                is_thread: true,
+                at,
+            }),
+            None => Box::new(LibraryClient {
+                process: self.volume.process(Credentials::root()),
+                is_thread: false,
+                at,
+            }),
         }
     }
 }
 
-impl<P: std::borrow::Borrow<Process>> Client for P {
+struct LibraryClient<P: Borrow<Process>> {
+    process: P,
+    /// Whether other clients use the same process.
+    is_thread: bool,
+    /// Where relative paths begin: a directory that a thread keeps open, or the process's.
+    at: Cell<Handle>,
+}
+
+impl<P: Borrow<Process>> LibraryClient<P> {
+    #[inline]
+    fn process(&self) -> &Process {
+        self.process.borrow()
+    }
+
+    fn each(&self, path: &CStr, f: &mut dyn FnMut(&[u8], Kind)) -> Result<(), String> {
+        let dir = self.open(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let listed = self.process().getdents(dir, &mut |entry| {
+            if entry.name != b"." && entry.name != b".." {
+                f(entry.name, entry.kind);
+            }
+            true
+        });
+        self.close(dir)?;
+        listed.map_err(|errno| at(path, errno))
+    }
+}
+
+impl<P: Borrow<Process>> Client for LibraryClient<P> {
     fn stat(&self, path: &CStr) -> bool {
-        self.borrow().stat(path.to_bytes()).is_ok()
+        let at = self.at.get();
+        self.process().statat(at, path.to_bytes(), 0).is_ok()
+    }
+
+    fn about(&self, path: &CStr) -> Result<About, String> {
+        let attr = self.process().statat(self.at.get(), path.to_bytes(), 0);
+        let attr = attr.map_err(|errno| at(path, errno))?;
+        Ok(About {
+            ino: attr.ino,
+            size: attr.size,
+            links: attr.nlink,
+            mode: attr.perm,
+            is_dir: attr.kind == Kind::Directory,
+        })
     }
 
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
-        self.borrow()
-            .open(path.to_bytes(), flags, 0o644)
+        self.process()
+            .openat(self.at.get(), path.to_bytes(), flags, 0o644)
             .map_err(|errno| at(path, errno))
     }
 
     fn close(&self, file: Handle) -> Result<(), String> {
-        self.borrow()
-            .close(file)
-            .map_err(|errno| format!("close: {errno}"))
+        let closed = self.process().close(file);
+        closed.map_err(|errno| format!("close: {errno}"))
     }
 
     fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
-        self.borrow()
-            .pread(file, out, off)
-            .map_err(|errno| format!("read: {errno}"))
+        let got = self.process().pread(file, out, off);
+        got.map_err(|errno| format!("pread: {errno}"))
     }
 
     fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
-        self.borrow()
-            .pwrite(file, data, off)
-            .map_err(|errno| format!("write: {errno}"))
+        let done = self.process().pwrite(file, data, off);
+        done.map_err(|errno| format!("pwrite: {errno}"))
+    }
+
+    fn read_next(&self, file: Handle, out: &mut [u8]) -> Result<usize, String> {
+        let got = self.process().read(file, out);
+        got.map_err(|errno| format!("read: {errno}"))
+    }
+
+    fn write_next(&self, file: Handle, data: &[u8]) -> Result<usize, String> {
+        let done = self.process().write(file, data);
+        done.map_err(|errno| format!("write: {errno}"))
+    }
+
+    fn truncate(&self, file: Handle, size: u64) -> Result<(), String> {
+        let done = self.process().ftruncate(file, size);
+        done.map_err(|errno| format!("ftruncate: {errno}"))
+    }
+
+    fn sync(&self, file: Handle) -> Result<(), String> {
+        let done = self.process().fsync(file);
+        done.map_err(|errno| format!("fsync: {errno}"))
+    }
+
+    fn lock(&self, file: Handle, at: u64, is_taken: bool) -> Result<(), String> {
+        let kind = if is_taken {
+            LockKind::Write
+        } else {
+            LockKind::Unlock
+        };
+        let spec = LockSpec {
+            kind,
+            whence: libc::SEEK_SET,
+            start: at.cast_signed(),
+            len: 1,
+        };
+        let done = self.process().set_lock(file, &spec, None);
+        done.map_err(|errno| format!("lock: {errno}"))
     }
 
     fn unlink(&self, path: &CStr) -> Result<(), String> {
-        self.borrow()
-            .unlink(path.to_bytes())
-            .map_err(|errno| at(path, errno))
+        let done = self.process().unlinkat(self.at.get(), path.to_bytes(), 0);
+        done.map_err(|errno| at(path, errno))
+    }
+
+    fn rename(&self, old: &CStr, new: &CStr) -> Result<(), String> {
+        let (dir, process) = (self.at.get(), self.process());
+        let done = process.renameat2(dir, old.to_bytes(), dir, new.to_bytes(), 0);
+        done.map_err(|errno| at(old, errno))
+    }
+
+    fn chmod(&self, path: &CStr, mode: u16) -> Result<(), String> {
+        let dir = self.at.get();
+        let done = self.process().fchmodat(dir, path.to_bytes(), mode, 0);
+        done.map_err(|errno| at(path, errno))
     }
 
     fn mkdir(&self, path: &CStr) -> Result<(), String> {
-        self.borrow()
-            .mkdir(path.to_bytes(), 0o755)
-            .map_err(|errno| at(path, errno))
+        let dir = self.at.get();
+        let done = self.process().mkdirat(dir, path.to_bytes(), 0o755);
+        done.map_err(|errno| at(path, errno))
+    }
+
+    fn rmdir(&self, path: &CStr) -> Result<(), String> {
+        let (dir, flags) = (self.at.get(), libc::AT_REMOVEDIR);
+        let done = self.process().unlinkat(dir, path.to_bytes(), flags);
+        done.map_err(|errno| at(path, errno))
     }
 
     fn list(&self, path: &CStr) -> Result<usize, String> {
-        let process = self.borrow();
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let dir = self.open(path, flags)?;
-        let mut entries = 0usize;
-        let listed = process.getdents(dir, &mut |_| {
-            entries += 1;
-            true
-        });
-        self.close(dir)?;
-        listed.map_err(|errno| at(path, errno))?;
-        Ok(entries.saturating_sub(2))
+        let mut entries = 0;
+        self.each(path, &mut |_, _| entries += 1)?;
+        Ok(entries)
+    }
+
+    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
+        let mut entries = Vec::new();
+        self.each(path, &mut |name, kind| {
+            entries.push(Entry {
+                name: name.to_vec(),
+                is_dir: kind == Kind::Directory,
+            });
+        })?;
+        Ok(entries)
+    }
+
+    fn chdir(&self, path: &CStr) -> Result<(), String> {
+        if !self.is_thread {
+            let done = self.process().chdir(path.to_bytes());
+            return done.map_err(|errno| at(path, errno));
+        }
+        let dir = self.open(path, libc::O_PATH | libc::O_DIRECTORY)?;
+        match self.at.replace(dir) {
+            AT_FDCWD => Ok(()),
+            left => self.close(left),
+        }
+    }
+
+    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
+        let limit = u32::try_from(descriptors).unwrap_or(u32::MAX);
+        let allowed = self.process().set_fd_limit(limit);
+        allowed.map_err(|errno| format!("{descriptors} descriptors: {errno}; take fewer"))
+    }
+
+    fn end(self: Box<Self>) {}
+}
+
+impl<P: Borrow<Process>> Drop for LibraryClient<P> {
+    fn drop(&mut self) {
+        if self.at.get() != AT_FDCWD {
+            let _ = self.process().close(self.at.get());
+        }
     }
 }
 

@@ -1,0 +1,120 @@
+//! What tasks do: one operation again and again, or a fixed amount of work in phases.
+
+use crate::target::Client;
+use std::ffi::CString;
+
+/// One kind of operation that every task repeats for a while.
+pub trait Activity: Sync {
+    /// Its name in tables and rows.
+    fn name(&self) -> String;
+
+    /// Makes what all tasks need.
+    ///
+    /// # Errors
+    /// The target refuses.
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
+
+    /// What task number `task` of `tasks` does over and over.
+    ///
+    /// # Errors
+    /// The target refuses.
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String>;
+
+    /// Whether the target is in the state that so many repetitions by each task leave behind.
+    ///
+    /// # Errors
+    /// What is not as it should be: then something else was measured.
+    fn check(&self, _client: &dyn Client, _done: &[u64]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// One task of an [`Activity`].
+pub trait Repeat {
+    /// Does it so many times.
+    ///
+    /// # Errors
+    /// The target refuses, or its answer is wrong.
+    fn repeat(&mut self, times: u32) -> Result<(), String>;
+
+    /// Repetitions between two looks at the clock.
+    fn stride(&self) -> u32 {
+        32
+    }
+}
+
+/// Any closure is a task that does it once per call.
+impl<F: FnMut() -> Result<(), String>> Repeat for F {
+    fn repeat(&mut self, times: u32) -> Result<(), String> {
+        (0..times).try_for_each(|_| self())
+    }
+}
+
+/// A fixed amount of work for every task, in phases that all tasks begin together.
+pub trait Job: Sync {
+    /// Its name in tables and rows.
+    fn name(&self) -> String;
+
+    /// Names of its phases, in order.
+    fn phases(&self) -> Vec<&'static str>;
+
+    /// Makes what all tasks need.
+    ///
+    /// # Errors
+    /// The target refuses.
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
+
+    /// What task number `task` of `tasks` does. It owns its client, so that a phase can end it.
+    ///
+    /// # Errors
+    /// The target refuses.
+    fn task<'c>(
+        &'c self,
+        client: Box<dyn Client + 'c>,
+        task: usize,
+        tasks: usize,
+    ) -> Result<Box<dyn Phased + 'c>, String>;
+
+    /// Whether the target is in the state that the whole job by all tasks leaves behind.
+    ///
+    /// # Errors
+    /// What is not as it should be: then something else was measured.
+    fn check(&self, _client: &dyn Client, _tasks: usize) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// One task of a [`Job`].
+pub trait Phased {
+    /// Does phase number `phase`; answers how many operations it was.
+    ///
+    /// # Errors
+    /// The target refuses, or its answer is wrong.
+    fn phase(&mut self, phase: usize) -> Result<u64, String>;
+}
+
+/// `text` as a path.
+///
+/// # Panics
+/// When it has a NUL, which no path of a benchmark has.
+pub fn path(text: impl Into<Vec<u8>>) -> CString {
+    CString::new(text).expect("the paths of a benchmark have no NUL")
+}
+
+/// `Ok` if it holds, else an error that says which answer was wrong.
+///
+/// # Errors
+/// It does not hold.
+#[inline]
+pub fn must(holds: bool, what: impl Fn() -> String) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("{}: wrong answer", what()))
+    }
+}
