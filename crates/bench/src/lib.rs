@@ -3,6 +3,8 @@
 //! Everything is a verb of the program `hearth-bench`; see `docs/benchmarks.md`.
 
 pub mod activity;
+pub mod allocations;
+pub mod chart;
 pub mod compare;
 pub mod conflicts;
 pub mod cpu_time;
@@ -17,6 +19,7 @@ pub mod options;
 pub mod patience;
 pub mod pinned;
 pub mod row;
+pub mod seeds;
 pub mod table;
 pub mod target;
 pub mod workload;

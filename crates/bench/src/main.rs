@@ -1,7 +1,8 @@
 //! The program `hearth-bench`.
 
+use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
-use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted};
+use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted, seeds};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -10,13 +11,15 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
   memory     bytes per file, lookups and listings of a million files
+  seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
+             directory (--target NAME or DIR, several by commas)
   instructions [--record]  instructions of a warm operation against those recorded
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 
-/// The allocator of the program `hearth`.
+/// The allocator of the program `hearth`, counting.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,10 +33,15 @@ fn main() -> ExitCode {
         memory::FILL => Some(memory::run_fill(rest)),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
+        seeds::counted::LOOPS => Some(seeds::counted::run_loops(rest)),
         _ => None,
     };
     if let Some(done) = apart {
         return finish(verb, done);
+    }
+    if verb == "seeds" {
+        ready_to_measure();
+        return finish(verb, seeds::run(rest));
     }
     let run = match verb {
         "lib" => library_bench::run,
@@ -46,9 +54,7 @@ fn main() -> ExitCode {
     };
     match Options::parse(rest) {
         Ok(options) => {
-            // Others use the machine as well. SAFETY: no pointer; a refusal changes nothing.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-            mounted::watch();
+            ready_to_measure();
             finish(verb, run(&options))
         }
         Err(what) => {
@@ -56,6 +62,12 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn ready_to_measure() {
+    // Others use the machine as well. SAFETY: no pointer; a refusal changes nothing.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    mounted::watch();
 }
 
 fn finish(verb: &str, done: Result<(), String>) -> ExitCode {

@@ -92,6 +92,13 @@ impl Mounted {
         &self.directory
     }
 
+    /// The process that serves it; none where the kernel does itself.
+    pub fn daemon(&self) -> Option<u32> {
+        let live = live();
+        let own = live.iter().find(|live| live.number == self.number)?;
+        own.daemon.as_ref().map(Child::id)
+    }
+
     fn with(
         name: &str,
         mount: impl FnOnce(&Path, &Path) -> Result<Option<Child>, String>,

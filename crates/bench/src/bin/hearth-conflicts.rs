@@ -5,6 +5,7 @@ use hearth_bench::conflicts::run::{Cores, commuting};
 use hearth_bench::conflicts::source::Source;
 use hearth_bench::conflicts::{report, self_check};
 use hearth_bench::row;
+use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -28,6 +29,9 @@ fn run() -> Result<(), String> {
     let (mut quick, mut verbose) = (false, false);
     let mut only: Option<String> = None;
     let mut args = std::env::args().skip(1);
+    if std::env::args().nth(1).as_deref() == Some(SHARED_LINES) {
+        return shared_lines::run(&args.skip(1).collect::<Vec<_>>());
+    }
     while let Some(arg) = args.next() {
         match &*arg {
             "--quick" => quick = true,

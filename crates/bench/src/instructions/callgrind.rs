@@ -16,18 +16,37 @@ const TUNABLES: &str =
 /// # Errors
 /// valgrind is missing, or its answer is not what was asked for.
 pub fn count() -> Result<Vec<Row>, String> {
+    let totals = totals(COUNTED, &[super::LOOPS.to_owned()], loops::LOOPS.len())?;
+    let rows = loops::LOOPS.iter().zip(totals).map(|((name, _), total)| {
+        // The loop itself takes some instructions; an operation takes hundreds.
+        if total < 100 * TIMES as u64 {
+            return Err(format!(
+                "{name}: callgrind saw no loop, only {total} instructions"
+            ));
+        }
+        Ok(row(name, total as f64 / TIMES as f64))
+    });
+    rows.collect()
+}
+
+/// Runs this program with `args` under callgrind; answers the instructions of each of the `calls`
+/// calls that it makes of `function`, which is named as callgrind demangles it.
+///
+/// # Errors
+/// valgrind is missing, the program fails, or it makes fewer calls.
+pub fn totals(function: &str, args: &[String], calls: usize) -> Result<Vec<u64>, String> {
     let dir = Scratch::new()?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect={COUNTED}"))
-        .arg(format!("--dump-after={COUNTED}"))
+        .arg(format!("--toggle-collect={function}"))
+        .arg(format!("--dump-after={function}"))
         .arg(format!(
             "--callgrind-out-file={}",
             dir.0.join("out").display()
         ))
         .arg(program)
-        .arg(super::LOOPS)
+        .args(args)
         .env("GLIBC_TUNABLES", TUNABLES)
         .output();
     let output = match output {
@@ -41,19 +60,8 @@ pub fn count() -> Result<Vec<Row>, String> {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("valgrind: {}: {}", output.status, said.trim()));
     }
-    loops::LOOPS
-        .iter()
-        .enumerate()
-        .map(|(n, (name, _))| {
-            let total = total(&dir.0.join(format!("out.{}", n + 1)))?;
-            // The loop itself takes some instructions; an operation takes hundreds.
-            if total < 100 * TIMES as u64 {
-                return Err(format!(
-                    "{name}: callgrind saw no loop, only {total} instructions"
-                ));
-            }
-            Ok(row(name, total as f64 / TIMES as f64))
-        })
+    (1..=calls)
+        .map(|n| total(&dir.0.join(format!("out.{n}"))))
         .collect()
 }
 

@@ -11,7 +11,7 @@ mod callgrind;
 pub mod loops;
 mod recorded;
 
-pub use callgrind::count;
+pub use callgrind::{count, totals};
 use recorded::{Recorded, TOO_MUCH};
 
 use crate::row::{Row, write_json};

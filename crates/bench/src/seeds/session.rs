@@ -1,0 +1,284 @@
+//! One run of the whole benchmark.
+
+use super::ask::{self, Ask};
+use super::contender::Contender;
+use super::counted::Counted;
+use super::grid::Grid;
+use super::options::SeedOptions;
+use super::{Family, rates_table, room};
+use crate::activity::{Activity, Job};
+use crate::chart::Chart;
+use crate::measure::{Effort, PhaseTime, prepare, rate, times};
+use crate::pinned::allowed_cores;
+use crate::row::Row;
+use crate::target::Fresh;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Targets when none are named.
+const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
+/// The same for a first look.
+const QUICK: [&str; 4] = ["lib", "lib-shared", "mount", "tmpfs"];
+
+/// The targets, how much is measured, and what has come of it so far.
+pub struct Session {
+    options: SeedOptions,
+    effort: Effort,
+    contenders: Vec<Contender>,
+    counted: Counted,
+    rows: Vec<Row>,
+    asks: Vec<Ask>,
+}
+
+impl Session {
+    /// Brings the targets up.
+    ///
+    /// # Errors
+    /// A target that was named cannot be had, or there is too little room.
+    pub fn new(options: SeedOptions) -> Result<Session, String> {
+        room::memory()?;
+        let quick = options.common.quick;
+        let mut contenders = Vec::new();
+        for name in &options.targets {
+            contenders.push(Contender::new(name)?);
+        }
+        if options.targets.is_empty() {
+            let usual = if quick { &QUICK[..] } else { &USUAL[..] };
+            for name in usual {
+                match Contender::new(name) {
+                    Ok(contender) => contenders.push(contender),
+                    Err(what) => println!("without {name}: {what}"),
+                }
+            }
+        }
+        let effort = Effort {
+            run: Duration::from_millis(if quick { 25 } else { 200 }),
+            runs: if quick { 3 } else { 5 },
+        };
+        let cores = allowed_cores().len();
+        println!(
+            "{cores} cores, runs of {} ms, {} of each, alternating; medians.",
+            effort.run.as_millis(),
+            effort.runs
+        );
+        if cores < 4 {
+            println!(
+                "This machine has few cores: what happens with more is not shown by throughput \
+                 here. Beside it\nstand the counted facts, which do not depend on the machine."
+            );
+        }
+        Ok(Session {
+            options,
+            effort,
+            contenders,
+            counted: Counted::default(),
+            rows: Vec::new(),
+            asks: Vec::new(),
+        })
+    }
+
+    /// Counts instructions, allocations and shared lines of the wanted activities.
+    ///
+    /// # Errors
+    /// Counting was possible and failed.
+    pub fn count(&mut self, families: &[&dyn Family]) -> Result<(), String> {
+        self.counted = Counted::count(families, &self.options)?;
+        self.rows.extend(self.counted.rows());
+        Ok(())
+    }
+
+    /// What was asked for on the command line.
+    pub fn options(&self) -> &SeedOptions {
+        &self.options
+    }
+
+    /// Whether this is a first look.
+    pub fn is_quick(&self) -> bool {
+        self.options.common.quick
+    }
+
+    /// Length and number of runs.
+    pub fn effort(&self) -> Effort {
+        self.effort
+    }
+
+    /// Numbers of tasks of a curve. More tasks than cores take turns.
+    pub fn tasks(&self) -> Vec<usize> {
+        match self.is_quick() {
+            true => vec![1, 2, 16],
+            false => vec![1, 2, 4, 8, 16],
+        }
+    }
+
+    /// The targets.
+    pub fn contenders(&self) -> &[Contender] {
+        &self.contenders
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<String> {
+        let name = |contender: &Contender| contender.name.clone();
+        self.contenders.iter().map(name).collect()
+    }
+
+    /// What the others are compared with: tmpfs, else the first directory, else the first target.
+    pub fn baseline(&self) -> &str {
+        let named = self.contenders.iter().find(|one| one.name == "tmpfs");
+        let directory = || self.contenders.iter().find(|one| !one.is_library());
+        named
+            .or_else(directory)
+            .or(self.contenders.first())
+            .map_or("", |one| &*one.name)
+    }
+
+    /// Rates by workload and number of tasks, with the counted facts beside them.
+    pub fn table_of_rates(&self, bench: &str, grid: &Grid, tasks: &[usize]) -> String {
+        rates_table::text(
+            bench,
+            grid,
+            &self.names(),
+            self.baseline(),
+            tasks,
+            &self.counted,
+        )
+    }
+
+    /// Asks that two tasks on two cores do 1.8 times what one does, and that 16 keep 0.9 of that,
+    /// on the library.
+    pub fn ask_to_scale(&mut self, grid: &Grid, workload: &str) {
+        let cores = allowed_cores().len();
+        let libraries = self.contenders.iter().filter(|one| one.is_library());
+        let names: Vec<String> = libraries.map(|one| one.name.clone()).collect();
+        for name in names {
+            let name = &*name;
+            let two = match cores {
+                0..=1 => Vec::new(),
+                _ => grid.ratios(workload, (name, 2), (name, 1)),
+            };
+            self.ask(Ask::at_least(
+                format!("{name}, {workload}: 2 tasks / 1"),
+                1.8,
+                &two,
+            ));
+            if cores == 2 {
+                let many = grid.ratios(workload, (name, 16), (name, 2));
+                let what = format!("{name}, {workload}: 16 tasks / 2");
+                self.ask(Ask::at_least(what, 0.9, &many));
+            }
+        }
+    }
+
+    /// Prints the heading of a family.
+    pub fn heading(&self, family: &dyn Family) {
+        println!("\n## {}\n\n{}\n", family.name(), family.about());
+    }
+
+    /// Operations per second of the wanted ones of `activities` on every target, for every number
+    /// of tasks; everything alternates, and the rows are kept.
+    ///
+    /// # Errors
+    /// A target refuses, or did something else.
+    pub fn rates(
+        &mut self,
+        bench: &'static str,
+        activities: &[Box<dyn Activity>],
+        tasks: &[usize],
+    ) -> Result<Grid, String> {
+        let mut grid = Grid::default();
+        for activity in activities {
+            let name = activity.name();
+            if !self.options.wants(bench, &name) {
+                continue;
+            }
+            for _ in 0..self.effort.runs {
+                for &tasks in tasks {
+                    for contender in &self.contenders {
+                        let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
+                        let fresh = contender.fresh().map_err(named)?;
+                        let target = fresh.target();
+                        prepare(target, &**activity, tasks).map_err(named)?;
+                        let rate = rate(target, &**activity, tasks, self.effort.run);
+                        let rate = rate.map_err(named)?.per_second;
+                        grid.push(&name, &contender.name, tasks, rate);
+                    }
+                }
+            }
+            eprintln!("measured: {bench}, {name}");
+        }
+        self.rows.extend(grid.rows(bench, "ops_per_s", "1/s"));
+        Ok(grid)
+    }
+
+    /// Runs a job once on a fresh target.
+    ///
+    /// # Errors
+    /// The target refuses, or did something else.
+    pub fn job(
+        &self,
+        contender: &Contender,
+        fresh: Result<Box<dyn Fresh>, String>,
+        job: &dyn Job,
+        tasks: usize,
+    ) -> Result<Vec<PhaseTime>, String> {
+        let named = |what| format!("{}, {} x{tasks}: {what}", contender.name, job.name());
+        let fresh = fresh.map_err(named)?;
+        times(fresh.target(), job, tasks).map_err(named)
+    }
+
+    /// Keeps rows.
+    pub fn keep(&mut self, rows: impl IntoIterator<Item = Row>) {
+        self.rows.extend(rows);
+    }
+
+    /// Keeps what was asked for and what came of it.
+    pub fn ask(&mut self, ask: Ask) {
+        self.asks.push(ask);
+    }
+
+    /// Draws a chart, beside the rows if they are kept in a file, else in `target/seeds`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn draw(&self, name: &str, chart: &Chart) -> Result<(), String> {
+        let path = match &self.options.common.json {
+            Some(rows) => {
+                let stem = rows.file_stem().unwrap_or_default().to_string_lossy();
+                rows.with_file_name(format!("{stem}-{name}.svg"))
+            }
+            None => {
+                let folder = PathBuf::from("target/seeds");
+                std::fs::create_dir_all(&folder).map_err(|e| format!("target/seeds: {e}"))?;
+                folder.join(format!("{name}.svg"))
+            }
+        };
+        let written = std::fs::write(&path, chart.svg());
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("Drawn: {}\n", path.display());
+        Ok(())
+    }
+
+    /// The rows so far.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Prints the asks.
+    ///
+    /// # Errors
+    /// One is not met, and this is not just a first look.
+    pub fn verdict(&self) -> Result<(), String> {
+        if self.asks.is_empty() {
+            return Ok(());
+        }
+        println!("\n## What it must show\n\n{}", ask::table(&self.asks));
+        let missed = self.asks.iter().filter(|ask| ask.is_met() == Some(false));
+        match missed.count() {
+            0 => Ok(()),
+            missed if self.is_quick() => {
+                println!("{missed} of {} not met in this first look", self.asks.len());
+                Ok(())
+            }
+            missed => Err(format!("{missed} of {} asks are not met", self.asks.len())),
+        }
+    }
+}
