@@ -1,28 +1,28 @@
-//! The checkout of a repository of 7,000 files.
+//! Checkouts of a repository of many small files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Directories of the repository.
-const DIRECTORIES: usize = 70;
-/// Files in each.
-const FILES: usize = 100;
+/// Files in each directory of the repository.
+pub const FILES: usize = 100;
 
 /// A repository to check out from.
 pub struct Checkout {
     repository: PathBuf,
+    directories: usize,
 }
 
 impl Checkout {
-    /// Makes the repository in the temporary directory.
+    /// Makes a repository of so many directories in the temporary directory.
     ///
     /// # Errors
     /// git, or the disk, refuses.
-    pub fn new() -> Result<Checkout, String> {
+    pub fn new(directories: usize) -> Result<Checkout, String> {
         let name = format!("hearth-test-{}-repository", std::process::id());
         let checkout = Checkout {
             repository: std::env::temp_dir().join(name),
+            directories,
         };
         checkout
             .fill()
@@ -40,24 +40,23 @@ impl Checkout {
         Ok(checkout)
     }
 
-    /// Clones into `directory` and checks out; answers the seconds of the checkout.
+    /// Clones to `clone` and checks out; answers the seconds of the checkout.
     ///
     /// # Errors
     /// git refuses, or files are missing afterwards.
-    pub fn run(&self, directory: &Path) -> Result<f64, String> {
-        let clone = directory.join("clone");
+    pub fn run(&self, clone: &Path) -> Result<f64, String> {
         let mut command = git();
         command.args(["clone", "--quiet", "--shared", "--no-checkout"]);
-        finish(command.arg(&self.repository).arg(&clone))?;
+        finish(command.arg(&self.repository).arg(clone))?;
         let start = Instant::now();
         finish(
             git()
                 .arg("-C")
-                .arg(&clone)
+                .arg(clone)
                 .args(["checkout", "--quiet", "--force"]),
         )?;
         let seconds = start.elapsed().as_secs_f64();
-        let last = clone.join(format!("dir-{}/file-{}", DIRECTORIES - 1, FILES - 1));
+        let last = clone.join(format!("dir-{}/file-{}", self.directories - 1, FILES - 1));
         if last.is_file() {
             Ok(seconds)
         } else {
@@ -66,7 +65,7 @@ impl Checkout {
     }
 
     fn fill(&self) -> std::io::Result<()> {
-        for dir in 0..DIRECTORIES {
+        for dir in 0..self.directories {
             let path = self.repository.join(format!("dir-{dir}"));
             std::fs::create_dir_all(&path)?;
             for file in 0..FILES {
@@ -92,14 +91,18 @@ impl Drop for Checkout {
 }
 
 /// git without anybody's settings.
-fn git() -> Command {
+pub fn git() -> Command {
     let mut git = Command::new("git");
     git.env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1");
     git
 }
 
-fn finish(command: &mut Command) -> Result<(), String> {
+/// Runs it to its end.
+///
+/// # Errors
+/// What it said when it failed.
+pub fn finish(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("git: {error}"))?;
     if output.status.success() {
         return Ok(());

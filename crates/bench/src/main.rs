@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         memory::FILL => Some(memory::run_fill(rest)),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
+        seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
         seeds::counted::LOOPS => Some(seeds::counted::run_loops(rest)),
         _ => None,
     };

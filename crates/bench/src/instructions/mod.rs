@@ -4,8 +4,7 @@
 //! The program runs [`loops`] of itself under valgrind's callgrind, which counts inside one
 //! function only, and holds the counts against those in `docs/benchmarks/instructions.json`. Under
 //! valgrind a thread has no restartable-sequence area and its clock is a system call, so a count is
-//! some instructions off what the processor executes; it is the same every time, which is what it is
-//! for.
+//! some instructions off what the processor executes; it is the same every time, which is its use.
 
 mod callgrind;
 pub mod loops;

@@ -52,6 +52,13 @@ impl Grid {
         names
     }
 
+    /// The targets on which so many tasks did it.
+    pub fn targets(&self, workload: &str, tasks: usize) -> Vec<String> {
+        let is_it = |key: &&Key| key.workload == workload && key.tasks == tasks;
+        let keys = self.cells.iter().map(|(key, _)| key).filter(is_it);
+        keys.map(|key| key.target.clone()).collect()
+    }
+
     /// The median of a cell and half its confidence interval.
     pub fn median(&self, workload: &str, target: &str, tasks: usize) -> Option<(f64, f64)> {
         let runs = self.runs(workload, target, tasks);

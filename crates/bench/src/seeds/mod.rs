@@ -8,11 +8,16 @@ pub mod ask;
 pub mod contender;
 pub mod counted;
 pub mod file_ops;
+pub mod git;
 pub mod grid;
 pub mod options;
+pub mod paths;
 pub mod rates_table;
 pub mod room;
 pub mod session;
+pub mod single;
+pub mod teardown;
+pub mod thread_perf;
 
 use crate::activity::Activity;
 use crate::row::write_json;
@@ -45,7 +50,14 @@ pub trait Family: Sync {
 
 /// All tests, in the order of the report.
 pub fn families() -> Vec<Box<dyn Family>> {
-    vec![Box::new(file_ops::FileOps)]
+    vec![
+        Box::new(single::Single),
+        Box::new(file_ops::FileOps),
+        Box::new(paths::Paths),
+        Box::new(thread_perf::ThreadPerf),
+        Box::new(teardown::Teardown),
+        Box::new(git::Git),
+    ]
 }
 
 /// Runs the benchmark and prints its tables.

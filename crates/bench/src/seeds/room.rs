@@ -30,7 +30,7 @@ fn enough_memory(meminfo: &str) -> Result<(), String> {
         .and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     match available.map(|kib| kib << 10) {
         Some(bytes) if bytes < MEMORY => Err(format!(
-            "memory: {} MiB are free and {} are needed: end other programs, or use a larger machine",
+            "memory: {} MiB are free and {} are needed: end other programs or take more",
             bytes >> 20,
             MEMORY >> 20
         )),

@@ -41,6 +41,8 @@ pub trait Client {
     fn about(&self, path: &CStr) -> Result<About, String>;
     /// `open(2)` with mode 0644.
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String>;
+    /// Whether `open(2)` refuses; what it opens it closes.
+    fn refuses(&self, path: &CStr, flags: i32) -> bool;
     /// `close(2)`.
     fn close(&self, file: Handle) -> Result<(), String>;
     /// `pread(2)`.

@@ -150,6 +150,19 @@ impl Client for HostClient {
         Ok(of_path(file, path)? as Handle)
     }
 
+    fn refuses(&self, path: &CStr, flags: i32) -> bool {
+        let (dir, rest) = self.place(path);
+        // SAFETY: the path is a C string.
+        match unsafe { libc::openat(dir, rest, flags, 0o644) } {
+            opened if opened >= 0 => {
+                // SAFETY: the descriptor is this client's.
+                unsafe { libc::close(opened) };
+                false
+            }
+            _ => true,
+        }
+    }
+
     fn close(&self, file: Handle) -> Result<(), String> {
         // SAFETY: the descriptor is this client's.
         of_call(unsafe { libc::close(file) }, "close").map(drop)

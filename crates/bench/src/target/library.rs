@@ -111,6 +111,12 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
             .map_err(|errno| at(path, errno))
     }
 
+    fn refuses(&self, path: &CStr, flags: i32) -> bool {
+        let at = self.at.get();
+        let opened = self.process().openat(at, path.to_bytes(), flags, 0o644);
+        opened.map(|file| self.process().close(file)).is_err()
+    }
+
     fn close(&self, file: Handle) -> Result<(), String> {
         let closed = self.process().close(file);
         closed.map_err(|errno| format!("close: {errno}"))

@@ -55,6 +55,8 @@ fn names_modes_and_sizes_are_changed() {
         client.close(file).unwrap();
         client.rename(c"/d/old", c"/d/new").unwrap();
         client.chmod(c"/d/new", 0o600).unwrap();
+        assert!(client.refuses(c"/d/new", libc::O_CREAT | libc::O_EXCL | libc::O_RDWR));
+        assert!(!client.refuses(c"/d/new", libc::O_RDWR));
         let about = client.about(c"/d/new").unwrap();
         assert_eq!((about.size, about.links, about.mode), (7, 1, 0o600));
         assert!(!about.is_dir && about.ino > 0);

@@ -1,0 +1,190 @@
+//! Every seed workload does what its name says, on the library and on a directory.
+
+use hearth_bench::activity::Job;
+use hearth_bench::allocations::Counting;
+use hearth_bench::measure::{prepare, rate, times};
+use hearth_bench::seeds::contender::Contender;
+use hearth_bench::seeds::thread_perf::{ALL, Test};
+use hearth_bench::seeds::{families, teardown};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// What is counted of the workloads needs it.
+#[global_allocator]
+static ALLOCATOR: Counting<std::alloc::System> = Counting(std::alloc::System);
+
+/// A directory that goes away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("hearth-test-{}-seeds-{name}", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        std::fs::create_dir(&place).expect("the directory is new");
+        Scratch(place)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn on_each(name: &str, check: impl Fn(&Contender)) {
+    let place = Scratch::new(name);
+    for name in [
+        "lib",
+        "lib-shared",
+        "lib-lowest",
+        &place.0.to_string_lossy(),
+    ] {
+        check(&Contender::new(name).expect(name));
+    }
+    let left = std::fs::read_dir(&place.0)
+        .expect("the directory is there")
+        .count();
+    assert_eq!(left, 0, "every run removes what it made");
+}
+
+/// [`rate`] ends with the workload's own check of the tree.
+#[test]
+fn every_activity_leaves_the_tree_that_it_should() {
+    on_each("activities", |contender| {
+        for family in families() {
+            for activity in family.activities() {
+                for tasks in [1, 3] {
+                    let fresh = contender.fresh().unwrap();
+                    let target = fresh.target();
+                    let name = activity.name();
+                    prepare(target, &*activity, tasks).expect(&name);
+                    let rate = rate(target, &*activity, tasks, Duration::from_millis(5));
+                    let rate = rate.unwrap_or_else(|what| panic!("{name}: {what}"));
+                    assert!(rate.per_second > 0.0, "{name}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
+    on_each("jobs", |contender| {
+        for (kind, _) in ALL {
+            let test = Test { kind, times: 7 };
+            for fresh in [contender.fresh(), contender.fresh_for_threads()] {
+                let fresh = fresh.unwrap();
+                let phases = times(fresh.target(), &test, 3);
+                let phases = phases.unwrap_or_else(|what| panic!("{}: {what}", kind.name()));
+                assert_eq!(phases.len(), 1);
+                assert_eq!(phases[0].operations, 21, "{}", kind.name());
+                assert!(phases[0].seconds > 0.0);
+            }
+        }
+        if contender.has_processes() {
+            let job = teardown::Sockets { descriptors: 300 };
+            let fresh = contender.fresh().unwrap();
+            let phases = times(fresh.target(), &job, 2).unwrap();
+            assert_eq!(phases.len(), job.phases().len());
+            assert!(phases.iter().all(|phase| phase.operations == 600));
+        }
+    });
+}
+
+#[test]
+fn every_family_has_workloads_with_names_of_their_own() {
+    let mut names: Vec<String> = Vec::new();
+    for family in families() {
+        assert!(!family.workloads().is_empty() && !family.about().is_empty());
+        for activity in family.activities() {
+            assert!(
+                family.workloads().contains(&activity.name()),
+                "{}",
+                activity.name()
+            );
+        }
+        names.extend(
+            family
+                .workloads()
+                .iter()
+                .map(|w| format!("{}: {w}", family.name())),
+        );
+    }
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+fn seeds(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth-bench"));
+    command
+        .arg("seeds")
+        .args(args)
+        .output()
+        .expect("the benchmark starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn bad_input_is_one_line_that_names_it_and_the_remedy() {
+    for (args, wanted) in [
+        (
+            &["--only", "sendmail"][..],
+            "unknown workload 'sendmail'; there are: ",
+        ),
+        (
+            &["--target", "/etc/passwd"],
+            "target '/etc/passwd': not a directory, and none of lib",
+        ),
+        (
+            &["--target", "/no/such"],
+            "target '/no/such': not a directory",
+        ),
+        (&["--target"], "--target needs a name or a directory"),
+        (&["--fast"], "unknown argument '--fast'"),
+    ] {
+        let output = seeds(args);
+        assert!(!output.status.success(), "{args:?}");
+        let said = said(&output);
+        assert!(said.contains(wanted), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// The whole program, for one test: table, rows and picture.
+#[test]
+fn a_quick_look_prints_the_table_and_writes_rows_and_pictures() {
+    let (place, out) = (Scratch::new("place"), Scratch::new("out"));
+    let rows = out.0.join("rows.jsonl");
+    let targets = format!("lib,{}", place.0.display());
+    let args = ["--quick", "--only", "readwrite", "--target", &targets];
+    let output = seeds(&[&args[..], &["--json", &rows.to_string_lossy()]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("## thread_perf") && !text.contains("## file-ops"),
+        "{text}"
+    );
+    assert!(text.contains("threads / processes"), "{text}");
+    let rows = std::fs::read_to_string(rows).expect("the rows are written");
+    for line in rows.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).expect("a row is JSON");
+        assert_eq!(row["bench"], "thread_perf");
+        assert_eq!(row["workload"], "readwrite");
+        assert_eq!(row["runs"], 3);
+        assert!(row["value"].as_f64().expect("a number") > 0.0);
+    }
+    assert_eq!(
+        rows.lines().count(),
+        4,
+        "two targets, by threads and by processes"
+    );
+    let picture = out.0.join("rows-thread_perf-readwrite.svg");
+    let picture = std::fs::read_to_string(picture).expect("the picture is drawn");
+    assert!(picture.starts_with("<svg"));
+}
