@@ -131,16 +131,17 @@ impl Session {
             .map_or("", |one| &*one.name)
     }
 
-    /// Rates by workload and number of tasks, with the counted facts beside them.
+    /// Rates by workload and number of tasks, with the counted facts beside them, and below where
+    /// in the source most lines are shared: what stops scaling next.
     pub fn table_of_rates(&self, bench: &str, grid: &Grid, tasks: &[usize]) -> String {
-        rates_table::text(
-            bench,
-            grid,
-            &self.names(),
-            self.baseline(),
-            tasks,
-            &self.counted,
-        )
+        let (names, base) = (self.names(), self.baseline());
+        let mut text = rates_table::text(bench, grid, &names, base, tasks, &self.counted);
+        let places = self.counted.places(bench);
+        if !places.is_empty() {
+            text.push_str("\nMost of the shared lines of two tasks on the library:\n\n");
+            text.extend(places.lines().map(|line| format!("- {line}\n")));
+        }
+        text
     }
 
     /// Asks that two tasks on two cores do 1.8 times what one does, and that 16 keep 0.9 of that,
@@ -160,8 +161,8 @@ impl Session {
                 1.8,
                 &two,
             ));
-            if cores == 2 {
-                let many = grid.ratios(workload, (name, 16), (name, 2));
+            let many = grid.ratios(workload, (name, 16), (name, 2));
+            if cores == 2 && !many.is_empty() {
                 let what = format!("{name}, {workload}: 16 tasks / 2");
                 self.ask(Ask::at_least(what, 0.9, &many));
             }

@@ -64,6 +64,17 @@ pub struct Wanted {
 #[derive(Debug, Default)]
 pub struct Counted {
     facts: Vec<(&'static str, String, Fact, f64)>,
+    /// Family, workload, and the place in the source that most lines are shared at.
+    places: Vec<(&'static str, String, String)>,
+}
+
+/// What the instrumented program says of a workload.
+#[derive(Debug, PartialEq)]
+struct Shared {
+    family: String,
+    workload: String,
+    value: f64,
+    place: Option<String>,
 }
 
 impl Counted {
@@ -93,13 +104,7 @@ impl Counted {
         match shared_lines(options) {
             Ok(values) => {
                 for one in &wanted {
-                    let name = one.activity.name();
-                    let is_it = |(family, workload, _): &&(String, String, f64)| {
-                        family == one.family && *workload == name
-                    };
-                    if let Some((_, _, value)) = values.iter().find(is_it) {
-                        counted.add(one, Fact::SharedLines, *value);
-                    }
+                    counted.share(one, &values);
                 }
             }
             Err(what) => println!("Without shared lines: {what}"),
@@ -129,6 +134,25 @@ impl Counted {
             ci95: 0.0,
         };
         self.facts.iter().map(row).collect()
+    }
+
+    /// Where the lines of a family's workloads are shared, one line for each.
+    pub fn places(&self, family: &str) -> String {
+        let of_family = self.places.iter().filter(|(of, _, _)| *of == family);
+        let line = |(_, workload, place): &(_, String, String)| format!("{workload}: {place}\n");
+        of_family.map(line).collect()
+    }
+
+    fn share(&mut self, one: &Wanted, values: &[Shared]) {
+        let name = one.activity.name();
+        let is_it = |shared: &&Shared| shared.family == one.family && shared.workload == name;
+        let Some(shared) = values.iter().find(is_it) else {
+            return;
+        };
+        self.add(one, Fact::SharedLines, shared.value);
+        if let Some(place) = &shared.place {
+            self.places.push((one.family, name, place.clone()));
+        }
     }
 
     fn add(&mut self, one: &Wanted, fact: Fact, value: f64) {
@@ -174,8 +198,8 @@ fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
     Ok(count as f64 / f64::from(times))
 }
 
-/// Runs the instrumented program; answers family, workload and value.
-fn shared_lines(options: &SeedOptions) -> Result<Vec<(String, String, f64)>, String> {
+/// Runs the instrumented program.
+fn shared_lines(options: &SeedOptions) -> Result<Vec<Shared>, String> {
     if crate::pinned::allowed_cores().len() < 2 {
         return Err("there is no second core".to_owned());
     }
@@ -196,12 +220,17 @@ fn shared_lines(options: &SeedOptions) -> Result<Vec<(String, String, f64)>, Str
     lines.lines().map(parse).collect()
 }
 
-fn parse(line: &str) -> Result<(String, String, f64), String> {
+fn parse(line: &str) -> Result<Shared, String> {
     let wrong = || format!("shared lines: not what was asked for: {line}");
     let json: serde_json::Value = serde_json::from_str(line).map_err(|_| wrong())?;
     let text = |name: &str| json[name].as_str().map(str::to_owned).ok_or_else(wrong);
     let value = json["value"].as_f64().ok_or_else(wrong)?;
-    Ok((text("bench")?, text("workload")?, value))
+    Ok(Shared {
+        family: text("bench")?,
+        workload: text("workload")?,
+        value,
+        place: text("where").ok(),
+    })
 }
 
 #[cfg(test)]
@@ -210,9 +239,14 @@ mod tests {
 
     #[test]
     fn a_line_of_the_instrumented_program_is_read() {
-        let line = r#"{"bench":"file-ops","workload":"open/close","value":0.5}"#;
-        let read = parse(line).unwrap();
-        assert_eq!(read, ("file-ops".into(), "open/close".into(), 0.5));
+        let line = r#"{"bench":"file-ops","workload":"open/close","value":0.5,"where":null}"#;
+        let wanted = Shared {
+            family: "file-ops".into(),
+            workload: "open/close".into(),
+            value: 0.5,
+            place: None,
+        };
+        assert_eq!(parse(line).unwrap(), wanted);
         assert!(parse("panicked").unwrap_err().contains("panicked"));
     }
 

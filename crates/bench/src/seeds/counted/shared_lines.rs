@@ -2,39 +2,71 @@
 
 use super::wanted_of_all;
 use crate::activity::Activity;
-use crate::conflicts::overlap::{Line, overlap};
+use crate::conflicts::overlap::{Conflict, Line, overlap};
 use crate::conflicts::recorder::record;
+use crate::conflicts::source::Source;
 use crate::measure::prepare;
 use crate::pinned::{allowed_cores, pin};
 use crate::seeds::options::SeedOptions;
 use crate::target::{Library, Sharing, Target};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
-/// Rounds in which both tasks do it once.
-const ROUNDS: usize = 64;
+/// Rounds in which both tasks do it once: the collector of garbage works at every 128th pin.
+const ROUNDS: usize = 512;
+/// Rounds before those, in which what is made on first use is made.
+const WARM: usize = 64;
 
 /// Prints one line of JSON for each wanted activity.
 ///
 /// # Errors
 /// The library refuses, or there is no second core.
 pub fn run(args: &[String]) -> Result<(), String> {
+    let mut source = Source::of_this_program()?;
     for one in wanted_of_all(&SeedOptions::parse(args)?) {
         let workload = one.activity.name();
-        let value = of(&*one.activity).map_err(|what| format!("{workload}: {what}"))?;
+        let shared = of(&*one.activity).map_err(|what| format!("{workload}: {what}"))?;
         println!(
             "{}",
-            serde_json::json!({"bench": one.family, "workload": workload, "value": value})
+            serde_json::json!({
+                "bench": one.family,
+                "workload": workload,
+                "value": shared.len() as f64 / ROUNDS as f64,
+                "where": most_frequent(&shared, &mut source),
+            })
         );
     }
     Ok(())
 }
 
-/// Lines that one task writes and the other one touches, per operation: both do it once, one after
+/// The place in the source that most of them are shared at.
+fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for conflict in shared {
+        let mut side = |n: usize| {
+            let does = if conflict.writes[n] {
+                "writes"
+            } else {
+                "reads"
+            };
+            format!("{does} {}", source.name(&conflict.sides[n]))
+        };
+        let mut both = [side(0), side(1)];
+        both.sort();
+        *places.entry(both.join("; ")).or_default() += 1;
+    }
+    let most = places
+        .into_iter()
+        .max_by_key(|(place, count)| (*count, place.clone()));
+    most.map(|(place, _)| place)
+}
+
+/// Lines that one task writes and the other one touches in [`ROUNDS`] rounds: both do it once, one after
 /// the other, each on its core, again and again.
 ///
 /// # Errors
 /// The library refuses, or there is no second core.
-pub fn of(activity: &dyn Activity) -> Result<f64, String> {
+pub fn of(activity: &dyn Activity) -> Result<Vec<Conflict>, String> {
     let library = Library::new(Sharing::Processes)?;
     prepare(&library, activity, 2)?;
     let cores = allowed_cores();
@@ -42,32 +74,29 @@ pub fn of(activity: &dyn Activity) -> Result<f64, String> {
         return Err("there is no second core".to_owned());
     };
     let turns = Barrier::new(2);
-    let lines: [Mutex<Vec<Vec<Line>>>; 2] = Default::default();
+    let seen: [Mutex<Vec<Line>>; 2] = Default::default();
+    let shared = Mutex::new(Vec::new());
     let side = |number: usize, core: usize| -> Result<(), String> {
         pin(core).map_err(|error| format!("core {core}: {error}"))?;
         let client = library.client();
         let mut task = activity.task(&*client, number, 2);
         let mut failure = task.as_ref().err().cloned();
-        // Warm on both cores, alternating: then in turns, each seen by itself.
-        for round in 0..2 * ROUNDS {
+        for round in 0..WARM + ROUNDS {
             for turn in 0..2 {
                 turns.wait();
-                if turn != number {
-                    continue;
-                }
                 let Ok(task) = &mut task else { continue };
-                let mut done = Ok(());
-                if round < ROUNDS {
-                    done = task.repeat(1);
-                } else {
-                    let seen = record(|| done = task.repeat(1));
-                    let mut lines = lines[number].lock().unwrap_or_else(PoisonError::into_inner);
-                    lines.push(seen);
+                if turn == number {
+                    let mut done = Ok(());
+                    *locked(&seen[number]) = record(|| done = task.repeat(1));
+                    failure = failure.or(done.err());
                 }
-                failure = failure.or(done.err());
+            }
+            turns.wait();
+            if number == 0 && round >= WARM {
+                let found = overlap(&locked(&seen[0]), &locked(&seen[1]));
+                locked(&shared).extend(found);
             }
         }
-        turns.wait();
         failure.map_or(Ok(()), Err)
     };
     std::thread::scope(|scope| {
@@ -77,11 +106,9 @@ pub fn of(activity: &dyn Activity) -> Result<f64, String> {
         both.into_iter()
             .try_for_each(|done| done.map_err(|_| "a task panicked".to_owned())?)
     })?;
-    let [ours, theirs] = lines.map(|lines| lines.into_inner().unwrap_or_default());
-    let shared: usize = ours
-        .iter()
-        .zip(&theirs)
-        .map(|(ours, theirs)| overlap(ours, theirs).len())
-        .sum();
-    Ok(shared as f64 / ROUNDS as f64)
+    Ok(std::mem::take(&mut *locked(&shared)))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
