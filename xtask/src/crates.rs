@@ -44,7 +44,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "hearth-bench",
-        below: &["hearth", "hearth-sync"],
+        below: &["hearth", "hearth-model", "hearth-sync"],
     },
     Rule {
         name: "hearth-python",

@@ -38,6 +38,11 @@ impl Pages {
         self.size
     }
 
+    /// Pages that take room.
+    pub fn allocated(&self) -> u64 {
+        (self.written.len() + self.either.len()) as u64
+    }
+
     /// The bytes of `offset..offset + len` as far as the file goes.
     pub fn read(&self, offset: u64, len: usize) -> Vec<u8> {
         let end = self.size.min(offset.saturating_add(len as u64));

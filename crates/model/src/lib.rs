@@ -33,6 +33,7 @@ mod permission;
 mod process;
 mod reduce;
 pub mod regressions;
+mod state;
 #[cfg(feature = "strategy")]
 pub mod strategy;
 mod system;
@@ -47,5 +48,6 @@ pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;
 pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp};
 pub use reduce::reduce;
+pub use state::State;
 pub use system::{OBSERVER, PROCESSES, System};
 pub use tree::{Tree, TreeEntry};

@@ -104,6 +104,11 @@ impl Locks {
         true
     }
 
+    /// Holders of `flock` locks, and whether each is exclusive.
+    pub fn whole(&self) -> &[(FileId, bool)] {
+        &self.whole
+    }
+
     /// `flock(LOCK_UN)`.
     pub fn unflock(&mut self, file: FileId) {
         self.whole.retain(|(holder, _)| *holder != file);

@@ -58,6 +58,11 @@ impl Model {
     }
 
     fn snapshot_node(&self, id: NodeId, path: &[u8], tree: &mut Tree) {
+        tree.entries.insert(bytes(path), self.entry(id));
+    }
+
+    /// One inode; which paths are the same is not known yet.
+    pub(crate) fn entry(&self, id: NodeId) -> TreeEntry {
         let node = self.node(id);
         let mut xattrs: BTreeMap<Bytes, Bytes> = node
             .xattrs
@@ -81,20 +86,17 @@ impl Model {
             .map(|pages| pages.nonzero())
             .unwrap_or_default();
         let has_flags = node.pages().is_some() || node.is_dir();
-        tree.entries.insert(
-            bytes(path),
-            TreeEntry {
-                same_as: Bytes::default(),
-                attr: self.attr(id),
-                target,
-                pages: pages
-                    .into_iter()
-                    .map(|(page, data)| (page, Bytes(data)))
-                    .collect(),
-                xattrs,
-                flags: if has_flags { u64::from(node.flags) } else { 0 },
-            },
-        );
+        TreeEntry {
+            same_as: Bytes::default(),
+            attr: self.attr(id),
+            target,
+            pages: pages
+                .into_iter()
+                .map(|(page, data)| (page, Bytes(data)))
+                .collect(),
+            xattrs,
+            flags: if has_flags { u64::from(node.flags) } else { 0 },
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
-use hearth_bench::conflicts::case::Case;
-use hearth_bench::conflicts::run::{Cores, commuting};
+use hearth_bench::conflicts::matrix::Matrix;
+use hearth_bench::conflicts::plan::Plan;
 use hearth_bench::conflicts::source::Source;
-use hearth_bench::conflicts::{report, self_check};
+use hearth_bench::conflicts::window::Cores;
+use hearth_bench::conflicts::{allow_list, judge, report, self_check};
 use hearth_bench::row;
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -14,8 +15,26 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const USAGE: &str = "\
+conflicts [--quick] [--only PART] [--verbose] [--json FILE] [--html FILE] [--svg FILE]";
+
+#[derive(Default)]
+struct Options {
+    is_quick: bool,
+    is_verbose: bool,
+    only: Option<String>,
+    json: Option<PathBuf>,
+    html: Option<PathBuf>,
+    svg: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
-    match run() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let done = match args.split_first() {
+        Some((verb, rest)) if verb == SHARED_LINES => shared_lines::run(rest),
+        _ => options().and_then(|options| run(&options)),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
             eprintln!("hearth-conflicts: {what}");
@@ -24,43 +43,66 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), String> {
-    let mut json: Option<PathBuf> = None;
-    let (mut quick, mut verbose) = (false, false);
-    let mut only: Option<String> = None;
+fn options() -> Result<Options, String> {
+    let mut options = Options::default();
     let mut args = std::env::args().skip(1);
-    if std::env::args().nth(1).as_deref() == Some(SHARED_LINES) {
-        return shared_lines::run(&args.skip(1).collect::<Vec<_>>());
-    }
     while let Some(arg) = args.next() {
+        let mut file = || args.next().ok_or(format!("{arg} needs a value; {USAGE}"));
         match &*arg {
-            "--quick" => quick = true,
-            "--verbose" => verbose = true,
-            "--json" => json = Some(args.next().ok_or("--json needs a file")?.into()),
-            "--only" => only = Some(args.next().ok_or("--only needs a part of a case's name")?),
-            other => return Err(format!("unknown argument '{other}'")),
+            "--quick" => options.is_quick = true,
+            "--verbose" => options.is_verbose = true,
+            "--only" => options.only = Some(file()?),
+            "--json" => options.json = Some(file()?.into()),
+            "--html" => options.html = Some(file()?.into()),
+            "--svg" => options.svg = Some(file()?.into()),
+            other => return Err(format!("unknown argument '{other}'; {USAGE}")),
         }
     }
+    Ok(options)
+}
+
+fn run(options: &Options) -> Result<(), String> {
     let start = Instant::now();
     let cores = Cores::start()?;
     self_check::check(&cores)?;
-    let mut cases = Case::all(quick);
-    if let Some(part) = &only {
-        cases.retain(|case| case.to_string().contains(&**part));
+    let rules = allow_list::parse(&read(&page())?)
+        .map_err(|what| format!("{}: {what}", page().display()))?;
+    let plan = Plan::new(options.is_quick, options.only.as_deref());
+    if plan.cases.is_empty() {
+        return Err("no case that commutes has this in its text; see --verbose".into());
     }
-    let tried = cases.len();
-    let cases: Vec<Case> = cases.into_iter().filter_map(commuting).collect();
-    println!(
-        "{tried} cases, {} commute ({:.1} s)",
-        cases.len(),
-        start.elapsed().as_secs_f64()
-    );
-    let verdicts: Vec<_> = cases.into_iter().map(|case| cores.measure(case)).collect();
     let mut source = Source::of_this_program()?;
-    println!("{}", report::text(&verdicts, &mut source, verbose));
-    println!("{:.1} s", start.elapsed().as_secs_f64());
-    match json {
-        Some(path) => row::write_json(&path, &report::rows(&verdicts)),
-        None => Ok(()),
+    let verdicts = judge::judge(&cores, &plan, options.is_quick, &rules, &mut source)?;
+    let matrix = Matrix::of(&verdicts);
+    let shown = if options.is_verbose { usize::MAX } else { 4 };
+    let text = format!(
+        "{}\n{}{}",
+        report::sums(plan.tally, &verdicts),
+        matrix.text(),
+        report::conflicts(&verdicts, &mut source, shown)
+    );
+    println!("{text}\n{:.1} s", start.elapsed().as_secs_f64());
+    if let Some(path) = &options.json {
+        row::write_json(path, &report::rows(plan.tally, &verdicts))?;
     }
+    if let Some(path) = &options.html {
+        write(path, &matrix.html(&text))?;
+    }
+    if let Some(path) = &options.svg {
+        write(path, &matrix.svg())?;
+    }
+    Ok(())
+}
+
+/// The page that holds the allow-list.
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/conflicts.md")
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

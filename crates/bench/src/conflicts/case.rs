@@ -1,118 +1,223 @@
-//! Which operations are tried against each other, and where.
+//! A pair of operations in one state.
 
+use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::verb::Verb;
 use std::fmt;
-
-/// Where the second operation works, seen from the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
-    /// On the same file and page, the same names.
-    Same,
-    /// On another page of the same file.
-    OtherPage,
-    /// On another name of the same directory.
-    Sibling,
-    /// In another directory.
-    Elsewhere,
-}
-
-/// One pair of operations in one state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Case {
-    /// What the first core does.
-    pub a: Verb,
-    /// What the second core does.
-    pub b: Verb,
-    /// Where, seen from the first.
-    pub place: Place,
-    /// Both are threads of one process, whose descriptors are handed out per core; otherwise each
-    /// is a process of its own.
-    pub is_one_process: bool,
-    /// Reads leave the access time alone, because the pair commutes only then.
-    pub is_noatime: bool,
-    /// How often each does it.
-    pub window: usize,
-}
 
 /// Repetitions that show costs which are paid now and then.
 pub const LONG: usize = 256;
 
+/// Whose descriptors the two sides use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sharing {
+    /// Two threads of one process, whose descriptors are handed out per core.
+    Threads,
+    /// Two processes that have nothing in common.
+    Processes,
+    /// A process and its child, which share open files.
+    Kin,
+}
+
+/// A pair of operations in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Case {
+    /// What each side does.
+    pub sides: [Operation; 2],
+    /// Whose descriptors they use.
+    pub sharing: Sharing,
+    /// Reads leave the access time alone, because the pair commutes only then.
+    pub is_noatime: bool,
+}
+
+/// A descriptor that is open when a case begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The file.
+    pub place: Place,
+    /// Which of its descriptors.
+    pub slot: Slot,
+    /// Writes go to the end.
+    pub appends: bool,
+    /// The page that its offset is at.
+    pub page: u8,
+    /// Each repetition has one of its own.
+    pub is_many: bool,
+}
+
 impl Case {
-    /// The cases to try: every unordered pair of verbs, everywhere, in one process and in two, once
-    /// and [`LONG`] times. Quick: the long windows only where a verb meets itself.
-    pub fn all(quick: bool) -> Vec<Case> {
-        let mut cases = Vec::new();
-        for (n, a) in Verb::ALL.into_iter().enumerate() {
-            for b in Verb::ALL.into_iter().skip(n) {
-                for place in [
-                    Place::Same,
-                    Place::OtherPage,
-                    Place::Sibling,
-                    Place::Elsewhere,
-                ] {
-                    if place == Place::OtherPage && !(a.has_page() && b.has_page()) {
-                        continue;
-                    }
-                    for is_one_process in [true, false] {
-                        for window in [1, LONG] {
-                            if quick && window > 1 && (a != b || !is_one_process) {
-                                continue;
-                            }
-                            let is_noatime = false;
-                            let case = Case {
-                                a,
-                                b,
-                                place,
-                                is_one_process,
-                                is_noatime,
-                                window,
-                            };
-                            cases.push(case);
-                        }
-                    }
-                }
-            }
-        }
-        cases
+    fn same_open_file(&self, a: (Place, Slot), b: (Place, Slot)) -> bool {
+        let is_one = |slot| matches!(slot, Slot::First | Slot::Twin);
+        let shares = match self.sharing {
+            Sharing::Threads | Sharing::Kin => is_one(a.1) && is_one(b.1) || a.1 == b.1,
+            Sharing::Processes => false,
+        };
+        a.0 == b.0 && shares
     }
 
-    /// Lines that a window may share and still count as free: none in a window of one, and what
-    /// reclamation costs now and then in a long one.
-    pub fn budget(&self) -> usize {
-        match self.window {
+    /// Whether both sides use one open file.
+    pub fn shares_open_file(&self) -> bool {
+        let [a, b] = self.sides.map(|op| op.descriptor());
+        a.zip(b).is_some_and(|(a, b)| self.same_open_file(a, b))
+    }
+
+    /// Whether the state that the two need can exist, and is not the same as a simpler one.
+    pub fn is_sound(&self) -> bool {
+        let [a, b] = self.sides;
+        let (first, second) = (a.descriptor(), b.descriptor());
+        if b.slot != Slot::First && self.sharing != Sharing::Threads {
+            return false;
+        }
+        let Some((first, second)) = first.zip(second) else {
+            return self.sharing != Sharing::Kin;
+        };
+        if !self.same_open_file(first, second) {
+            return self.sharing != Sharing::Kin;
+        }
+        // One offset cannot be at two pages, and one open file either appends or does not.
+        let offsets = a.verb.has_offset() && b.verb.has_offset() && a.choice != b.choice;
+        let modes = matches!(
+            (a.verb, b.verb),
+            (Verb::Append, Verb::Write) | (Verb::Write, Verb::Append)
+        );
+        !offsets && !modes
+    }
+
+    /// The descriptors that a side needs, opened by the side itself; the other may use them too.
+    pub fn opens(&self) -> [Vec<Open>; 2] {
+        let mut lists = [Vec::new(), Vec::new()];
+        for (side, op) in self.sides.iter().enumerate() {
+            if let Some((place, slot)) = op.descriptor() {
+                self.need(&mut lists, side, op, place, slot);
+            }
+            if let (Verb::Dup2, Some(to)) = (op.verb, op.to) {
+                self.need(&mut lists, side, op, to, Slot::First);
+            }
+        }
+        lists
+    }
+
+    fn need(
+        &self,
+        lists: &mut [Vec<Open>; 2],
+        side: usize,
+        op: &Operation,
+        place: Place,
+        slot: Slot,
+    ) {
+        let is_own = self.sharing == Sharing::Processes;
+        let known = |list: &Vec<Open>, slot| {
+            list.iter()
+                .position(|open| open.place == place && open.slot == slot)
+        };
+        if slot == Slot::Twin && known(&lists[0], Slot::First).is_none() {
+            self.need(lists, 0, op, place, Slot::First);
+        }
+        let found = (0..=side)
+            .filter(|&other| !is_own || other == side)
+            .find_map(|other| known(&lists[other], slot).map(|at| (other, at)));
+        let (list, at) = found.unwrap_or_else(|| {
+            // Kin: all are opened before the fork, by the parent.
+            let list = if self.sharing == Sharing::Kin {
+                0
+            } else {
+                side
+            };
+            let open = Open {
+                place,
+                slot,
+                appends: false,
+                page: 0,
+                is_many: false,
+            };
+            lists[list].push(open);
+            (list, lists[list].len() - 1)
+        });
+        let uses_it = op.descriptor() == Some((place, slot));
+        let open = &mut lists[list][at];
+        open.appends |= uses_it && op.verb == Verb::Append;
+        open.is_many |= uses_it && op.varies_descriptor();
+        if uses_it && op.verb.has_offset() {
+            open.page = op.choice;
+        }
+        if slot == Slot::Twin {
+            // Flags and offset belong to the open file.
+            let (appends, page) = (open.appends, open.page);
+            if let Some(first) = known(&lists[0], Slot::First) {
+                let first = &mut lists[0][first];
+                first.appends |= appends;
+                first.page = first.page.max(page);
+            }
+        }
+    }
+
+    /// The directories that there must be, each after the one above.
+    pub fn dirs(&self) -> Vec<Dir> {
+        let mut needed = [true, false, false, false];
+        for place in self
+            .sides
+            .iter()
+            .flat_map(|op| op.places().collect::<Vec<_>>())
+        {
+            let sub = match (place.dir, place.name) {
+                (Dir::First, Name::Sub) => Some(Dir::FirstSub),
+                (Dir::Second, Name::Sub) => Some(Dir::SecondSub),
+                _ => None,
+            };
+            let dirs = [Some(place.dir), place.dir.above(), sub];
+            dirs.into_iter()
+                .flatten()
+                .for_each(|dir| needed[dir as usize] = true);
+        }
+        Dir::ALL
+            .into_iter()
+            .filter(|&dir| needed[dir as usize])
+            .collect()
+    }
+
+    /// The places whose names each repetition needs anew, those of both sides.
+    pub fn varying(&self) -> Vec<Place> {
+        let mut found = Vec::new();
+        for op in &self.sides {
+            let on = op.varies_on().then_some(op.on);
+            let to = op.to.filter(|_| op.varies_to());
+            found.extend([on, to].into_iter().flatten());
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Lines that both sides may touch in a window and still count as free: none in a window of
+    /// one, and what reclamation costs now and then in a long one.
+    pub fn budget(&self, window: usize) -> usize {
+        match window {
             1 => 0,
-            _ if self.a.only_reads() && self.b.only_reads() => 4,
+            _ if self.sides.iter().all(|op| op.verb.only_reads()) => 4,
             _ => 16,
         }
     }
 }
 
-impl Place {
+impl Sharing {
+    /// All kinds.
+    pub const ALL: [Sharing; 3] = [Sharing::Threads, Sharing::Processes, Sharing::Kin];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Place::Same => "same file",
-            Place::OtherPage => "other page",
-            Place::Sibling => "same directory",
-            Place::Elsewhere => "other directory",
+            Sharing::Threads => "threads",
+            Sharing::Processes => "processes",
+            Sharing::Kin => "kin",
         }
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let processes = if self.is_one_process {
-            "one process"
-        } else {
-            "two processes"
-        };
-        let (a, b) = (self.a.name(), self.b.name());
-        write!(f, "{a}|{b}, {}, {processes}", self.place.name())?;
+        let [a, b] = &self.sides;
+        write!(f, "{a} | {b}, {}", self.sharing.name())?;
         if self.is_noatime {
             write!(f, ", noatime")?;
-        }
-        if self.window > 1 {
-            write!(f, ", {} times", self.window)?;
         }
         Ok(())
     }

@@ -11,7 +11,9 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// hence the last flag.
 const FLAGS: &str = concat!(
     "-Zsanitizer=thread -Zexternal-clangrt ",
-    "-Cunsafe-allow-abi-mismatch=sanitizer"
+    "-Cunsafe-allow-abi-mismatch=sanitizer ",
+    // Names of functions with their types.
+    "-Csymbol-mangling-version=v0"
 );
 
 /// Builds the runner in a target directory of its own.

@@ -1,22 +1,35 @@
 //! Are commuting operations conflict-free? The test of the scalable commutativity rule.
 //!
-//! For each case: a fresh volume, both threads warm, then operation A alone on one core and
+//! For each case: a fresh state, both threads warm, then operation A alone on one core and
 //! operation B alone on another. Every cache line that each touched is noted; a line that one of
 //! them wrote and the other touched is a conflict. The two run one after the other, so the verdict
-//! does not depend on timing. A case counts only if the real library gives the same results and
-//! the same tree in both orders. `docs/design/conflicts.md` has the method and the allow-list.
+//! does not depend on timing. A case counts only if the reference model gives the same results and
+//! the same state in both orders. `docs/design/conflicts.md` has the method and the allow-list.
 //!
 //! The library must be compiled with the compiler's ThreadSanitizer pass, whose calls
 //! `recorder.c` answers: [`instrumented`] does that and runs `hearth-conflicts`.
 
+pub mod allow_list;
+pub mod argument;
+pub mod bare_tree;
 pub mod case;
+pub mod commute;
+pub mod enumerate;
+pub mod ground;
 pub mod instrumented;
+pub mod matrix;
+pub mod operation;
 pub mod overlap;
+pub mod perform;
+pub mod reference;
 pub mod verb;
+pub mod verdict;
 pub mod world;
 
 #[cfg(feature = "recorder")]
-pub mod allowed;
+pub mod judge;
+#[cfg(feature = "recorder")]
+pub mod plan;
 #[cfg(feature = "recorder")]
 pub mod recorder;
 #[cfg(feature = "recorder")]
@@ -27,3 +40,5 @@ pub mod run;
 pub mod self_check;
 #[cfg(feature = "recorder")]
 pub mod source;
+#[cfg(feature = "recorder")]
+pub mod window;

@@ -1,12 +1,11 @@
 //! Cache lines that two windows touched, and where they meet.
 
-use std::collections::HashMap;
-
 /// Callers that are remembered with an access.
 pub const FRAMES: usize = 12;
 
-/// One cache line that a window touched.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// One cache line that a window touched, as the recorder notes it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// Its address, a multiple of 64.
     pub address: usize,
@@ -14,15 +13,27 @@ pub struct Line {
     pub read: Side,
     /// What was written.
     pub write: Side,
+    /// Read-modify-writes.
+    pub modifies: u32,
+    /// Atomic stores.
+    pub stores: u32,
 }
 
 /// The reads, or the writes, of one line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Side {
     /// One bit for each byte.
     pub bytes: u64,
+    depth: u64,
+    frames: [usize; FRAMES],
+}
+
+impl Side {
     /// Return addresses of the first access, innermost first.
-    pub frames: Vec<usize>,
+    pub fn frames(&self) -> &[usize] {
+        &self.frames[..self.depth as usize]
+    }
 }
 
 /// A line that one window wrote and the other touched.
@@ -40,12 +51,22 @@ pub struct Conflict {
 
 /// The lines in conflict, by address.
 pub fn overlap(a: &[Line], b: &[Line]) -> Vec<Conflict> {
-    let of_a: HashMap<usize, &Line> = a.iter().map(|line| (line.address, line)).collect();
-    let mut found: Vec<Conflict> = b
-        .iter()
-        .filter_map(|theirs| conflict(of_a.get(&theirs.address)?, theirs))
-        .collect();
-    found.sort_by_key(|conflict| conflict.address);
+    let by_address = |lines: &[Line]| {
+        let mut order: Vec<(usize, usize)> =
+            lines.iter().map(|line| line.address).zip(0..).collect();
+        order.sort_unstable();
+        order
+    };
+    let (of_a, of_b) = (by_address(a), by_address(b));
+    let mut rest = of_a.iter().peekable();
+    let mut found = Vec::new();
+    for (address, in_b) in of_b {
+        while rest.next_if(|(lower, _)| *lower < address).is_some() {}
+        match rest.peek() {
+            Some(&&(same, in_a)) if same == address => found.extend(conflict(&a[in_a], &b[in_b])),
+            _ => {}
+        }
+    }
     found
 }
 
@@ -57,11 +78,7 @@ fn conflict(a: &Line, b: &Line) -> Option<Conflict> {
     let touched = |line: &Line| line.read.bytes | line.write.bytes;
     let common = (a.write.bytes & touched(b)) | (b.write.bytes & touched(a));
     let side = |line: &Line, writes: bool| {
-        if writes {
-            line.write.clone()
-        } else {
-            line.read.clone()
-        }
+        if writes { line.write } else { line.read }
     };
     Some(Conflict {
         address: a.address,
@@ -78,12 +95,13 @@ mod tests {
     fn line(address: usize, read: u64, write: u64) -> Line {
         let side = |bytes| Side {
             bytes,
-            frames: Vec::new(),
+            ..Side::default()
         };
         Line {
             address,
             read: side(read),
             write: side(write),
+            ..Line::default()
         }
     }
 

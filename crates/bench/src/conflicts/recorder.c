@@ -25,6 +25,8 @@ struct side {
 struct line {
     uintptr_t address;
     struct side read, write;
+    uint32_t modifies;       /* read-modify-writes */
+    uint32_t stores;         /* atomic stores */
 };
 
 struct recorder {
@@ -81,6 +83,7 @@ static struct line *find(struct recorder *r, uintptr_t address) {
     struct line *l = &r->lines[r->used++];
     l->address = address;
     l->read.bytes = l->write.bytes = 0;
+    l->modifies = l->stores = 0;
     r->slots[s] = r->used;
     return l;
 }
@@ -109,6 +112,9 @@ static void note(uintptr_t address, size_t size, int writes, uintptr_t pc) {
 #define PC ((uintptr_t)__builtin_return_address(0))
 #define READ(a, n) do { if (on) note((uintptr_t)(a), (n), 0, PC); } while (0)
 #define WRITE(a, n) do { if (on) note((uintptr_t)(a), (n), 1, PC); } while (0)
+/* Atomics never cross a line. */
+#define COUNT(a, what) do { if (on) { \
+    struct line *l = find(own, (uintptr_t)(a) & ~(uintptr_t)(LINE - 1)); if (l) l->what++; } } while (0)
 
 void __tsan_init(void) {}
 void __tsan_func_entry(void *caller) {
@@ -167,16 +173,16 @@ int bcmp(const void *a, const void *b, size_t n) {
 #define SC __ATOMIC_SEQ_CST
 #define MODIFY(B, T, NAME) \
     T __tsan_atomic##B##_fetch_##NAME(volatile T *a, T v, int m) { \
-        (void)m; READ(a, B / 8); WRITE(a, B / 8); return __atomic_fetch_##NAME(a, v, SC); }
+        (void)m; READ(a, B / 8); WRITE(a, B / 8); COUNT(a, modifies); return __atomic_fetch_##NAME(a, v, SC); }
 #define ATOMIC(B, T) \
     T __tsan_atomic##B##_load(const volatile T *a, int m) { \
         (void)m; READ(a, B / 8); return __atomic_load_n(a, SC); } \
     void __tsan_atomic##B##_store(volatile T *a, T v, int m) { \
-        (void)m; WRITE(a, B / 8); __atomic_store_n(a, v, SC); } \
+        (void)m; WRITE(a, B / 8); COUNT(a, stores); __atomic_store_n(a, v, SC); } \
     T __tsan_atomic##B##_exchange(volatile T *a, T v, int m) { \
-        (void)m; READ(a, B / 8); WRITE(a, B / 8); return __atomic_exchange_n(a, v, SC); } \
+        (void)m; READ(a, B / 8); WRITE(a, B / 8); COUNT(a, modifies); return __atomic_exchange_n(a, v, SC); } \
     T __tsan_atomic##B##_compare_exchange_val(volatile T *a, T c, T v, int m, int f) { \
-        (void)m; (void)f; READ(a, B / 8); WRITE(a, B / 8); \
+        (void)m; (void)f; READ(a, B / 8); WRITE(a, B / 8); COUNT(a, modifies); \
         __atomic_compare_exchange_n(a, &c, v, 0, SC, SC); return c; } \
     MODIFY(B, T, add) MODIFY(B, T, sub) MODIFY(B, T, and) MODIFY(B, T, or) MODIFY(B, T, xor) \
     MODIFY(B, T, nand)

@@ -1,63 +1,94 @@
-//! What the runner prints.
+//! What the runner prints: sums, and the conflicts by place in the source.
 
-use super::allowed;
-use super::case::Case;
-use super::run::Verdict;
+use super::case::LONG;
+use super::matrix::Matrix;
 use super::source::Source;
-use super::verb::Verb;
+use super::verdict::{Sum, Verdict};
 use crate::row::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Sums over verdicts.
+/// What became of every case that was enumerated.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    total: u32,
-    free: u32,
-    allowed: u32,
+pub struct Tally {
+    /// All.
+    pub cases: usize,
+    /// Same results and same state in both orders.
+    pub commute: usize,
+    /// Results or state differ.
+    pub depend: usize,
+    /// Linux leaves open what happens.
+    pub open: usize,
 }
 
-impl Sum {
-    fn add(&mut self, verdict: &Verdict) {
-        self.total += 1;
-        if verdict.is_free() {
-            self.free += 1;
-        } else if allowed::reason(&verdict.case).is_some() {
-            self.allowed += 1;
-        }
-    }
+/// Some of the verdicts, under a name.
+type Part = (&'static str, fn(&Verdict) -> bool);
 
-    fn share(self) -> f64 {
-        if self.total == 0 {
-            1.0
-        } else {
-            f64::from(self.free) / f64::from(self.total)
-        }
-    }
-}
+const PARTS: [Part; 6] = [
+    ("all", |_| true),
+    ("window 1", |v| v.window == 1),
+    ("window 256", |v| v.window == LONG),
+    ("threads", |v| {
+        v.case.sharing == super::case::Sharing::Threads
+    }),
+    ("processes", |v| {
+        v.case.sharing == super::case::Sharing::Processes
+    }),
+    ("kin", |v| v.case.sharing == super::case::Sharing::Kin),
+];
 
-/// The matrix of verbs, the sums and the conflicts by place in the source.
-pub fn text(verdicts: &[Verdict], source: &mut Source, verbose: bool) -> String {
-    let mut out = matrix(verdicts);
-    for (name, sum) in sums(verdicts) {
+/// The sums as a table.
+pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
+    let mut out = format!(
+        "{} cases: {} commute, {} do not, {} are left open by Linux\n\n",
+        tally.cases, tally.commute, tally.depend, tally.open
+    );
+    let _ = writeln!(
+        out,
+        "{:<12} {:>8} {:>8} {:>8} {:>9} {:>12}",
+        "", "cases", "free", "share", "allowed", "but allowed"
+    );
+    for (name, sum) in parts(verdicts) {
         let _ = writeln!(
             out,
-            "{name:<28} {:4} of {:4} free ({:.1} %), {} more allowed",
-            sum.free,
+            "{name:<12} {:>8} {:>8} {:>7.2}% {:>9} {:>11.2}%",
             sum.total,
+            sum.free,
             sum.share() * 100.0,
-            sum.allowed
+            sum.allowed,
+            sum.share_but_allowed() * 100.0
         );
     }
-    out.push_str(&by_source(verdicts, source, verbose));
     out
 }
 
-/// The same sums as rows.
-pub fn rows(verdicts: &[Verdict]) -> Vec<Row> {
-    let row = |name: &str, metric, value, unit| Row {
+/// The same sums and those of each pair as rows.
+pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, sum) in parts(verdicts) {
+        rows.extend(rows_of(name, sum));
+        rows.push(row(
+            name,
+            "conflict_free_share_but_allowed",
+            sum.share_but_allowed(),
+            "ratio",
+        ));
+    }
+    rows.push(row("all", "enumerated_cases", tally.cases as f64, "1"));
+    rows.push(row("all", "commuting_cases", tally.commute as f64, "1"));
+    rows.push(row("all", "dependent_cases", tally.depend as f64, "1"));
+    rows.push(row("all", "unspecified_cases", tally.open as f64, "1"));
+    for (a, b, sum) in Matrix::of(verdicts).pairs() {
+        rows.extend(rows_of(&format!("{}|{}", a.name(), b.name()), sum));
+    }
+    rows
+}
+
+/// A row about the library.
+pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str) -> Row {
+    Row {
         bench: "conflicts",
-        workload: name.to_owned(),
+        workload: workload.to_owned(),
         target: "lib".to_owned(),
         tasks: 2,
         metric,
@@ -65,87 +96,50 @@ pub fn rows(verdicts: &[Verdict]) -> Vec<Row> {
         unit,
         runs: 1,
         ci95: 0.0,
-    };
-    let both = |(name, sum): (&str, Sum)| {
-        let cases = row(name, "cases", sum.total.into(), "1");
-        [
-            row(name, "conflict_free_share", sum.share(), "ratio"),
-            cases,
-        ]
-    };
-    sums(verdicts).into_iter().flat_map(both).collect()
+    }
 }
 
-fn sums(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
-    let of = |wanted: &dyn Fn(&Case) -> bool| {
-        let mut sum = Sum::default();
-        verdicts
-            .iter()
-            .filter(|v| wanted(&v.case))
-            .for_each(|v| sum.add(v));
-        sum
-    };
-    vec![
-        ("all", of(&|_| true)),
-        ("window 1", of(&|case| case.window == 1)),
-        ("window 256", of(&|case| case.window > 1)),
-        ("one process", of(&|case| case.is_one_process)),
-        ("two processes", of(&|case| !case.is_one_process)),
+fn rows_of(name: &str, sum: Sum) -> [Row; 2] {
+    [
+        row(name, "conflict_free_share", sum.share(), "ratio"),
+        row(name, "cases", sum.total as f64, "1"),
     ]
 }
 
-/// Free of all, verb by verb.
-fn matrix(verdicts: &[Verdict]) -> String {
-    let mut cells: BTreeMap<(Verb, Verb), Sum> = BTreeMap::new();
-    for verdict in verdicts {
-        cells
-            .entry((verdict.case.a, verdict.case.b))
-            .or_default()
-            .add(verdict);
-    }
-    let mut out = format!("{:8}", "free/all");
-    for verb in Verb::ALL {
-        let _ = write!(out, "{:>8}", verb.name());
-    }
-    for a in Verb::ALL {
-        let _ = write!(out, "\n{:8}", a.name());
-        for b in Verb::ALL {
-            let cell = cells.get(&(a, b));
-            let cell = cell.map(|sum| format!("{}/{}", sum.free, sum.total));
-            let _ = write!(out, "{:>8}", cell.unwrap_or_default());
-        }
-    }
-    out.push_str("\n\n");
-    out
+fn parts(verdicts: &[Verdict]) -> impl Iterator<Item = (&'static str, Sum)> {
+    let of = |wanted: fn(&Verdict) -> bool| Sum::of(verdicts.iter().filter(|v| wanted(v)));
+    PARTS
+        .into_iter()
+        .map(move |(name, wanted)| (name, of(wanted)))
 }
 
-/// The conflicts, grouped by the two places in the source, the most frequent first.
-fn by_source(verdicts: &[Verdict], source: &mut Source, verbose: bool) -> String {
+/// The conflicts, grouped by the two places in the source, the most frequent first; of each the
+/// first `shown` cases.
+pub fn conflicts(verdicts: &[Verdict], source: &mut Source, shown: usize) -> String {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let faults = verdicts.iter().filter(|verdict| !verdict.is_free());
-    for verdict in faults {
-        let why = allowed::reason(&verdict.case);
-        let case = match why {
-            Some(why) => format!("{} [allowed: {why}]", verdict.case),
-            None => verdict.case.to_string(),
-        };
+    for verdict in verdicts.iter().filter(|verdict| !verdict.is_free()) {
+        let mut case = verdict.case.to_string();
+        if verdict.window > 1 {
+            let _ = write!(case, ", {} times", verdict.window);
+        }
+        if let Some(rule) = &verdict.rule {
+            let _ = write!(case, " [allowed: {rule}]");
+        }
         for conflict in &verdict.conflicts {
-            let side = |n: usize, source: &mut Source| {
+            let mut sides = [0, 1].map(|n| {
                 let does = if conflict.writes[n] {
                     "writes"
                 } else {
                     "reads"
                 };
                 format!("{does} {}", source.name(&conflict.sides[n]))
+            });
+            sides.sort();
+            let what = match conflict.is_false_sharing {
+                true => "\n  two things on one line",
+                false => "",
             };
-            let mut both = [side(0, source), side(1, source)];
-            both.sort();
-            let what = if conflict.is_false_sharing {
-                " (false sharing)"
-            } else {
-                ""
-            };
-            let place = format!("{}\n  {}{what}", both[0], both[1]);
+            let place = format!("{}\n  {}{what}", sides[0], sides[1]);
             places.entry(place).or_default().push(case.clone());
         }
     }
@@ -156,7 +150,6 @@ fn by_source(verdicts: &[Verdict], source: &mut Source, verbose: bool) -> String
         let lines = cases.len();
         cases.dedup();
         let _ = writeln!(out, "\n{lines} lines in {} cases:\n  {place}", cases.len());
-        let shown = if verbose { cases.len() } else { 4 };
         for case in cases.iter().take(shown) {
             let _ = writeln!(out, "    {case}");
         }

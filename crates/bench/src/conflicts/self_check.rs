@@ -1,6 +1,6 @@
 //! Does the runner see what it is there to see? Stand-ins whose verdict is known.
 
-use super::run::Cores;
+use super::window::Cores;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,309 +1,345 @@
-//! The state in which a case begins.
+//! The state in which a case begins, in the library.
 
-use super::case::{Case, Place};
-use super::verb::{Operand, PAGE, Verb, hash, plain};
+use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
+use super::case::{Case, Open, Sharing};
+use super::ground::Ground;
+use super::operation::{Dir, Name, Operation, Place, Slot};
+use super::perform::{Call, Hands};
+use super::verb::Verb;
 use hearth::fdtable::FdPolicy;
-use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
+use hearth::{Credentials, Fd, Process};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-/// When the state is made.
-const MADE: i64 = 1_000;
-/// When it is read through once, so that access times are settled.
-pub const SETTLED: i64 = 2_000;
-/// Pages of each file: two that cases use, two to warm up with.
-const PAGES: usize = 8;
-/// First of the pages to warm up with.
-const SPARE: u64 = 6;
-
-/// A volume and its processes, ready for one case.
-pub struct World {
-    time: Arc<AtomicI64>,
-    /// The process of each side; the second is absent where both are threads of one.
-    processes: Vec<Box<Process>>,
-    /// What each side works on.
-    pub operands: [Operand; 2],
-    /// Names for each side to warm up with, in every directory of the case.
-    scratch: [Vec<[Vec<u8>; 2]>; 2],
-}
-
-struct SteppedClock(Arc<AtomicI64>);
-
-impl Clock for SteppedClock {
-    fn now(&self) -> Time {
-        // Relaxed: the main thread moves it while nobody works.
-        Time {
-            sec: self.0.load(Ordering::Relaxed),
-            nsec: 0,
-        }
-    }
-}
-
-/// How names are chosen.
+/// How the memory of a state is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
-    /// Each side's names lie apart in the order of listing, and so in different buckets.
-    Apart,
-    /// Any.
-    Any,
+pub struct Layout {
+    /// Sizes of what is allocated between the objects, and which names are taken.
+    pub seed: usize,
+    /// The side whose thread makes the tree.
+    pub maker: usize,
+    /// The side whose window comes first.
+    pub first: usize,
+}
+
+/// A state, ready for one case.
+pub struct World {
+    ground: Arc<Ground>,
+    case: Case,
+    base: String,
+    /// Calls a side.
+    count: usize,
+    seats: [Option<Seat>; 2],
+    open: [Vec<(Open, Vec<Fd>)>; 2],
+    /// Shifts the addresses of what comes between.
+    padding: Vec<Vec<u8>>,
+    seed: usize,
+}
+
+/// What one side works with.
+pub struct Seat {
+    /// Its process.
+    pub process: Arc<Process>,
+    /// Its calls.
+    pub calls: Vec<Call>,
+    /// What the calls need.
+    pub hands: Hands,
 }
 
 impl World {
-    /// Makes the state for `case`.
+    /// The tree of `case`, for `count` calls a side. On the thread of the maker.
     ///
     /// # Panics
-    /// When the library refuses what the state needs.
-    pub fn new(case: &Case, names: Names) -> World {
-        let time = Arc::new(AtomicI64::new(MADE));
-        let atime = if case.is_noatime {
-            AtimeMode::No
-        } else {
-            AtimeMode::Relatime
-        };
-        let builder = Volume::builder().clock(SteppedClock(time.clone()));
-        let volume = builder
-            .atime(atime)
-            .build()
-            .expect("settings that make sense");
-        let mut first = Box::new(volume.process(Credentials::root()));
-        let mut processes = Vec::new();
-        if case.is_one_process {
-            first
-                .set_fd_policy(FdPolicy::PerCore)
-                .expect("nothing is open");
-        } else {
-            processes.push(Box::new(volume.process(Credentials::root())));
-        }
-        processes.insert(0, first);
+    /// When the library refuses, as all methods here.
+    pub fn new(ground: Arc<Ground>, base: String, case: Case, count: usize, seed: usize) -> World {
+        let process = ground.volume.process(Credentials::root());
         let mut world = World {
-            time,
-            processes,
-            operands: Default::default(),
-            scratch: Default::default(),
+            ground,
+            case,
+            base,
+            count,
+            seats: [None, None],
+            open: Default::default(),
+            padding: Vec::new(),
+            seed,
         };
-        world.fill(case, names);
+        process.mkdir(&world.base, 0o755).expect("a new directory");
+        for dir in case.dirs() {
+            process
+                .mkdir(world.dir(dir), 0o755)
+                .expect("a new directory");
+            world.widen(&process, dir);
+            for name in Name::ALL {
+                world.make(&process, Place { dir, name }, 0);
+            }
+        }
+        for place in case.varying() {
+            for i in 1..count {
+                world.make(&process, place, i);
+            }
+        }
         world
     }
 
-    /// The process of a side.
-    pub fn process(&self, side: usize) -> &Process {
-        &self.processes[side.min(self.processes.len() - 1)]
-    }
-
-    /// Makes it `seconds` o'clock.
-    pub fn set_time(&self, seconds: i64) {
-        // Relaxed: as in the clock.
-        self.time.store(seconds, Ordering::Relaxed);
+    /// The process and the descriptors of a side. On its thread, the first side before the second.
+    pub fn seat(&mut self, side: usize) {
+        let process = match (side, self.case.sharing) {
+            (1, Sharing::Threads) => self.process(0),
+            (1, Sharing::Kin) => Arc::new(self.process(0).fork()),
+            (_, sharing) => {
+                let mut process = self.ground.volume.process(Credentials::root());
+                if sharing == Sharing::Threads {
+                    process
+                        .set_fd_policy(FdPolicy::PerCore)
+                        .expect("nothing is open");
+                }
+                Arc::new(process)
+            }
+        };
+        for open in &self.case.opens()[side] {
+            let fds = self.open(&process, side, open);
+            self.open[side].push((*open, fds));
+        }
+        self.seats[side] = Some(Seat {
+            process,
+            calls: Vec::new(),
+            hands: Hands::default(),
+        });
     }
 
     /// Does everything once in the directories of the case, so that what is made on first use or
-    /// splits for a second core is there. Each side calls it on its own thread.
-    ///
-    /// # Panics
-    /// When the library refuses.
-    pub fn warm(&self, side: usize) {
-        let p = self.process(side);
-        let mut page = vec![1; PAGE];
-        for scratch in &self.scratch[side] {
-            let [from, to] = scratch;
-            let flags = libc::O_CREAT | libc::O_APPEND | libc::O_RDWR;
-            let fd = p.open(from, flags, 0o644).expect("create");
-            p.write(fd, &page[..64]).expect("append");
-            p.close(fd).expect("close");
-            p.rename(from, to).expect("rename");
-            p.unlink(to).expect("unlink");
-            p.mkdir(from, 0o755).expect("mkdir");
-            p.rmdir(from).expect("rmdir");
+    /// splits for a second core is there. On the thread of each side.
+    pub fn warm(&mut self, side: usize) {
+        let process = self.process(side);
+        for dir in self.case.dirs() {
+            self.warm_dir(&process, dir, side);
         }
-        for on in &self.operands {
-            p.stat(&on.file).expect("stat");
-            p.access(&on.file, 4).expect("access");
-            assert!(p.stat(&on.missing).is_err(), "a missing name is missing");
-            let fd = p.open(&on.file, libc::O_RDWR, 0).expect("open");
-            p.fstat(fd).expect("fstat");
-            let at = (SPARE + side as u64) * PAGE as u64;
-            p.pwrite(fd, &page, at).expect("write");
-            p.pread(fd, &mut page, at).expect("read");
-            let twin = p.dup(fd).expect("dup");
-            p.close(twin).expect("close");
-            p.close(fd).expect("close");
+        for op in self.case.sides {
+            for place in op.places().filter(|place| place.name.is_file()) {
+                self.warm_file(&process, &self.path(place, 0));
+            }
         }
+        drop(process.fork());
+        process.statfs("/").expect("statfs");
         self.settle(side);
     }
 
-    /// Reads everything once.
-    ///
-    /// # Panics
-    /// When the library refuses.
+    /// Reads everything once. On the thread of each side.
     pub fn settle(&self, side: usize) {
-        let p = self.process(side);
-        let mut page = vec![1; PAGE];
-        for on in &self.operands {
-            p.read_dir(&on.dir).expect("list");
-            let fd = p.open(&on.file, libc::O_RDONLY, 0).expect("open");
-            p.pread(fd, &mut page, SPARE * PAGE as u64).expect("read");
-            p.close(fd).expect("close");
+        let process = self.process(side);
+        for dir in self.case.dirs() {
+            process
+                .read_dir(self.dir(dir))
+                .expect("a directory can be listed");
+            let place = |name| Place { dir, name };
+            process
+                .readlink(self.path(place(Name::Link), 0))
+                .expect("a link can be read");
+            for name in [Name::File, Name::File2, Name::Link] {
+                let path = self.path(place(name), 0);
+                let fd = process
+                    .open(&path, libc::O_RDONLY, 0)
+                    .expect("a file can be opened");
+                process
+                    .pread(fd, &mut [0; CHUNK], 0)
+                    .expect("a file can be read");
+                process.close(fd).expect("it is open");
+            }
         }
     }
 
-    /// A digest of the whole tree, without what the volume is free to choose.
-    ///
-    /// # Panics
-    /// When the library refuses.
-    pub fn digest(&self) -> u64 {
-        self.digest_dir(b"/")
-    }
-
-    fn digest_dir(&self, dir: &[u8]) -> u64 {
-        let p = self.process(0);
-        let mut sum = 0u64;
-        for entry in p
-            .read_dir(dir)
-            .expect("a directory that is listed is there")
-        {
-            let path = [dir, b"/", &entry.name].concat();
-            let attr = p.lstat(&path).expect("an entry that is listed is there");
-            let inside = match entry.kind {
-                hearth::Kind::Directory => self.digest_dir(&path),
-                _ if attr.size > 0 => {
-                    let fd = p.open(&path, libc::O_RDONLY, 0).expect("open");
-                    let mut text = vec![0; attr.size as usize];
-                    p.pread(fd, &mut text, 0).expect("read");
-                    p.close(fd).expect("close");
-                    hash(text)
-                }
-                _ => 0,
-            };
-            sum = sum.wrapping_add(hash((&entry.name, hash_of(&attr), inside)));
+    /// Makes the calls of a side ready. On its thread.
+    pub fn prepare(&mut self, side: usize) {
+        let op = self.case.sides[side];
+        let calls = (0..self.count).map(|i| self.call(side, op, i)).collect();
+        let process = self.process(side);
+        let mut hands = Hands::default();
+        if op.verb == Verb::Fork {
+            hands.children.reserve(self.count);
         }
-        sum
-    }
-
-    fn fill(&mut self, case: &Case, names: Names) {
-        let is_elsewhere = case.place == Place::Elsewhere;
-        let dirs: &[&str] = if is_elsewhere {
-            &["/d0", "/d1"]
-        } else {
-            &["/d0"]
-        };
-        let verbs = [case.a, case.b];
-        for (n, dir) in dirs.iter().enumerate() {
-            self.process(0)
-                .mkdir(dir, 0o755)
-                .expect("a directory of a new volume");
-            let here: Vec<usize> = if is_elsewhere { vec![n] } else { vec![0, 1] };
-            // Regions: two names to warm up with for each side, then what each operand needs.
-            let mut sizes = vec![2, 2];
-            for &side in &here {
-                let many = if verbs[side].has_names() {
-                    case.window
-                } else {
-                    0
-                };
-                sizes.extend([
-                    1,
-                    1,
-                    many,
-                    if verbs[side] == Verb::Rename { many } else { 0 },
-                ]);
-            }
-            let mut regions = self.regions(dir, &sizes, names).into_iter();
-            let mut next = || regions.next().expect("as many regions as were asked for");
-            for side in 0..2 {
-                let [from, to] = <[_; 2]>::try_from(next()).expect("two names");
-                self.scratch[side].push([from, to]);
-            }
-            for side in here {
-                let one = |mut names: Vec<Vec<u8>>| names.pop().expect("one name");
-                let (file, missing) = (one(next()), one(next()));
-                let (names, renamed) = (next(), next());
-                let dir = dir.as_bytes().to_vec();
-                let on = Operand {
-                    dir,
-                    file,
-                    missing,
-                    names,
-                    renamed,
-                    ..Operand::default()
-                };
-                self.operands[side] = on;
-            }
-        }
-        let [first, second] = &mut self.operands;
-        if matches!(case.place, Place::Same | Place::OtherPage) {
-            second.file = first.file.clone();
-            second.missing = first.missing.clone();
-            if case.a == case.b {
-                second.names = first.names.clone();
-                second.renamed = first.renamed.clone();
-            }
-        }
-        if case.place == Place::OtherPage {
-            second.page = 4;
-        }
-        for (side, verb) in verbs.into_iter().enumerate() {
-            self.make(side, verb, case);
-        }
-    }
-
-    /// Makes the files of one side.
-    fn make(&mut self, side: usize, verb: Verb, case: &Case) {
-        let p = &self.processes[side.min(self.processes.len() - 1)];
-        let on = &mut self.operands[side];
-        let flags = libc::O_CREAT | libc::O_RDWR;
-        on.fd = p.open(&on.file, flags, 0o644).expect("create");
-        p.pwrite(on.fd, &vec![7; PAGES * PAGE], 0).expect("write");
-        on.append = p
-            .open(&on.file, libc::O_WRONLY | libc::O_APPEND, 0)
-            .expect("open");
-        for name in on.names.iter().filter(|_| verb.takes_existing()) {
-            let made = if verb == Verb::Rmdir {
-                p.mkdir(name, 0o755)
-            } else {
-                p.mknod(name, 0o100644, 0)
-            };
-            let is_shared = case.a == case.b && side == 1 && case.place == Place::Same;
-            assert!(made.is_ok() || is_shared, "{name:?}: {made:?}");
-        }
-        let [first, second] = &mut self.operands;
-        if side == 1 && case.is_one_process && second.file == first.file {
-            // Threads that work on one file use one descriptor.
-            second.fd = first.fd;
-        }
-    }
-
-    /// Free names for each of `sizes`.
-    fn regions(&self, dir: &str, sizes: &[usize], names: Names) -> Vec<Vec<Vec<u8>>> {
-        /// Names left out between two regions, more than two buckets hold.
-        const GAP: usize = 24;
-        let path = |n: usize| format!("{dir}/name-{n}").into_bytes();
-        let total = sizes.iter().map(|size| size + GAP).sum();
-        let mut free: Vec<Vec<u8>> = (0..total).map(path).collect();
-        if names == Names::Apart {
-            let p = self.process(0);
-            for name in &free {
-                p.mknod(name, 0o100644, 0).expect("a new name");
-            }
-            let mut listed = p.read_dir(dir).expect("a directory");
-            listed.sort_by_key(|entry| entry.cookie);
-            free = listed
-                .iter()
-                .map(|e| [dir.as_bytes(), b"/", &e.name].concat())
+        if op.verb == Verb::Exit {
+            hands.ending = (0..self.count)
+                .map(|_| Some(self.ending(&process, &op)))
                 .collect();
-            for name in &free {
-                p.unlink(name).expect("a name that was listed");
-            }
         }
-        let mut free = free.into_iter();
-        let mut region = |size: usize| {
-            let region = free.by_ref().take(size).collect();
-            free.by_ref().take(GAP).for_each(drop);
-            region
-        };
-        sizes.iter().map(|&size| region(size)).collect()
+        let seat = self.seats[side].as_mut().expect("the side has a seat");
+        (seat.calls, seat.hands) = (calls, hands);
     }
-}
 
-fn hash_of(attr: &hearth::Attr) -> u64 {
-    hash(plain(attr, SETTLED))
+    /// What a side works with.
+    pub fn take(&mut self, side: usize) -> Seat {
+        self.seats[side].take().expect("the side has a seat")
+    }
+
+    /// Gives it back.
+    pub fn put(&mut self, side: usize, seat: Seat) {
+        self.seats[side] = Some(seat);
+    }
+
+    fn process(&self, side: usize) -> Arc<Process> {
+        let seat = self.seats[side].as_ref().expect("the side has a seat");
+        seat.process.clone()
+    }
+
+    fn path(&self, place: Place, i: usize) -> Vec<u8> {
+        self.ground.path(&self.base, place, i)
+    }
+
+    fn dir(&self, dir: Dir) -> Vec<u8> {
+        self.ground.dir(&self.base, dir)
+    }
+
+    fn inside(&self, dir: Dir, name: &str) -> Vec<u8> {
+        [&self.dir(dir)[..], b"/", name.as_bytes()].concat()
+    }
+
+    fn call(&self, side: usize, op: Operation, i: usize) -> Call {
+        let at = |place, varies| self.path(place, if varies { i } else { 0 });
+        let fd = match op.descriptor() {
+            Some((place, slot)) => self.descriptor(side, place, slot, i),
+            None => -1,
+        };
+        Call {
+            op,
+            on: at(op.on, op.varies_on()),
+            to: op.to.map(|to| at(to, op.varies_to())).unwrap_or_default(),
+            fd,
+            to_fd: match op.to {
+                Some(to) if op.verb == Verb::Dup2 => self.descriptor(side, to, Slot::First, 0),
+                _ => DUP2_TARGETS[usize::from(op.choice) % 2],
+            },
+        }
+    }
+
+    fn ending(&self, process: &Process, op: &Operation) -> Process {
+        if op.choice == 1 {
+            return process.fork();
+        }
+        let ending = self.ground.volume.process(Credentials::root());
+        let opened = ending.open(self.path(op.on, 0), libc::O_RDWR, 0);
+        opened.expect("a file of the state can be opened");
+        ending
+    }
+
+    fn open(&self, process: &Process, side: usize, open: &Open) -> Vec<Fd> {
+        let count = if open.is_many { self.count } else { 1 };
+        let one = |_| {
+            let fd = if open.slot == Slot::Twin {
+                process.dup(self.descriptor(side, open.place, Slot::First, 0))
+            } else {
+                let appends = if open.appends { libc::O_APPEND } else { 0 };
+                process.open(self.path(open.place, 0), libc::O_RDWR | appends, 0)
+            };
+            let fd = fd.expect("a file of the state can be opened");
+            let offset = u64::from(open.page) * PAGE;
+            process
+                .lseek(fd, offset as i64, libc::SEEK_SET)
+                .expect("it is open");
+            fd
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn descriptor(&self, side: usize, place: Place, slot: Slot, i: usize) -> Fd {
+        let is_own = self.case.sharing == Sharing::Processes;
+        let lists = if is_own { side..side + 1 } else { 0..2 };
+        let mut open = self.open[lists].iter().flatten();
+        let found = open.find(|(open, _)| open.place == place && open.slot == slot);
+        let (_, fds) = found.expect("the state has the descriptors that its calls use");
+        fds[if fds.len() > 1 { i } else { 0 }]
+    }
+
+    /// Lets the table of a directory grow to the size that it will have.
+    fn widen(&self, process: &Process, dir: Dir) {
+        let varying = self.case.varying();
+        let here = varying.iter().filter(|place| place.dir == dir);
+        let pools = here.count();
+        if self.count < 2 || pools == 0 {
+            return;
+        }
+        // Room for the names that are there, those that come, and some.
+        let names: Vec<Vec<u8>> = (0..(pools + 1) * self.count)
+            .map(|n| self.inside(dir, &format!("wide{n}")))
+            .collect();
+        for name in &names {
+            process.mknod(name, 0o100644, 0).expect("a new name");
+        }
+        for name in &names {
+            process.unlink(name).expect("a name that was made");
+        }
+    }
+
+    fn make(&mut self, process: &Process, place: Place, i: usize) {
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        self.padding.push(vec![0; 16 + (self.seed >> 33) % 208]);
+        let path = self.path(place, i);
+        match place.name {
+            Name::File | Name::File2 => {
+                let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+                let fd = process.open(&path, flags, 0o644).expect("a new file");
+                let data: [u8; CHUNK] = std::array::from_fn(|i| 1 + i as u8);
+                for page in 0..2 {
+                    process
+                        .pwrite(fd, &data, page * PAGE)
+                        .expect("room for a page");
+                }
+                process
+                    .ftruncate(fd, 2 * PAGE)
+                    .expect("it is open for writing");
+                process.close(fd).expect("it is open");
+                let set = process.setxattr(&path, XATTR.as_bytes(), &[0; CHUNK], 0);
+                set.expect("a file has attributes");
+            }
+            Name::Link => {
+                let target = self.ground.name(Name::File);
+                process.symlink(target, &path).expect("a new name");
+            }
+            Name::Empty | Name::Empty2 => process.mkdir(&path, 0o755).expect("a new name"),
+            Name::Sub | Name::Missing | Name::Missing2 | Name::Itself => {}
+        }
+    }
+
+    fn warm_dir(&self, p: &Process, dir: Dir, side: usize) {
+        let path = |name| self.inside(dir, &format!("{name}{side}"));
+        let (from, to) = (path("from"), path("to"));
+        let flags = libc::O_CREAT | libc::O_APPEND | libc::O_RDWR;
+        let fd = p.open(&from, flags, 0o644).expect("create");
+        p.write(fd, &[1; CHUNK]).expect("append");
+        p.close(fd).expect("close");
+        p.link(&from, path("link")).expect("link");
+        p.unlink(path("link")).expect("unlink");
+        p.rename(&from, &to).expect("rename");
+        p.unlink(&to).expect("unlink");
+        p.mkdir(&from, 0o755).expect("mkdir");
+        p.rename(&from, &to).expect("rename");
+        p.rmdir(&to).expect("rmdir");
+        p.symlink("f", &from).expect("symlink");
+        p.unlink(&from).expect("unlink");
+        p.stat(self.dir(dir)).expect("stat");
+    }
+
+    fn warm_file(&self, p: &Process, path: &[u8]) {
+        p.stat(path).expect("stat");
+        p.access(path, 4).expect("access");
+        p.getxattr(path, XATTR.as_bytes()).expect("getxattr");
+        p.setxattr(path, XATTR.as_bytes(), &[0; CHUNK], 0)
+            .expect("setxattr");
+        let fd = p.open(path, libc::O_RDWR, 0).expect("open");
+        p.fstat(fd).expect("fstat");
+        let mut chunk = [0; CHUNK];
+        p.pread(fd, &mut chunk, 0).expect("read");
+        p.pwrite(fd, &chunk, 0).expect("write");
+        p.truncate(path, 2 * PAGE).expect("truncate");
+        p.flock(fd, libc::LOCK_EX).expect("flock");
+        let twin = p.dup(fd).expect("dup");
+        for target in DUP2_TARGETS {
+            p.dup2(twin, target).expect("dup2");
+            p.close(target).expect("close");
+        }
+        p.close(twin).expect("close");
+        p.close(fd).expect("close");
+        p.chmod(path, 0o644).expect("chmod");
+    }
 }

@@ -1,0 +1,163 @@
+//! The allow-list: conflicts that a rule of POSIX asks for. `docs/design/conflicts.md` holds it as
+//! a table that is read here, so that what the page says is what the tool does.
+//!
+//! A case is allowed if every line of it in conflict is explained: a rule that names both calls and
+//! their relation also names where in the source the conflict lies.
+
+use super::case::Case;
+use super::operation::{Name, Operation, Place};
+use super::verb::Verb;
+
+/// Where the table begins.
+const HEADING: &str = "## Allowed";
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// What reports call it.
+    pub name: String,
+    /// The calls of either side.
+    pub calls: [Vec<Verb>; 2],
+    /// What the two have in common.
+    pub relation: Relation,
+    /// Parts of the source lines, one of which must be on the stack of each side.
+    pub places: Vec<String>,
+}
+
+/// What two calls have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// One open file.
+    OpenFile,
+    /// One file.
+    File,
+    /// One name.
+    Name,
+    /// One process.
+    Process,
+    /// Nothing in particular.
+    Any,
+}
+
+/// Reads the table out of the page.
+///
+/// # Errors
+/// Which row is wrong, and how.
+pub fn parse(page: &str) -> Result<Vec<Rule>, String> {
+    let (_, rest) = page
+        .split_once(HEADING)
+        .ok_or(format!("no heading '{HEADING}'"))?;
+    let lines = rest.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = lines.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| rule(row).map_err(|what| format!("{what} in the row {row}")))
+        .collect()
+}
+
+fn rule(row: &str) -> Result<Rule, String> {
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let [name, one, other, relation, places, why] = cells[..] else {
+        return Err("not six columns".into());
+    };
+    if name.is_empty() || why.is_empty() {
+        return Err("no name or no reason".into());
+    }
+    Ok(Rule {
+        name: name.to_owned(),
+        calls: [calls(one)?, calls(other)?],
+        relation: match relation {
+            "one open file" => Relation::OpenFile,
+            "one file" => Relation::File,
+            "one name" => Relation::Name,
+            "one process" => Relation::Process,
+            "any" => Relation::Any,
+            other => return Err(format!("unknown relation '{other}'")),
+        },
+        places: words(places),
+    })
+}
+
+fn calls(cell: &str) -> Result<Vec<Verb>, String> {
+    let call = |word: String| match &*word {
+        "any" => Ok(Verb::ALL.to_vec()),
+        word => Ok(vec![
+            Verb::of(word).ok_or(format!("unknown call '{word}'"))?,
+        ]),
+    };
+    let each: Result<Vec<Vec<Verb>>, String> = words(cell).into_iter().map(call).collect();
+    Ok(each?.concat())
+}
+
+/// The words of a cell that are set as code.
+fn words(cell: &str) -> Vec<String> {
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}
+
+impl Rule {
+    /// Whether it is about these two calls.
+    pub fn is_about(&self, case: &Case) -> bool {
+        let [a, b] = &case.sides;
+        let fit = |one: &Operation, other: &Operation| {
+            self.calls[0].contains(&one.verb) && self.calls[1].contains(&other.verb)
+        };
+        (fit(a, b) || fit(b, a)) && self.relation.holds(case)
+    }
+
+    /// Whether it explains a conflict whose two sides have these source lines on their stacks.
+    pub fn explains(&self, stacks: &[Vec<String>; 2]) -> bool {
+        let here = |line: &String| self.places.iter().any(|place| line.contains(place));
+        stacks.iter().any(|stack| stack.iter().any(here))
+    }
+}
+
+impl Relation {
+    fn holds(self, case: &Case) -> bool {
+        let [a, b] = &case.sides;
+        let common = |mine: fn(&Operation) -> Vec<Place>| {
+            let theirs = mine(b);
+            mine(a).iter().any(|place| theirs.contains(place))
+        };
+        match self {
+            Relation::OpenFile => case.shares_open_file(),
+            Relation::File => common(files),
+            Relation::Name => common(|op| op.places().collect()),
+            Relation::Process => case.sharing == super::case::Sharing::Threads,
+            Relation::Any => true,
+        }
+    }
+}
+
+/// The inodes that a call concerns, by their first name.
+fn files(op: &Operation) -> Vec<Place> {
+    let through = |place: Place| match place.name {
+        Name::Link => Place {
+            name: Name::File,
+            ..place
+        },
+        _ => place,
+    };
+    op.places().map(through).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_page_can_be_read() {
+        let page = include_str!("../../../../docs/design/conflicts.md");
+        assert!(!parse(page).expect("every row is right").is_empty());
+    }
+
+    #[test]
+    fn a_wrong_row_is_named() {
+        let table = "## Allowed\n\n| a | b | c | d | e | f |\n|-|-|-|-|-|-|\n";
+        let wrong = |row: &str| parse(&format!("{table}{row}\n")).unwrap_err();
+        assert!(wrong("| n | `opan` | `any` | any | `x` | why |").contains("'opan'"));
+        assert!(wrong("| n | `open` | `any` | some | `x` | why |").contains("'some'"));
+        assert!(wrong("| n | `open` | `any` | any |").contains("six columns"));
+    }
+}

@@ -1,0 +1,43 @@
+//! What the arguments of calls mean in bytes, the same for the model and the library.
+
+use super::operation::{Name, Operation, Place};
+use hearth_model::Fd;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+/// Bytes that a call reads or writes. 256 calls in series stay in one page.
+pub const CHUNK: usize = 16;
+/// The extended attribute that every file has.
+pub const XATTR: &str = "user.case";
+/// Descriptors that `dup2` is asked for.
+pub const DUP2_TARGETS: [Fd; 2] = [500, 501];
+
+/// The path of a place, or of its stand-in for the `i`-th repetition.
+pub fn path(place: Place, i: usize) -> String {
+    let dir = place.dir.path();
+    match (place.name, i) {
+        (Name::Itself, _) => dir.to_owned(),
+        (name, 0) => format!("{dir}/{}", name.letter()),
+        (name, i) => format!("{dir}/{}{i}", name.letter()),
+    }
+}
+
+/// New size of a file of two pages.
+pub fn length(op: &Operation) -> u64 {
+    [1, 4][usize::from(op.choice)] * PAGE
+}
+
+/// Mode that `chmod` sets.
+pub fn mode(op: &Operation) -> u32 {
+    [0o600, 0o640][usize::from(op.value)]
+}
+
+/// Operation of `flock`.
+pub fn lock(op: &Operation) -> i32 {
+    [libc::LOCK_SH, libc::LOCK_EX][usize::from(op.choice)] | libc::LOCK_NB
+}
+
+/// Seconds that `utimensat` sets the time of modification to.
+pub fn modified(op: &Operation) -> i64 {
+    1_100 + i64::from(op.value)
+}

@@ -1,0 +1,157 @@
+//! Does a case commute? Both orders on the reference model, results and state compared.
+
+use super::case::Case;
+use super::reference::{After, Answer, Grounds};
+use hearth_model::Outcome;
+
+/// Calls a side in the longer of the two windows that are compared. Names that vary vary by
+/// number alone, so what holds for two holds for more.
+const TWICE: usize = 2;
+
+/// What the model says about a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commutes {
+    /// Same results and same state in both orders.
+    Yes,
+    /// Only if reads leave the access time alone.
+    WithoutAtime,
+    /// Results or state differ.
+    No,
+    /// Linux leaves open what happens.
+    Unspecified,
+}
+
+/// Results of the first call of each side, errno or 0, in the order in which the first side
+/// begins: what the library must answer as well.
+pub type Errnos = [i32; 2];
+
+/// Asks the model.
+pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, Errnos) {
+    let once = orders(grounds, case, 1);
+    let errnos = once.1;
+    match once.0 {
+        Commutes::Yes | Commutes::WithoutAtime => {
+            let twice = orders(grounds, case, TWICE).0;
+            match twice {
+                // A second `truncate` to one size: whether it moves times is left open, and the
+                // first has told.
+                Commutes::Yes | Commutes::Unspecified => (once.0, errnos),
+                other => (other, errnos),
+            }
+        }
+        other => (other, errnos),
+    }
+}
+
+fn orders(grounds: &mut Grounds, case: &Case, count: usize) -> (Commutes, Errnos) {
+    let (first, one) = in_order(grounds, case, [0, 1], count);
+    let (second, other) = in_order(grounds, case, [1, 0], count);
+    let errnos = [errno(&first[0][0]), errno(&first[1][0])];
+    let is_open = |answer: &Answer| *answer == Answer::Plain(Outcome::Unspecified);
+    let verdict = match () {
+        () if first.iter().chain(&second).flatten().any(is_open) => Commutes::Unspecified,
+        () if first != second => Commutes::No,
+        () if one == other => Commutes::Yes,
+        () if without_atime(one) == without_atime(other) => Commutes::WithoutAtime,
+        () => Commutes::No,
+    };
+    (verdict, errnos)
+}
+
+fn in_order(
+    grounds: &mut Grounds,
+    case: &Case,
+    order: [usize; 2],
+    count: usize,
+) -> ([Vec<Answer>; 2], After) {
+    let mut reference = grounds.state(case, count);
+    let mut answers = [Vec::new(), Vec::new()];
+    for side in order {
+        let op = &case.sides[side];
+        answers[side].extend((0..count).map(|i| reference.call(side, op, i)));
+    }
+    (answers, reference.after())
+}
+
+fn without_atime(mut after: After) -> After {
+    after.aged.clear();
+    after
+}
+
+fn errno(answer: &Answer) -> i32 {
+    match answer {
+        Answer::Plain(Outcome::Error(errno)) | Answer::Attr(Outcome::Error(errno), _) => *errno,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Sharing;
+    use super::super::operation::{Dir, Name, Operation, Place, Slot};
+    use super::super::verb::Verb;
+    use super::*;
+
+    fn op(verb: Verb, name: Name, choice: u8) -> Operation {
+        let place = |name| Place {
+            dir: Dir::First,
+            name,
+        };
+        Operation {
+            verb,
+            on: place(name),
+            to: None,
+            slot: Slot::First,
+            choice,
+            value: 0,
+        }
+    }
+
+    fn verdict(a: Operation, b: Operation, sharing: Sharing) -> Commutes {
+        let case = Case {
+            sides: [a, b],
+            sharing,
+            is_noatime: false,
+        };
+        commutes(&mut Grounds::default(), &case).0
+    }
+
+    #[test]
+    fn two_creates_commute_unless_they_are_of_one_name() {
+        let create = |name| op(Verb::Exclusive, name, 0);
+        let (m, n) = (create(Name::Missing), create(Name::Missing2));
+        assert_eq!(verdict(m, n, Sharing::Threads), Commutes::Yes);
+        assert_eq!(verdict(m, m, Sharing::Threads), Commutes::No);
+    }
+
+    #[test]
+    fn what_stat_tells_of_a_change_is_its_time_as_well() {
+        let stat = op(Verb::Stat, Name::File, 0);
+        let change = op(Verb::SetXattr, Name::File, 0);
+        assert_eq!(verdict(stat, change, Sharing::Processes), Commutes::No);
+        let other = op(Verb::SetXattr, Name::File2, 0);
+        assert_eq!(verdict(stat, other, Sharing::Processes), Commutes::Yes);
+    }
+
+    #[test]
+    fn reading_beside_a_write_commutes_by_page_and_without_access_times() {
+        let write = op(Verb::PWrite, Name::File, 0);
+        let near = op(Verb::PRead, Name::File, 1);
+        assert_eq!(
+            verdict(write, near, Sharing::Threads),
+            Commutes::WithoutAtime
+        );
+        let mut other = write;
+        other.value = 1;
+        let same = op(Verb::PRead, Name::File, 0);
+        assert_eq!(verdict(other, same, Sharing::Threads), Commutes::No);
+    }
+
+    #[test]
+    fn one_offset_does_not_commute_with_itself_but_two_do() {
+        let read = op(Verb::Read, Name::File, 0);
+        let seek = op(Verb::LSeek, Name::File, 1);
+        assert_eq!(verdict(read, seek, Sharing::Kin), Commutes::No);
+        assert_eq!(verdict(read, seek, Sharing::Processes), Commutes::Yes);
+    }
+}

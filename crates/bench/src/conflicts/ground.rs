@@ -1,0 +1,126 @@
+//! The volume that a batch of cases uses, each in directories of its own.
+
+use super::operation::{Dir, Name, Place};
+use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// When states are made.
+pub const MADE: i64 = 1_000;
+/// When they are read through once, so that access times are settled.
+pub const SETTLED: i64 = 2_000;
+/// When cases run.
+pub const MOMENT: i64 = 3_000;
+
+/// Names for each name of the state: the smallest table has that many buckets, and a name stays
+/// in its eighth of the table however large it is, so that two names never share a bucket.
+const EIGHTHS: usize = 8;
+/// Names that are tried, to have enough of each.
+const CANDIDATES: usize = 4096;
+
+/// A volume.
+pub struct Ground {
+    /// The volume.
+    pub volume: Volume,
+    time: Arc<AtomicI64>,
+    names: [Vec<String>; EIGHTHS],
+    /// Varies which names are taken.
+    shift: usize,
+    next: usize,
+}
+
+struct SteppedClock(Arc<AtomicI64>);
+
+impl Clock for SteppedClock {
+    fn now(&self) -> Time {
+        // Relaxed: the main thread moves it while nobody works.
+        Time {
+            sec: self.0.load(Ordering::Relaxed),
+            nsec: 0,
+        }
+    }
+}
+
+impl Ground {
+    /// A new volume.
+    ///
+    /// # Panics
+    /// When the library refuses what is needed.
+    pub fn new(is_noatime: bool, shift: usize) -> Ground {
+        let time = Arc::new(AtomicI64::new(MADE));
+        let atime = if is_noatime {
+            AtimeMode::No
+        } else {
+            AtimeMode::Relatime
+        };
+        let builder = Volume::builder()
+            .clock(SteppedClock(time.clone()))
+            .atime(atime);
+        let volume = builder.build().expect("settings that make sense");
+        let names = names(&volume.process(Credentials::root()));
+        Ground {
+            volume,
+            time,
+            names,
+            shift,
+            next: 0,
+        }
+    }
+
+    /// The directory of the next case.
+    pub fn next_base(&mut self) -> String {
+        self.next += 1;
+        format!("/{}", self.next)
+    }
+
+    /// Makes it `seconds` o'clock.
+    pub fn set_time(&self, seconds: i64) {
+        // Relaxed: as in the clock.
+        self.time.store(seconds, Ordering::Relaxed);
+    }
+
+    /// The path of a place for the `i`-th repetition.
+    pub fn path(&self, base: &str, place: Place, i: usize) -> Vec<u8> {
+        let mut path = self.dir(base, place.dir);
+        if place.name != Name::Itself {
+            let names = &self.names[place.name as usize];
+            path.push(b'/');
+            path.extend_from_slice(names[(i + self.shift) % names.len()].as_bytes());
+        }
+        path
+    }
+
+    /// The path of a directory.
+    pub fn dir(&self, base: &str, dir: Dir) -> Vec<u8> {
+        match dir.above() {
+            None => format!("{base}{}", dir.path()).into_bytes(),
+            Some(above) => {
+                let above = String::from_utf8_lossy(&self.dir(base, above)).into_owned();
+                format!("{above}/{}", self.name(Name::Sub)).into_bytes()
+            }
+        }
+    }
+
+    /// The name alone.
+    pub fn name(&self, name: Name) -> &str {
+        &self.names[name as usize][self.shift % self.names[name as usize].len()]
+    }
+}
+
+/// Names by the eighth of a listing that they come in, which is the order of their hashes.
+fn names(p: &Process) -> [Vec<String>; EIGHTHS] {
+    p.mkdir("/names", 0o755).expect("a new directory");
+    for n in 0..CANDIDATES {
+        p.mknod(format!("/names/{n}"), 0o100644, 0)
+            .expect("a new name");
+    }
+    let listed = p.read_dir("/names").expect("a directory");
+    // Cookies have 62 bits.
+    let eighth = |cookie: u64| (cookie >> 59) as usize % EIGHTHS;
+    let mut names: [Vec<String>; EIGHTHS] = Default::default();
+    for entry in listed {
+        let name = String::from_utf8_lossy(&entry.name).into_owned();
+        names[eighth(entry.cookie)].push(name);
+    }
+    names
+}

@@ -1,0 +1,116 @@
+//! A call on the library, with everything that it needs made ready before the window.
+
+use super::argument::{CHUNK, PAGE, XATTR, length, lock, mode, modified};
+use super::operation::Operation;
+use super::verb::Verb;
+use hearth::{Errno, Fd, Process, SetTime, Time};
+
+/// One call, ready to be made.
+pub struct Call {
+    /// What it is.
+    pub op: Operation,
+    /// Path of what it works on.
+    pub on: Vec<u8>,
+    /// The other path.
+    pub to: Vec<u8>,
+    /// Descriptor.
+    pub fd: Fd,
+    /// Descriptor that `dup2` replaces.
+    pub to_fd: Fd,
+}
+
+/// What a side has at hand for its calls: memory of its own thread.
+#[derive(Default)]
+pub struct Hands {
+    /// What is read and written.
+    pub chunk: [u8; CHUNK],
+    /// Processes that will end.
+    pub ending: Vec<Option<Process>>,
+    /// Processes that were made.
+    pub children: Vec<Process>,
+}
+
+impl Call {
+    /// Makes the call, for the `i`-th time.
+    ///
+    /// # Errors
+    /// What the library answers.
+    pub fn make(&self, p: &Process, hands: &mut Hands, i: usize) -> Result<(), Errno> {
+        match self.op.verb {
+            verb if verb.has_descriptor() => self.on_descriptor(p, hands),
+            Verb::Fork => {
+                hands.children.push(p.fork());
+                Ok(())
+            }
+            Verb::Exit => {
+                drop(hands.ending[i].take());
+                Ok(())
+            }
+            _ => self.on_path(p),
+        }
+    }
+
+    fn on_descriptor(&self, p: &Process, hands: &mut Hands) -> Result<(), Errno> {
+        let (fd, at) = (self.fd, u64::from(self.op.choice) * PAGE);
+        match self.op.verb {
+            Verb::Close => p.close(fd),
+            Verb::Read => p.read(fd, &mut hands.chunk).map(seen),
+            Verb::PRead => p.pread(fd, &mut hands.chunk, at).map(seen),
+            Verb::Write | Verb::Append => p.write(fd, &self.data()).map(seen),
+            Verb::PWrite => p.pwrite(fd, &self.data(), at).map(seen),
+            Verb::FStat => p.fstat(fd).map(seen),
+            Verb::LSeek => p.lseek(fd, at as i64, libc::SEEK_SET).map(seen),
+            Verb::Dup => p.dup(fd).map(seen),
+            Verb::Dup2 => p.dup2(fd, self.to_fd).map(seen),
+            Verb::FLock => p.flock(fd, lock(&self.op)),
+            verb => unreachable!("{} has no descriptor", verb.name()),
+        }
+    }
+
+    fn on_path(&self, p: &Process) -> Result<(), Errno> {
+        let (on, to) = (&self.on, &self.to);
+        let open = |flags: i32| p.open(on, flags | libc::O_RDWR, 0o644).map(seen);
+        match self.op.verb {
+            Verb::Open => open(0),
+            Verb::CreateNew | Verb::CreateExisting => open(libc::O_CREAT),
+            Verb::Exclusive => open(libc::O_CREAT | libc::O_EXCL),
+            Verb::Stat => p.stat(on).map(seen),
+            Verb::Truncate => p.truncate(on, length(&self.op)),
+            Verb::Link => p.link(on, to),
+            Verb::Unlink => p.unlink(on),
+            Verb::Rename => p.rename(on, to),
+            Verb::MkDir => p.mkdir(on, 0o755),
+            Verb::RmDir => p.rmdir(on),
+            Verb::ReadDir => p.read_dir(on).map(seen),
+            Verb::Symlink => p.symlink("f", on),
+            Verb::ReadLink => p.readlink(on).map(seen),
+            Verb::ChMod => p.chmod(on, mode(&self.op) as u16),
+            Verb::UTimens => {
+                let time = Time {
+                    sec: modified(&self.op),
+                    nsec: 0,
+                };
+                p.utimensat(libc::AT_FDCWD, on, None, Some(SetTime::At(time)), 0)
+            }
+            Verb::Access => p.access(on, 4),
+            Verb::GetXattr => p.getxattr(on, XATTR.as_bytes()).map(seen),
+            Verb::SetXattr => p.setxattr(on, XATTR.as_bytes(), &self.value(), 0),
+            Verb::StatFs => p.statfs(on).map(seen),
+            verb => unreachable!("{} has no path", verb.name()),
+        }
+    }
+
+    /// What a write stores.
+    fn data(&self) -> [u8; CHUNK] {
+        std::array::from_fn(|i| 2 + self.op.value + i as u8)
+    }
+
+    fn value(&self) -> [u8; CHUNK] {
+        [1 + self.op.value; CHUNK]
+    }
+}
+
+/// An answer that must be made although nobody wants it.
+fn seen<T>(answer: T) {
+    std::hint::black_box(answer);
+}

@@ -1,0 +1,94 @@
+//! What came of a case.
+
+use super::case::Case;
+use super::overlap::Conflict;
+
+/// A case that commutes, and what its windows shared.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The case.
+    pub case: Case,
+    /// Calls a side.
+    pub window: usize,
+    /// Most lines in conflict that a layout had.
+    pub lines: usize,
+    /// Those lines, if they are more than the case may have.
+    pub conflicts: Vec<Conflict>,
+    /// Name of the rule of the allow-list that explains them.
+    pub rule: Option<String>,
+}
+
+/// Sums over verdicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Cases.
+    pub total: usize,
+    /// Of these, free of conflicts.
+    pub free: usize,
+    /// Not free, and explained by a rule.
+    pub allowed: usize,
+}
+
+impl Verdict {
+    /// The verdict on what one layout showed.
+    pub fn new(case: Case, window: usize, conflicts: Vec<Conflict>) -> Verdict {
+        let lines = conflicts.len();
+        let keeps = lines > case.budget(window);
+        Verdict {
+            case,
+            window,
+            lines,
+            conflicts: if keeps { conflicts } else { Vec::new() },
+            rule: None,
+        }
+    }
+
+    /// Whether the windows shared no more than the case allows.
+    pub fn is_free(&self) -> bool {
+        self.lines <= self.case.budget(self.window)
+    }
+
+    /// Keeps the worse of two layouts.
+    pub fn worsen(&mut self, other: Verdict) {
+        if other.lines > self.lines {
+            *self = other;
+        }
+    }
+}
+
+impl Sum {
+    /// Over all of `verdicts`.
+    pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Sum {
+        let mut sum = Sum::default();
+        verdicts.into_iter().for_each(|verdict| sum.add(verdict));
+        sum
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, verdict: &Verdict) {
+        self.total += 1;
+        if verdict.is_free() {
+            self.free += 1;
+        } else if verdict.rule.is_some() {
+            self.allowed += 1;
+        }
+    }
+
+    /// Free of all; allowed ones are not free.
+    pub fn share(self) -> f64 {
+        share(self.free, self.total)
+    }
+
+    /// Free of those that no rule explains.
+    pub fn share_but_allowed(self) -> f64 {
+        share(self.free, self.total - self.allowed)
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
