@@ -11,6 +11,9 @@ pub fn run(what: &[String]) -> Result<(), String> {
     let mut build = process::cargo();
     build.args(["build", "--release"]);
     match what.first() {
+        Some(verb) if verb == "sched" => {
+            build.args(["--package", "hearth-bench", "--features", "tokio"])
+        }
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
         _ => build.args(["--workspace", "--bins", "--examples"]),
     };

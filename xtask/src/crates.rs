@@ -44,7 +44,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "hearth-bench",
-        below: &["hearth", "hearth-model", "hearth-sync"],
+        below: &["hearth", "hearth-model", "hearth-sched", "hearth-sync"],
     },
     Rule {
         name: "hearth-python",

@@ -19,6 +19,7 @@ pub mod options;
 pub mod patience;
 pub mod pinned;
 pub mod row;
+pub mod sched_bench;
 pub mod seeds;
 pub mod table;
 pub mod target;

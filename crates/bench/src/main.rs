@@ -2,7 +2,9 @@
 
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
-use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted, seeds};
+use hearth_bench::{
+    instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
+};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -14,6 +16,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
              directory (--target NAME or DIR, several by commas)
   instructions [--record]  instructions of a warm operation against those recorded
+  sched      the scheduler: yields beside tokio and threads
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         "lib" => library_bench::run,
         "mount" => mount_bench::run,
         "memory" => memory::run,
+        "sched" => sched_bench::run,
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -1,0 +1,74 @@
+//! Time as the scheduler counts it.
+
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Nanoseconds since the clock began. Never goes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Time(u64);
+
+impl Time {
+    /// So many nanoseconds after the clock began.
+    pub fn from_ns(ns: u64) -> Time {
+        Time(ns)
+    }
+
+    /// Nanoseconds since the clock began.
+    pub fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to this one, zero if that is negative.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for Time {
+    type Output = Time;
+    fn add(self, by: Duration) -> Time {
+        let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        Time(self.0.saturating_add(ns))
+    }
+}
+
+/// Where time comes from.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System(Instant),
+    Manual(Arc<AtomicU64>),
+}
+
+impl Clock {
+    /// The monotonic clock of the machine, which begins now.
+    pub fn system() -> Clock {
+        Clock(Source::System(Instant::now()))
+    }
+
+    /// A clock that stands still unless [`Clock::advance`] moves it, for tests.
+    pub fn manual() -> Clock {
+        Clock(Source::Manual(Arc::new(AtomicU64::new(0))))
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Time {
+        match &self.0 {
+            Source::System(begin) => Time(begin.elapsed().as_nanos() as u64),
+            // Relaxed: time orders nothing else.
+            Source::Manual(ns) => Time(ns.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Moves a manual clock; the machine's moves by itself.
+    pub fn advance(&self, by: Duration) {
+        if let Source::Manual(ns) = &self.0 {
+            // Relaxed: time orders nothing else.
+            ns.fetch_add(by.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+}

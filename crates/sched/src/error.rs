@@ -1,0 +1,109 @@
+//! What is refused, and how a task can end.
+
+use std::any::Any;
+use std::fmt;
+
+/// An input that is refused; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchedError {
+    /// A weight outside of 1 to 10,000.
+    Weight {
+        /// What was asked for.
+        weight: u32,
+    },
+    /// A ceiling below one.
+    Limit {
+        /// Which ceiling.
+        what: &'static str,
+    },
+    /// More workers and seats than 1,024.
+    Workers {
+        /// How many were asked for.
+        asked: usize,
+    },
+    /// Every station has a driver.
+    NoSeat {
+        /// How many stations there are.
+        stations: usize,
+    },
+    /// The system refuses a thread.
+    Thread {
+        /// Its reason.
+        reason: String,
+    },
+}
+
+impl fmt::Display for SchedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SchedError::Weight { weight } => {
+                write!(
+                    f,
+                    "weight {weight}: give a weight from 1 to 10,000 (default 100)"
+                )
+            }
+            SchedError::Limit { what } => {
+                write!(f, "{what} limit 0: give 1 or more, or no limit at all")
+            }
+            SchedError::Workers { asked } => {
+                write!(f, "{asked} workers and seats: give at most 1,024 together")
+            }
+            SchedError::NoSeat { stations } => write!(
+                f,
+                "all {stations} stations are driven: build the scheduler with more seats, \
+                 or drop a worker"
+            ),
+            SchedError::Thread { reason } => write!(
+                f,
+                "a worker thread cannot be started ({reason}): use fewer workers, or raise the \
+                 limit of threads"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SchedError {}
+
+/// How a task ended that gave no value.
+pub enum TaskError {
+    /// It panicked, with this payload.
+    Panicked(Box<dyn Any + Send>),
+    /// It was cancelled, or the scheduler ended before it.
+    Cancelled,
+}
+
+impl TaskError {
+    /// The message of the panic, if it had one.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            TaskError::Panicked(payload) => payload
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| payload.downcast_ref::<String>().map(String::as_str)),
+            TaskError::Cancelled => None,
+        }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TaskError::Panicked(_) => {
+                write!(
+                    f,
+                    "the task panicked: {}",
+                    self.message().unwrap_or("no message")
+                )
+            }
+            TaskError::Cancelled => write!(f, "the task was cancelled"),
+        }
+    }
+}
+
+impl fmt::Debug for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::error::Error for TaskError {}

@@ -1,0 +1,390 @@
+//! The stations together: putting tasks in, taking them out, stealing, sleeping and waking.
+
+mod sleepers;
+mod station;
+
+pub use sleepers::{Parker, Unpark};
+pub use station::Station;
+
+use crate::class::{Job, Weights};
+use crate::queue::Ready;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
+use sleepers::Sleepers;
+use std::time::Duration;
+
+/// A station whose driver has not switched for this long is behind.
+pub const BEHIND: Duration = Duration::from_millis(1);
+/// Service of a tenant that makes one request of it.
+const SLICE_NS: u64 = 200_000;
+
+/// All stations.
+#[derive(Debug)]
+pub struct Fleet<T, W> {
+    stations: Box<[Station<T>]>,
+    sleepers: Sleepers,
+    weights: W,
+    stopped: AtomicBool,
+}
+
+/// What the thread that drives a station knows.
+#[derive(Debug)]
+pub struct Driver {
+    station: usize,
+    /// Counted among those who look for work.
+    searching: bool,
+    /// Looked for user work elsewhere since the last task, in vain.
+    tried: bool,
+    random: u64,
+}
+
+/// What a thief came back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loot {
+    /// Tasks, now in the own queue.
+    Some,
+    /// Nothing, but there are tasks that had to stay.
+    Left,
+    /// Nothing.
+    None,
+}
+
+impl<T: Job, W: Weights> Fleet<T, W> {
+    /// So many stations, all empty and without a driver.
+    pub fn new(stations: usize, weights: W) -> Fleet<T, W> {
+        Fleet {
+            stations: (0..stations).map(|_| Station::new(SLICE_NS)).collect(),
+            sleepers: Sleepers::new(stations),
+            weights,
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// The stations.
+    pub fn stations(&self) -> &[Station<T>] {
+        &self.stations
+    }
+
+    /// Who knows the weights.
+    pub fn weights(&self) -> &W {
+        &self.weights
+    }
+
+    /// Takes the seat of a station, if it is free.
+    pub fn drive(&self, station: usize) -> Option<Driver> {
+        self.stations[station].sit().then(|| Driver::of(station))
+    }
+
+    /// Ends what ran, puts it back if it is to run `again`, and takes the next task of the
+    /// driver's station.
+    #[inline]
+    pub fn switch(&self, driver: &mut Driver, again: Option<T>, now: u64) -> Option<T> {
+        let station = &self.stations[driver.station];
+        station.mark_switch(now);
+        let mut queue = station.lock();
+        queue.finish(now, &self.weights);
+        let again = again.map(|task| queue.push(Ready { task, since: now }, &self.weights));
+        station.receive(&mut queue, &self.weights);
+        let next = queue.pick(now, || driver.tried || self.no_user_work_elsewhere(driver));
+        station.publish(&queue);
+        drop(queue);
+        // A closed queue gave the task back: dropped without the lock.
+        drop(again);
+        if next.is_some() {
+            driver.tried = false;
+            if driver.searching {
+                self.stop_searching(driver);
+            }
+        }
+        next
+    }
+
+    /// The same with idle work alone.
+    pub fn switch_idle(&self, driver: &mut Driver, again: Option<T>, now: u64) -> Option<T> {
+        self.pause(driver.station, again, now);
+        let station = &self.stations[driver.station];
+        let mut queue = station.lock();
+        station.receive(&mut queue, &self.weights);
+        let next = queue.pick_idle(now);
+        station.publish(&queue);
+        next
+    }
+
+    /// Idle tasks that wait at a station.
+    pub fn idle_len(&self, station: usize) -> usize {
+        let station = &self.stations[station];
+        let mut queue = station.lock();
+        station.receive(&mut queue, &self.weights);
+        queue.len() - queue.user_len()
+    }
+
+    /// Charges `ns` of work that was never queued, until `now`, to a tenant.
+    pub fn serve(&self, station: usize, tenant: usize, ns: u64, now: u64) {
+        let station = &self.stations[station];
+        station.mark_switch(now);
+        station.lock().serve(tenant, ns, &self.weights);
+    }
+
+    /// Ends what ran, and puts it back if it is to run `again`, without taking a next.
+    pub fn pause(&self, station: usize, again: Option<T>, now: u64) {
+        let station = &self.stations[station];
+        let mut queue = station.lock();
+        queue.finish(now, &self.weights);
+        let again = again.map(|task| queue.push(Ready { task, since: now }, &self.weights));
+        station.publish(&queue);
+        drop(queue);
+        // A closed queue gave the task back: dropped without the lock.
+        drop(again);
+    }
+
+    /// Puts a task into the queue of a station that the caller drives.
+    ///
+    /// # Errors
+    /// The fleet is closed; the task comes back.
+    pub fn push(&self, own: usize, task: T, now: u64) -> Result<(), T> {
+        let station = &self.stations[own];
+        let stays = task.stays();
+        let mut queue = station.lock();
+        queue.push(Ready { task, since: now }, &self.weights)?;
+        station.publish(&queue);
+        drop(queue);
+        // W2: partner S3. Either the sleeper sees the task or we see that it sleeps.
+        fence(Ordering::SeqCst);
+        self.wake_one(stays);
+        Ok(())
+    }
+
+    /// Puts a task into the inbox of a station.
+    ///
+    /// # Errors
+    /// The fleet is closed; the task comes back.
+    pub fn send(&self, to: usize, task: T, now: u64) -> Result<(), T> {
+        let station = &self.stations[to];
+        let stays = task.stays();
+        station.send(Ready { task, since: now })?;
+        // W2: partner S3.
+        fence(Ordering::SeqCst);
+        if self.wake(to, now) {
+            return Ok(());
+        }
+        self.wake_one(stays && station.is_driven());
+        Ok(())
+    }
+
+    /// Wakes the driver of a station, if it sleeps.
+    pub fn wake(&self, station: usize, now: u64) -> bool {
+        // W3.
+        let claimed = self.sleepers.claim(station);
+        if claimed {
+            self.sleepers.start_searching();
+            self.stations[station].mark_switch(now);
+            self.stations[station].parker().unpark();
+        }
+        claimed
+    }
+
+    /// Looks for work at two stations; false when there was none, or none to be had.
+    pub fn search(&self, driver: &mut Driver, now: u64) -> bool {
+        if !driver.searching {
+            driver.searching = true;
+            self.sleepers.start_searching();
+        }
+        let (one, other) = (self.victim(driver), self.victim(driver));
+        let (first, second) = match self.stations[one].hint() < self.stations[other].hint() {
+            true => (other, one),
+            false => (one, other),
+        };
+        let found = [first, second].into_iter().any(|victim| {
+            let has_some = victim != driver.station && self.stations[victim].hint() > 0;
+            has_some && self.steal(driver, victim, now, false) == Loot::Some
+        });
+        driver.tried = !found;
+        found || self.stations[driver.station].hint() > 0
+    }
+
+    /// Sleeps, unless there is work after all: calls `wait` with the longest time that it may
+    /// take, if there is one. To be called when [`Fleet::search`] found nothing.
+    pub fn sleep(&self, driver: &mut Driver, now: u64, wait: impl FnOnce(Option<Duration>)) {
+        // S1, S2.
+        self.sleepers.enter(driver.station);
+        if driver.searching {
+            self.sleepers.stop_searching();
+        }
+        // S3: partner W2.
+        fence(Ordering::SeqCst);
+        let loot = self.look_everywhere(driver, now);
+        // Relaxed: `stop` unparks after its fence, and a token that comes early is kept.
+        if loot != Loot::Some && !self.stopped.load(Ordering::Relaxed) {
+            let watch = loot == Loot::Left && self.sleepers.watch();
+            wait(watch.then_some(BEHIND));
+            self.stations[driver.station].lock().stats_mut().sleeps += 1;
+            if watch {
+                // The next look is behind the fence of the next sleep, or `stop_searching`.
+                self.sleepers.end_watch();
+            }
+        }
+        if self.sleepers.claim(driver.station) {
+            self.sleepers.start_searching();
+        }
+        driver.searching = true;
+    }
+
+    /// Gives the seat back; tasks that wait are left to thieves.
+    pub fn leave(&self, driver: &mut Driver, now: u64) {
+        self.pause(driver.station, None, now);
+        self.stations[driver.station].stand();
+        if driver.searching {
+            self.stop_searching(driver);
+        } else {
+            fence(Ordering::SeqCst);
+            self.hand_on();
+        }
+    }
+
+    /// Nobody sleeps any more.
+    pub fn stop(&self) {
+        // Relaxed: the fence and the parkers' locks order it.
+        self.stopped.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        for station in &self.stations {
+            station.parker().unpark();
+        }
+    }
+
+    /// Whether [`Fleet::stop`] was called.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        // Relaxed: seen sooner or later; sleepers are woken.
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Takes no task any more, and gives those that wait.
+    pub fn close(&self) -> Vec<T> {
+        self.stations.iter().flat_map(Station::close).collect()
+    }
+
+    /// Whether a station falls behind: a task with its key may go elsewhere.
+    pub fn is_behind(&self, station: usize, now: u64) -> bool {
+        let station = &self.stations[station];
+        let late = now.saturating_sub(station.switched()) >= BEHIND.as_nanos() as u64;
+        !station.is_driven() || late && station.hint() > 0
+    }
+
+    /// W4, after W2: somebody looks for work, or will.
+    fn wake_one(&self, stays: bool) {
+        if self.sleepers.is_searching() || stays && self.sleepers.is_watched() {
+            return;
+        }
+        if let Some(sleeper) = self.sleepers.claim_any() {
+            self.sleepers.start_searching();
+            self.stations[sleeper].parker().unpark();
+        }
+    }
+
+    /// The driver found work: the last one that did so sees to what else waits.
+    #[cold]
+    fn stop_searching(&self, driver: &mut Driver) {
+        driver.searching = false;
+        if self.sleepers.stop_searching() {
+            // Partner W2 of those who relied on us.
+            fence(Ordering::SeqCst);
+            self.hand_on();
+        }
+    }
+
+    /// After a fence: wakes a sleeper if anything waits.
+    fn hand_on(&self) {
+        if self.sleepers.any() && self.stations.iter().any(|station| station.hint() > 0) {
+            self.wake_one(false);
+        }
+    }
+
+    fn no_user_work_elsewhere(&self, driver: &Driver) -> bool {
+        // Not `victim`: the driver is borrowed by the switch, and any two will do.
+        let count = self.stations.len();
+        let first = driver.random as usize % count;
+        [first, (first + count / 2 + 1) % count]
+            .iter()
+            .all(|&at| at == driver.station || self.stations[at].user_hint() == 0)
+    }
+
+    /// S4: takes what is anywhere.
+    fn look_everywhere(&self, driver: &mut Driver, now: u64) -> Loot {
+        let first = self.victim(driver);
+        let mut seen = Loot::None;
+        for at in 0..self.stations.len() {
+            let at = (first + at) % self.stations.len();
+            if self.stations[at].hint() == 0 {
+                continue;
+            }
+            if at == driver.station {
+                return Loot::Some;
+            }
+            match self.steal(driver, at, now, true) {
+                Loot::Some => return Loot::Some,
+                Loot::Left => seen = Loot::Left,
+                Loot::None => {}
+            }
+        }
+        seen
+    }
+
+    /// Moves at most half of what waits at `victim` into the driver's queue.
+    fn steal(&self, driver: &mut Driver, victim: usize, now: u64, patient: bool) -> Loot {
+        let from = &self.stations[victim];
+        let behind = self.is_behind(victim, now);
+        let mut loot = Vec::new();
+        let locked = match patient {
+            true => Some(from.lock()),
+            false => from.try_lock(),
+        };
+        let Some(mut queue) = locked else {
+            return Loot::None;
+        };
+        from.receive(&mut queue, &self.weights);
+        let left = queue.steal(behind, &mut loot);
+        from.publish(&queue);
+        drop(queue);
+        if loot.is_empty() {
+            return if left { Loot::Left } else { Loot::None };
+        }
+        let own = &self.stations[driver.station];
+        let mut queue = own.lock();
+        queue.stats_mut().steals += 1;
+        queue.stats_mut().stolen += loot.len() as u64;
+        let mut refused = Vec::new();
+        for ready in loot {
+            refused.extend(queue.push(ready, &self.weights).err());
+        }
+        own.publish(&queue);
+        drop(queue);
+        drop(refused);
+        Loot::Some
+    }
+
+    /// A random station besides the driver's own.
+    fn victim(&self, driver: &mut Driver) -> usize {
+        driver.random ^= driver.random << 13;
+        driver.random ^= driver.random >> 7;
+        driver.random ^= driver.random << 17;
+        let stations = self.stations.len();
+        let others = (stations as u64 - 1).max(1);
+        (driver.station + 1 + (driver.random % others) as usize) % stations
+    }
+}
+
+impl Driver {
+    /// Who drives a station whose seat the caller holds.
+    pub fn of(station: usize) -> Driver {
+        Driver {
+            station,
+            searching: false,
+            tried: false,
+            random: 0x9e37_79b9_7f4a_7c15 ^ ((station as u64 + 1) << 17),
+        }
+    }
+
+    /// The station that is driven.
+    pub fn station(&self) -> usize {
+        self.station
+    }
+}

@@ -1,0 +1,207 @@
+//! One core's queue, with its inbox and what others may know of it without a lock.
+//!
+//! ```text
+//! sched.queue (2010)      the queue; the driver each switch, thieves, statistics
+//!   sched.inbox (2020)    tasks put in by others
+//! ```
+
+use super::sleepers::Parker;
+use crate::class::{Job, Weights};
+use crate::queue::{Queue, Ready};
+use hearth_sync::lock::{Guard, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+lock_class! {
+    /// The queue of a station.
+    pub QueueLock = "sched.queue", 2010;
+    /// The inbox of a station.
+    pub InboxLock = "sched.inbox", 2020;
+}
+
+/// A core of the scheduler. On cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Station<T> {
+    queue: Lock<QueueLock, Queue<T>>,
+    /// Written with the lock held; a hint for others.
+    waiting: AtomicUsize,
+    /// Those of them that are no idle work.
+    waiting_user: AtomicUsize,
+    /// When the driver last took a task, in nanoseconds: a hint.
+    switched: AtomicU64,
+    /// Whether somebody drives this station.
+    driven: AtomicBool,
+    others: Others<T>,
+}
+
+/// What threads write that do not drive the station: on lines apart from what the driver writes.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Others<T> {
+    inbox: Lock<InboxLock, Inbox<T>>,
+    /// Written with the inbox's lock held; a hint for others.
+    inbox_len: AtomicUsize,
+    parker: Parker,
+}
+
+#[derive(Debug)]
+struct Inbox<T> {
+    tasks: Vec<Ready<T>>,
+    closed: bool,
+}
+
+impl<T: Job> Station<T> {
+    /// Nothing waits, nobody drives.
+    pub fn new(slice_ns: u64) -> Station<T> {
+        Station {
+            queue: Lock::new(Queue::new(slice_ns)),
+            waiting: AtomicUsize::new(0),
+            waiting_user: AtomicUsize::new(0),
+            switched: AtomicU64::new(0),
+            driven: AtomicBool::new(false),
+            others: Others {
+                inbox: Lock::new(Inbox {
+                    tasks: Vec::new(),
+                    closed: false,
+                }),
+                inbox_len: AtomicUsize::new(0),
+                parker: Parker::default(),
+            },
+        }
+    }
+
+    /// Takes the seat, if it is free.
+    pub fn sit(&self) -> bool {
+        // Acquire: what the previous driver did; partner: `stand`.
+        !self.driven.swap(true, Ordering::Acquire)
+    }
+
+    /// Gives the seat back.
+    pub fn stand(&self) {
+        // Release: partner `sit`.
+        self.driven.store(false, Ordering::Release);
+    }
+
+    /// Whether somebody drives the station: a hint.
+    pub fn is_driven(&self) -> bool {
+        // Relaxed: a hint.
+        self.driven.load(Ordering::Relaxed)
+    }
+
+    /// Where the driver sleeps.
+    pub fn parker(&self) -> &Parker {
+        &self.others.parker
+    }
+
+    /// The driver is about to take a task, or is told to.
+    pub fn mark_switch(&self, now: u64) {
+        // Relaxed: a hint.
+        self.switched.store(now, Ordering::Relaxed);
+    }
+
+    /// When the driver last took a task: a hint.
+    pub fn switched(&self) -> u64 {
+        // Relaxed: a hint.
+        self.switched.load(Ordering::Relaxed)
+    }
+
+    /// The queue, to be changed. Tasks are dropped after the guard.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, QueueLock, Queue<T>> {
+        self.queue.lock()
+    }
+
+    /// The queue, unless somebody is at it.
+    pub fn try_lock(&self) -> Option<Guard<'_, QueueLock, Queue<T>>> {
+        self.queue.try_lock()
+    }
+
+    /// Tells the others what waits in the queue, which the caller has locked.
+    #[inline]
+    pub fn publish(&self, queue: &Queue<T>) {
+        // Relaxed: the readers' fences order it; the stores are left out where nothing changes,
+        // so that the line stays in the driver's cache.
+        let set = |hint: &AtomicUsize, value: usize| {
+            if hint.load(Ordering::Relaxed) != value {
+                hint.store(value, Ordering::Relaxed);
+            }
+        };
+        set(&self.waiting, queue.len());
+        set(&self.waiting_user, queue.user_len());
+    }
+
+    /// Puts a task into the inbox.
+    ///
+    /// # Errors
+    /// The station is closed; the task comes back.
+    pub fn send(&self, ready: Ready<T>) -> Result<(), T> {
+        let mut inbox = self.others.inbox.lock();
+        if inbox.closed {
+            return Err(ready.task);
+        }
+        inbox.tasks.push(ready);
+        // Relaxed: the sender's fence W2 orders it.
+        self.others
+            .inbox_len
+            .store(inbox.tasks.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Moves the inbox into the queue, which the caller has locked.
+    #[inline]
+    pub fn receive(&self, queue: &mut Queue<T>, weights: &impl Weights) {
+        // Relaxed: who must not miss a task sleeps after a fence.
+        if self.others.inbox_len.load(Ordering::Relaxed) > 0 {
+            self.receive_some(queue, weights);
+        }
+    }
+
+    #[cold]
+    fn receive_some(&self, queue: &mut Queue<T>, weights: &impl Weights) {
+        let mut inbox = self.others.inbox.lock();
+        for ready in inbox.tasks.drain(..) {
+            // The inbox is closed before the queue, so the queue is open.
+            let refused = queue.push(ready, weights).is_err();
+            debug_assert!(!refused, "the queue closes after its inbox is empty");
+        }
+        self.publish(queue);
+        // Release: who reads the zero sees the hints above; partner: `hint`.
+        self.others.inbox_len.store(0, Ordering::Release);
+    }
+
+    /// Tasks that wait here: a hint, which after a fence misses none that came before.
+    pub fn hint(&self) -> usize {
+        // Acquire: partner `receive_some`; the inbox is read first, so that tasks on their way
+        // into the queue are seen in one of the two.
+        let inbox = self.others.inbox_len.load(Ordering::Acquire);
+        // Relaxed: see `publish`.
+        inbox + self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Tasks that wait here and are no idle work, as far as is known: a hint.
+    pub fn user_hint(&self) -> usize {
+        // Relaxed: a hint that nobody relies on.
+        let user = self.waiting_user.load(Ordering::Relaxed);
+        user + self.others.inbox_len.load(Ordering::Relaxed)
+    }
+
+    /// Tasks in the inbox: a hint.
+    pub fn inbox_hint(&self) -> usize {
+        // Relaxed: a hint.
+        self.others.inbox_len.load(Ordering::Relaxed)
+    }
+
+    /// Takes no task any more, and gives those that wait.
+    pub fn close(&self) -> Vec<T> {
+        let mut queue = self.queue.lock();
+        let mut inbox = self.others.inbox.lock();
+        inbox.closed = true;
+        let mut all: Vec<T> = inbox.tasks.drain(..).map(|ready| ready.task).collect();
+        all.extend(queue.close());
+        self.publish(&queue);
+        // Relaxed: nobody sleeps for a closed station.
+        self.others.inbox_len.store(0, Ordering::Relaxed);
+        all
+    }
+}

@@ -1,0 +1,327 @@
+//! Tenants of one core by earliest eligible virtual deadline (EEVDF).
+//!
+//! Invariants, asserted in debug builds:
+//!
+//! 1. `sum` is the sum of weight times virtual time, `load` the sum of the weights, over the
+//!    tenants that are here.
+//! 2. A tenant is here while it has tasks or runs; every one that is here, except `current`, has
+//!    exactly one fresh entry in one of the two heaps.
+//! 3. Lags add up to zero, so among tenants that are here one at least is eligible.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Virtual time per nanosecond of service, times weight: the highest weight.
+const SCALE: i128 = 10_000;
+
+/// The tasks of the tenants of one core, and who is next.
+#[derive(Debug)]
+pub struct Fair<T> {
+    tenants: Vec<Tenant<T>>,
+    /// The tenant that was picked last, in no heap.
+    current: Option<usize>,
+    /// By deadline: those that were eligible when they were looked at.
+    eligible: BinaryHeap<Reverse<Entry>>,
+    /// By virtual time: the others.
+    waiting: BinaryHeap<Reverse<Entry>>,
+    sum: i128,
+    load: i128,
+    here: usize,
+    /// Virtual time when nobody was left.
+    rest: i128,
+    /// Length of a request, scaled.
+    slice: i128,
+    stamp: u64,
+    len: usize,
+}
+
+/// Key (deadline or virtual time), then age, then whose.
+type Entry = (i128, u64, usize);
+
+#[derive(Debug)]
+struct Tenant<T> {
+    tasks: VecDeque<T>,
+    weight: i128,
+    vruntime: i128,
+    deadline: i128,
+    /// While away: what it was owed when it left.
+    lag: i128,
+    /// While away: the average virtual time when it left.
+    left: i128,
+    /// Of its fresh heap entry; others are left over.
+    stamp: u64,
+    here: bool,
+}
+
+impl<T> Fair<T> {
+    /// Nobody here; a request is `slice_ns` of service.
+    pub fn new(slice_ns: u64) -> Fair<T> {
+        Fair {
+            tenants: Vec::new(),
+            current: None,
+            eligible: BinaryHeap::new(),
+            waiting: BinaryHeap::new(),
+            sum: 0,
+            load: 0,
+            here: 0,
+            rest: 0,
+            slice: i128::from(slice_ns) * SCALE,
+            stamp: 0,
+            len: 0,
+        }
+    }
+
+    /// How many tasks wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts a task behind those of its tenant; `weight` is asked when the tenant was not here.
+    pub fn push(&mut self, tenant: usize, weight: impl FnOnce() -> u32, task: T) {
+        self.ensure(tenant);
+        self.tenants[tenant].tasks.push_back(task);
+        self.len += 1;
+        if !self.tenants[tenant].here {
+            self.join(tenant, i128::from(weight().max(1)));
+        }
+    }
+
+    /// The tenant that is to be served and its oldest task. It counts as running until
+    /// [`Fair::charge`].
+    pub fn pick(&mut self) -> Option<(usize, T)> {
+        self.settle();
+        let next = match self.current {
+            Some(alone) if self.here == 1 => alone,
+            _ => {
+                if let Some(last) = self.current.take() {
+                    self.enter(last);
+                }
+                self.earliest()?
+            }
+        };
+        self.current = Some(next);
+        let task = self.tenants[next].tasks.pop_front()?;
+        self.len -= 1;
+        Some((next, task))
+    }
+
+    /// The tenant picked last was served for `ns`; `weight` is its weight from now on.
+    pub fn charge(&mut self, ns: u64, weight: u32) {
+        let Some(current) = self.current else { return };
+        let tenant = &mut self.tenants[current];
+        let ran = i128::from(ns) * SCALE / tenant.weight;
+        tenant.vruntime += ran;
+        self.sum += ran * tenant.weight;
+        let weight = i128::from(weight.max(1));
+        if weight != tenant.weight {
+            self.sum += (weight - tenant.weight) * tenant.vruntime;
+            self.load += weight - tenant.weight;
+            tenant.deadline =
+                tenant.vruntime + (tenant.deadline - tenant.vruntime) * tenant.weight / weight;
+            tenant.weight = weight;
+        }
+        if tenant.vruntime >= tenant.deadline {
+            tenant.deadline = tenant.vruntime + self.slice / tenant.weight;
+        }
+    }
+
+    /// Counts `ns` of work of a tenant that was never queued here: it is owed that much less.
+    pub fn serve(&mut self, tenant: usize, weight: impl FnOnce() -> u32, ns: u64) {
+        self.settle();
+        self.ensure(tenant);
+        if !self.tenants[tenant].here {
+            self.join(tenant, i128::from(weight().max(1)));
+        }
+        if let Some(other) = self.current.replace(tenant)
+            && other != tenant
+        {
+            self.enter(other);
+        }
+        let weight = u32::try_from(self.tenants[tenant].weight).unwrap_or(1);
+        self.charge(ns, weight);
+        self.tenants[tenant].stamp = 0;
+        self.settle();
+    }
+
+    /// Takes up to `most` tasks that `may_go` allows, the oldest of each tenant in turn.
+    /// `age` orders the tenants by their oldest task.
+    pub fn take<K: Ord>(
+        &mut self,
+        most: usize,
+        age: impl Fn(&T) -> K,
+        may_go: impl Fn(&T) -> bool,
+        out: &mut Vec<T>,
+    ) -> usize {
+        let mut order: Vec<usize> = (0..self.tenants.len())
+            .filter(|&at| !self.tenants[at].tasks.is_empty())
+            .collect();
+        order.sort_by_key(|&at| self.tenants[at].tasks.front().map(&age));
+        let mut taken = 0;
+        while taken < most && !order.is_empty() {
+            order.retain(|&at| {
+                let tasks = &mut self.tenants[at].tasks;
+                if taken == most || !tasks.front().is_some_and(&may_go) {
+                    return false;
+                }
+                out.extend(tasks.pop_front());
+                taken += 1;
+                !tasks.is_empty()
+            });
+        }
+        self.len -= taken;
+        self.sweep();
+        taken
+    }
+
+    /// Takes everything; nobody is here afterwards.
+    pub fn clear(&mut self) -> Vec<T> {
+        let all = self
+            .tenants
+            .iter_mut()
+            .flat_map(|tenant| tenant.tasks.drain(..))
+            .collect();
+        self.len = 0;
+        self.current = None;
+        self.sweep();
+        all
+    }
+
+    /// The current tenant is not running any more: without tasks it leaves.
+    pub fn settle(&mut self) {
+        if let Some(current) = self.current
+            && self.tenants[current].tasks.is_empty()
+        {
+            self.current = None;
+            self.leave(current);
+        }
+    }
+
+    /// Tenants whose tasks were taken leave.
+    fn sweep(&mut self) {
+        for at in 0..self.tenants.len() {
+            let tenant = &self.tenants[at];
+            if tenant.here && tenant.tasks.is_empty() && self.current != Some(at) {
+                self.leave(at);
+            }
+        }
+    }
+
+    fn ensure(&mut self, tenant: usize) {
+        while self.tenants.len() <= tenant {
+            self.tenants.push(Tenant::away());
+        }
+    }
+
+    fn join(&mut self, at: usize, weight: i128) {
+        let average = self.average();
+        let limit = 2 * self.slice / weight;
+        let tenant = &mut self.tenants[at];
+        let lag = match tenant.lag {
+            debt if debt < 0 => (debt + (average - tenant.left).max(0)).min(0),
+            credit => credit,
+        };
+        let lag = lag.clamp(-limit, limit);
+        let spread = match self.load {
+            0 => 0,
+            load => lag * (load + weight) / load,
+        };
+        tenant.weight = weight;
+        tenant.vruntime = average - spread;
+        tenant.deadline = tenant.vruntime + self.slice / weight;
+        tenant.here = true;
+        self.sum += weight * tenant.vruntime;
+        self.load += weight;
+        self.here += 1;
+        self.enter(at);
+    }
+
+    fn leave(&mut self, at: usize) {
+        let average = self.average();
+        let tenant = &mut self.tenants[at];
+        tenant.here = false;
+        tenant.stamp = 0;
+        tenant.left = average;
+        tenant.lag = average - tenant.vruntime;
+        self.sum -= tenant.weight * tenant.vruntime;
+        self.load -= tenant.weight;
+        self.here -= 1;
+        if self.here == 0 {
+            self.rest = average;
+            self.eligible.clear();
+            self.waiting.clear();
+            debug_assert_eq!((self.sum, self.load), (0, 0));
+        }
+    }
+
+    fn average(&self) -> i128 {
+        match self.load {
+            0 => self.rest,
+            load => self.sum.div_euclid(load),
+        }
+    }
+
+    /// Puts a tenant that is here into the heap where it belongs now.
+    fn enter(&mut self, at: usize) {
+        if self.eligible.len() + self.waiting.len() > 2 * self.here + 64 {
+            let tenants = &self.tenants;
+            self.eligible.retain(|Reverse(entry)| fresh(tenants, entry));
+            self.waiting.retain(|Reverse(entry)| fresh(tenants, entry));
+        }
+        self.stamp += 1;
+        self.tenants[at].stamp = self.stamp;
+        let tenant = &self.tenants[at];
+        if tenant.vruntime * self.load <= self.sum {
+            let entry = (tenant.deadline, self.stamp, at);
+            self.eligible.push(Reverse(entry));
+        } else {
+            let entry = (tenant.vruntime, self.stamp, at);
+            self.waiting.push(Reverse(entry));
+        }
+    }
+
+    /// Takes the eligible tenant with the earliest deadline out of the heaps.
+    fn earliest(&mut self) -> Option<usize> {
+        while let Some(&Reverse(entry @ (vruntime, stamp, at))) = self.waiting.peek() {
+            let fresh = fresh(&self.tenants, &entry);
+            if fresh && vruntime * self.load > self.sum {
+                break;
+            }
+            self.waiting.pop();
+            if fresh {
+                let deadline = self.tenants[at].deadline;
+                self.eligible.push(Reverse((deadline, stamp, at)));
+            }
+        }
+        while let Some(Reverse(entry @ (_, stamp, at))) = self.eligible.pop() {
+            if !fresh(&self.tenants, &entry) {
+                continue;
+            }
+            let vruntime = self.tenants[at].vruntime;
+            if vruntime * self.load <= self.sum {
+                return Some(at);
+            }
+            self.waiting.push(Reverse((vruntime, stamp, at)));
+        }
+        debug_assert_eq!(self.here, 0, "somebody here is eligible");
+        None
+    }
+}
+
+impl<T> Tenant<T> {
+    fn away() -> Tenant<T> {
+        Tenant {
+            tasks: VecDeque::new(),
+            weight: 0,
+            vruntime: 0,
+            deadline: 0,
+            lag: 0,
+            left: 0,
+            stamp: 0,
+            here: false,
+        }
+    }
+}
+
+fn fresh<T>(tenants: &[Tenant<T>], &(_, stamp, at): &Entry) -> bool {
+    tenants[at].stamp == stamp
+}

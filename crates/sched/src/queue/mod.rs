@@ -1,0 +1,254 @@
+//! The tasks of one station: realtime, then normal by virtual deadline, then idle.
+//!
+//! A queue is plain data behind its station's lock. It also keeps the accounts: who runs since
+//! when, what it is charged, how long it waited.
+
+mod fair;
+#[cfg(test)]
+mod tests;
+
+use crate::class::{Class, Job, Weights};
+use crate::stats::{CoreStats, Histogram, Service};
+use fair::Fair;
+use std::collections::VecDeque;
+
+/// Service of other classes that earns one part of idle service.
+const IDLE_PART: i64 = 50;
+/// Credit at which idle work goes ahead of normal work.
+const IDLE_TURN_NS: i64 = 100_000;
+/// No more credit than this.
+const IDLE_CREDIT_NS: i64 = 1_000_000;
+/// No more debt than this.
+const IDLE_DEBT_NS: i64 = 100_000_000;
+/// A thief takes no more tasks than this.
+const MOST_STOLEN: usize = 32;
+
+/// Tasks that wait, and the one that runs.
+#[derive(Debug)]
+pub struct Queue<T> {
+    realtime: VecDeque<Ready<T>>,
+    normal: Fair<Ready<T>>,
+    idle: VecDeque<Ready<T>>,
+    /// Idle service that is owed, in [`IDLE_PART`]s of a nanosecond.
+    credit: i64,
+    running: Option<Running>,
+    /// By tenant.
+    services: Vec<Option<Box<Service>>>,
+    stats: CoreStats,
+    closed: bool,
+}
+
+/// A task that waits since `since`.
+#[derive(Debug)]
+pub struct Ready<T> {
+    /// The task.
+    pub task: T,
+    /// When it became runnable, in nanoseconds.
+    pub since: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    class: Class,
+    tenant: usize,
+    since: u64,
+    /// Idle work that went ahead, on credit.
+    paid: bool,
+}
+
+impl<T: Job> Queue<T> {
+    /// Nothing waits; a request of a tenant is `slice_ns` of service.
+    pub fn new(slice_ns: u64) -> Queue<T> {
+        Queue {
+            realtime: VecDeque::new(),
+            normal: Fair::new(slice_ns),
+            idle: VecDeque::new(),
+            credit: 0,
+            running: None,
+            services: Vec::new(),
+            stats: CoreStats::default(),
+            closed: false,
+        }
+    }
+
+    /// Puts a task in.
+    ///
+    /// # Errors
+    /// The queue is closed; the task comes back.
+    pub fn push(&mut self, ready: Ready<T>, weights: &impl Weights) -> Result<(), T> {
+        if self.closed {
+            return Err(ready.task);
+        }
+        match ready.task.class() {
+            Class::Realtime => self.realtime.push_back(ready),
+            Class::Normal => {
+                let tenant = ready.task.tenant();
+                self.normal.push(tenant, || weights.weight(tenant), ready);
+            }
+            Class::Idle => self.idle.push_back(ready),
+        }
+        Ok(())
+    }
+
+    /// What ran has ended or stepped back: it is charged for its time until `now`.
+    pub fn finish(&mut self, now: u64, weights: &impl Weights) {
+        let Some(ran) = self.running.take() else {
+            return;
+        };
+        let ns = now.saturating_sub(ran.since);
+        if ran.class == Class::Normal {
+            self.normal.charge(ns, weights.weight(ran.tenant));
+        }
+        if ran.paid {
+            let price = i64::try_from(ns).map_or(i64::MAX, |ns| ns.saturating_mul(IDLE_PART));
+            self.credit = (self.credit - price).max(-IDLE_DEBT_NS * IDLE_PART);
+        }
+        self.account(ran.class, ran.tenant, ns);
+    }
+
+    /// The task that runs next, from `now` on. Idle work is given without credit only when
+    /// `spare` says that nobody else's user work waits.
+    pub fn pick(&mut self, now: u64, spare: impl FnOnce() -> bool) -> Option<T> {
+        let (mut next, mut paid) = (self.realtime.pop_front(), false);
+        if next.is_none() && self.credit >= IDLE_TURN_NS * IDLE_PART {
+            next = self.idle.pop_front();
+            paid = next.is_some();
+        }
+        if next.is_none() {
+            next = self.normal.pick().map(|(_, ready)| ready);
+        }
+        if next.is_none() && !self.idle.is_empty() && spare() {
+            next = self.idle.pop_front();
+        }
+        self.begin(next?, now, paid)
+    }
+
+    /// The idle task that runs next, from `now` on.
+    pub fn pick_idle(&mut self, now: u64) -> Option<T> {
+        let next = self.idle.pop_front()?;
+        self.begin(next, now, false)
+    }
+
+    fn begin(&mut self, Ready { task, since }: Ready<T>, now: u64, paid: bool) -> Option<T> {
+        let (class, tenant) = (task.class(), task.tenant());
+        self.stats.switches += 1;
+        self.running = Some(Running {
+            class,
+            tenant,
+            since: now,
+            paid,
+        });
+        let waited = now.saturating_sub(since);
+        self.stats.wait.add(waited);
+        self.service(tenant).wait.add(waited);
+        Some(task)
+    }
+
+    /// Counts `ns` of work that was never queued as service of a tenant.
+    pub fn serve(&mut self, tenant: usize, ns: u64, weights: &impl Weights) {
+        self.normal.serve(tenant, || weights.weight(tenant), ns);
+        self.account(Class::Normal, tenant, ns);
+    }
+
+    /// Takes at most half for a thief: user work if there is any, else idle work. Tasks that
+    /// stay are taken only when `behind`. The flag says that something was left for that reason.
+    pub fn steal(&mut self, behind: bool, out: &mut Vec<Ready<T>>) -> bool {
+        let may_go = |ready: &Ready<T>| behind || !ready.task.stays();
+        let user = self.user_len();
+        let half = |len: usize| len.div_ceil(2).min(MOST_STOLEN);
+        if user > 0 {
+            let most = half(user);
+            let mut taken = 0;
+            while taken < most && self.realtime.front().is_some_and(&may_go) {
+                out.extend(self.realtime.pop_front());
+                taken += 1;
+            }
+            taken += self
+                .normal
+                .take(most - taken, |ready| ready.since, may_go, out);
+            if taken > 0 {
+                self.stats.given += taken as u64;
+                return false;
+            }
+        }
+        let most = half(self.idle.len());
+        let mut taken = 0;
+        while taken < most && self.idle.front().is_some_and(&may_go) {
+            out.extend(self.idle.pop_front());
+            taken += 1;
+        }
+        self.stats.given += taken as u64;
+        taken == 0 && !self.is_empty()
+    }
+
+    /// Tasks that wait.
+    pub fn len(&self) -> usize {
+        self.user_len() + self.idle.len()
+    }
+
+    /// Whether no task waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Tasks that wait and are not idle work.
+    pub fn user_len(&self) -> usize {
+        self.realtime.len() + self.normal.len()
+    }
+
+    /// Takes no task any more, and gives those that waited.
+    pub fn close(&mut self) -> Vec<T> {
+        self.closed = true;
+        let mut all: Vec<_> = self.realtime.drain(..).chain(self.idle.drain(..)).collect();
+        all.extend(self.normal.clear());
+        all.into_iter().map(|ready| ready.task).collect()
+    }
+
+    /// The station's own counters.
+    pub fn stats_mut(&mut self) -> &mut CoreStats {
+        &mut self.stats
+    }
+
+    /// What was counted, with the queue's present lengths.
+    pub fn stats(&self) -> CoreStats {
+        CoreStats {
+            realtime: self.realtime.len(),
+            normal: self.normal.len(),
+            idle: self.idle.len(),
+            ..self.stats.clone()
+        }
+    }
+
+    /// Calls `each` with what every tenant got here.
+    pub fn services(&self, mut each: impl FnMut(usize, &Service)) {
+        for (tenant, service) in self.services.iter().enumerate() {
+            if let Some(service) = service {
+                each(tenant, service);
+            }
+        }
+    }
+
+    fn account(&mut self, class: Class, tenant: usize, ns: u64) {
+        self.stats.run.add(ns);
+        if class.is_user() && !self.idle.is_empty() {
+            let earned = i64::try_from(ns).unwrap_or(i64::MAX / 2);
+            self.credit = self.credit.saturating_add(earned);
+            self.credit = self.credit.min(IDLE_CREDIT_NS * IDLE_PART);
+        }
+        let service = self.service(tenant);
+        service.runs += 1;
+        service.run_ns += ns;
+    }
+
+    fn service(&mut self, tenant: usize) -> &mut Service {
+        if self.services.len() <= tenant {
+            self.services.resize_with(tenant + 1, || None);
+        }
+        self.services[tenant].get_or_insert_with(|| {
+            Box::new(Service {
+                wait: Histogram::new(),
+                ..Service::default()
+            })
+        })
+    }
+}

@@ -1,0 +1,405 @@
+//! The scheduler: building it, spawning, waiting, ending.
+
+use crate::clock::{Clock, Time};
+use crate::drive::{Drive, Worker, employ};
+use crate::error::SchedError;
+use crate::fleet::{Fleet, Unpark};
+use crate::shared::{Ended, Seat, Shared, station_here};
+use crate::sleep::Sleep;
+use crate::spares::Spares;
+use crate::stats::{Service, Stats, TenantStats};
+use crate::task::{JoinHandle, Spec, make};
+use crate::tenant::{Limits, Tenant, Tenants};
+use crate::timers::Timers;
+use async_task::Runnable;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::future::Future;
+use std::time::Duration;
+
+/// The most workers and seats together.
+const MOST_WORKERS: usize = 1024;
+
+/// What a scheduler is to be.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    workers: usize,
+    seats: usize,
+    clock: Clock,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder {
+            workers: 0,
+            seats: 0,
+            clock: Clock::system(),
+        }
+    }
+}
+
+impl Builder {
+    /// Threads that the scheduler starts, 0 by default. Without any, tasks run when
+    /// [`Handle::run_once`] is called, or on the workers that callers drive.
+    pub fn workers(self, workers: usize) -> Builder {
+        Builder { workers, ..self }
+    }
+
+    /// Stations that callers drive by [`Handle::worker`], 0 by default.
+    pub fn seats(self, seats: usize) -> Builder {
+        Builder { seats, ..self }
+    }
+
+    /// Where time comes from.
+    pub fn clock(self, clock: Clock) -> Builder {
+        Builder { clock, ..self }
+    }
+
+    /// Starts the scheduler.
+    ///
+    /// # Errors
+    /// Too many workers, or the system refuses a thread; nothing is left running.
+    pub fn start(self) -> Result<Scheduler, SchedError> {
+        let asked = self.workers.saturating_add(self.seats);
+        if asked > MOST_WORKERS {
+            return Err(SchedError::Workers { asked });
+        }
+        let stations = asked.max(1);
+        let shared = Arc::new(Shared {
+            fleet: Fleet::new(stations, Tenants::new()),
+            timers: (0..stations).map(|_| Timers::new()).collect(),
+            clock: self.clock,
+            spares: Spares::new(stations),
+            panics: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            ended: Ended::default(),
+        });
+        let seats: Box<[Arc<Seat>]> = (0..stations)
+            .map(|station| {
+                Arc::new(Seat {
+                    shared: Arc::clone(&shared),
+                    station,
+                    spawned: AtomicU64::new(0),
+                    finished: AtomicU64::new(0),
+                    wanted: AtomicBool::new(false),
+                })
+            })
+            .collect();
+        let scheduler = Scheduler(Handle(Arc::new(Inner { shared, seats })));
+        for seat in &scheduler.0.0.seats[..self.workers] {
+            let taken = seat.shared.fleet.stations()[seat.station].sit();
+            debug_assert!(taken, "nobody else knows this scheduler");
+            employ(seat).map_err(|reason| SchedError::Thread { reason })?;
+        }
+        Ok(scheduler)
+    }
+}
+
+/// A scheduler. Dropping it ends it; see [`Scheduler::shutdown`].
+pub struct Scheduler(Handle);
+
+/// A way to the scheduler, for tasks and threads.
+#[derive(Clone)]
+pub struct Handle(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    /// By station.
+    seats: Box<[Arc<Seat>]>,
+}
+
+impl Scheduler {
+    /// A scheduler without workers, to be made something of.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A way to it that can be given away.
+    pub fn handle(&self) -> Handle {
+        self.0.clone()
+    }
+
+    /// Ends the scheduler: steps of tasks that run are waited for, except on workers of callers
+    /// and when a task calls this; tasks that are left are cancelled.
+    pub fn shutdown(self) {}
+}
+
+impl std::ops::Deref for Scheduler {
+    type Target = Handle;
+    fn deref(&self) -> &Handle {
+        &self.0
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let shared = &self.0.0.shared;
+        // Relaxed: in force soon; the queues close under their locks.
+        shared.closing.store(true, Ordering::Relaxed);
+        shared.fleet.stop();
+        shared.spares.stop();
+        shared.ended.tell();
+        if station_here(shared).is_none() {
+            shared.spares.wait_for_end();
+        }
+        // Destructors of tasks run here, with no lock held.
+        drop(shared.fleet.close());
+        for timers in &shared.timers {
+            drop(timers.take());
+        }
+    }
+}
+
+impl Handle {
+    /// Starts a future as a task.
+    ///
+    /// After [`Handle::drain`] or the end of the scheduler the handle says that the task was
+    /// cancelled.
+    pub fn spawn<F>(&self, spec: Spec, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let shared = &self.0.shared;
+        let here = station_here(shared);
+        let stations = self.0.seats.len();
+        let home = match spec.key {
+            Some(key) => (key % stations as u64) as usize,
+            None => here.unwrap_or_else(|| shared.a_driven_station()),
+        };
+        let seat = &self.0.seats[here.unwrap_or(home)];
+        let (first, handle) = make(Arc::clone(seat), spec, home, future);
+        // Relaxed: in force soon.
+        if here.is_none() && shared.closing.load(Ordering::Relaxed) {
+            // Dropping the first step cancels the task.
+            drop::<Runnable<_>>(first);
+        } else {
+            first.schedule();
+        }
+        handle
+    }
+
+    /// Starts a closure as a task.
+    pub fn spawn_fn<R: Send + 'static>(
+        &self,
+        spec: Spec,
+        f: impl FnOnce() -> R + Send + 'static,
+    ) -> JoinHandle<R> {
+        self.spawn(spec, async move { f() })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.0.shared.clock.now()
+    }
+
+    /// Waits until `at`.
+    pub fn sleep_until(&self, at: Time) -> Sleep {
+        Sleep::new(Arc::clone(&self.0.shared), at)
+    }
+
+    /// Waits for so long.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        self.sleep_until(self.now() + time)
+    }
+
+    /// The tenant with this number of the embedder's. Tenants are remembered for ever.
+    pub fn tenant(&self, id: u64) -> Tenant {
+        self.tenants().find(id)
+    }
+
+    /// Sets the weight of a tenant, 1 to 10,000; 100 by default.
+    ///
+    /// # Errors
+    /// The weight is out of range; nothing has changed.
+    pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
+        self.tenants().set_weight(tenant, weight)
+    }
+
+    /// Sets the ceilings of a tenant.
+    ///
+    /// # Errors
+    /// A ceiling is zero; nothing has changed.
+    pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
+        self.tenants().set_limits(tenant, limits)
+    }
+
+    /// The ceilings of a tenant.
+    pub fn limits(&self, tenant: Tenant) -> Limits {
+        self.tenants().limits(tenant)
+    }
+
+    /// Charges work to a tenant's ceilings: the time at which it may go on, now or later.
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Time {
+        let now = self.now().ns();
+        Time::from_ns(self.tenants().charge(tenant, ops, bytes, now))
+    }
+
+    /// How many stations there are: keys count modulo this.
+    pub fn stations(&self) -> usize {
+        self.0.seats.len()
+    }
+
+    /// Takes a station without a driver, to drive it from this thread. `unpark` wakes the thread
+    /// when it sleeps in [`Worker::wait`] by other means than [`Worker::park`].
+    ///
+    /// # Errors
+    /// Every station has a driver.
+    pub fn worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
+        let mut unpark = unpark;
+        for seat in &self.0.seats {
+            match Worker::take(seat, unpark) {
+                Ok(worker) => return Ok(worker),
+                Err(back) => unpark = back,
+            }
+        }
+        let stations = self.0.seats.len();
+        Err(SchedError::NoSeat { stations })
+    }
+
+    /// Runs on this thread what is runnable now, each task once at most, at stations that have
+    /// no driver; how many steps were run.
+    pub fn run_once(&self) -> usize {
+        let mut most: usize = self.runnable().max(1);
+        let mut ran = 0;
+        for seat in &self.0.seats {
+            let Some(mut drive) = Drive::take(seat, false) else {
+                continue;
+            };
+            while most > 0 {
+                let some = drive.run(most);
+                (ran, most) = (ran + some, most - some);
+                if some == 0 && !drive.search() {
+                    break;
+                }
+            }
+        }
+        ran
+    }
+
+    /// Runs idle tasks on this thread, at stations that have no driver, each once at most, and
+    /// begins none after `limit`; how many steps were run.
+    pub fn run_background_once(&self, limit: Duration) -> usize {
+        let end = (self.now() + limit).ns();
+        let mut ran = 0;
+        for seat in &self.0.seats {
+            if let Some(mut drive) = Drive::take(seat, false) {
+                let most = seat.shared.fleet.idle_len(seat.station);
+                ran += drive.run_idle(most, end);
+            }
+        }
+        ran
+    }
+
+    /// Takes no task from outside any more and waits until none is left, tasks that tasks spawn
+    /// included; false when some are left after `limit`. Runs tasks itself where nobody does.
+    pub fn drain(&self, limit: Option<Duration>) -> bool {
+        let shared = &self.0.shared;
+        // Relaxed: in force soon; a task that slips in is waited for.
+        shared.closing.store(true, Ordering::Relaxed);
+        let end = limit.map(|limit| self.now() + limit);
+        loop {
+            while self.run_once() > 0 {}
+            let now = self.now();
+            if self.tasks() == 0 || end.is_some_and(|end| now >= end) {
+                return self.tasks() == 0;
+            }
+            let rest = end.map(|end| end.since(now));
+            let turn = match self.has_vacant() {
+                // Timers and wake-ups of a station without a driver are this thread's.
+                true => Some(rest.map_or(POLL, |rest| rest.min(POLL))),
+                false => rest,
+            };
+            shared.ended.wait_until(turn, || self.tasks() == 0);
+        }
+    }
+
+    /// Tasks that are not finished.
+    pub fn tasks(&self) -> u64 {
+        // SeqCst, the finished ones first: equal sums mean that none was left at the first look.
+        let sum = |of: fn(&Seat) -> &AtomicU64| -> u64 {
+            self.0
+                .seats
+                .iter()
+                .map(|seat| of(seat).load(Ordering::SeqCst))
+                .sum()
+        };
+        let finished = sum(|seat| &seat.finished);
+        sum(|seat| &seat.spawned) - finished
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Stats {
+        let shared = &self.0.shared;
+        let mut services = vec![Service::default(); self.tenants().count()];
+        let cores = shared.fleet.stations().iter().map(|station| {
+            let queue = station.lock();
+            queue.services(|tenant, service| {
+                if let Some(sum) = services.get_mut(tenant) {
+                    sum.merge(service);
+                }
+            });
+            let mut core = queue.stats();
+            core.inbox = station.inbox_hint();
+            core.driven = station.is_driven();
+            core
+        });
+        let cores = cores.collect();
+        let total: u64 = services.iter().map(|service| service.run_ns).sum();
+        let tenants = services
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, service)| {
+                let charged = self.tenants().charged(index)?;
+                Some(TenantStats {
+                    id: charged.id,
+                    weight: charged.weight,
+                    share: service.run_ns as f64 / total.max(1) as f64,
+                    service,
+                    ops: charged.ops,
+                    bytes: charged.bytes,
+                    throttled_ns: charged.throttled_ns,
+                })
+            });
+        Stats {
+            cores,
+            tenants: tenants.collect(),
+            tasks: self.tasks(),
+            // Relaxed: a counter.
+            panics: shared.panics.load(Ordering::Relaxed),
+        }
+    }
+
+    fn tenants(&self) -> &Tenants {
+        self.0.shared.fleet.weights()
+    }
+
+    fn runnable(&self) -> usize {
+        let stations = self.0.shared.fleet.stations().iter();
+        stations.map(|station| station.hint()).sum()
+    }
+
+    fn has_vacant(&self) -> bool {
+        let mut stations = self.0.shared.fleet.stations().iter();
+        stations.any(|station| !station.is_driven())
+    }
+}
+
+/// How often [`Handle::drain`] looks at stations without a driver.
+const POLL: Duration = Duration::from_millis(1);
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("stations", &self.stations())
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("stations", &self.stations())
+            .finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! Waiting for a time.
+
+use crate::clock::Time;
+use crate::shared::{Shared, station_here};
+use crate::timers::TimerKey;
+use hearth_sync::primitive::Arc;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The future of [`crate::Handle::sleep_until`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Sleep {
+    shared: Arc<Shared>,
+    at: Time,
+    /// Station and key of the timer.
+    timer: Option<(usize, TimerKey)>,
+}
+
+impl Sleep {
+    pub(crate) fn new(shared: Arc<Shared>, at: Time) -> Sleep {
+        Sleep {
+            shared,
+            at,
+            timer: None,
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some((station, key)) = self.timer.take() {
+            self.shared.timers[station].remove(key);
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let now = self.shared.clock.now();
+        if now >= self.at {
+            self.forget();
+            return Poll::Ready(());
+        }
+        if let Some((station, key)) = self.timer
+            && self.shared.timers[station].replace(key, context.waker())
+        {
+            return Poll::Pending;
+        }
+        let here = station_here(&self.shared);
+        let station = here.unwrap_or_else(|| self.shared.a_driven_station());
+        let timers = &self.shared.timers[station];
+        let (key, earliest) = timers.insert(self.at.ns(), context.waker().clone());
+        self.timer = Some((station, key));
+        if earliest && here.is_none() {
+            self.shared.tell_of_timer(station, now.ns());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl std::fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sleep").field("at", &self.at).finish()
+    }
+}

@@ -1,0 +1,112 @@
+//! The scheduler's own threads: each drives the station it is given, or waits for one.
+
+use hearth_sync::primitive::{Condvar, Mutex};
+use std::collections::VecDeque;
+
+/// More threads than this are not started for tasks that block.
+const MOST_BLOCKED: usize = 512;
+
+/// Stations that want a thread, and threads that want a station.
+pub struct Spares<S> {
+    state: Mutex<State<S>>,
+    changed: Condvar,
+    /// No more threads than this wait for a station.
+    most_idle: usize,
+    most: usize,
+}
+
+struct State<S> {
+    jobs: VecDeque<S>,
+    idle: usize,
+    threads: usize,
+    stopped: bool,
+}
+
+/// What became of a job.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// A thread that waited takes it.
+    Taken,
+    /// The caller starts a thread for it, which calls [`Spares::next`].
+    Start,
+    /// There are too many threads, or the scheduler ends.
+    Refused,
+}
+
+impl<S> Spares<S> {
+    /// No threads; `stations` need one each.
+    pub fn new(stations: usize) -> Spares<S> {
+        Spares {
+            state: Mutex::new(State {
+                jobs: VecDeque::new(),
+                idle: 0,
+                threads: 0,
+                stopped: false,
+            }),
+            changed: Condvar::new(),
+            most_idle: stations.max(4),
+            most: stations + MOST_BLOCKED,
+        }
+    }
+
+    /// Hands a station out.
+    pub fn offer(&self, job: S) -> Offer {
+        let mut state = self.state.lock();
+        if state.stopped {
+            return Offer::Refused;
+        }
+        if state.idle > state.jobs.len() {
+            state.jobs.push_back(job);
+            drop(state);
+            self.changed.notify_one();
+            return Offer::Taken;
+        }
+        if state.threads >= self.most {
+            return Offer::Refused;
+        }
+        state.threads += 1;
+        state.jobs.push_back(job);
+        Offer::Start
+    }
+
+    /// The thread that [`Offer::Start`] asked for could not be started: a job comes back, unless
+    /// another thread has taken it.
+    pub fn withdraw(&self) -> Option<S> {
+        let mut state = self.state.lock();
+        state.threads -= 1;
+        state.jobs.pop_back()
+    }
+
+    /// Waits for a station; `None` when the thread is to end.
+    pub fn next(&self) -> Option<S> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.stopped || state.idle >= self.most_idle {
+                state.threads -= 1;
+                drop(state);
+                self.changed.notify_all();
+                return None;
+            }
+            state.idle += 1;
+            self.changed.wait(&mut state);
+            state.idle -= 1;
+        }
+    }
+
+    /// Threads end when they come back.
+    pub fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until no thread is left.
+    pub fn wait_for_end(&self) {
+        let mut state = self.state.lock();
+        while state.threads > 0 {
+            self.changed.wait(&mut state);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Tasks: what to spawn, and the handle of what was spawned.
+
+use crate::class::Class;
+use crate::error::TaskError;
+use crate::shared::{Meta, Seat, schedule};
+use crate::tenant::Tenant;
+use async_task::{FallibleTask, Runnable, WithInfo};
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker, ready};
+
+/// How a task is to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spec {
+    /// Its class.
+    pub class: Class,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// Tasks with the same key run on the same core, unless that is behind.
+    pub key: Option<u64>,
+}
+
+impl Spec {
+    /// Normal work of a tenant.
+    pub fn of(tenant: Tenant) -> Spec {
+        Spec {
+            tenant,
+            ..Spec::default()
+        }
+    }
+
+    /// Background work of the daemon.
+    pub fn idle() -> Spec {
+        Spec {
+            class: Class::Idle,
+            ..Spec::default()
+        }
+    }
+
+    /// Short work of the daemon that goes ahead of everything.
+    pub fn realtime() -> Spec {
+        Spec {
+            class: Class::Realtime,
+            ..Spec::default()
+        }
+    }
+
+    /// The same with a key.
+    pub fn with_key(self, key: u64) -> Spec {
+        Spec {
+            key: Some(key),
+            ..self
+        }
+    }
+}
+
+/// The result of a task, some time. Dropping it lets the task go on by itself.
+pub struct JoinHandle<T> {
+    task: Option<FallibleTask<Kept<Result<T, Payload>>, Meta>>,
+}
+
+type Payload = Box<dyn Any + Send>;
+
+impl<T> JoinHandle<T> {
+    /// Waits for the end on this thread. Not for a thread that drives a station: the task may
+    /// need it. Inside of a task await the handle.
+    ///
+    /// # Errors
+    /// The task panicked or was cancelled.
+    pub fn join(self) -> Result<T, TaskError> {
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut context = Context::from_waker(&waker);
+        let mut handle = std::pin::pin!(self);
+        loop {
+            match handle.as_mut().poll(&mut context) {
+                Poll::Ready(end) => return end,
+                Poll::Pending => bell.wait(),
+            }
+        }
+    }
+
+    /// Ends the task at its next step, if it has not ended, and gives what it gave.
+    ///
+    /// # Errors
+    /// The task panicked or was cancelled.
+    pub async fn cancel(mut self) -> Result<T, TaskError> {
+        match self.task.take() {
+            Some(task) => outcome(task.cancel().await),
+            None => Err(TaskError::Cancelled),
+        }
+    }
+
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        self.task.as_ref().is_none_or(FallibleTask::is_finished)
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.task {
+            Some(task) => Poll::Ready(outcome(ready!(Pin::new(task).poll(context)))),
+            None => Poll::Ready(Err(TaskError::Cancelled)),
+        }
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.detach();
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}
+
+fn outcome<T>(end: Option<Kept<Result<T, Payload>>>) -> Result<T, TaskError> {
+    match end.and_then(Kept::take) {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(payload)) => Err(TaskError::Panicked(payload)),
+        None => Err(TaskError::Cancelled),
+    }
+}
+
+/// Makes a task of a future; its first step is the caller's to schedule.
+pub fn make<F>(
+    seat: Arc<Seat>,
+    spec: Spec,
+    home: usize,
+    future: F,
+) -> (Runnable<Meta>, JoinHandle<F::Output>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    // SeqCst: see `Handle::tasks`.
+    seat.spawned.fetch_add(1, Ordering::SeqCst);
+    let live = Live(Arc::clone(&seat));
+    let meta = Meta {
+        seat,
+        class: spec.class,
+        tenant: spec.tenant,
+        stays: spec.key.is_some(),
+        home: AtomicU32::new(home as u32),
+    };
+    let future = Contained {
+        future: Some(future),
+        live,
+    };
+    let (runnable, task) = async_task::Builder::new()
+        .metadata(meta)
+        .spawn(|_| future, WithInfo(schedule));
+    let task = Some(task.fallible());
+    (runnable, JoinHandle { task })
+}
+
+/// Counts a task as not finished while it lives.
+struct Live(Arc<Seat>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // SeqCst: see `Handle::tasks`.
+        self.0.finished.fetch_add(1, Ordering::SeqCst);
+        self.0.shared.ended.tell();
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A future whose panics end it and nothing else.
+    struct Contained<F> {
+        #[pin]
+        future: Option<F>,
+        live: Live,
+    }
+
+    impl<F> PinnedDrop for Contained<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // A destructor that panics ends nothing but itself.
+            drop(catch_unwind(AssertUnwindSafe(|| this.future.set(None))));
+        }
+    }
+}
+
+impl<F: Future> Future for Contained<F> {
+    type Output = Kept<Result<F::Output, Payload>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let step = catch_unwind(AssertUnwindSafe(|| {
+            match this.future.as_mut().as_pin_mut() {
+                Some(future) => future.poll(context),
+                None => Poll::Pending,
+            }
+        }));
+        match step {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => {
+                let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
+                count_panic(&this.live.0, dropped.is_err());
+                Poll::Ready(Kept(Some(Ok(value))))
+            }
+            Err(payload) => {
+                count_panic(&this.live.0, true);
+                Poll::Ready(Kept(Some(Err(payload))))
+            }
+        }
+    }
+}
+
+/// A value whose destructor may panic without consequence, when nobody takes it.
+struct Kept<T>(Option<T>);
+
+impl<T> Kept<T> {
+    fn take(mut self) -> Option<T> {
+        self.0.take()
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take()
+            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
+        {
+            // It may panic as well.
+            std::mem::forget(payload);
+        }
+    }
+}
+
+fn count_panic(seat: &Seat, panicked: bool) {
+    if panicked {
+        // Relaxed: a counter.
+        seat.shared.panics.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Wakes a thread.
+#[derive(Default)]
+struct Bell {
+    rang: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn wait(&self) {
+        let mut rang = self.rang.lock();
+        while !*rang {
+            self.changed.wait(&mut rang);
+        }
+        *rang = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rang.lock() = true;
+        self.changed.notify_one();
+    }
+}

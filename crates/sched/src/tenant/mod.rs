@@ -1,0 +1,295 @@
+//! Tenants: their weights, ceilings and counters.
+
+mod ceiling;
+
+use crate::class::Weights;
+use crate::error::SchedError;
+use ceiling::Ceiling;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::map::ConcurrentMap;
+use hearth_sync::primitive::OnceLock;
+use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
+use hearth_sync::spread::Spread;
+
+lock_class! {
+    /// New tenants, one at a time.
+    pub TenantLock = "sched.tenant", 1990;
+}
+
+/// Weight of a tenant that was given none.
+pub const DEFAULT_WEIGHT: u32 = 100;
+/// The largest weight.
+pub const MAX_WEIGHT: u32 = 10_000;
+
+/// A tenant that the scheduler knows. The default is the daemon itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(u32);
+
+impl Tenant {
+    /// The daemon itself.
+    pub const SYSTEM: Tenant = Tenant(0);
+    /// The number that stands for [`Tenant::SYSTEM`].
+    pub const SYSTEM_ID: u64 = u64::MAX;
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Ceilings of a tenant, per second; `None` for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Operations a second.
+    pub ops: Option<u64>,
+    /// Bytes a second.
+    pub bytes: Option<u64>,
+}
+
+/// All tenants that were ever named.
+#[derive(Debug)]
+pub struct Tenants {
+    by_id: ConcurrentMap<u64, u32>,
+    /// How many there are.
+    count: Lock<TenantLock, u32>,
+    /// Records by index, in chunks that double: 64, 64, 128, 256, ...
+    chunks: [OnceLock<Box<[Record]>>; CHUNKS],
+}
+
+const CHUNKS: usize = 27;
+const FIRST_CHUNK: usize = 64;
+
+#[derive(Debug)]
+struct Record {
+    id: AtomicU64,
+    weight: AtomicU32,
+    ops: Ceiling,
+    bytes: Ceiling,
+    throttled_ns: AtomicU64,
+    /// Operations and bytes charged.
+    charged: Spread<2>,
+}
+
+/// What is known of a tenant besides its service.
+#[derive(Clone, Copy, Debug)]
+pub struct Charged {
+    pub id: u64,
+    pub weight: u32,
+    pub ops: u64,
+    pub bytes: u64,
+    pub throttled_ns: u64,
+}
+
+impl Tenants {
+    /// The daemon alone.
+    pub fn new() -> Tenants {
+        let tenants = Tenants {
+            by_id: ConcurrentMap::new(),
+            count: Lock::new(0),
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+        };
+        tenants.find(Tenant::SYSTEM_ID);
+        tenants
+    }
+
+    /// The tenant with this number, made when it is named for the first time.
+    pub fn find(&self, id: u64) -> Tenant {
+        if let Some(index) = self.by_id.get_with(&id, |index| *index) {
+            return Tenant(index);
+        }
+        let mut count = self.count.lock();
+        if let Some(index) = self.by_id.get_with(&id, |index| *index) {
+            return Tenant(index);
+        }
+        let index = *count;
+        let (chunk, at) = place(index as usize);
+        let records = self.chunks[chunk].get_or_init(|| {
+            let len = FIRST_CHUNK << chunk.saturating_sub(1);
+            (0..len).map(|_| Record::new()).collect()
+        });
+        // Relaxed: published by the map, or by the count's lock.
+        records[at].id.store(id, Ordering::Relaxed);
+        *count += 1;
+        self.by_id.insert(id, index);
+        Tenant(index)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        *self.count.lock() as usize
+    }
+
+    /// Sets a weight.
+    pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
+        if !(1..=MAX_WEIGHT).contains(&weight) {
+            return Err(SchedError::Weight { weight });
+        }
+        if let Some(record) = self.record(tenant.index()) {
+            // Relaxed: in force soon.
+            record.weight.store(weight, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Sets the ceilings.
+    pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
+        for (what, limit) in [("operations", limits.ops), ("bandwidth", limits.bytes)] {
+            if limit == Some(0) {
+                return Err(SchedError::Limit { what });
+            }
+        }
+        if let Some(record) = self.record(tenant.index()) {
+            record.ops.set(limits.ops);
+            record.bytes.set(limits.bytes);
+        }
+        Ok(())
+    }
+
+    /// The ceilings.
+    pub fn limits(&self, tenant: Tenant) -> Limits {
+        let record = self.record(tenant.index());
+        Limits {
+            ops: record.and_then(|record| record.ops.rate()),
+            bytes: record.and_then(|record| record.bytes.rate()),
+        }
+    }
+
+    /// Charges work at `now`; the time at which it may go on.
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> u64 {
+        let Some(record) = self.record(tenant.index()) else {
+            return now;
+        };
+        record.charged.add(0, ops as i64);
+        record.charged.add(1, bytes as i64);
+        let ops = record.ops.charge(ops, now);
+        let go = record.bytes.charge(bytes, now).max(ops);
+        if go > now {
+            // Relaxed: a counter.
+            record.throttled_ns.fetch_add(go - now, Ordering::Relaxed);
+        }
+        go
+    }
+
+    /// The counters of a tenant.
+    pub fn charged(&self, index: usize) -> Option<Charged> {
+        let record = self.record(index)?;
+        // Relaxed: single values.
+        Some(Charged {
+            id: record.id.load(Ordering::Relaxed),
+            weight: record.weight.load(Ordering::Relaxed),
+            ops: record.charged.sum(0) as u64,
+            bytes: record.charged.sum(1) as u64,
+            throttled_ns: record.throttled_ns.load(Ordering::Relaxed),
+        })
+    }
+
+    fn record(&self, index: usize) -> Option<&Record> {
+        let (chunk, at) = place(index);
+        Some(&self.chunks[chunk].get()?[at])
+    }
+}
+
+impl Weights for Tenants {
+    #[inline]
+    fn weight(&self, tenant: usize) -> u32 {
+        // Relaxed: a single value, in force soon.
+        self.record(tenant).map_or(DEFAULT_WEIGHT, |record| {
+            record.weight.load(Ordering::Relaxed)
+        })
+    }
+}
+
+impl Record {
+    fn new() -> Record {
+        Record {
+            id: AtomicU64::new(0),
+            weight: AtomicU32::new(DEFAULT_WEIGHT),
+            ops: Ceiling::none(),
+            bytes: Ceiling::none(),
+            throttled_ns: AtomicU64::new(0),
+            charged: Spread::new(),
+        }
+    }
+}
+
+/// Chunk and place in it.
+fn place(index: usize) -> (usize, usize) {
+    if index < FIRST_CHUNK {
+        return (0, index);
+    }
+    let chunk = (index / FIRST_CHUNK).ilog2() as usize + 1;
+    (chunk, index - (FIRST_CHUNK << (chunk - 1)))
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_tenants_keep_their_numbers() {
+        let tenants = Tenants::new();
+        let made: Vec<_> = (0..1000).map(|id| tenants.find(id)).collect();
+        for (id, &tenant) in made.iter().enumerate() {
+            assert_eq!(tenants.find(id as u64), tenant);
+            assert_eq!(
+                tenants.charged(tenant.index()).map(|c| c.id),
+                Some(id as u64)
+            );
+        }
+        assert_eq!(tenants.count(), 1001);
+        assert_eq!(tenants.find(Tenant::SYSTEM_ID), Tenant::SYSTEM);
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_changes_nothing() {
+        let tenants = Tenants::new();
+        let alice = tenants.find(1);
+        for weight in [0, 10_001, u32::MAX] {
+            let error = tenants.set_weight(alice, weight).unwrap_err();
+            assert!(error.to_string().contains(&weight.to_string()), "{error}");
+        }
+        assert_eq!(tenants.weight(alice.index()), DEFAULT_WEIGHT);
+        let limits = Limits {
+            ops: Some(5),
+            bytes: None,
+        };
+        tenants.set_limits(alice, limits).unwrap();
+        for wrong in [
+            Limits {
+                ops: Some(0),
+                bytes: None,
+            },
+            Limits {
+                ops: Some(7),
+                bytes: Some(0),
+            },
+        ] {
+            let error = tenants.set_limits(alice, wrong).unwrap_err();
+            assert!(error.to_string().contains("give 1 or more"), "{error}");
+        }
+        assert_eq!(tenants.limits(alice), limits);
+    }
+
+    #[test]
+    fn throttled_time_and_charges_are_counted() {
+        let tenants = Tenants::new();
+        let ci = tenants.find(7);
+        tenants
+            .set_limits(
+                ci,
+                Limits {
+                    ops: Some(10),
+                    bytes: Some(1000),
+                },
+            )
+            .unwrap();
+        assert_eq!(tenants.charge(ci, 1, 500, 0), 0);
+        let go = tenants.charge(ci, 1, 500, 0);
+        assert_eq!(go, 495_000_000);
+        let charged = tenants.charged(ci.index()).unwrap();
+        assert_eq!(
+            (charged.ops, charged.bytes, charged.throttled_ns),
+            (2, 1000, go)
+        );
+    }
+}
