@@ -11,6 +11,7 @@ pub mod cpu_time;
 pub mod git_checkout;
 pub mod instructions;
 pub mod library_bench;
+pub mod lookup;
 pub mod measure;
 pub mod memory;
 pub mod mount_bench;

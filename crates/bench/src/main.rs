@@ -2,9 +2,7 @@
 
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
-use hearth_bench::{
-    instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
-};
+use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds};
 use std::process::ExitCode;
 
 const USAGE: &str = "\

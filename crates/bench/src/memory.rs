@@ -1,5 +1,6 @@
 //! `hearth-bench memory`: what a file costs, and whether lookups stay flat.
 
+use crate::lookup;
 use crate::options::Options;
 use crate::row::{Row, write_json};
 use crate::table::{Table, short};
@@ -10,10 +11,6 @@ use std::time::Instant;
 const FILES: usize = 1_000_000;
 /// What a file may cost, entry and inode together.
 const BYTES_MAX: f64 = 512.0;
-/// Lookups in one round. Those among few files find everything in the caches of a core, those among
-/// a million find nothing there: what grows is the price of memory, not the number of steps.
-const LOOKUPS: usize = 200_000;
-
 /// The verb by which this program measures one volume in a process of its own.
 pub const FILL: &str = "memory-fill";
 
@@ -25,12 +22,12 @@ pub fn run(options: &Options) -> Result<(), String> {
     let files = if options.quick { FILES / 10 } else { FILES };
     let mut rows = Vec::new();
     let mut table = Table::new(["in memory".to_owned(), "value".to_owned()]);
-    let mut add = |workload: String, metric: &'static str, value: f64, unit: &'static str| {
-        table.row([format!("{workload}, {metric}"), short(value)]);
+    let mut add = |workload: String, target: &str, metric, value: f64, unit| {
+        table.row([format!("{workload}, {target}, {metric}"), short(value)]);
         rows.push(Row {
             bench: "memory",
             workload,
-            target: "lib".to_owned(),
+            target: target.to_owned(),
             tasks: 1,
             metric,
             value,
@@ -43,17 +40,24 @@ pub fn run(options: &Options) -> Result<(), String> {
     for directories in [1, 1_000] {
         let cost = fill_apart(files, directories)?;
         let name = format!("{files} empty files in {directories} directories");
-        add(name.clone(), "bytes_per_file", cost.bytes, "B");
-        add(name.clone(), "us_per_create", cost.create_us, "us");
-        add(name, "us_per_list", cost.list_us, "us");
+        add(name.clone(), "lib", "bytes_per_file", cost.bytes, "B");
+        add(name.clone(), "lib", "us_per_create", cost.create_us, "us");
+        add(name, "lib", "us_per_list", cost.list_us, "us");
         dearest = dearest.max(cost.bytes);
     }
+    let mut few = None;
     for count in [1_000, 10_000, 100_000, 1_000_000]
         .into_iter()
         .filter(|&n| n <= files)
     {
         let name = format!("stat among {count}");
-        add(name, "ns_per_op", lookup(count)?, "ns");
+        let price = lookup::price(count)?;
+        add(name.clone(), "lib", "ns_per_op", price.library, "ns");
+        add(name.clone(), "tmpfs", "ns_per_op", price.tmpfs, "ns");
+        let first = few.get_or_insert((price.library, price.tmpfs));
+        let (added, tmpfs_added) = (price.library - first.0, price.tmpfs - first.1);
+        add(name.clone(), "lib", "added_ns_per_op", added, "ns");
+        add(name, "tmpfs", "added_ns_per_op", tmpfs_added, "ns");
     }
     println!("{}", table.text());
     if let Some(path) = &options.json {
@@ -167,34 +171,6 @@ fn list(process: &Process, directories: usize) -> Result<usize, String> {
         listed += count - 2;
     }
     Ok(listed)
-}
-
-/// Nanoseconds for a `stat` of a random one among `count` files in a directory.
-fn lookup(count: usize) -> Result<f64, String> {
-    let process = Volume::memory().process(Credentials::root());
-    for n in 0..count {
-        let made = process.mknod(format!("/{n}"), libc::S_IFREG | 0o644, 0);
-        made.map_err(|errno| errno.to_string())?;
-    }
-    // The names are made before, in an order that no prefetcher guesses.
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let names: Vec<String> = (0..LOOKUPS)
-        .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            format!("/{}", (state >> 33) as usize % count)
-        })
-        .collect();
-    let mut best = f64::MAX;
-    for _ in 0..5 {
-        let start = Instant::now();
-        for name in &names {
-            process.stat(name).map_err(|errno| errno.to_string())?;
-        }
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / LOOKUPS as f64);
-    }
-    Ok(best)
 }
 
 /// Bytes of this process that are in memory.

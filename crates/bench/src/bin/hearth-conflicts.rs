@@ -4,7 +4,7 @@ use hearth_bench::conflicts::matrix::Matrix;
 use hearth_bench::conflicts::plan::Plan;
 use hearth_bench::conflicts::source::Source;
 use hearth_bench::conflicts::window::Cores;
-use hearth_bench::conflicts::{allow_list, judge, report, self_check};
+use hearth_bench::conflicts::{allow_list, judge, report, self_check, steps};
 use hearth_bench::row;
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use std::time::Instant;
 /// The allocator of the program `hearth`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Directories in which the lines of a lookup are counted.
+const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
 conflicts [--quick] [--only PART] [--verbose] [--json FILE] [--html FILE] [--svg FILE]";
@@ -82,8 +85,15 @@ fn run(options: &Options) -> Result<(), String> {
         report::conflicts(&verdicts, &mut source, shown)
     );
     println!("{text}\n{:.1} s", start.elapsed().as_secs_f64());
+    let mut rows = report::rows(plan.tally, &verdicts);
+    for files in FILES {
+        let steps = steps::count(files)?;
+        let (lines, most) = (steps.lines, steps.most);
+        println!("stat among {files}: {lines:.2} cache lines, {most} at most");
+        rows.extend(steps.rows());
+    }
     if let Some(path) = &options.json {
-        row::write_json(path, &report::rows(plan.tally, &verdicts))?;
+        row::write_json(path, &rows)?;
     }
     if let Some(path) = &options.html {
         write(path, &matrix.html(&text))?;

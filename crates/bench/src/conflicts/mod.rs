@@ -40,5 +40,6 @@ pub mod run;
 pub mod self_check;
 #[cfg(feature = "recorder")]
 pub mod source;
+pub mod steps;
 #[cfg(feature = "recorder")]
 pub mod window;

@@ -25,7 +25,8 @@ pub(crate) struct Meta {
     flags: AtomicU32,
     project: AtomicU32,
     rdev: AtomicU32,
-    btime: AtomicTime,
+    /// In nanoseconds since 1970: it comes from a clock.
+    btime: AtomicU64,
     /// Written by the holder of the inode's `change`, outside `lock`: a file that grows does not
     /// disturb those who check who may use it.
     size: AtomicU64,
@@ -78,7 +79,7 @@ impl Meta {
             atime: AtomicTime::new(f.atime),
             mtime: AtomicTime::new(f.mtime),
             ctime: AtomicTime::new(f.ctime),
-            btime: AtomicTime::new(f.btime),
+            btime: AtomicU64::new(f.btime.nanos()),
             rdev: AtomicU32::new(f.rdev),
         }
     }
@@ -143,7 +144,7 @@ impl Meta {
             atime: self.atime.load(),
             mtime: self.mtime.load(),
             ctime: self.ctime.load(),
-            btime: self.btime.load(),
+            btime: Time::from_nanos(self.btime.load(Relaxed)),
         }
     }
 
@@ -157,7 +158,7 @@ impl Meta {
         self.atime.store(f.atime);
         self.mtime.store(f.mtime);
         self.ctime.store(f.ctime);
-        self.btime.store(f.btime);
+        self.btime.store(f.btime.nanos(), Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+use super::place::Word;
 use super::refs::{LANES, Life};
 use crate::epoch::Guard;
 use crate::spread::Spread;
@@ -14,6 +15,14 @@ use crate::spread::Spread;
 /// value and counting write and read different lines.
 #[repr(C, align(64))]
 pub struct Object<T> {
+    /// Belongs to the [place](super::place) that the object lies in; says nothing on the heap.
+    word: Word<T>,
+    body: Body<T>,
+}
+
+/// What comes and goes in a place.
+#[repr(C)]
+pub(super) struct Body<T> {
     /// Immutable.
     number: u64,
     /// Immutable.
@@ -40,63 +49,86 @@ unsafe impl<T: Send + Sync> Sync for Held<T> {}
 
 impl<T> Object<T> {
     /// Where the value starts in an object, for layout assertions.
-    pub const VALUE_AT: usize = std::mem::offset_of!(Object<T>, value);
+    pub const VALUE_AT: usize =
+        std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, value);
 
     /// Where the counted words start in an object, for size assertions.
-    pub const SHARES_AT: usize = std::mem::offset_of!(Object<T>, shares);
+    pub const SHARES_AT: usize =
+        std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, shares);
 
-    /// A live object with one reference, which belongs to the caller.
-    pub(super) fn held(number: u64, generation: u32, value: T) -> Object<T> {
+    /// An object on the heap.
+    pub(super) fn apart(body: Body<T>) -> Object<T> {
         Object {
-            number,
-            generation,
-            life: Life::new(),
-            value,
-            shares: Life::one_handle(),
+            word: Word::new(std::ptr::null_mut()),
+            body,
         }
+    }
+
+    pub(super) fn into_body(self) -> Body<T> {
+        self.body
+    }
+
+    /// Where the word is, in room that may have no object.
+    #[inline]
+    pub(super) fn word_of(at: NonNull<Object<T>>) -> *mut Word<T> {
+        // SAFETY: `at` points to room for an object, which the offset does not leave.
+        unsafe { &raw mut (*at.as_ptr()).word }
+    }
+
+    /// Where the rest is, in room that may have no object.
+    #[inline]
+    pub(super) fn body_of(at: NonNull<Object<T>>) -> *mut Body<T> {
+        // SAFETY: as in `word_of`.
+        unsafe { &raw mut (*at.as_ptr()).body }
+    }
+
+    /// Ends the object if nobody has a reference. True for the one caller that ended it.
+    pub(super) fn kill(&self) -> bool {
+        self.body.life.kill(&self.body.shares)
     }
 
     /// The number that the table knows it by.
     #[inline]
     pub fn number(&self) -> u64 {
-        self.number
+        self.body.number
     }
 
     /// Tells this object from earlier ones of the same number.
     #[inline]
     pub fn generation(&self) -> u32 {
-        self.generation
+        self.body.generation
     }
 
     /// The words that are counted per core.
     #[inline]
     pub fn shares(&self) -> &Spread<LANES> {
-        &self.shares
+        &self.body.shares
     }
 
     /// Takes a reference; `None` if the object is dead.
     #[inline]
     pub fn hold(&self) -> Option<Held<T>> {
-        self.life
-            .get(&self.shares)
+        self.body
+            .life
+            .get(&self.body.shares)
             .then(|| Held(NonNull::from(self)))
     }
 
     /// True once the object was retired or evicted: it is gone from its table.
     #[inline]
     pub fn is_dead(&self) -> bool {
-        self.life.is_dead()
+        self.body.life.is_dead()
     }
 
     /// How many references there are; exact when nobody takes or gives one meanwhile.
     pub fn references(&self) -> i64 {
-        Life::references(&self.shares)
+        Life::references(&self.body.shares)
     }
 
     /// How many references [`Held::into_raw_count`] left counted and nobody gave up; exact when
     /// nobody takes or gives one meanwhile.
     pub fn raw_counts(&self) -> u64 {
-        u64::try_from(Life::counts(&self.shares)).unwrap_or(0)
+        u64::try_from(Life::counts(&self.body.shares)).unwrap_or(0)
     }
 
     /// Gives up `count` references that [`Held::into_raw_count`] left counted.
@@ -105,7 +137,7 @@ impl<T> Object<T> {
     /// count. It never ends under a [`Held`].
     #[inline]
     pub fn put_many(&self, count: u64) {
-        Life::put_counts(&self.shares, count);
+        Life::put_counts(&self.body.shares, count);
     }
 }
 
@@ -131,7 +163,7 @@ impl<T> Held<T> {
     /// number and how often. [`Object::put_many`] gives such references up.
     #[inline]
     pub fn into_raw_count(self) {
-        Life::leave(&self.shares);
+        Life::leave(self.shares());
         std::mem::forget(self);
     }
 
@@ -144,11 +176,24 @@ impl<T> Held<T> {
     }
 }
 
+impl<T> Body<T> {
+    /// A live object with one reference, which belongs to the caller.
+    pub(super) fn held(number: u64, generation: u32, value: T) -> Body<T> {
+        Body {
+            number,
+            generation,
+            life: Life::new(),
+            value,
+            shares: Life::one_handle(),
+        }
+    }
+}
+
 impl<T> Deref for Object<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        &self.value
+        &self.body.value
     }
 }
 
@@ -176,16 +221,16 @@ impl<T> Drop for Held<T> {
     #[inline]
     fn drop(&mut self) {
         // The subtraction is the last access: the object may be freed right after it.
-        Life::put(&self.shares);
+        Life::put(self.shares());
     }
 }
 
 impl<T: std::fmt::Debug> std::fmt::Debug for Object<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Object")
-            .field("number", &self.number)
-            .field("generation", &self.generation)
-            .field("value", &self.value)
+            .field("number", &self.body.number)
+            .field("generation", &self.body.generation)
+            .field("value", &self.body.value)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Shared objects, found by number and kept by per-core references.
 //!
-//! A [`Table`] maps numbers to [`Object`]s. Finding one writes nothing shared: the epoch keeps it
+//! A [`Table`] maps numbers to [`Object`]s, which lie in the order of their numbers. Finding one writes nothing shared: the epoch keeps it
 //! alive for the length of a guard. Who needs it longer takes a reference ([`Held`]), counted in
 //! the object's [`Spread`](crate::spread::Spread), so that two cores that hold and release one
 //! object write different lines.
@@ -28,9 +28,12 @@
 mod gate;
 mod held;
 mod numbers;
+mod place;
 mod radix;
 mod refs;
+mod slabs;
 mod slot;
+mod storage;
 mod table;
 
 pub use gate::{Gate, GateClosed, GateEntry};

@@ -7,6 +7,8 @@
 //!   the common pool
 //! ```
 
+use std::collections::VecDeque;
+
 use crate::primitive::Mutex;
 use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::spread::PerCore;
@@ -22,6 +24,10 @@ pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
 } else {
     10
 };
+
+/// How many numbers that came back rest before the first of them is given out again, as long as
+/// the core has fresh ones: somebody may still read the last object in the place of each.
+const RESTING: usize = BLOCK as usize / 4;
 
 /// The generation of a number that was never used before.
 const FIRST_GENERATION: u32 = 1;
@@ -41,7 +47,7 @@ pub(super) struct Numbers {
     /// What each core has.
     cores: PerCore<Mutex<OfCore>>,
     /// Numbers that some core has too many of, by the block.
-    pool: Mutex<Vec<Vec<Free>>>,
+    pool: Mutex<Vec<VecDeque<Free>>>,
     /// How many blocks are in `pool`; written under its lock, a hint without.
     pooled: AtomicUsize,
 }
@@ -52,8 +58,8 @@ struct OfCore {
     block: u64,
     /// How many numbers of the block are left.
     left: u64,
-    /// Numbers that came back on this core.
-    back: Vec<Free>,
+    /// Numbers that came back on this core, those that rest longest first.
+    back: VecDeque<Free>,
 }
 
 impl Numbers {
@@ -71,7 +77,9 @@ impl Numbers {
     pub(super) fn take(&self) -> Free {
         let mut core = self.cores.get().lock();
         loop {
-            if let Some(free) = core.back.pop() {
+            if (core.back.len() > RESTING || core.left == 0)
+                && let Some(free) = core.back.pop_front()
+            {
                 return free;
             }
             if core.left == 0 {
@@ -93,9 +101,9 @@ impl Numbers {
             return;
         };
         let mut core = self.cores.get().lock();
-        core.back.push((number, generation));
+        core.back.push_back((number, generation));
         if core.back.len() as u64 >= 2 * BLOCK {
-            let surplus = core.back.split_off(BLOCK as usize);
+            let surplus = core.back.drain(..BLOCK as usize).collect();
             let mut pool = self.pool.lock();
             pool.push(surplus);
             // Relaxed: a hint.
@@ -148,12 +156,27 @@ mod tests {
 
     #[test]
     fn a_number_comes_back_with_the_next_generation() {
+        force_core(0);
         let numbers = Numbers::new(1);
         let (number, generation) = numbers.take();
         numbers.give(number, generation);
+        let rest: Vec<_> = (2..BLOCK).map(|_| numbers.take()).collect();
+        assert!(rest.iter().all(|free| free.0 != number), "it rests");
         assert_eq!(numbers.take(), (number, generation + 1));
         numbers.give(number, u32::MAX);
-        assert_ne!(numbers.take().0, number);
+        assert!((0..2 * BLOCK).all(|_| numbers.take().0 != number));
+    }
+
+    #[test]
+    fn a_number_that_rested_comes_before_a_fresh_one() {
+        force_core(0);
+        let numbers = Numbers::new(0);
+        let taken: Vec<_> = (0..=RESTING).map(|_| numbers.take()).collect();
+        for &(number, generation) in &taken {
+            numbers.give(number, generation);
+        }
+        assert_eq!(numbers.take(), (taken[0].0, taken[0].1 + 1));
+        assert_eq!(numbers.take().0, taken.len() as u64, "the others rest");
     }
 
     #[test]

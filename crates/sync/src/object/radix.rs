@@ -1,60 +1,61 @@
-//! Numbers to slots, found without a lock and grown without a stop.
+//! Numbers to places, found without a lock and grown without a stop.
 //!
-//! A tree whose nodes have [`BLOCK`](super::BLOCK) slots each. The root knows how many levels
-//! there are, so that small numbers are found in few steps; a number that is too large for the
-//! tree puts a new root on top, with the old one as its first child. Nodes are never removed
-//! while the tree lives.
+//! A tree whose nodes have [`BLOCK`](super::BLOCK) slots each; its leaves are the places of as many
+//! objects in a row. The root knows how many levels there are, so that small numbers are found in
+//! few steps; a number that is too large for the tree puts a new root on top, with the old one as
+//! its first child. Nodes and leaves are never removed while the tree lives.
 
 use std::marker::PhantomData;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
+use super::Object;
 use super::numbers::BLOCK_BITS;
+use super::place::{Place, Word};
+use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 
-/// A tree of slots; each slot is null or a pointer that its user put there.
+/// A tree of places.
 pub(super) struct Radix<T> {
-    /// A node, with the number of levels above the leaves in the low bits of the address.
+    /// A node or a leaf, with the number of levels above the leaves in the low bits of the address.
     root: AtomicPtr<Node>,
-    _points_to: PhantomData<*mut T>,
+    /// Where the leaves are.
+    slabs: Slabs,
+    _places: PhantomData<*mut Object<T>>,
 }
 
-// SAFETY: the tree owns only its nodes and hands out atomics; what the pointers in its slots mean
-// is up to the user, who states the bounds.
+// SAFETY: the tree hands out places, whose words are atomic; objects are put there and taken out by
+// the user, who states the bounds.
 unsafe impl<T> Send for Radix<T> {}
 // SAFETY: as for Send.
 unsafe impl<T> Sync for Radix<T> {}
 
-/// A slot of a leaf.
-pub(super) struct Slot<'a, T> {
-    pointer: &'a AtomicPtr<Node>,
-    _points_to: PhantomData<*mut T>,
-}
-
 const FAN: usize = 1 << BLOCK_BITS;
 
-/// An inner node points to nodes, a leaf to what the user put there.
+/// An inner node points to nodes or leaves.
 ///
 /// Every slot has a cache line of its own: whoever looks a number up does not notice that others
-/// fill and clear the slots beside it.
+/// make what lies beside it.
 struct Node([OwnLine; FAN]);
 
 #[repr(align(64))]
 struct OwnLine(AtomicPtr<Node>);
 
-/// The bits of a root's address that hold its height; nodes are aligned beyond them.
+/// The bits of a root's address that hold its height; nodes and leaves are aligned beyond them.
 const HEIGHT: usize = align_of::<Node>() - 1;
 
 impl<T> Radix<T> {
     pub(super) fn new() -> Radix<T> {
+        let slabs = Slabs::new();
         Radix {
-            root: AtomicPtr::new(join(Node::new(), 0)),
-            _points_to: PhantomData,
+            root: AtomicPtr::new(join(new_leaf::<T>(&slabs), 0)),
+            slabs,
+            _places: PhantomData,
         }
     }
 
-    /// The slot of `number`, if the tree reaches there.
+    /// The place of `number`, if the tree reaches there.
     #[inline]
-    pub(super) fn find(&self, number: u64) -> Option<Slot<'_, T>> {
+    pub(super) fn find(&self, number: u64) -> Option<Place<'_, T>> {
         // Acquire: pairs with the Release in `grow`; the nodes below are complete.
         let (mut node, height) = split(self.root.load(Ordering::Acquire));
         if !covers(height, number) {
@@ -69,12 +70,12 @@ impl<T> Radix<T> {
                 return None;
             }
         }
-        // SAFETY: as above; at level 0 it is a leaf.
-        Some(Slot::new(&unsafe { &*node }.0[index(number, 0)].0))
+        // SAFETY: at level 0 it is a leaf.
+        Some(unsafe { place(node, index(number, 0)) })
     }
 
-    /// The slot of `number`; the tree grows there if it must.
-    pub(super) fn reach(&self, number: u64) -> Slot<'_, T> {
+    /// The place of `number`; the tree grows there if it must.
+    pub(super) fn reach(&self, number: u64) -> Place<'_, T> {
         let (mut node, height) = loop {
             // Acquire: pairs with the Release in `grow`.
             let root = self.root.load(Ordering::Acquire);
@@ -86,20 +87,46 @@ impl<T> Radix<T> {
         };
         for level in (1..=height).rev() {
             // SAFETY: roots and inner slots point to nodes that live as long as the tree.
-            node = child(&unsafe { &*node }.0[index(number, level)].0);
+            node = self.child(&unsafe { &*node }.0[index(number, level)].0, level - 1);
         }
-        // SAFETY: as above; at level 0 it is a leaf.
-        Slot::new(&unsafe { &*node }.0[index(number, 0)].0)
+        // SAFETY: at level 0 it is a leaf.
+        unsafe { place(node, index(number, 0)) }
     }
 
-    /// Shows every slot from `from` on that is not null, in the order of the numbers, until
-    /// `see` returns false.
-    pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Slot<'_, T>) -> bool) {
+    /// Shows the place of every number from `from` on that means something, in the order of the
+    /// numbers, until `see` returns false.
+    pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Place<'_, T>) -> bool) {
         // Acquire: pairs with the Release in `grow`.
         let (root, height) = split(self.root.load(Ordering::Acquire));
         if covers(height, from) {
-            // SAFETY: the root lives as long as the tree.
-            scan_node(unsafe { &*root }, height, from, &mut see);
+            // SAFETY: the root has this height and lives as long as the tree.
+            unsafe { scan_node(root, height, from, &mut see) };
+        }
+    }
+
+    /// The child in `slot`, made now unless another thread was faster.
+    fn child(&self, slot: &AtomicPtr<Node>, level: u32) -> *mut Node {
+        // Acquire: pairs with the Release below.
+        let found = slot.load(Ordering::Acquire);
+        if !found.is_null() {
+            return found;
+        }
+        let new = match level {
+            0 => new_leaf::<T>(&self.slabs),
+            _ => Node::new(),
+        };
+        // Release: pairs with the Acquire loads of inner slots. Acquire on failure: the other
+        // thread's node is about to be used.
+        match slot.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => new,
+            Err(theirs) => {
+                if level > 0 {
+                    // SAFETY: the exchange failed, so nobody else has seen the node.
+                    drop(unsafe { Box::from_raw(new) });
+                }
+                // A leaf too many lies idle until the tree goes: it takes addresses, not memory.
+                theirs
+            }
         }
     }
 
@@ -127,53 +154,6 @@ impl<T> Radix<T> {
     }
 }
 
-impl<T> Slot<'_, T> {
-    #[inline]
-    fn new(pointer: &AtomicPtr<Node>) -> Slot<'_, T> {
-        Slot {
-            pointer,
-            _points_to: PhantomData,
-        }
-    }
-
-    /// What is in the slot.
-    #[inline]
-    pub(super) fn load(&self) -> *mut T {
-        // Acquire: pairs with the Release in `fill`.
-        self.pointer.load(Ordering::Acquire).cast()
-    }
-
-    /// Puts `value` into the slot if it is null.
-    pub(super) fn fill(&self, value: *mut T) -> bool {
-        // Release: pairs with the Acquire in `load`. Relaxed on failure: nothing is looked at.
-        self.pointer
-            .compare_exchange(
-                ptr::null_mut(),
-                value.cast(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
-            .is_ok()
-    }
-
-    /// Makes the slot null and answers what was there, if it points to what `value` does.
-    ///
-    /// The answer may be used where `value`, which came through a reference, may not.
-    pub(super) fn clear(&self, value: *const T) -> Option<*mut T> {
-        // AcqRel: Acquire pairs with the Release in `fill` of what is about to go; Release makes
-        // the end of the old value come before a new one in the same slot. Relaxed on failure.
-        self.pointer
-            .compare_exchange(
-                value.cast_mut().cast(),
-                ptr::null_mut(),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            )
-            .ok()
-            .map(<*mut Node>::cast)
-    }
-}
-
 impl Node {
     fn new() -> *mut Node {
         Box::into_raw(Box::new(Node(std::array::from_fn(|_| {
@@ -187,50 +167,56 @@ impl<T> Drop for Radix<T> {
         // Relaxed: `&mut self` has synchronised with every writer.
         let (root, height) = split(self.root.load(Ordering::Relaxed));
         // SAFETY: the tree owns its nodes, and `&mut self` proves that nobody uses them.
-        unsafe { free(root, height) };
+        unsafe { free::<T>(root, height) };
     }
 }
 
-/// The child in `slot`, made now unless another thread was faster.
-fn child(slot: &AtomicPtr<Node>) -> *mut Node {
-    // Acquire: pairs with the Release below.
-    let found = slot.load(Ordering::Acquire);
-    if !found.is_null() {
-        return found;
-    }
-    let new = Node::new();
-    // Release: pairs with the Acquire loads of inner slots. Acquire on failure: the other
-    // thread's node is about to be used.
-    match slot.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Acquire) {
-        Ok(_) => new,
-        Err(theirs) => {
-            // SAFETY: the exchange failed, so nobody else has seen the node.
-            drop(unsafe { Box::from_raw(new) });
-            theirs
+/// Places of as many numbers as a leaf has, each meaning nothing.
+fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
+    let leaf = slabs.take(FAN * size_of::<Object<T>>()).cast::<Object<T>>();
+    // Zeros are null words; under a model checker a word is more than a pointer.
+    if cfg!(any(feature = "loom", feature = "shuttle")) {
+        for at in 0..FAN {
+            // SAFETY: the memory is ours and has room for that many places.
+            unsafe { Object::word_of(leaf.add(at)).write(Word::new(ptr::null_mut())) };
         }
     }
+    leaf.as_ptr().cast()
 }
 
-fn scan_node<T>(
-    node: &Node,
+/// # Safety
+///
+/// `leaf` is a leaf of a tree of `T` that lives as long as `'a`, and `at` is below [`FAN`].
+#[inline]
+unsafe fn place<'a, T>(leaf: *mut Node, at: usize) -> Place<'a, T> {
+    // SAFETY: leaves have FAN places with initialised words.
+    unsafe { Place::new(NonNull::new_unchecked(leaf.cast::<Object<T>>().add(at))) }
+}
+
+/// # Safety
+///
+/// `node` is a node of `level` in a tree of `T` that lives for the length of the call.
+unsafe fn scan_node<T>(
+    node: *mut Node,
     level: u32,
     from: u64,
-    see: &mut impl FnMut(Slot<'_, T>) -> bool,
+    see: &mut impl FnMut(Place<'_, T>) -> bool,
 ) -> bool {
     let first = index(from, level);
-    for (at, OwnLine(slot)) in node.0.iter().enumerate().skip(first) {
-        // Acquire: pairs with the Release in `child`; at level 0 the user loads again.
-        let pointer = slot.load(Ordering::Acquire);
-        if pointer.is_null() {
-            continue;
-        }
+    for at in first..FAN {
         let go_on = if level == 0 {
-            see(Slot::new(slot))
+            // SAFETY: at level 0 it is a leaf.
+            let place: Place<'_, T> = unsafe { place(node, at) };
+            place.load().is_null() || see(place)
         } else {
+            // SAFETY: above level 0 it is a node.
+            let slot = unsafe { &(*node).0[at].0 };
+            // Acquire: pairs with the Release in `child`.
+            let below = slot.load(Ordering::Acquire);
             // Only the first child on the way is entered in the middle.
             let from = if at == first { from } else { 0 };
-            // SAFETY: inner slots point to nodes that live as long as the tree.
-            scan_node(unsafe { &*pointer }, level - 1, from, see)
+            // SAFETY: inner slots point to what lies a level below.
+            below.is_null() || unsafe { scan_node(below, level - 1, from, see) }
         };
         if !go_on {
             return false;
@@ -241,19 +227,27 @@ fn scan_node<T>(
 
 /// # Safety
 ///
-/// `node` is a node of `level`, and nobody uses it any more.
-unsafe fn free(node: *mut Node, level: u32) {
-    // SAFETY: the caller owns the node.
-    let node = unsafe { Box::from_raw(node) };
+/// `node` is a node of `level` in a tree of `T`, and nobody uses it any more.
+unsafe fn free<T>(node: *mut Node, level: u32) {
     if level == 0 {
+        // The leaf itself goes with the slabs.
+        for at in 0..FAN * usize::from(std::mem::needs_drop::<Word<T>>()) {
+            // SAFETY: a leaf has that many initialised words, and the caller has them alone.
+            unsafe {
+                let at = NonNull::new_unchecked(node.cast::<Object<T>>().add(at));
+                Object::word_of(at).drop_in_place();
+            }
+        }
         return;
     }
+    // SAFETY: the caller owns the node.
+    let node = unsafe { Box::from_raw(node) };
     for OwnLine(slot) in &node.0 {
         // Relaxed: the caller has exclusive access.
         let below = slot.load(Ordering::Relaxed);
         if !below.is_null() {
-            // SAFETY: an inner slot points to a node of the level below that it owns.
-            unsafe { free(below, level - 1) };
+            // SAFETY: an inner slot points to what lies a level below, which it owns.
+            unsafe { free::<T>(below, level - 1) };
         }
     }
 }
@@ -284,6 +278,7 @@ fn join(node: *mut Node, height: u32) -> *mut Node {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::object::held::Body;
 
     const NUMBERS: [u64; 8] = [
         0,
@@ -296,26 +291,28 @@ mod tests {
         u64::MAX,
     ];
 
-    fn pointer(number: u64) -> *mut u64 {
-        ptr::without_provenance_mut(number as usize | 1 << 63)
+    fn put(place: Place<'_, u64>, number: u64) -> bool {
+        place.fill(Body::held(number, 1, number)).is_ok()
+    }
+
+    fn value(place: Place<'_, u64>) -> Option<u64> {
+        // SAFETY: objects that these tests put are never ended.
+        unsafe { place.load().as_ref() }.map(|object| **object)
     }
 
     #[test]
-    fn every_number_has_a_slot_of_its_own() {
+    fn every_number_has_a_place_of_its_own() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
-            assert!(
-                radix.find(number).is_none_or(|slot| slot.load().is_null()),
-                "{number}"
-            );
-            assert!(radix.reach(number).fill(pointer(number / 2)));
+            assert_eq!(radix.find(number).and_then(value), None, "{number}");
+            assert!(put(radix.reach(number), number));
         }
         for number in NUMBERS {
-            let slot = radix.find(number).expect("it was reached");
-            assert_eq!(slot.load(), pointer(number / 2));
-            assert!(!slot.fill(pointer(3)));
+            let place = radix.find(number).expect("it was reached");
+            assert_eq!(value(place), Some(number));
+            assert!(!put(place, 3));
         }
-        assert!(radix.find(5).is_some_and(|slot| slot.load().is_null()));
+        assert!(radix.find(5).is_some_and(|place| place.load().is_null()));
         assert!(radix.find(1 << 50).is_none());
     }
 
@@ -323,19 +320,15 @@ mod tests {
     fn a_scan_sees_numbers_in_order_from_where_it_starts() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
-            radix.reach(number).fill(pointer(number / 2));
+            assert!(put(radix.reach(number), number));
         }
         for from in 0..NUMBERS.len() {
             let mut seen = Vec::new();
-            radix.scan(NUMBERS[from], |slot| {
-                seen.push(slot.load());
+            radix.scan(NUMBERS[from], |place| {
+                seen.extend(value(place));
                 true
             });
-            let wanted: Vec<_> = NUMBERS[from..]
-                .iter()
-                .map(|number| pointer(number / 2))
-                .collect();
-            assert_eq!(seen, wanted);
+            assert_eq!(seen, NUMBERS[from..]);
         }
         let mut seen = 0;
         radix.scan(0, |_| {
@@ -355,16 +348,13 @@ mod tests {
                     scope.spawn(move || {
                         for bits in 0..15 {
                             let number = (1 << (4 * bits)) + thread;
-                            assert!(radix.reach(number).fill(pointer(number)));
+                            assert!(put(radix.reach(number), number));
                         }
                     });
                 }
             });
             for number in (0..15).flat_map(|bits| (0..4).map(move |t| (1 << (4 * bits)) + t)) {
-                assert_eq!(
-                    radix.find(number).map(|slot| slot.load()),
-                    Some(pointer(number))
-                );
+                assert_eq!(radix.find(number).and_then(value), Some(number));
             }
         }
     }

@@ -1,11 +1,13 @@
 //! Objects by number.
 
-use std::ptr::NonNull;
+use std::mem::ManuallyDrop;
 
+use super::held::Body;
 use super::numbers::Numbers;
-use super::radix::{Radix, Slot};
+use super::place::Place;
+use super::storage::Storage;
 use super::{Held, Object};
-use crate::epoch::{self, Guard, retire_raw};
+use crate::epoch::{self, Guard};
 use crate::primitive::Backoff;
 use crate::spread::Counter;
 
@@ -14,11 +16,11 @@ use crate::spread::Counter;
 /// Numbers come from per-core blocks of [`BLOCK`](super::BLOCK) and come back with the next
 /// generation, so a number and its generation together never name two objects.
 ///
-/// Dropping the table drops its objects, except those that somebody holds: they are leaked rather
-/// than freed under their holder.
+/// Dropping the table drops its objects, except those that somebody holds: they are leaked, with
+/// the memory that the table kept its objects in, rather than freed under their holder.
 pub struct Table<T: Send + Sync + 'static> {
-    /// Objects, put by whoever makes them and cleared by whoever ended them.
-    slots: Radix<Object<T>>,
+    /// Objects, put by whoever makes them and cleared by whoever ended them. Taken by the drop.
+    storage: ManuallyDrop<Box<Storage<T>>>,
     /// Free numbers.
     numbers: Numbers,
     /// How many objects there are.
@@ -46,7 +48,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// An empty table that gives out numbers from `first_number` on.
     pub fn new(first_number: u64) -> Table<T> {
         Table {
-            slots: Radix::new(),
+            storage: ManuallyDrop::new(Box::new(Storage::new())),
             numbers: Numbers::new(first_number),
             count: Counter::new(),
         }
@@ -57,9 +59,10 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// It may be ended at any time; it stays readable as long as the guard.
     #[inline]
     pub fn get<'g>(&self, number: u64, _g: &'g Guard) -> Option<&'g Object<T>> {
-        let object = self.slots.find(number)?.load();
-        // SAFETY: slots hold live boxes or null. Whoever takes one out, the table's drop
-        // included, retires it through the epoch, which waits for the guard.
+        let object = self.storage.places.find(number)?.load();
+        // SAFETY: places answer live objects or null. Whoever clears one, the table's drop
+        // included, retires it through the epoch, which waits for the guard, and the storage
+        // goes through the epoch too.
         unsafe { object.as_ref() }
     }
 
@@ -73,14 +76,13 @@ impl<T: Send + Sync + 'static> Table<T> {
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> Held<T> {
         loop {
             let (number, generation) = self.numbers.take();
-            let slot = self.slots.reach(number);
+            let place = self.storage.places.reach(number);
             // A number that was filled by `insert_at` or `restore` is passed over.
-            if slot.load().is_null() {
-                return self
-                    .fill(&slot, number, generation, make)
-                    .unwrap_or_else(|_| {
-                        panic!("number {number} was filled while `insert` owned it")
-                    });
+            if place.load().is_null() {
+                let made = Body::held(number, generation, make(number, generation));
+                return self.publish(place, made).unwrap_or_else(|_| {
+                    panic!("number {number} was filled while `insert` owned it")
+                });
             }
         }
     }
@@ -104,11 +106,12 @@ impl<T: Send + Sync + 'static> Table<T> {
         generation: u32,
         make: impl FnOnce(u64, u32) -> T,
     ) -> Result<Held<T>, TableError> {
-        let slot = self.slots.reach(number);
-        if !slot.load().is_null() {
+        let place = self.storage.places.reach(number);
+        if !place.load().is_null() {
             return Err(TableError::Occupied { number });
         }
-        self.fill(&slot, number, generation, make)
+        let made = Body::held(number, generation, make(number, generation));
+        self.publish(place, made)
             .map_err(|_| TableError::Occupied { number })
     }
 
@@ -121,22 +124,19 @@ impl<T: Send + Sync + 'static> Table<T> {
         generation: u32,
         make: impl FnOnce(u64, u32) -> T,
     ) -> Result<Held<T>, TableError> {
-        let slot = self.slots.reach(number);
-        if slot.load().is_null() {
-            match self.fill(&slot, number, generation, make) {
-                Ok(held) => return Ok(held),
-                // The value that came too late is dropped here, and the other is taken.
-                Err(object) => match self.hold_other(&slot, number, generation)? {
-                    Some(held) => return Ok(held),
-                    None => return self.refill(&slot, object),
-                },
-            }
+        let place = self.storage.places.reach(number);
+        if let Some(held) = self.hold_other(place, number, generation)? {
+            return Ok(held);
         }
-        match self.hold_other(&slot, number, generation)? {
-            Some(held) => Ok(held),
-            None => {
-                let object = Box::new(Object::held(number, generation, make(number, generation)));
-                self.refill(&slot, object)
+        let mut made = Body::held(number, generation, make(number, generation));
+        loop {
+            made = match self.publish(place, made) {
+                Ok(held) => return Ok(held),
+                Err(made) => made,
+            };
+            // The value that came too late is dropped, and the other is taken.
+            if let Some(held) = self.hold_other(place, number, generation)? {
+                return Ok(held);
             }
         }
     }
@@ -163,9 +163,9 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// Shows the objects from number `from` on to `see`, in the order of their numbers, until it
     /// returns false. Objects that come or go meanwhile may or may not be seen.
     pub fn scan(&self, from: u64, _g: &Guard, mut see: impl FnMut(&Object<T>) -> bool) {
-        self.slots.scan(from, |slot| {
+        self.storage.places.scan(from, |place| {
             // SAFETY: as in `get`; the guard outlives this call.
-            let object = unsafe { slot.load().as_ref() };
+            let object = unsafe { place.load().as_ref() };
             object.is_none_or(|object| object.is_dead() || see(object))
         });
     }
@@ -180,59 +180,18 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.len() == 0
     }
 
-    /// Makes an object and puts it into `slot`; gives it back if the slot is not empty.
-    fn fill(
-        &self,
-        slot: &Slot<'_, Object<T>>,
-        number: u64,
-        generation: u32,
-        make: impl FnOnce(u64, u32) -> T,
-    ) -> Result<Held<T>, Box<Object<T>>> {
-        self.publish(
-            slot,
-            Box::new(Object::held(number, generation, make(number, generation))),
-        )
+    /// Puts a new object with one reference into `place`; gives it back if there is one.
+    fn publish(&self, place: Place<'_, T>, body: Body<T>) -> Result<Held<T>, Body<T>> {
+        let object = place.fill(body)?;
+        self.count.add(1);
+        // SAFETY: a new object has one reference, made for us.
+        Ok(unsafe { Held::from_counted(object) })
     }
 
-    /// Puts a new object with one reference into `slot`; gives it back if the slot is not empty.
-    fn publish(
-        &self,
-        slot: &Slot<'_, Object<T>>,
-        object: Box<Object<T>>,
-    ) -> Result<Held<T>, Box<Object<T>>> {
-        let object = NonNull::from(Box::leak(object));
-        if slot.fill(object.as_ptr()) {
-            self.count.add(1);
-            // SAFETY: a new object has one reference, made for us.
-            Ok(unsafe { Held::from_counted(object) })
-        } else {
-            // SAFETY: the slot did not take it, so it is still ours alone.
-            Err(unsafe { Box::from_raw(object.as_ptr()) })
-        }
-    }
-
-    /// Puts an object into a slot that others fill and clear, or holds what they put there.
-    fn refill(
-        &self,
-        slot: &Slot<'_, Object<T>>,
-        mut object: Box<Object<T>>,
-    ) -> Result<Held<T>, TableError> {
-        let (number, generation) = (object.number(), object.generation());
-        loop {
-            object = match self.publish(slot, object) {
-                Ok(held) => return Ok(held),
-                Err(object) => object,
-            };
-            if let Some(held) = self.hold_other(slot, number, generation)? {
-                return Ok(held);
-            }
-        }
-    }
-
-    /// Holds what is in `slot`; `None` once the slot is empty.
+    /// Holds what is in `place`; `None` once there is nothing.
     fn hold_other(
         &self,
-        slot: &Slot<'_, Object<T>>,
+        place: Place<'_, T>,
         number: u64,
         generation: u32,
     ) -> Result<Option<Held<T>>, TableError> {
@@ -240,7 +199,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         loop {
             let g = epoch::pin();
             // SAFETY: as in `get`; the guard lives until the end of the round.
-            let Some(other) = (unsafe { slot.load().as_ref() }) else {
+            let Some(other) = (unsafe { place.load().as_ref() }) else {
                 return Ok(None);
             };
             if other.generation() != generation && !other.is_dead() {
@@ -250,24 +209,23 @@ impl<T: Send + Sync + 'static> Table<T> {
             if let Some(held) = other.hold() {
                 return Ok(Some(held));
             }
-            // Dead: whoever ended it is about to clear the slot.
+            // Dead: whoever ended it is about to clear the place.
             drop(g);
             backoff.snooze();
         }
     }
 
     fn end(&self, object: &Object<T>, g: &Guard) -> bool {
-        if !object.life.kill(object.shares()) {
+        if !object.kill() {
             return false;
         }
-        let cleared = self
-            .slots
-            .find(object.number())
-            .and_then(|slot| slot.clear(object));
-        let object = cleared.expect("an object is ended through the table that it is in");
+        let place = self.storage.places.find(object.number());
+        let cleared = place.and_then(|place| Some((place, place.clear(object)?)));
+        let (place, object) = cleared.expect("an object is ended through the table that it is in");
         self.count.add(-1);
-        // SAFETY: the object has no reference and will get none, and it left its only slot.
-        unsafe { retire_raw(object, g) };
+        // SAFETY: the object has no reference and will get none, and it was cleared just now; the
+        // table frees its storage as asked.
+        unsafe { self.storage.retire(place, object, g) };
         true
     }
 }
@@ -275,17 +233,26 @@ impl<T: Send + Sync + 'static> Table<T> {
 impl<T: Send + Sync + 'static> Drop for Table<T> {
     fn drop(&mut self) {
         let g = epoch::pin();
-        self.slots.scan(0, |slot| {
-            let object = slot.load();
-            // SAFETY: slots hold live boxes, and nobody clears one during a drop.
-            let is_ended = unsafe { &*object }.life.kill(unsafe { &*object }.shares());
-            if is_ended {
-                // SAFETY: no reference is left, and the slot dies with the table. Readers that
-                // found it before hold guards.
-                unsafe { retire_raw(object, &g) };
+        // SAFETY: nobody uses it after the drop.
+        let storage = unsafe { ManuallyDrop::take(&mut self.storage) };
+        let mut is_held = false;
+        storage.places.scan(0, |place| {
+            let object = place.load();
+            // SAFETY: places answer live objects, and nobody clears one during a drop.
+            let is_ended = unsafe { &*object }.kill();
+            if let Some(object) = is_ended.then(|| place.clear(object)).flatten() {
+                // SAFETY: no reference is left, and it was cleared just now. Readers that found it
+                // before hold guards.
+                unsafe { storage.retire(place, object, &g) };
             }
+            is_held |= !is_ended;
             true
         });
+        if is_held {
+            std::mem::forget(storage);
+        } else {
+            storage.free(&g);
+        }
     }
 }
 

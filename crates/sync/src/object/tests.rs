@@ -40,9 +40,9 @@ fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
 
 #[test]
 fn an_object_is_small_and_alone_on_its_lines() {
-    assert!(Object::<()>::SHARES_AT + size_of::<Spread<LANES>>() <= 96);
+    assert!(Object::<()>::SHARES_AT + size_of::<Spread<LANES>>() <= 128);
     assert_eq!(align_of::<Object<u8>>(), 64);
-    assert_eq!(Object::<[u64; 6]>::SHARES_AT, 64);
+    assert_eq!(Object::<[u64; 5]>::SHARES_AT, 64);
     assert_eq!(size_of::<Held<u8>>(), 8);
     assert_eq!(size_of::<HeldSlot<u8>>(), 8);
 }
@@ -90,6 +90,7 @@ fn references_given_on_another_core_count() {
 
 #[test]
 fn a_number_comes_back_with_the_next_generation() {
+    force_core(0);
     let table = Table::new(7);
     let g = epoch::pin();
     let first = table.insert(|number, generation| (number, generation));
@@ -98,12 +99,13 @@ fn a_number_comes_back_with_the_next_generation() {
     let object = first.pinned(&g);
     drop(first);
     assert!(table.retire(object, &g));
-    let second = table.insert(|number, generation| (number, generation));
-    assert_eq!(**second, (number, generation + 1));
-    assert_eq!(
-        (second.number(), second.generation()),
-        (number, generation + 1)
-    );
+    let others: Vec<_> = (0..BLOCK)
+        .map(|_| table.insert(|number, generation| (number, generation)))
+        .collect();
+    let second = others.iter().find(|other| other.number() == number);
+    let second = second.expect("it comes back before another block is begun");
+    assert_eq!(***second, (number, generation + 1));
+    assert_eq!(second.generation(), generation + 1);
 }
 
 #[test]
@@ -161,8 +163,70 @@ fn fixed_numbers_reach_as_far_as_numbers_go() {
     assert_eq!(table.len(), 5);
 }
 
+/// The first of two objects of one number lies in the number's place, the second beside it, and the
+/// third in the place again once nobody can see the first.
+#[test]
+fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
+    let (table, alive) = (Table::new(1), Arc::default());
+    let make = |generation| {
+        let held = table.insert_at(9, generation, |number, _| Node::new(number, &alive));
+        held.expect("the number is free").into_raw_count();
+        let g = epoch::pin();
+        let object = table.get(9, &g).expect("it was put there");
+        assert_eq!(object.number, 9);
+        std::ptr::from_ref(object).addr()
+    };
+    let end = || {
+        let g = epoch::pin();
+        let object = table.get(9, &g).expect("it lives");
+        object.put_many(1);
+        assert!(table.retire(object, &g));
+    };
+    let first = make(1);
+    let reader = epoch::pin();
+    end();
+    assert_ne!(make(2), first, "the place may still be read");
+    drop(reader);
+    end();
+    wait_until_alive(&alive, 0);
+    assert_eq!(make(3), first);
+    end();
+    drop(table);
+    wait_until_alive(&alive, 0);
+}
+
+/// A table that is dropped while objects are on their way out frees nothing under them.
+#[test]
+fn a_table_goes_after_the_last_object_that_was_ended() {
+    for _ in 0..50 {
+        let (table, alive) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
+        let reader = epoch::pin();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let g = epoch::pin();
+                    for _ in 0..100 {
+                        let held = table.insert(|number, _| Node::new(number, &alive));
+                        let object = held.pinned(&g);
+                        drop(held);
+                        assert!(table.retire(object, &g));
+                    }
+                });
+            }
+        });
+        let held = table.insert(|number, _| Node::new(number, &alive));
+        let seen = held.pinned(&reader);
+        drop(held);
+        drop(table);
+        assert_eq!((seen.number, seen.is_dead()), (seen.number(), true));
+        drop(reader);
+        wait_until_alive(&alive, 0);
+    }
+}
+
 #[test]
 fn a_reserved_number_is_given_out_once() {
+    force_core(0);
     let table = Table::new(1);
     let (number, generation) = table.reserve();
     let others: Vec<_> = (0..2 * BLOCK).map(|_| table.insert(|_, _| ())).collect();
@@ -172,7 +236,7 @@ fn a_reserved_number_is_given_out_once() {
         .expect("it is reserved for us");
     let (number, generation) = table.reserve();
     table.release(number, generation);
-    assert_eq!(table.reserve(), (number, generation + 1));
+    assert!((0..BLOCK).any(|_| table.reserve() == (number, generation + 1)));
 }
 
 #[test]

@@ -1,0 +1,180 @@
+//! Memory for the places of objects, in pieces that keep their address until the end.
+//!
+//! A small table takes what it needs piece by piece. Once it has [`SMALL`] pieces the next ones are
+//! cut from regions of whole huge pages, and the kernel is asked for huge pages there: a lookup
+//! among a million objects then misses the cache, but not the tables that translate addresses.
+
+use std::ptr::NonNull;
+
+use crate::primitive::Mutex;
+
+/// Pieces that are taken one by one.
+const SMALL: usize = 8;
+/// A huge page.
+const REGION: usize = 2 << 20;
+
+/// All memory of one table. Freed when dropped.
+pub(super) struct Slabs {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What to give back: address and length.
+    regions: Vec<(NonNull<u8>, usize)>,
+    /// The part of the last region that is left: address and length.
+    left: Option<(NonNull<u8>, usize)>,
+}
+
+// SAFETY: the addresses are only kept here; what lies there is up to the user.
+unsafe impl Send for State {}
+
+impl Slabs {
+    pub(super) fn new() -> Slabs {
+        Slabs {
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    /// Zeroed memory of `bytes`, a multiple of 64, aligned to 64.
+    pub(super) fn take(&self, bytes: usize) -> NonNull<u8> {
+        let mut state = self.state.lock();
+        if let Some((at, left)) = state.left
+            && left >= bytes
+        {
+            // SAFETY: `left` bytes from `at` belong to the region.
+            let rest = unsafe { at.add(bytes) };
+            state.left = Some((rest, left - bytes));
+            return at;
+        }
+        if state.regions.len() < SMALL {
+            let at = memory::map(bytes, None);
+            state.regions.push((at, bytes));
+            return at;
+        }
+        let length = bytes.next_multiple_of(REGION);
+        let at = memory::map(length, Some(REGION));
+        state.regions.push((at, length));
+        // SAFETY: the region has at least `bytes`.
+        state.left = Some((unsafe { at.add(bytes) }, length - bytes));
+        at
+    }
+}
+
+impl Drop for Slabs {
+    fn drop(&mut self) {
+        for (at, length) in self.state.lock().regions.drain(..) {
+            // SAFETY: mapped by `take` with this length, and the owner says that nobody is left.
+            unsafe { memory::unmap(at, length) };
+        }
+    }
+}
+
+/// Straight from the kernel: zeroed, and untouched pages take no memory.
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod memory {
+    use std::alloc::{Layout, handle_alloc_error};
+    use std::ptr::{self, NonNull};
+
+    /// Maps `length` bytes; with `huge`, aligned to that and with huge pages where the kernel can.
+    pub(super) fn map(length: usize, huge: Option<usize>) -> NonNull<u8> {
+        let slack = huge.unwrap_or(0);
+        let start = map_anywhere(length + slack);
+        let Some(align) = huge else {
+            return start;
+        };
+        let skip = start.as_ptr().align_offset(align);
+        // SAFETY: `skip` is below `align`, by which the mapping is longer than asked for.
+        let at = unsafe { start.add(skip) };
+        // SAFETY: the two ends were mapped just now, are outside of what is handed out, and are
+        // whole pages because the alignment is.
+        unsafe {
+            unmap(start, skip);
+            unmap(at.add(length), slack - skip);
+        }
+        // A wish: what the kernel answers changes nothing but speed.
+        // SAFETY: the range was mapped just now.
+        unsafe { libc::madvise(at.as_ptr().cast(), length, libc::MADV_HUGEPAGE) };
+        at
+    }
+
+    /// # Safety
+    ///
+    /// These pages were mapped by [`map`] and are used by nobody.
+    pub(super) unsafe fn unmap(at: NonNull<u8>, length: usize) {
+        if length > 0 {
+            // SAFETY: the caller gives the pages up.
+            let failed = unsafe { libc::munmap(at.as_ptr().cast(), length) };
+            debug_assert_eq!(failed, 0, "pages that were mapped can be unmapped");
+        }
+    }
+
+    fn map_anywhere(length: usize) -> NonNull<u8> {
+        let (readable, private) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        );
+        // SAFETY: a new anonymous mapping touches nothing that exists.
+        let at = unsafe { libc::mmap(ptr::null_mut(), length, readable, private, -1, 0) };
+        if at == libc::MAP_FAILED {
+            handle_alloc_error(Layout::from_size_align(length, 1).unwrap_or(Layout::new::<u8>()));
+        }
+        NonNull::new(at.cast()).expect("the kernel maps nothing at address 0 unasked")
+    }
+}
+
+/// From the allocator: model checkers run small tables, many thousand times.
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod memory {
+    use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+    use std::ptr::NonNull;
+
+    pub(super) fn map(length: usize, _huge: Option<usize>) -> NonNull<u8> {
+        // SAFETY: the length is not 0.
+        let at = unsafe { alloc_zeroed(layout(length)) };
+        NonNull::new(at).unwrap_or_else(|| handle_alloc_error(layout(length)))
+    }
+
+    pub(super) unsafe fn unmap(at: NonNull<u8>, length: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { dealloc(at.as_ptr(), layout(length)) };
+    }
+
+    fn layout(length: usize) -> Layout {
+        Layout::from_size_align(length, 64).expect("pieces are far below the end of memory")
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_zeroed_aligned_and_apart() {
+        let slabs = Slabs::new();
+        let bytes = 192 << 10;
+        let mut pieces: Vec<_> = (0..3 * SMALL).map(|_| slabs.take(bytes)).collect();
+        for (n, piece) in pieces.iter().enumerate() {
+            assert_eq!(piece.as_ptr().align_offset(64), 0);
+            // SAFETY: the piece is ours and has this many bytes.
+            let piece = unsafe { std::slice::from_raw_parts_mut(piece.as_ptr(), bytes) };
+            assert!(piece.iter().all(|&byte| byte == 0), "piece {n}");
+            piece.fill(n as u8 + 1);
+        }
+        pieces.sort();
+        let apart = pieces
+            .windows(2)
+            .all(|two| two[1].addr().get() - two[0].addr().get() >= bytes);
+        assert!(apart);
+    }
+
+    #[test]
+    fn a_piece_larger_than_a_huge_page_is_one() {
+        let slabs = Slabs::new();
+        for _ in 0..SMALL + 2 {
+            let piece = slabs.take(REGION + 64);
+            // SAFETY: the piece has this many bytes.
+            unsafe { piece.add(REGION + 63).write(1) };
+        }
+    }
+}
