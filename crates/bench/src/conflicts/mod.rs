@@ -40,6 +40,7 @@ pub mod run;
 pub mod self_check;
 #[cfg(feature = "recorder")]
 pub mod source;
+#[cfg(feature = "recorder")]
 pub mod steps;
 #[cfg(feature = "recorder")]
 pub mod window;
