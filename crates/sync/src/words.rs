@@ -5,6 +5,8 @@
 //! are Relaxed atomic words, so a race gives a mixture of old and new bytes and nothing worse.
 //! What is written inside one aligned word arrives as a whole.
 
+mod copy;
+
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ops::Range;
 
@@ -47,9 +49,7 @@ impl<const WORDS: usize> Words<WORDS> {
         let (out_head, out) = out.split_at_mut(head.len());
         let (out_words, out_tail) = out.split_at_mut(words.len() * WORD);
         self.read_part(&head, out_head);
-        for (bytes, word) in out_words.as_chunks_mut::<WORD>().0.iter_mut().zip(words) {
-            *bytes = word.load(ANY).to_ne_bytes();
-        }
+        copy::load(words, out_words.as_chunks_mut::<WORD>().0);
         self.read_part(&tail, out_tail);
     }
 
@@ -64,9 +64,7 @@ impl<const WORDS: usize> Words<WORDS> {
         let (src_head, src) = src.split_at(head.len());
         let (src_words, src_tail) = src.split_at(words.len() * WORD);
         self.write_part(&head, src_head);
-        for (bytes, word) in src_words.as_chunks::<WORD>().0.iter().zip(words) {
-            word.store(u64::from_ne_bytes(*bytes), ANY);
-        }
+        copy::store(words, src_words.as_chunks::<WORD>().0);
         self.write_part(&tail, src_tail);
     }
 

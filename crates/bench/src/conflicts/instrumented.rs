@@ -13,7 +13,9 @@ const FLAGS: &str = concat!(
     "-Zsanitizer=thread -Zexternal-clangrt ",
     "-Cunsafe-allow-abi-mismatch=sanitizer ",
     // Names of functions with their types.
-    "-Csymbol-mangling-version=v0"
+    "-Csymbol-mangling-version=v0 ",
+    // Pages are copied by loads and stores that the pass sees.
+    "--cfg recorded"
 );
 
 /// Builds the runner in a target directory of its own.

@@ -40,6 +40,28 @@ fn every_small_range_reads_and_writes_like_a_byte_array() {
 }
 
 #[test]
+fn every_long_range_reads_and_writes_like_a_byte_array() {
+    for off in [0, 1, 7, 8, 9, 64, 500] {
+        for len in [500, 504, 511, 512, 513, 520, 1_000, 3_000, Page::BYTES - off] {
+            let page = Page::boxed();
+            let mut model = pattern(off, Page::BYTES);
+            page.write(0, &model);
+            let new = pattern(off + len + 100, len + 3);
+            // Neither side of a copy needs to be aligned.
+            for shift in 0..3 {
+                let new = &new[shift..][..len];
+                model[off..off + len].copy_from_slice(new);
+                page.write(off, new);
+                assert_eq!(bytes(&page), model, "write of {len} at {off}");
+                let mut out = vec![0; len + shift];
+                page.read(off, &mut out[shift..]);
+                assert_eq!(&out[shift..], new, "read of {len} at {off}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_byte_is_inside_and_the_next_is_not() {
     let page = Page::boxed();
     assert!(page.is_zero(0..Page::BYTES));
