@@ -61,8 +61,8 @@ fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
     most.map(|(place, _)| place)
 }
 
-/// Lines that one task writes and the other one touches in [`ROUNDS`] rounds: both do it once, one after
-/// the other, each on its core, again and again.
+/// Lines that one task writes and the other one touches in [`ROUNDS`] rounds: both do it once, one
+/// after the other, each on its core, again and again.
 ///
 /// # Errors
 /// The library refuses, or there is no second core.
