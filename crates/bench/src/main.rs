@@ -2,7 +2,9 @@
 
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
-use hearth_bench::{instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds};
+use hearth_bench::{
+    freeing, instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
+};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -13,6 +15,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   memory     bytes per file, lookups and listings of a million files
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
              directory (--target NAME or DIR, several by commas)
+  freeing    price of deferred freeing, and the memory that waits beside readers
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields beside tokio and threads
   conflicts  which commuting operations share a cache line (--verbose lists every case)
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     }
     let apart = match verb {
         memory::FILL => Some(memory::run_fill(rest)),
+        freeing::LOOP => Some(freeing::run_loop()),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         "mount" => mount_bench::run,
         "memory" => memory::run,
         "sched" => sched_bench::run,
+        "freeing" => freeing::run,
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

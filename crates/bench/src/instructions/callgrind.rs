@@ -11,12 +11,17 @@ const COUNTED: &str = "hearth_bench::instructions::loops::counted";
 const TUNABLES: &str =
     "glibc.cpu.hwcaps=-AVX_Usable,-AVX2_Usable,-AVX2,-AVX512F,-AVX512VL,-ERMS,-FSRM";
 
-/// Counts every loop.
+/// Counts every loop of `program`, which is this one or another build of it.
 ///
 /// # Errors
 /// valgrind is missing, or its answer is not what was asked for.
-pub fn count() -> Result<Vec<Row>, String> {
-    let totals = totals(COUNTED, &[super::LOOPS.to_owned()], loops::LOOPS.len())?;
+pub fn count(program: &Path) -> Result<Vec<Row>, String> {
+    let totals = totals_of(
+        program,
+        COUNTED,
+        &[super::LOOPS.to_owned()],
+        loops::LOOPS.len(),
+    )?;
     let rows = loops::LOOPS.iter().zip(totals).map(|((name, _), total)| {
         // The loop itself takes some instructions; an operation takes hundreds.
         if total < 100 * TIMES as u64 {
@@ -35,8 +40,18 @@ pub fn count() -> Result<Vec<Row>, String> {
 /// # Errors
 /// valgrind is missing, the program fails, or it makes fewer calls.
 pub fn totals(function: &str, args: &[String], calls: usize) -> Result<Vec<u64>, String> {
-    let dir = Scratch::new()?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    totals_of(&program, function, args, calls)
+}
+
+/// The same for another build of it.
+fn totals_of(
+    program: &Path,
+    function: &str,
+    args: &[String],
+    calls: usize,
+) -> Result<Vec<u64>, String> {
+    let dir = Scratch::new()?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
         .arg(format!("--toggle-collect={function}"))

@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-/// Runs all loops; callgrind counts what [`counted`] does.
+/// Runs all loops; callgrind counts what `counted` does.
 ///
 /// # Errors
 /// The library refuses.

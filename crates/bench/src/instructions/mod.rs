@@ -36,7 +36,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("counts mean the release profile: cargo xtask bench instructions".to_owned());
     }
-    let rows = count()?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let rows = count(&program)?;
     if let Some(path) = &wanted.json {
         write_json(path, &rows)?;
     }

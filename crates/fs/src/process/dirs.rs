@@ -1,16 +1,18 @@
 //! Listing and working directories.
 
-use super::{AT_FDCWD, Fd, Process};
+use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{DirEntry, Kind};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, Node};
 use crate::number::ROOT;
 use crate::ops::list::list;
+use crate::ops::open::OpenFile;
 use crate::ops::perm::{EXEC, READ, may};
 use crate::volume::{Ctx, Step};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::object::HeldSlot;
+use hearth_sync::primitive::Arc;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,53 +30,69 @@ pub struct OwnedDirEntry {
 impl Process {
     /// Every entry of a directory but `.` and `..`.
     pub fn read_dir(&self, path: impl AsRef<[u8]>) -> Result<Vec<OwnedDirEntry>> {
-        self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+        let mut entries = Vec::new();
+        let mut batch = Batch::new();
+        let more = self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
             let node = walked.existing()?;
             if !node.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
             may(cx.caller, node, READ, g)?;
-            let mut entries = Vec::new();
-            let mut push = |e: DirEntry<'_>| {
-                if e.name != b"." && e.name != b".." {
-                    entries.push(OwnedDirEntry {
-                        ino: e.ino,
-                        kind: e.kind,
-                        name: e.name.to_vec(),
-                        cookie: e.cookie,
-                    });
-                }
-                true
-            };
-            list(cx, node, 0, false, &mut push, g)?;
-            Ok(entries)
-        })
+            entries.clear();
+            batch = Batch::new();
+            batch.list(cx, node, false, &mut |entry| keep(&mut entries, entry), g)?;
+            Ok(if batch.is_full() { node.hold() } else { None })
+        })?;
+        let Some(node) = more else {
+            return Ok(entries);
+        };
+        // A directory that is removed meanwhile has no more entries.
+        let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
+        let mut goes_on = true;
+        while goes_on && batch.is_full() {
+            goes_on = self
+                .run(|cx, g| batch.list(cx, &node, false, each, g))
+                .is_ok();
+        }
+        self.core().release(node, &pin());
+        Ok(entries)
     }
 
     /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
     /// answers false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
     /// offset is `telldir(3)`.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
-        let g = pin();
-        let file = self.description(fd, &g)?;
+        let mut batch = Batch::new();
+        let more = {
+            let g = pin();
+            let file = self.usable(fd, &g)?;
+            self.getdents_part(file, &mut batch, f)?;
+            batch.is_full().then(|| Arc::clone(file))
+        };
+        if let Some(file) = more {
+            // What comes now would be a next call on Linux; what was handed out stays handed out.
+            let mut goes_on = true;
+            while goes_on && batch.is_full() {
+                goes_on = self.getdents_part(&file, &mut batch, f).is_ok();
+            }
+        }
+        Ok(())
+    }
+
+    fn getdents_part(
+        &self,
+        file: &OpenFile,
+        batch: &mut Batch,
+        f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
         if file.kind() != Kind::Directory {
             return Err(Errno::ENOTDIR);
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
         let mut position = file.position().lock();
-        let mut reached = *position;
-        self.run(|cx, g| {
-            let from = reached;
-            let mut step = |entry: DirEntry<'_>| {
-                let taken = f(entry);
-                if taken {
-                    reached = entry.cookie;
-                }
-                taken
-            };
-            list(cx, file.node(g)?, from, noatime, &mut step, g)
-        })?;
-        *position = reached;
+        batch.reached = *position;
+        self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g))?;
+        *position = batch.reached;
         Ok(())
     }
 
@@ -164,4 +182,60 @@ fn name_in(cx: &Ctx<'_>, parent: &Node, ino: u64, g: &Guard) -> Step<Vec<u8>> {
     };
     list(cx, parent, 0, true, &mut look, g)?;
     name.ok_or(Errno::ENOENT.into())
+}
+
+/// Entries that are listed under one guard.
+struct Batch {
+    /// Cookie of the last entry that was taken.
+    reached: u64,
+    taken: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch {
+            reached: 0,
+            taken: 0,
+        }
+    }
+
+    /// Whether it ended because it is long enough.
+    fn is_full(&self) -> bool {
+        self.taken >= piece::ENTRIES
+    }
+
+    /// Hands entries behind `reached` to `f`. A step that is run again goes on where it was.
+    fn list(
+        &mut self,
+        cx: &Ctx<'_>,
+        node: &Node,
+        noatime: bool,
+        f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+        g: &Guard,
+    ) -> Step<()> {
+        self.taken = 0;
+        let from = self.reached;
+        let mut each = |entry: DirEntry<'_>| {
+            let cookie = entry.cookie;
+            let goes_on = self.taken < piece::ENTRIES && f(entry);
+            if goes_on {
+                self.reached = cookie;
+                self.taken += 1;
+            }
+            goes_on
+        };
+        list(cx, node, from, noatime, &mut each, g)
+    }
+}
+
+fn keep(entries: &mut Vec<OwnedDirEntry>, entry: DirEntry<'_>) -> bool {
+    if entry.name != b"." && entry.name != b".." {
+        entries.push(OwnedDirEntry {
+            ino: entry.ino,
+            kind: entry.kind,
+            name: entry.name.to_vec(),
+            cookie: entry.cookie,
+        });
+    }
+    true
 }

@@ -1,6 +1,6 @@
 //! Reading, writing, seeking, sizes.
 
-use super::{AT_FDCWD, Fd, Process};
+use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{Kind, SetAttr};
 use crate::errno::{Errno, Result};
 use crate::ops::open::OpenFile;
@@ -13,6 +13,9 @@ use std::io::{IoSlice, IoSliceMut};
 impl Process {
     /// `read(2)`: at the file offset, which moves.
     pub fn read(&self, fd: Fd, out: &mut [u8]) -> Result<usize> {
+        if out.len() > piece::BYTES {
+            return self.readv_long(fd, &mut [IoSliceMut::new(out)], None);
+        }
         let g = pin();
         let file = self.readable(fd, &g)?;
         let mut position = file.position().lock();
@@ -27,6 +30,10 @@ impl Process {
         check_offset(off)?;
         let g = pin();
         check_range(off, out.len()).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
+        if out.len() > piece::BYTES {
+            drop(g);
+            return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
+        }
         let file = self.readable(fd, &g)?;
         self.read_at(file, off, out)
     }
@@ -37,9 +44,14 @@ impl Process {
         if outs.iter().all(|out| out.is_empty()) {
             return self.reads(fd, &g).map(|_| 0);
         }
+        let len = outs.iter().map(|out| out.len()).sum();
+        if len > piece::BYTES {
+            drop(g);
+            return self.readv_long(fd, outs, None);
+        }
         let file = self.readable(fd, &g)?;
         let mut position = file.position().lock();
-        check_range(*position, outs.iter().map(|out| out.len()).sum())?;
+        check_range(*position, len)?;
         let got = self.readv_at(file, *position, outs)?;
         *position += got as u64;
         Ok(got)
@@ -54,12 +66,19 @@ impl Process {
         }
         let len = outs.iter().map(|out| out.len()).sum();
         check_range(off, len).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
+        if len > piece::BYTES {
+            drop(g);
+            return self.readv_long(fd, outs, Some(off));
+        }
         let file = self.readable(fd, &g)?;
         self.readv_at(file, off, outs)
     }
 
     /// `write(2)`: at the file offset, which moves, or at the end with `O_APPEND`.
     pub fn write(&self, fd: Fd, data: &[u8]) -> Result<usize> {
+        if data.len() > piece::BYTES {
+            return self.write_long(fd, data, None);
+        }
         let g = pin();
         let file = self.writable(fd, &g)?;
         let mut position = file.position().lock();
@@ -72,6 +91,9 @@ impl Process {
     /// `pwrite(2)`; with `O_APPEND` it appends, as Linux does.
     pub fn pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
         check_offset(off)?;
+        if data.len() > piece::BYTES {
+            return self.write_long(fd, data, Some(off));
+        }
         let g = pin();
         let file = self.writable(fd, &g)?;
         check_range(off, data.len())?;
@@ -234,7 +256,7 @@ impl Process {
     }
 
     /// A file that is open for reading and has contents.
-    fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+    pub(super) fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.reads(fd, g)?;
         if file.kind() == Kind::Directory {
             Err(Errno::EISDIR)
@@ -243,7 +265,7 @@ impl Process {
         }
     }
 
-    fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+    pub(super) fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         let file = self.description(fd, g)?;
         if file.writable() {
             Ok(file)
@@ -252,7 +274,7 @@ impl Process {
         }
     }
 
-    fn read_at(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
+    pub(super) fn read_at(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
         if let Some(text) = file.text() {
             return Ok(io::read_text(text, off, out));
         }
@@ -276,7 +298,7 @@ impl Process {
         Ok(total)
     }
 
-    fn write_at(&self, file: &OpenFile, off: u64, data: &[u8]) -> Result<(u64, usize)> {
+    pub(super) fn write_at(&self, file: &OpenFile, off: u64, data: &[u8]) -> Result<(u64, usize)> {
         let append = file.flags() & libc::O_APPEND != 0;
         let done = self.run(|cx, g| {
             let kill = io::kills_suid(cx.caller);
@@ -302,7 +324,7 @@ fn check_offset(off: u64) -> Result<()> {
 }
 
 /// A transfer must end at an offset that exists.
-fn check_range(off: u64, len: usize) -> Result<()> {
+pub(super) fn check_range(off: u64, len: usize) -> Result<()> {
     if len as u64 > MAX_SIZE - off.min(MAX_SIZE) {
         Err(Errno::EINVAL)
     } else {

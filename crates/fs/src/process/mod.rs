@@ -10,8 +10,10 @@ mod fds;
 mod files;
 mod links;
 mod locks;
+mod long;
 mod meta;
 mod open;
+mod piece;
 mod xattrs;
 
 pub use dirs::OwnedDirEntry;

@@ -6,7 +6,7 @@ use super::stop::{Step, Stop};
 use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::Note;
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{Guard, pace, pin};
 use std::cell::RefCell;
 
 impl Core {
@@ -18,6 +18,7 @@ impl Core {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
     ) -> Result<T> {
         self.keep_budget();
+        pace();
         let mut guard = pin();
         let observed = caller.origin == Origin::Library && !self.observers.load(&guard).is_empty();
         let cx = Ctx {

@@ -5,17 +5,29 @@
 //! the pinning thread only.
 //!
 //! crossbeam-epoch does the work. Under a model checker a small deterministic stand-in does,
-//! which drops every retired value at the first moment the contract allows.
+//! which drops every retired value at the first moment the contract allows. A build that frees at
+//! once, for one thread, is what `hearth-bench freeing` compares with.
 
+#[cfg(hearth_free_at_once)]
+mod at_once;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod native;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod pace;
+#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
+#[path = "unpaced.rs"]
+mod pace;
 
+#[cfg(hearth_free_at_once)]
+use at_once as backend;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 use modelled as backend;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 use native as backend;
+
+pub use pace::{pace, pending};
 
 /// While it lives, nothing that was reachable when it was made is dropped.
 ///
@@ -42,6 +54,7 @@ pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
 impl Guard {
     /// Hands what this thread has retired to all threads and drops some of what is due.
     pub fn flush(&self) {
+        pace::send(self);
         self.0.flush();
     }
 
@@ -78,6 +91,7 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
             drop(Box::from_raw(value));
         });
     }
+    pace::retired(size_of::<T>(), g);
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]

@@ -8,6 +8,11 @@ pub(super) fn pin() -> Guard {
     Guard(crossbeam_epoch::pin())
 }
 
+/// Whether this thread has a guard.
+pub(super) fn is_pinned() -> bool {
+    crossbeam_epoch::is_pinned()
+}
+
 impl Guard {
     pub(super) fn flush(&self) {
         self.0.flush();

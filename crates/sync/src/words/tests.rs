@@ -42,7 +42,17 @@ fn every_small_range_reads_and_writes_like_a_byte_array() {
 #[test]
 fn every_long_range_reads_and_writes_like_a_byte_array() {
     for off in [0, 1, 7, 8, 9, 64, 500] {
-        for len in [500, 504, 511, 512, 513, 520, 1_000, 3_000, Page::BYTES - off] {
+        for len in [
+            500,
+            504,
+            511,
+            512,
+            513,
+            520,
+            1_000,
+            3_000,
+            Page::BYTES - off,
+        ] {
             let page = Page::boxed();
             let mut model = pattern(off, Page::BYTES);
             page.write(0, &model);

@@ -1,0 +1,146 @@
+//! How much is retired and not yet dropped, and a bound on it.
+//!
+//! A reader that stays pinned, because it was taken off its core or has much to do, holds back
+//! all that is retired meanwhile. Each thread adds up what it retires and hands it to a common
+//! count in batches; a batch leaves the count when the collector reaches it. A thread that finds
+//! the count above [`LIMIT`] waits before its next operation, at most a millisecond and while it is
+//! not pinned itself: the reader gets the core and the count falls, or the thread goes on after
+//! one batch more. So what waits is bounded by the limit, and grows slowly beyond it.
+
+use super::backend;
+use super::{Guard, pin};
+use crate::primitive::atomic::{AtomicI64, Ordering};
+use crate::primitive::thread;
+use crossbeam_utils::CachePadded;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// Bytes that a thread retires between two writes to the common count.
+const BATCH: usize = 64 << 10;
+/// Bytes that may wait without anybody waiting for them. What values own besides their own size is
+/// not counted, hence a quarter of the 8 MiB that are promised.
+const LIMIT: i64 = 2 << 20;
+/// Naps of one wait.
+const NAPS: u32 = 10;
+/// Length of a nap; the kernel adds about as much again.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Bytes in batches that are not yet dropped. Relaxed throughout: a statistic, it orders nothing.
+static PENDING: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
+
+thread_local! {
+    /// Bytes that this thread has retired since its last batch.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+    /// The last batch found too much.
+    static OVER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
+pub fn pending() -> u64 {
+    PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
+}
+
+/// Called between operations, without a lock: waits a little if readers hold back too much.
+#[inline]
+pub fn pace() {
+    if OVER.get() {
+        wait();
+    }
+}
+
+/// `bytes` were retired under `g`.
+#[inline]
+pub(super) fn retired(bytes: usize, g: &Guard) {
+    let own = OWN.get() + bytes;
+    OWN.set(own);
+    if own >= BATCH {
+        send(g);
+    }
+}
+
+/// Hands the batch to the common count.
+#[cold]
+pub(super) fn send(g: &Guard) {
+    let bytes = OWN.take() as i64;
+    if bytes == 0 {
+        return;
+    }
+    let now = PENDING.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    // Behind all that it stands for: the collector keeps the order of one thread.
+    // SAFETY: the closure owns all that it uses.
+    unsafe {
+        g.0.defer(move || {
+            PENDING.fetch_sub(bytes, Ordering::Relaxed);
+        });
+    }
+    if now > LIMIT {
+        OVER.set(true);
+    }
+}
+
+#[cold]
+fn wait() {
+    // Whoever is pinned waits for itself; its next operation looks again.
+    if backend::is_pinned() {
+        return;
+    }
+    OVER.set(false);
+    for _ in 0..NAPS {
+        loop {
+            let before = PENDING.load(Ordering::Relaxed);
+            if before <= LIMIT {
+                return;
+            }
+            pin().flush();
+            if PENDING.load(Ordering::Relaxed) >= before {
+                break;
+            }
+        }
+        thread::sleep(NAP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoch::retire;
+    use std::time::Instant;
+
+    /// One test: the count is the program's.
+    #[test]
+    fn a_pinned_reader_slows_down_who_retires_and_holds_nobody_for_ever() {
+        let batch = || {
+            let g = pin();
+            for _ in 0..BATCH / 4096 {
+                retire(Box::new([0u8; 4096]), &g);
+            }
+        };
+        let reader = pin();
+        let paced = thread::spawn(move || {
+            while pending() <= LIMIT as u64 {
+                batch();
+                pace();
+            }
+            let start = Instant::now();
+            for _ in 0..10 {
+                batch();
+                pace();
+            }
+            start.elapsed()
+        });
+        let paced = paced.join().unwrap();
+        assert!(paced >= NAP * NAPS * 9, "ten batches in {paced:?}");
+        let held = pending();
+        assert!(held > LIMIT as u64, "{held} bytes are held back");
+        drop(reader);
+        let limit = Instant::now() + Duration::from_secs(60);
+        while pending() > 0 {
+            pin().flush();
+            assert!(
+                Instant::now() < limit,
+                "{} bytes are never dropped",
+                pending()
+            );
+        }
+    }
+}
