@@ -3,7 +3,7 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    freeing, instructions, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
+    freeing, instructions, latency, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
 };
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
              directory (--target NAME or DIR, several by commas)
   freeing    price of deferred freeing, and the memory that waits beside readers
+  latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields beside tokio and threads
   conflicts  which commuting operations share a cache line (--verbose lists every case)
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         "memory" => memory::run,
         "sched" => sched_bench::run,
         "freeing" => freeing::run,
+        "latency" => latency::run,
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
