@@ -23,7 +23,8 @@ cargo xtask VERB
   check                formatting, clippy, documentation, tidy, layers, licences
   bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, memory, sched
   conflicts [WHAT...]  the conflict runner of hearth-bench
-  soak [MINUTES]       the long suites again and again with new seeds (60 minutes)
+  soak [MINUTES]       all operations on all threads (10 minutes); nothing may be left
+  soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
   install-tools        install what `test` needs, and say what
   tidy                 sizes, unsafe homes, banned words, paths in ARCHITECTURE.md
   layers               direction of the crates, no rings between files

@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the randomised suites again and again, each round with another seed.
+//! `cargo xtask soak`: all operations on all threads for long, or the randomised suites again and
+//! again, each round with another seed.
 
 use crate::{install, process};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,19 +13,42 @@ const SUITES: &[(&str, &str)] = &[
     ("hearth-cli", "kill"),
 ];
 
-/// Runs rounds until the time is over; the first failure ends it and names the seed.
+/// `soak [MINUTES]` or `soak suites [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let minutes: u64 = match args {
-        [] => 60,
+    match args {
+        [first, rest @ ..] if first == "suites" => suites(minutes(rest, 60)?),
+        _ => operations(minutes(args, 10)?),
+    }
+}
+
+fn minutes(args: &[String], default: u64) -> Result<u64, String> {
+    match args {
+        [] => Ok(default),
         [minutes] => minutes
             .parse()
-            .map_err(|_| format!("'{minutes}' is not a number of minutes"))?,
-        _ => return Err("at most one argument, the minutes".into()),
-    };
+            .map_err(|_| format!("'{minutes}' is not a number of minutes")),
+        _ => Err("at most the word 'suites' and the minutes".into()),
+    }
+}
+
+/// Every operation on every thread; nothing may be left at the end.
+fn operations(minutes: u64) -> Result<(), String> {
+    let seed = first_seed();
+    println!("{minutes} minutes, HEARTH_SEED={seed}");
+    let mut test = process::cargo();
+    test.args(["test", "--package", "hearth-bench", "--test", "soak"])
+        .args(["--", "--nocapture"])
+        .env("HEARTH_SOAK_SECONDS", (minutes * 60).to_string())
+        .env("HEARTH_SEED", seed.to_string());
+    process::run(&mut test)
+        .map_err(|what| format!("{what}; again: HEARTH_SEED={seed} HEARTH_SOAK_SECONDS=..."))
+}
+
+/// Runs rounds until the time is over; the first failure ends it and names the seed.
+fn suites(minutes: u64) -> Result<(), String> {
     install::everything()?;
     let end = Instant::now() + Duration::from_secs(minutes * 60);
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
-    let mut seed = clock.map_or(1, |since| since.as_secs() % 1_000_000);
+    let mut seed = first_seed();
     let mut rounds = 0;
     while rounds == 0 || Instant::now() < end {
         seed += 1;
@@ -34,6 +58,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     println!("{rounds} rounds without a failure");
     Ok(())
+}
+
+fn first_seed() -> u64 {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+    clock.map_or(1, |since| since.as_secs() % 1_000_000)
 }
 
 fn round(seed: u64) -> Result<(), String> {

@@ -1,0 +1,237 @@
+//! All operations on all threads, and at the end nothing is left: no inode, no entry, no
+//! descriptor, no page, nothing that waits for a reader, no byte.
+//!
+//! Random scripts of the model's operations run on one volume, on twice as many threads as there
+//! are cores, each thread with processes of its own; the names are few, so that the threads meet.
+//! `cargo xtask soak` runs it for ten minutes with a new seed, `HEARTH_SOAK_SECONDS` and
+//! `HEARTH_SEED` by hand.
+
+#[path = "../../fs/tests/model/driver.rs"]
+mod driver;
+
+use driver::Library;
+use hearth::{Credentials, Errno, Kind, Process, Volume};
+use hearth_bench::live::{Counted, Live};
+use hearth_model::strategy::{Abilities, script};
+use hearth_model::{Op, System};
+use hearth_sync::epoch;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// The allocator of the program `hearth`, counting.
+#[global_allocator]
+static ALLOCATOR: Counted<mimalloc::MiMalloc> = Counted(mimalloc::MiMalloc);
+
+/// Everything that Hearth can do.
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+};
+/// Kinds of operations of the model: every one is made.
+const KINDS: usize = 62;
+/// Scripts that a thread runs before it counts as warm.
+const WARM: u32 = 300;
+
+/// Allocations that may be there at the end and were not at the start: lists that have another
+/// length, never one for each thousandth operation.
+const BLOCKS: i64 = 40;
+/// Bytes of the same: the table of inodes grows by 64 KiB for each thousand that live at once.
+const BYTES: i64 = 512 << 10;
+
+/// What a volume, and the program, hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    inodes: usize,
+    entries: usize,
+    blocks_free: u64,
+    inodes_free: u64,
+    retired: u64,
+}
+
+impl Held {
+    fn now(volume: &Volume) -> Held {
+        settle();
+        let root = volume.process(Credentials::root());
+        let room = root.statfs("/").expect("the root is there");
+        let entries = root.read_dir("/").expect("the root is there").len();
+        Held {
+            inodes: volume.inodes_in_memory(),
+            entries,
+            blocks_free: room.bfree,
+            inodes_free: room.ffree,
+            retired: epoch::pending(),
+        }
+    }
+}
+
+/// Nobody is at work: frees all that is due.
+fn settle() {
+    let mut before = Live::now();
+    loop {
+        for _ in 0..256 {
+            epoch::pin().flush();
+        }
+        let now = Live::now();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// Random scripts of one thread.
+struct Scripts {
+    runner: TestRunner,
+}
+
+impl Scripts {
+    fn new(seed: u64, thread: usize) -> Scripts {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&thread.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        Scripts {
+            runner: TestRunner::new_with_rng(Config::default(), rng),
+        }
+    }
+
+    fn next(&mut self) -> Vec<(usize, Op)> {
+        let script = script(ABILITIES, 1..130);
+        // No lock of a script waits: threads could wait for each other for ever.
+        script
+            .new_tree(&mut self.runner)
+            .expect("a script")
+            .current()
+    }
+}
+
+/// Runs scripts until `goes_on` says no; answers how many operations, and of which kinds.
+fn work(
+    volume: &Volume,
+    scripts: &mut Scripts,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> (u64, BTreeSet<String>) {
+    let (mut done, mut kinds) = (0, BTreeSet::new());
+    while goes_on() {
+        let mut library = Library::new(volume.clone());
+        for (p, op) in scripts.next() {
+            library.apply(p, &op);
+            done += 1;
+            let text = format!("{op:?}");
+            let kind = text.split([' ', '{']).next().unwrap_or_default();
+            if !kinds.contains(kind) {
+                kinds.insert(kind.to_owned());
+            }
+        }
+        assert_eq!(
+            library.close_all(),
+            0,
+            "descriptors are left when all are closed"
+        );
+        library.exit_all();
+    }
+    (done, kinds)
+}
+
+/// Every thread works; the volume is empty afterwards. Answers how many operations were made, and
+/// of how many kinds by every thread.
+fn all_threads(
+    volume: &Volume,
+    scripts: &mut [Scripts],
+    goes_on: &(dyn Fn(u32) -> bool + Sync),
+) -> (u64, usize) {
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let spawn = |scripts| {
+            scope.spawn(move || {
+                let mut rounds = 0;
+                work(volume, scripts, &mut || {
+                    rounds += 1;
+                    goes_on(rounds)
+                })
+            })
+        };
+        let threads: Vec<_> = scripts.iter_mut().map(spawn).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread failed"))
+            .collect()
+    });
+    clear(&volume.process(Credentials::root()), b"/");
+    let all = results.iter().map(|(_, kinds)| kinds.clone());
+    let every = all.reduce(|a, b| &a & &b).unwrap_or_default();
+    (results.iter().map(|(done, _)| done).sum(), every.len())
+}
+
+/// Takes away everything in `dir`, whatever its flags say.
+fn clear(root: &Process, dir: &[u8]) {
+    free(root, dir);
+    for entry in root.read_dir(dir).expect("a directory") {
+        let path = [dir, b"/", &entry.name].concat();
+        if entry.kind == Kind::Directory {
+            clear(root, &path);
+            root.rmdir(&path).expect("it is empty");
+        } else {
+            free(root, &path);
+            root.unlink(&path).expect("nothing forbids it");
+        }
+    }
+}
+
+/// Clears the flags that forbid changes; what cannot be opened has none.
+fn free(root: &Process, path: &[u8]) {
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let opened = root.open(path, flags, 0);
+    let cleared = opened.and_then(|fd| {
+        let cleared = root.set_flags(fd, 0);
+        root.close(fd).and(cleared)
+    });
+    let has_none = [Errno::ELOOP, Errno::ENXIO, Errno::ENOTTY, Errno::EOPNOTSUPP];
+    assert!(
+        cleared.is_ok() || cleared.is_err_and(|errno| has_none.contains(&errno)),
+        "{}: {cleared:?}",
+        path.escape_ascii()
+    );
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is not a number"))
+    })
+}
+
+/// More than at the start, within what lists may differ by.
+fn check_memory(what: &str, before: Live, after: Live) {
+    println!("{what}: {before:?}, then {after:?}");
+    let (bytes, blocks) = (after.bytes - before.bytes, after.blocks - before.blocks);
+    assert!(blocks <= BLOCKS, "{what}: {blocks} allocations are left");
+    assert!(bytes <= BYTES, "{what}: {bytes} bytes are left");
+}
+
+#[test]
+fn nothing_is_left_when_all_operations_ran_on_all_threads() {
+    let (seconds, seed) = (number("HEARTH_SOAK_SECONDS", 4), number("HEARTH_SEED", 1));
+    let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+    let mut scripts: Vec<_> = (0..threads).map(|n| Scripts::new(seed, n)).collect();
+    // What the program makes once, for whichever volume, is made now.
+    all_threads(&Volume::memory(), &mut scripts, &|round| round <= 10);
+    settle();
+    let empty = Live::now();
+    let volume = Volume::memory();
+    // Tables and per-core parts have their size when this is over.
+    all_threads(&volume, &mut scripts, &|round| round <= WARM);
+    let (before, live_before) = (Held::now(&volume), Live::now());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let (done, kinds) = all_threads(&volume, &mut scripts, &|_| Instant::now() < end);
+    let (after, live_after) = (Held::now(&volume), Live::now());
+    println!("{done} operations of {kinds} kinds on {threads} threads, seed {seed}");
+    println!("{before:?}, then {after:?}");
+    assert_eq!(kinds, KINDS, "every thread makes operations of every kind");
+    assert_eq!(after, before);
+    check_memory("with the volume", live_before, live_after);
+    drop(volume);
+    settle();
+    check_memory("without it", empty, Live::now());
+}
