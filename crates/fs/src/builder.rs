@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::control;
 use crate::errno::{Errno, Result};
 use crate::home::Home;
-use crate::volume::{AtimeMode, OnError, Settings, Volume};
+use crate::volume::{AtimeMode, OnError, Protection, Settings, Volume};
 
 impl Volume {
     /// A volume in memory with the default settings.
@@ -70,6 +70,25 @@ impl VolumeBuilder {
     /// Permission bits of the root directory; 0755 by default.
     pub fn root_mode(mut self, mode: u16) -> Self {
         self.0.mode = mode & 0o7777;
+        self
+    }
+
+    /// Most byte ranges that a process, or an open file for its own locks, may have locked over all
+    /// files (`ENOLCK` beyond); 1,048,576 by default.
+    pub fn lock_ranges(mut self, most: u64) -> Self {
+        self.0.lock_ranges = most;
+        self
+    }
+
+    /// Most names of a file (`EMLINK` beyond); 4,294,967,295 by default.
+    pub fn links_max(mut self, most: u32) -> Self {
+        self.0.links_max = most;
+        self
+    }
+
+    /// Which tricks with links are refused; none by default.
+    pub fn protection(mut self, protection: Protection) -> Self {
+        self.0.protection = protection;
         self
     }
 

@@ -471,8 +471,9 @@ impl Door {
 
     /// The lock that is in the way of `request`, if any.
     pub fn getlk(&self, file: &OpenFile, request: &LockRequest) -> Result<Option<LockRequest>> {
+        let allowance = &self.volume.core.lock_allowance;
         let g = pin();
-        Ok(file.node(&g)?.locks().get(request))
+        Ok(file.node(&g)?.locks(allowance).get(request))
     }
 
     /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling
@@ -483,12 +484,13 @@ impl Door {
         request: &LockRequest,
         wait: Option<&Interrupt>,
     ) -> Result<()> {
+        let allowance = &self.volume.core.lock_allowance;
         let held = {
             let g = pin();
             file.node(&g)?.hold().ok_or(Errno::EBADF)?
         };
         // Waits under no guard: the reference keeps the inode, and so its locks.
-        let mut result = held.locks().set(
+        let mut result = held.locks(allowance).set(
             request,
             wait.map(|interrupt| Wait {
                 graph: &self.volume.core.waits,
@@ -502,7 +504,10 @@ impl Door {
                 kind: LockKind::Unlock,
                 ..*request
             };
-            result = held.locks().set(&back, None).and(Err(Errno::EBADF));
+            result = held
+                .locks(allowance)
+                .set(&back, None)
+                .and(Err(Errno::EBADF));
         }
         self.volume.core.release(held, &pin());
         result

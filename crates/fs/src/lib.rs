@@ -50,4 +50,4 @@ pub use observer::Observer;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
-pub use volume::{AtimeMode, OnError, Volume};
+pub use volume::{AtimeMode, OnError, Protection, Volume};

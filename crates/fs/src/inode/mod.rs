@@ -26,7 +26,7 @@ pub(crate) use meta::{Fields, Owner};
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
-use crate::locks::FileLocks;
+use crate::locks::{FileLocks, LockAllowance};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::object::{Gate, Held, Object};
@@ -116,9 +116,10 @@ impl Inode {
         self.extra.load(g)
     }
 
-    /// The advisory locks, made on first use.
-    pub fn locks(&self) -> &FileLocks {
-        self.locks.get_or_init(|| Box::new(FileLocks::new()))
+    /// The advisory locks, made on first use within the volume's `allowance`.
+    pub fn locks(&self, allowance: &LockAllowance) -> &FileLocks {
+        let make = || Box::new(FileLocks::within(allowance.clone()));
+        self.locks.get_or_init(make)
     }
 }
 

@@ -61,6 +61,26 @@ impl Held {
         flocks.chain(records)
     }
 
+    /// How many ranges more the owner has after `request`.
+    pub(super) fn growth(&self, request: &LockRequest) -> i64 {
+        let of_owner = self
+            .records
+            .iter()
+            .find(|(owner, _)| *owner == request.owner);
+        match (of_owner, request.kind) {
+            _ if request.flock => 0,
+            (Some((_, ranges)), kind) => ranges.growth(request.start, request.end, kind),
+            (None, LockKind::Unlock) => 0,
+            (None, _) => 1,
+        }
+    }
+
+    /// How many ranges `owner` has.
+    pub(super) fn ranges_held(&self, owner: u64) -> usize {
+        let of_owner = self.records.iter().find(|(holder, _)| *holder == owner);
+        of_owner.map_or(0, |(_, ranges)| ranges.len())
+    }
+
     /// Does what `request` says; the caller has found no conflict.
     pub(super) fn apply(&mut self, request: &LockRequest) {
         match (request.flock, request.kind) {

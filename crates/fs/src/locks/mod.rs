@@ -5,6 +5,7 @@
 //! ```text
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
+//!     LockAllowance (a mutex of its own per part of the owners; takes nothing)
 //! Interrupt (a mutex of its own, taken with nothing else held)
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! in Linux a request that conflicts with nothing held is granted whoever waits, because waiting
 //! behind a waiter could deadlock with locks that the asker holds already.
 
+mod allowance;
 mod held;
 mod interrupt;
 mod ranges;
@@ -36,6 +38,7 @@ use crate::errno::Errno;
 use held::Held;
 use wait::WaitId;
 
+pub use allowance::LockAllowance;
 pub use interrupt::Interrupt;
 pub use request::{LockKind, LockRequest};
 pub use wait::WaitGraph;
@@ -65,6 +68,8 @@ lock_class!(FileClass = "file-locks", FILE_RANK);
 #[derive(Default)]
 struct State {
     held: Held,
+    /// What owners may hold, over all files of the volume.
+    allowance: LockAllowance,
     /// Requests that wait, oldest first. Each conflicts with something held.
     queue: VecDeque<Arc<Ticket>>,
 }
@@ -81,6 +86,7 @@ struct Ticket {
 const WAITING: u8 = 0;
 const GRANTED: u8 = 1;
 const DEADLOCKED: u8 = 2;
+const REFUSED: u8 = 3;
 
 impl Default for FileLocks {
     fn default() -> FileLocks {
@@ -89,10 +95,18 @@ impl Default for FileLocks {
 }
 
 impl FileLocks {
-    /// No locks, nobody waiting.
+    /// No locks, nobody waiting, and as many locks allowed as there is memory for.
     pub fn new() -> FileLocks {
+        FileLocks::within(LockAllowance::default())
+    }
+
+    /// The same for a file of a volume with this allowance.
+    pub fn within(allowance: LockAllowance) -> FileLocks {
         FileLocks {
-            state: Arc::new(Lock::new(State::default())),
+            state: Arc::new(Lock::new(State {
+                allowance,
+                ..State::default()
+            })),
         }
     }
 
@@ -117,7 +131,8 @@ impl FileLocks {
 
     /// Takes, converts or gives up a lock.
     ///
-    /// `EAGAIN` when something is in the way and `wait` is not given. With it the calling thread
+    /// `ENOLCK` when the owner would hold more ranges than it may, also after a wait. `EAGAIN` when
+    /// something is in the way and `wait` is not given. With it the calling thread
     /// blocks: `EINTR` when interrupted, `EDEADLK` when a POSIX request would wait for itself. It
     /// must not be pinned to the epoch then: nothing retired would be dropped while it sleeps.
     /// Converting an `flock` gives the old lock up first, as Linux does: a conversion that fails
@@ -139,7 +154,7 @@ impl FileLocks {
         let mut decided = Vec::new();
         {
             let mut state = self.state.lock();
-            state.held.release(owner, flock);
+            state.release(owner, flock);
             state.settle(&mut decided);
         }
         wake(decided);
@@ -159,6 +174,7 @@ impl FileLocks {
         }
         match ticket.outcome() {
             GRANTED => Ok(()),
+            REFUSED => Err(Errno::ENOLCK),
             _ => Err(Errno::EDEADLK),
         }
     }
@@ -177,19 +193,25 @@ impl State {
             if self.held.has_flock(request) {
                 return Ok(None);
             }
-            self.held.release(request.owner, true);
+            self.release(request.owner, true);
         }
         let in_the_way = self.held.conflicts(request).next().is_some();
         let answer = match (in_the_way, wait) {
-            (false, _) => {
-                self.held.apply(request);
-                Ok(None)
-            }
+            (false, _) => apply(&mut self.held, request, &self.allowance).map(|()| None),
             (true, None) => Err(Errno::EAGAIN),
             (true, Some(wait)) => self.enqueue(request, wait).map(Some),
         };
         self.settle(decided);
         answer
+    }
+
+    /// Gives up what `owner` holds, of one of the two sorts.
+    fn release(&mut self, owner: u64, flock: bool) {
+        if !flock {
+            let ranges = self.held.ranges_held(owner) as i64;
+            self.allowance.charge(owner, -ranges);
+        }
+        self.held.release(owner, flock);
     }
 
     fn enqueue(&mut self, request: &LockRequest, wait: Wait<'_>) -> Result<Arc<Ticket>, Errno> {
@@ -210,12 +232,16 @@ impl State {
     /// for an earlier one (it may turn an exclusive range of its owner into a shared one), so this
     /// goes round until nothing changes.
     fn settle(&mut self, decided: &mut Vec<Arc<Ticket>>) {
-        let State { held, queue } = self;
+        let State {
+            held,
+            queue,
+            allowance,
+        } = self;
         let mut changed = !queue.is_empty();
         while changed {
             changed = false;
             queue.retain(|ticket| {
-                let outcome = ticket.decide(held);
+                let outcome = ticket.decide(held, allowance);
                 if outcome == WAITING {
                     return true;
                 }
@@ -234,10 +260,12 @@ impl State {
 
 impl Ticket {
     /// What becomes of the request with these locks held; a grant is entered into them.
-    fn decide(&self, held: &mut Held) -> u8 {
+    fn decide(&self, held: &mut Held, allowance: &LockAllowance) -> u8 {
         if held.conflicts(&self.request).next().is_none() {
-            held.apply(&self.request);
-            return GRANTED;
+            return match apply(held, &self.request, allowance) {
+                Ok(()) => GRANTED,
+                Err(_) => REFUSED,
+            };
         }
         if self.enter_graph(held) {
             WAITING
@@ -270,6 +298,18 @@ impl Ticket {
         // Acquire: pairs with the Release in `State::settle`.
         self.outcome.load(Ordering::Acquire)
     }
+}
+
+/// Does what `request` says, unless the owner would hold too much; nothing is in the way.
+fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> Result<(), Errno> {
+    let growth = held.growth(request);
+    if !allowance.charge(request.owner, growth) {
+        return Err(Errno::ENOLCK);
+    }
+    let before = held.ranges_held(request.owner) as i64;
+    held.apply(request);
+    debug_assert_eq!(held.ranges_held(request.owner) as i64, before + growth);
+    Ok(())
 }
 
 fn wake(decided: Vec<Arc<Ticket>>) {

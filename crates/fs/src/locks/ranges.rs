@@ -45,6 +45,45 @@ impl Ranges {
             .map(|(&start, &range)| (start, range))
     }
 
+    /// How many ranges more there are after [`Ranges::set`], or after [`Ranges::cut`] if `kind` is
+    /// `Unlock`.
+    pub(super) fn growth(&self, start: u64, end: u64, kind: LockKind) -> i64 {
+        let before = self.by_start.range(..start).next_back();
+        let touching = start.checked_sub(1);
+        // What reaches into the range from the left, or touches it there.
+        let left = before.filter(|(_, range)| Some(range.end) >= touching);
+        let mut growth = 0;
+        let mut last = left
+            .map(|(_, range)| *range)
+            .filter(|range| range.end >= start);
+        if left.is_some_and(|(_, range)| range.kind == kind) {
+            // The new range begins where that one does.
+            growth -= 1;
+        }
+        for (_, range) in self.by_start.range(start..=end) {
+            growth -= 1;
+            last = Some(*range);
+        }
+        let right = match last {
+            Some(range) if range.end > end => {
+                growth += 1;
+                Some(range.kind)
+            }
+            _ => {
+                let next = end.checked_add(1).and_then(|next| self.by_start.get(&next));
+                next.map(|range| range.kind)
+            }
+        };
+        if kind == LockKind::Unlock {
+            return growth;
+        }
+        growth + 1 - i64::from(right == Some(kind))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_start.len()
+    }
+
     /// Makes `start..=range.end` what `range` says, whatever was there.
     pub(super) fn set(&mut self, mut start: u64, mut range: Range) {
         self.cut(start, range.end);

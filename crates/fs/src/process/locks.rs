@@ -56,7 +56,8 @@ impl Process {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
         check_mode(&file, spec.kind)?;
-        let locks = file.node(&pin())?.locks().clone();
+        let allowance = &self.core().lock_allowance;
+        let locks = file.node(&pin())?.locks(allowance).clone();
         self.volume().door().setlk(&file, &request, wait)?;
         // A close empties the descriptor and then takes the process's locks away: a lock that came
         // after that is given back here, as Linux does.

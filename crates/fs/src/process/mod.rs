@@ -95,7 +95,9 @@ impl Process {
         if !self.files.open_fds().is_empty() {
             return Err(Errno::EBUSY);
         }
-        self.files = FdTable::new(policy);
+        let files = FdTable::new(policy);
+        files.set_limit(self.files.limit())?;
+        self.files = files;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The one volume behind its handles, and what operations ask of it.
 
-use super::settings::{AtimeMode, OnError, Settings};
+use super::settings::{AtimeMode, OnError, Protection, Settings};
 use super::space::Pool;
 use super::stop::{Load, Step, Stop};
 use crate::attr::{Kind, Time};
@@ -9,7 +9,7 @@ use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::home::{Change, Home};
 use crate::inode::{Body, Fields, Inode, Node, NodeExt, NodeRef};
-use crate::locks::WaitGraph;
+use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
 use crate::number::ROOT;
 use crate::observer::Observer;
@@ -54,6 +54,11 @@ pub(crate) struct Core {
     /// and `moving`.
     pub moves: SeqCount,
     pub waits: WaitGraph,
+    pub lock_allowance: LockAllowance,
+    /// Names that a file may have; immutable.
+    pub links_max: u32,
+    /// Immutable.
+    pub protection: Protection,
     pub stats: Stats,
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
@@ -89,6 +94,9 @@ impl Core {
             rename: Lock::new(()),
             moves: SeqCount::new(),
             waits: WaitGraph::new(),
+            lock_allowance: LockAllowance::new(settings.lock_ranges),
+            links_max: settings.links_max,
+            protection: settings.protection,
             stats: Stats::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),

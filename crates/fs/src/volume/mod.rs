@@ -25,7 +25,7 @@ pub(crate) use core::{Core, PAGE_BYTES};
 pub(crate) use load::record_of;
 pub(crate) use request::Ctx;
 pub(crate) use settings::Settings;
-pub use settings::{AtimeMode, OnError};
+pub use settings::{AtimeMode, OnError, Protection};
 pub(crate) use stop::{Load, Step, Stop};
 
 use crate::errno::Result;

@@ -28,6 +28,23 @@ pub enum OnError {
     Panic,
 }
 
+/// What keeps users from each other's tricks with links in directories that all may write to, as
+/// the `fs.protected_*` settings of Linux. Off by default, as in Linux itself (most distributions
+/// turn it on). On a mount the kernel's own settings hold; these are for the library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// `protected_hardlinks`: a file that is not the caller's is linked only if it is a regular
+    /// one, without setuid and executable setgid, that the caller may read and write (`EPERM`).
+    pub hardlinks: bool,
+    /// `protected_symlinks`: a symbolic link in a sticky directory that all may write to is
+    /// followed only if it belongs to the caller or to the directory's owner (`EACCES`).
+    pub symlinks: bool,
+    /// `protected_regular`: `O_CREAT` does not open the file of somebody who is neither the caller
+    /// nor the directory's owner, in a sticky directory that all may write to (1) or that its group
+    /// may write to (2) (`EACCES`).
+    pub regular: u8,
+}
+
 /// Settings of a volume; see [`crate::VolumeBuilder`] for what each means.
 pub(crate) struct Settings {
     pub size: u64,
@@ -38,6 +55,9 @@ pub(crate) struct Settings {
     pub read_only: bool,
     pub owner: (u32, u32),
     pub mode: u16,
+    pub lock_ranges: u64,
+    pub links_max: u32,
+    pub protection: Protection,
     pub home: Box<dyn Home>,
     pub clock: Box<dyn Clock>,
 }
@@ -53,6 +73,9 @@ impl Default for Settings {
             read_only: false,
             owner: (0, 0),
             mode: 0o755,
+            lock_ranges: 1 << 20,
+            links_max: u32::MAX,
+            protection: Protection::default(),
             home: Box::new(MemoryHome),
             clock: Box::new(SystemClock),
         }

@@ -1,0 +1,112 @@
+//! What a volume or a process may have at most.
+
+use hearth::fdtable::FdPolicy;
+use hearth::{Credentials, Errno, Interrupt, LockKind, LockSpec, Process, Volume};
+
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+fn process(volume: &Volume) -> Process {
+    volume.process(Credentials::root())
+}
+
+fn bytes(kind: LockKind, start: i64, len: i64) -> LockSpec {
+    LockSpec {
+        kind,
+        whence: libc::SEEK_SET,
+        start,
+        len,
+    }
+}
+
+#[test]
+fn another_descriptor_policy_keeps_the_limit() {
+    let mut p = process(&Volume::memory());
+    p.set_fd_limit(2).unwrap();
+    for policy in [FdPolicy::PerCore, FdPolicy::Lowest] {
+        p.set_fd_policy(policy).unwrap();
+        let fds: Vec<_> = (0..2).map(|_| p.open("/f", NEW, 0o600).unwrap()).collect();
+        assert_eq!(p.open("/f", NEW, 0o600), Err(Errno::EMFILE), "{policy:?}");
+        for fd in fds {
+            p.close(fd).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_has_no_more_names_than_it_may() {
+    let p = process(&Volume::builder().links_max(3).build().unwrap());
+    p.mknod("/1", libc::S_IFREG | 0o600, 0).unwrap();
+    p.link("/1", "/2").unwrap();
+    p.link("/1", "/3").unwrap();
+    assert_eq!(p.link("/1", "/4"), Err(Errno::EMLINK));
+    assert_eq!(
+        (p.stat("/1").unwrap().nlink, p.stat("/4")),
+        (3, Err(Errno::ENOENT))
+    );
+    p.unlink("/2").unwrap();
+    p.link("/3", "/4").unwrap();
+    // Directories are not bound by it: their links are their subdirectories.
+    for n in 0..5 {
+        p.mkdir(format!("/d{n}"), 0o700).unwrap();
+    }
+    assert_eq!(p.stat("/").unwrap().nlink, 7);
+}
+
+#[test]
+fn a_process_has_no_more_ranges_locked_than_it_may_over_all_files() {
+    let volume = Volume::builder().lock_ranges(3).build().unwrap();
+    let (p, other) = (process(&volume), process(&volume));
+    let [a, b] = ["/a", "/b"].map(|path| p.open(path, NEW, 0o600).unwrap());
+    let lock = |fd, kind, start, len| p.set_lock(fd, &bytes(kind, start, len), None);
+    lock(a, LockKind::Write, 0, 10).unwrap();
+    lock(a, LockKind::Write, 20, 10).unwrap();
+    lock(b, LockKind::Read, 0, 0).unwrap();
+    assert_eq!(lock(b, LockKind::Write, 5, 1), Err(Errno::ENOLCK));
+    assert_eq!(
+        lock(a, LockKind::Unlock, 5, 1),
+        Err(Errno::ENOLCK),
+        "that makes two of one"
+    );
+    lock(a, LockKind::Write, 10, 10).unwrap();
+    lock(a, LockKind::Unlock, 5, 1).unwrap();
+    assert_eq!(lock(a, LockKind::Read, 25, 1), Err(Errno::ENOLCK));
+    // Nobody else is bound by that, nor are the locks of an open file.
+    let theirs = other.open("/a", NEW, 0o600).unwrap();
+    for start in 0..3 {
+        let spec = bytes(LockKind::Read, 100 + 2 * start, 1);
+        other.set_lock(theirs, &spec, None).unwrap();
+        p.set_ofd_lock(b, &spec, None).unwrap();
+    }
+    // A close gives back what it took.
+    p.close(b).unwrap();
+    lock(a, LockKind::Write, 200, 1).unwrap();
+    p.close(a).unwrap();
+    let a = p.open("/a", NEW, 0o600).unwrap();
+    for start in 0..3 {
+        p.set_lock(a, &bytes(LockKind::Write, 2 * start, 1), None)
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_lock_that_comes_after_a_wait_counts_as_well() {
+    let volume = Volume::builder().lock_ranges(1).build().unwrap();
+    let (p, other) = (process(&volume), process(&volume));
+    let mine = p.open("/f", NEW, 0o600).unwrap();
+    let theirs = other.open("/f", NEW, 0o600).unwrap();
+    p.set_lock(mine, &bytes(LockKind::Write, 0, 1), None)
+        .unwrap();
+    other
+        .set_lock(theirs, &bytes(LockKind::Write, 9, 1), None)
+        .unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let wait = Interrupt::new();
+            other.set_lock(theirs, &bytes(LockKind::Write, 0, 1), Some(&wait))
+        });
+        // It is refused at its turn whether or not it has begun to wait.
+        p.set_lock(mine, &bytes(LockKind::Unlock, 0, 1), None)
+            .unwrap();
+        assert_eq!(waiter.join().unwrap(), Err(Errno::ENOLCK));
+    });
+}
