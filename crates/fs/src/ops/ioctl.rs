@@ -8,6 +8,9 @@ use crate::inode::{Node, NodeExt};
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
+/// No project has this id.
+const NO_PROJECT: u32 = u32::MAX;
+
 /// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for one that means nothing here.
 pub(crate) fn set_flags(cx: &Ctx<'_>, node: &Node, new: u32, g: &Guard) -> Step<()> {
     set(cx, node, new, None, g)
@@ -41,10 +44,13 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     may_own(cx.caller, &node.meta.owner())?;
     // The kernel does not see our flags before it asks, so the privilege is checked whatever the
     // door.
-    let guarded = (old.flags ^ new) & (APPEND | IMMUTABLE) != 0
-        || project.is_some_and(|project| project != old.project);
-    if guarded && !cx.caller.privileged() {
+    if (old.flags ^ new) & (APPEND | IMMUTABLE) != 0 && !cx.caller.privileged() {
         return Err(Errno::EPERM.into());
+    }
+    // The owner may change the project id, as in the initial user namespace of Linux; a kernel has
+    // refused it to the others.
+    if project.is_some_and(|project| project != old.project && project == NO_PROJECT) {
+        return Err(Errno::EINVAL.into());
     }
     if new & !SETTABLE != 0 {
         return Err(Errno::EOPNOTSUPP.into());

@@ -1,7 +1,9 @@
 //! Hard links and reading symbolic ones.
 
 use super::lookup::{find, hashed, unknown};
-use super::perm::may_create;
+use super::perm::{READ, WRITE, may, may_create, may_own};
+use crate::attr::Kind;
+use crate::caller::Caller;
 use crate::control;
 use crate::directory::{Change, Look};
 use crate::errno::Errno;
@@ -33,6 +35,9 @@ pub(crate) fn link(
     if node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0 || node.is_dir() {
         return Err(Errno::EPERM.into());
     }
+    if cx.core.protection.hardlinks {
+        may_link(cx.caller, node, g)?;
+    }
     let _parent = cx.keep(parent, g)?;
     let _node = cx.keep(node, g)?;
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
@@ -45,7 +50,7 @@ pub(crate) fn link(
     // The count goes first: an inode whose last name goes meanwhile must not be freed.
     node.meta.update(|fields| match fields.nlink {
         0 if !nameless => Err(Errno::ENOENT),
-        u32::MAX => Err(Errno::EMLINK),
+        links if links >= cx.core.links_max => Err(Errno::EMLINK),
         _ => {
             fields.nlink += 1;
             fields.ctime = now;
@@ -73,6 +78,21 @@ pub(crate) fn link(
     }
     cx.entry_changed(parent, name);
     cx.node_changed(node, None);
+    Ok(())
+}
+
+/// `may_linkat` of Linux with `fs.protected_hardlinks`.
+fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
+    let owner = node.meta.owner();
+    if may_own(caller, &owner).is_ok() {
+        return Ok(());
+    }
+    let mode = u32::from(owner.perm);
+    let gains = mode & libc::S_ISUID != 0
+        || mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP;
+    if node.kind() != Kind::File || gains || may(caller, node, READ | WRITE, g).is_err() {
+        return Err(Errno::EPERM);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::io::set_size;
 use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
 use crate::attr::Kind;
+use crate::caller::Caller;
 use crate::control;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
@@ -31,8 +32,17 @@ pub struct OpenFile {
     moving: Moving,
     /// Whether a nameless file may get a name.
     linkable: bool,
+    /// Who opened it.
+    opener: Opener,
     /// Text of a control file as it was when it was opened.
     text: Option<Box<[u8]>>,
+}
+
+/// Credentials at the time of an open.
+struct Opener {
+    uid: u32,
+    gid: u32,
+    groups: Option<Box<[u32]>>,
 }
 
 /// What changes while a file is open, on a line of its own.
@@ -61,8 +71,20 @@ impl OpenFile {
                 handles: Handles::new(),
             },
             linkable,
+            opener: Opener {
+                uid: cx.caller.uid,
+                gid: cx.caller.gid,
+                groups: (!cx.caller.groups.is_empty()).then(|| cx.caller.groups.into()),
+            },
             text,
         }
+    }
+
+    /// Whether it was opened with the credentials of `caller`.
+    pub(crate) fn is_opened_by(&self, caller: &Caller<'_>) -> bool {
+        let Opener { uid, gid, groups } = &self.opener;
+        (*uid, *gid) == (caller.uid, caller.gid)
+            && groups.as_deref().unwrap_or_default() == caller.groups
     }
 
     /// Number of the inode.
@@ -206,7 +228,7 @@ pub(crate) fn open_create(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open(cx, cx.core.entry_node(entry, g)?, flags, g);
+        return open_existing(cx, parent, cx.core.entry_node(entry, g)?, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
         Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags), false)),
@@ -214,6 +236,34 @@ pub(crate) fn open_create(
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Again),
         Err(stop) => Err(stop),
     }
+}
+
+/// Opens what `O_CREAT` found in `parent` already.
+pub(crate) fn open_existing(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    node: &Node,
+    flags: i32,
+    g: &Guard,
+) -> Step<OpenFile> {
+    may_open_sticky(cx, parent, node)?;
+    open(cx, node, flags, g)
+}
+
+/// `may_create_in_sticky` of Linux with `fs.protected_regular`.
+fn may_open_sticky(cx: &Ctx<'_>, parent: &Node, node: &Node) -> Result<()> {
+    let level = cx.core.protection.regular;
+    if level == 0 || node.kind() != Kind::File || !cx.caller.checks() {
+        return Ok(());
+    }
+    let (directory, file) = (parent.meta.owner(), node.meta.owner());
+    let mode = u32::from(directory.perm);
+    let shared = mode & libc::S_IWOTH != 0 || (level >= 2 && mode & libc::S_IWGRP != 0);
+    let theirs = file.uid != directory.uid && file.uid != cx.caller.uid;
+    if mode & libc::S_ISVTX != 0 && shared && theirs {
+        return Err(Errno::EACCES);
+    }
+    Ok(())
 }
 
 /// Opens a new file without a name.

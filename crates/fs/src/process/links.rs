@@ -4,10 +4,12 @@ use super::{AT_FDCWD, Fd, Process, check_length};
 use crate::attr::Kind;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
+use crate::ops::open::OpenFile;
 use crate::ops::{link, remove, rename};
 use crate::volume::{Ctx, Step};
 use crate::walk::{Follow, Last, Walked, walk};
 use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::Arc;
 
 impl Process {
     /// `link(2)`: symbolic links are linked themselves.
@@ -15,7 +17,8 @@ impl Process {
         self.linkat(AT_FDCWD, old, AT_FDCWD, new, 0)
     }
 
-    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name what `olddirfd` has open.
+    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name what `olddirfd` has open:
+    /// `ENOENT` if others than this user opened it, but for user 0.
     pub fn linkat(
         &self,
         olddirfd: Fd,
@@ -36,7 +39,15 @@ impl Process {
         };
         self.run(|cx, g| {
             let (node, nameless) = if empty {
-                let linkable = olddirfd != AT_FDCWD && self.file(olddirfd, g)?.is_linkable();
+                let file = (olddirfd != AT_FDCWD).then(|| self.file(olddirfd, g));
+                let file = file.transpose()?;
+                // As Linux since 6.10: what others opened is named by those only who may find it
+                // anyway.
+                let is_own = |file: &Arc<OpenFile>| file.is_opened_by(cx.caller);
+                if !cx.caller.privileged() && !file.is_none_or(is_own) {
+                    return Err(Errno::ENOENT.into());
+                }
+                let linkable = file.is_some_and(|file| file.is_linkable());
                 (self.itself(olddirfd, g)?, linkable)
             } else {
                 let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;

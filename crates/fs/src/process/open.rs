@@ -3,7 +3,7 @@
 use super::{AT_FDCWD, Fd, Process};
 use crate::errno::{Errno, Result};
 use crate::ops::lookup::lookup;
-use crate::ops::open::{OpenFile, open, open_create, open_tmpfile};
+use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
 use crate::volume::{Ctx, Step, Stop};
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
@@ -70,7 +70,7 @@ fn open_walked(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open(cx, node, flags, g);
+        return open_existing(cx, walked.parent, node, flags, g);
     }
     match open_create(cx, walked.parent, walked.name, mode, flags, g) {
         // A symbolic link came up meanwhile; it is to be followed.

@@ -196,6 +196,9 @@ impl<'x> Walker<'_, 'x> {
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = node.filter(|n| follows && n.kind() == Kind::Symlink) {
+            if self.cx.core.protection.symlinks {
+                may_follow(self.cx, parent, link)?;
+            }
             let walked = self.follow(parent, link)?;
             return Ok(Walked {
                 slash: walked.slash || slash,
@@ -234,6 +237,17 @@ impl<'x> Walker<'_, 'x> {
         let target = readlink(self.cx, link)?;
         self.run(parent, target, Follow::Yes)
     }
+}
+
+/// `may_follow_link` of Linux with `fs.protected_symlinks`.
+fn may_follow(cx: &Ctx<'_>, parent: &Node, link: &Node) -> Result<(), Errno> {
+    let (directory, link) = (parent.meta.owner(), link.meta.owner());
+    let open_to_all = libc::S_ISVTX | libc::S_IWOTH;
+    let is_safe = !cx.caller.checks()
+        || cx.caller.uid == link.uid
+        || directory.uid == link.uid
+        || u32::from(directory.perm) & open_to_all != open_to_all;
+    if is_safe { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 fn skip_slashes(path: &[u8]) -> &[u8] {

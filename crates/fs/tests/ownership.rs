@@ -1,0 +1,186 @@
+//! What the owner of a file may do and others may not: links, protected links, project ids.
+
+use hearth::{Credentials, Errno, FsXAttr, Process, Protection, Volume, flags};
+
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+/// Root, and two users, of a volume with a sticky directory `/tmp` that all may write to.
+fn users(protection: Protection) -> [Process; 3] {
+    let volume = Volume::builder().protection(protection).build().unwrap();
+    let root = volume.process(Credentials::root());
+    root.umask(0);
+    root.mkdir("/tmp", 0o1777).unwrap();
+    let user = |uid| volume.process(Credentials::user(uid, uid));
+    [root, user(1), user(2)]
+}
+
+#[test]
+fn what_another_user_opened_is_linked_by_the_superuser_only() {
+    let [root, owner, other] = users(Protection::default());
+    let fd = owner.open("/tmp/f", NEW, 0o666).unwrap();
+    let link = |p: &Process, name: &str| {
+        p.linkat(
+            fd,
+            "",
+            hearth::AT_FDCWD,
+            format!("/tmp/{name}"),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    link(&owner, "own").unwrap();
+    // As a process that dropped its privileges after it opened the file.
+    owner.set_credentials(Credentials::user(2, 2));
+    assert_eq!(link(&owner, "dropped"), Err(Errno::ENOENT));
+    owner.set_credentials(Credentials {
+        groups: vec![7],
+        ..Credentials::user(1, 1)
+    });
+    assert_eq!(link(&owner, "groups"), Err(Errno::ENOENT));
+    owner.set_credentials(Credentials::root());
+    link(&owner, "root").unwrap();
+    assert_eq!(root.stat("/tmp/f").unwrap().nlink, 3);
+    drop(other);
+}
+
+#[test]
+fn a_nameless_file_is_named_by_who_opened_it() {
+    let [_, owner, _] = users(Protection::default());
+    let fd = owner
+        .open("/tmp", libc::O_TMPFILE | libc::O_RDWR, 0o600)
+        .unwrap();
+    let link = || owner.linkat(fd, "", hearth::AT_FDCWD, "/tmp/f", libc::AT_EMPTY_PATH);
+    owner.set_credentials(Credentials::user(2, 2));
+    assert_eq!(link(), Err(Errno::ENOENT));
+    owner.set_credentials(Credentials::user(1, 1));
+    link().unwrap();
+}
+
+#[test]
+fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
+    for hardlinks in [false, true] {
+        let [root, owner, other] = users(Protection {
+            hardlinks,
+            ..Protection::default()
+        });
+        let refused = if hardlinks { Err(Errno::EPERM) } else { Ok(()) };
+        for (name, mode, answer) in [
+            ("plain", 0o666, Ok(())),
+            ("unreadable", 0o622, refused),
+            ("unwritable", 0o644, refused),
+            ("setuid", 0o4666, refused),
+            ("setgid", 0o2676, refused),
+            ("locking", 0o2666, Ok(())),
+        ] {
+            let path = format!("/tmp/{name}");
+            owner.mknod(&path, libc::S_IFREG, 0).unwrap();
+            owner.chmod(&path, mode).unwrap();
+            assert_eq!(other.link(&path, format!("{path}-other")), answer, "{name}");
+            owner.link(&path, format!("{path}-own")).unwrap();
+            root.link(&path, format!("{path}-root")).unwrap();
+        }
+        owner.symlink("plain", "/tmp/symlink").unwrap();
+        assert_eq!(other.link("/tmp/symlink", "/tmp/symlink-other"), refused);
+    }
+}
+
+#[test]
+fn protected_symbolic_links_are_followed_by_their_owner_and_in_private_directories() {
+    for symlinks in [false, true] {
+        let [root, owner, other] = users(Protection {
+            symlinks,
+            ..Protection::default()
+        });
+        let refused = if symlinks { Err(Errno::EACCES) } else { Ok(()) };
+        root.mkdir("/open", 0o777).unwrap();
+        root.symlink("/", "/tmp/of-root").unwrap();
+        for directory in ["/tmp", "/open"] {
+            owner.symlink("/", format!("{directory}/l")).unwrap();
+        }
+        let follow = |p: &Process, path: &str| p.stat(path).map(drop);
+        assert_eq!(follow(&other, "/tmp/l"), refused);
+        assert_eq!(
+            follow(&root, "/tmp/l"),
+            refused,
+            "the superuser least of all"
+        );
+        assert_eq!(
+            follow(&other, "/tmp/l/tmp"),
+            Ok(()),
+            "only at the end of a path"
+        );
+        for (p, path) in [
+            (&owner, "/tmp/l"),
+            (&other, "/tmp/of-root"),
+            (&other, "/open/l"),
+        ] {
+            assert_eq!(follow(p, path), Ok(()), "{path}");
+        }
+        assert!(other.lstat("/tmp/l").is_ok());
+    }
+}
+
+#[test]
+fn protected_files_are_not_opened_by_who_means_to_make_them() {
+    for regular in 0..=2 {
+        let [root, owner, other] = users(Protection {
+            regular,
+            ..Protection::default()
+        });
+        root.mkdir("/group", 0o1775).unwrap();
+        let refused = |from| {
+            if regular >= from {
+                Err(Errno::EACCES)
+            } else {
+                Ok(())
+            }
+        };
+        root.mknod("/group/f", libc::S_IFREG | 0o666, 0).unwrap();
+        root.chown("/group/f", Some(1), None).unwrap();
+        owner.umask(0);
+        owner.mknod("/tmp/f", libc::S_IFREG | 0o666, 0).unwrap();
+        root.mknod("/tmp/of-root", libc::S_IFREG | 0o666, 0)
+            .unwrap();
+        let open = |p: &Process, path: &str, flags| p.open(path, flags, 0o600).map(drop);
+        assert_eq!(open(&other, "/tmp/f", NEW), refused(1));
+        assert_eq!(open(&root, "/tmp/f", NEW), refused(1));
+        assert_eq!(open(&other, "/group/f", NEW), refused(2));
+        assert_eq!(open(&other, "/tmp/f", libc::O_RDWR), Ok(()));
+        assert_eq!(open(&owner, "/tmp/f", NEW), Ok(()));
+        assert_eq!(open(&other, "/tmp/of-root", NEW), Ok(()));
+    }
+}
+
+#[test]
+fn the_owner_changes_the_project_id_and_its_inheritance() {
+    let [root, owner, other] = users(Protection::default());
+    owner.umask(0);
+    owner.mkdir("/tmp/d", 0o777).unwrap();
+    let open = |p: &Process| {
+        p.open("/tmp/d", libc::O_RDONLY | libc::O_DIRECTORY, 0)
+            .unwrap()
+    };
+    let wanted = FsXAttr {
+        xflags: flags::to_xflags(flags::PROJINHERIT),
+        project: 42,
+        ..FsXAttr::default()
+    };
+    let (mine, theirs) = (open(&owner), open(&other));
+    assert_eq!(other.set_fsxattr(theirs, &wanted), Err(Errno::EPERM));
+    owner.set_fsxattr(mine, &wanted).unwrap();
+    assert_eq!(owner.get_fsxattr(mine).unwrap(), wanted);
+    let none = FsXAttr {
+        project: u32::MAX,
+        ..wanted
+    };
+    assert_eq!(owner.set_fsxattr(mine, &none), Err(Errno::EINVAL));
+    other.mkdir("/tmp/d/below", 0o700).unwrap();
+    let below = root.open("/tmp/d/below", libc::O_RDONLY, 0).unwrap();
+    assert_eq!(root.get_fsxattr(below).unwrap(), wanted);
+    // The other flags of the same call still ask for the superuser.
+    let fixed = FsXAttr {
+        xflags: wanted.xflags | flags::to_xflags(flags::APPEND),
+        ..wanted
+    };
+    assert_eq!(owner.set_fsxattr(mine, &fixed), Err(Errno::EPERM));
+    root.set_fsxattr(open(&root), &fixed).unwrap();
+}
