@@ -4,10 +4,11 @@ use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::inode::{Node, NodeExt, NodeRef};
-use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
+use crate::locks::{Interrupt, LockRequest};
 use crate::ops::open::OpenFile;
 use crate::ops::{
-    attr, create, io, ioctl, link, list, lookup, open, perm, range, remove, rename, statfs, xattr,
+    attr, create, io, ioctl, link, list, lock, lookup, open, perm, range, remove, rename, statfs,
+    xattr,
 };
 use crate::volume::{Ctx, Step, Volume};
 use hearth_sync::epoch::{Guard, pin};
@@ -471,9 +472,7 @@ impl Door {
 
     /// The lock that is in the way of `request`, if any.
     pub fn getlk(&self, file: &OpenFile, request: &LockRequest) -> Result<Option<LockRequest>> {
-        let allowance = &self.volume.core.lock_allowance;
-        let g = pin();
-        Ok(file.node(&g)?.locks(allowance).get(request))
+        lock::get(&self.volume.core, file, request)
     }
 
     /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling
@@ -484,33 +483,7 @@ impl Door {
         request: &LockRequest,
         wait: Option<&Interrupt>,
     ) -> Result<()> {
-        let allowance = &self.volume.core.lock_allowance;
-        let held = {
-            let g = pin();
-            file.node(&g)?.hold().ok_or(Errno::EBADF)?
-        };
-        // Waits under no guard: the reference keeps the inode, and so its locks.
-        let mut result = held.locks(allowance).set(
-            request,
-            wait.map(|interrupt| Wait {
-                graph: &self.volume.core.waits,
-                interrupt: Some(interrupt),
-            }),
-        );
-        // The last close empties the file and then takes its locks away; see `OpenFile::finish`.
-        let closed = file.node(&pin()).is_err();
-        if closed && result.is_ok() && request.kind != LockKind::Unlock {
-            let back = LockRequest {
-                kind: LockKind::Unlock,
-                ..*request
-            };
-            result = held
-                .locks(allowance)
-                .set(&back, None)
-                .and(Err(Errno::EBADF));
-        }
-        self.volume.core.release(held, &pin());
-        result
+        lock::set(&self.volume.core, file, request, wait)
     }
 
     /// `FS_*_FL` flags.

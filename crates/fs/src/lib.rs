@@ -27,6 +27,7 @@ pub mod fdtable;
 pub mod flags;
 pub mod home;
 mod inode;
+mod line;
 mod locks;
 mod name;
 mod number;

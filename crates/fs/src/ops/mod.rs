@@ -11,6 +11,7 @@ pub(crate) mod io;
 pub(crate) mod ioctl;
 pub(crate) mod link;
 pub(crate) mod list;
+pub(crate) mod lock;
 pub(crate) mod lookup;
 pub(crate) mod open;
 pub(crate) mod perm;

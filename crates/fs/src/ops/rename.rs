@@ -61,7 +61,7 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
     // Ancestors stand still while this is held. What is found under the bucket locks is checked
     // against it again.
-    let tree = (across && directories).then(|| cx.core.rename.lock());
+    let tree = (across && directories).then(|| cx.core.rename.0.lock());
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
@@ -181,7 +181,7 @@ impl<'a> Turn<'a> {
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
         }
-        let _moving = self.cx.core.moves.write();
+        let _moving = self.cx.core.moves.0.write();
         if let Some(directory) = source.directory() {
             directory.set_parent(self.to.parent.number());
         }

@@ -132,7 +132,7 @@ impl Process {
     pub fn getcwd(&self) -> Result<Vec<u8>> {
         self.run(|cx, g| {
             // The way up is only a path if no directory moves meanwhile.
-            let _still = cx.core.rename.lock();
+            let _still = cx.core.rename.0.lock();
             let root = self.place(&self.root, g).number();
             let mut node = self.place(&self.cwd, g);
             let mut parts = Vec::new();

@@ -3,6 +3,7 @@
 use super::{Fd, Process};
 use crate::errno::{Errno, Result};
 use crate::locks::{Interrupt, LockKind, LockRequest};
+use crate::ops::lock;
 use crate::ops::open::OpenFile;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -34,19 +35,22 @@ impl Process {
             libc::LOCK_UN => LockKind::Unlock,
             _ => return Err(Errno::EINVAL),
         };
-        let file = self.counted(fd)?;
-        let request = LockRequest {
+        let request = |file: &OpenFile| LockRequest {
             owner: file.id(),
-            pid: std::process::id(),
+            pid: self.pid,
             kind,
             start: 0,
             end: LockRequest::EOF,
             flock: true,
         };
-        let wait = operation & libc::LOCK_NB == 0;
-        self.volume()
-            .door()
-            .setlk(&file, &request, wait.then_some(interrupt))
+        if operation & libc::LOCK_NB != 0 || kind == LockKind::Unlock {
+            // Nothing to wait for: the guard keeps the open file, and nobody counts.
+            let g = pin();
+            let file = self.usable(fd, &g)?;
+            return lock::set(self.core(), file, &request(file), None);
+        }
+        let file = self.counted(fd)?;
+        lock::set(self.core(), &file, &request(&file), Some(interrupt))
     }
 
     /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any
@@ -56,9 +60,11 @@ impl Process {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
         check_mode(&file, spec.kind)?;
-        let allowance = &self.core().lock_allowance;
-        let locks = file.node(&pin())?.locks(allowance).clone();
-        self.volume().door().setlk(&file, &request, wait)?;
+        let locks = file
+            .node(&pin())?
+            .locks(&self.core().lock_allowance)
+            .clone();
+        lock::set(self.core(), &file, &request, wait)?;
         // A close empties the descriptor and then takes the process's locks away: a lock that came
         // after that is given back here, as Linux does.
         let still_open = self
@@ -81,7 +87,7 @@ impl Process {
     pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
-        self.volume().door().getlk(&file, &request)
+        lock::get(self.core(), &file, &request)
     }
 
     /// `fcntl(F_OFD_SETLK)` and `F_OFD_SETLKW`: locks of the open file description.
@@ -89,14 +95,14 @@ impl Process {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
         check_mode(&file, spec.kind)?;
-        self.volume().door().setlk(&file, &request, wait)
+        lock::set(self.core(), &file, &request, wait)
     }
 
     /// `fcntl(F_OFD_GETLK)`.
     pub fn get_ofd_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         let file = self.counted(fd)?;
         let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
-        self.volume().door().getlk(&file, &request)
+        lock::get(self.core(), &file, &request)
     }
 
     /// A reference that outlives a wait.

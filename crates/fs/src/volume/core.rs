@@ -9,6 +9,7 @@ use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::home::{Change, Home};
 use crate::inode::{Body, Fields, Inode, Node, NodeExt, NodeRef};
+use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
 use crate::number::ROOT;
@@ -24,7 +25,9 @@ use hearth_sync::rcu::RcuCell;
 use hearth_sync::seq::SeqCount;
 use hearth_sync::spread::Counter;
 
-/// The one volume behind its handles.
+/// The one volume behind its handles. Begins a cache line, so that the count of the handles before it
+/// is on another than what every operation reads.
+#[repr(align(64))]
 pub(crate) struct Core {
     /// Inodes in memory by number.
     pub inodes: Table<Inode>,
@@ -49,10 +52,10 @@ pub(crate) struct Core {
     pub(super) read_only: AtomicBool,
     pub owner: (u32, u32),
     /// Renames of directories across directories.
-    pub rename: Lock<RenameLock, ()>,
+    pub rename: OwnLine<Lock<RenameLock, ()>>,
     /// Counts the renames that move a directory, so that a walk notices one. Written under `rename`
     /// and `moving`.
-    pub moves: SeqCount,
+    pub moves: OwnLine<SeqCount>,
     pub waits: WaitGraph,
     pub lock_allowance: LockAllowance,
     /// Names that a file may have; immutable.
@@ -91,8 +94,8 @@ impl Core {
             errors: settings.errors,
             read_only: AtomicBool::new(settings.read_only),
             owner: settings.owner,
-            rename: Lock::new(()),
-            moves: SeqCount::new(),
+            rename: OwnLine(Lock::new(())),
+            moves: OwnLine(SeqCount::new()),
             waits: WaitGraph::new(),
             lock_allowance: LockAllowance::new(settings.lock_ranges),
             links_max: settings.links_max,

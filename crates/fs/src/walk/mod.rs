@@ -97,7 +97,7 @@ pub(crate) fn walk<'x>(
         return Err(Errno::ENAMETOOLONG.into());
     }
     for _ in 0..RESTARTS {
-        let before = cx.core.moves.read_begin();
+        let before = cx.core.moves.0.read_begin();
         let walker = Walker {
             cx,
             root: from.root,
@@ -111,7 +111,7 @@ pub(crate) fn walk<'x>(
                 Ok(walked) => walked.node.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
             };
-        if !doubtful || !cx.core.moves.read_retry(before) {
+        if !doubtful || !cx.core.moves.0.read_retry(before) {
             return walked;
         }
         cx.core.stats.event(Event::WalkRestart);
@@ -129,7 +129,7 @@ fn walk_slowly<'x>(
     g: &'x Guard,
 ) -> Step<Walked<'x>> {
     cx.core.stats.event(Event::WalkFallback);
-    let _still = cx.core.rename.lock();
+    let _still = cx.core.rename.0.lock();
     let walker = Walker {
         cx,
         root: from.root,

@@ -1,0 +1,5 @@
+//! A value that shares its cache line with nothing else.
+
+/// A cache line, or more, of its own.
+#[repr(align(64))]
+pub(crate) struct OwnLine<T>(pub T);

@@ -1,0 +1,51 @@
+//! Advisory locks of an open file.
+
+use super::open::OpenFile;
+use crate::errno::{Errno, Result};
+use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
+use crate::volume::Core;
+use hearth_sync::epoch::pin;
+
+/// The lock that is in the way of `request`, if any.
+pub(crate) fn get(
+    core: &Core,
+    file: &OpenFile,
+    request: &LockRequest,
+) -> Result<Option<LockRequest>> {
+    let g = pin();
+    Ok(file.node(&g)?.locks(&core.lock_allowance).get(request))
+}
+
+/// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
+/// waits.
+pub(crate) fn set(
+    core: &Core,
+    file: &OpenFile,
+    request: &LockRequest,
+    wait: Option<&Interrupt>,
+) -> Result<()> {
+    let held = {
+        let g = pin();
+        file.node(&g)?.hold().ok_or(Errno::EBADF)?
+    };
+    // Waits under no guard: the reference keeps the inode, and so its locks.
+    let locks = held.locks(&core.lock_allowance);
+    let mut result = locks.set(
+        request,
+        wait.map(|interrupt| Wait {
+            graph: &core.waits,
+            interrupt: Some(interrupt),
+        }),
+    );
+    // The last close empties the file and then takes its locks away; see `OpenFile::finish`.
+    let closed = file.node(&pin()).is_err();
+    if closed && result.is_ok() && request.kind != LockKind::Unlock {
+        let back = LockRequest {
+            kind: LockKind::Unlock,
+            ..*request
+        };
+        result = locks.set(&back, None).and(Err(Errno::EBADF));
+    }
+    core.release(held, &pin());
+    result
+}
