@@ -1,38 +1,49 @@
-//! Attributes of an inode behind one sequence lock: readers take a consistent picture without a
+//! Attributes of an inode behind sequence locks: readers take a consistent picture without a
 //! shared write.
 
 use crate::attr::{Kind, Time};
+use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{
     AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
 use hearth_sync::seq::SeqLock;
 
-/// Packed attributes. Every field but `size` is written under `lock` and read in a read section of
-/// it (hence `Relaxed` throughout: the sequence lock orders them). Single fields that need no
-/// partner may be read alone.
+/// Packed attributes, in this order: what permission checks read first, what naming, growing and
+/// times move after it, so that the inode can lay the two on different cache lines.
 ///
-/// In this order: what permission checks read first, what appending moves after it, so that the
-/// inode can lay the two on different cache lines.
+/// `lock` is taken by every writer of anything but `size`; who reads under it sees all attributes
+/// as they were at one moment. `owner_lock` is taken inside it, and only when mode, owner or flags
+/// change: who checks permissions reads under that one and is not disturbed by names and times.
+/// Fields are written in a write section and read in a read section (hence `Relaxed` throughout:
+/// the sequence locks order them). Single fields that need no partner may be read alone.
 #[repr(C)]
 pub(crate) struct Meta {
-    lock: SeqLock,
+    owner_lock: SeqLock,
     perm: AtomicU16,
     /// Immutable.
     kind: Kind,
     uid: AtomicU32,
     gid: AtomicU32,
-    nlink: AtomicU32,
     flags: AtomicU32,
     project: AtomicU32,
     rdev: AtomicU32,
     /// In nanoseconds since 1970: it comes from a clock.
     btime: AtomicU64,
-    /// Written by the holder of the inode's `change`, outside `lock`: a file that grows does not
-    /// disturb those who check who may use it.
+    /// Written by the holder of `change`, outside `lock`.
     size: AtomicU64,
-    atime: AtomicTime,
-    mtime: AtomicTime,
-    ctime: AtomicTime,
+    /// Of access, of modification, of change; their nanoseconds below.
+    seconds: [AtomicI64; 3],
+    nanoseconds: [AtomicU32; 3],
+    nlink: AtomicU32,
+    lock: SeqLock,
+    /// Serialises changes of size, attributes, xattrs and ACLs.
+    pub change: Lock<ChangeLock, ()>,
+}
+
+pub(crate) struct ChangeLock;
+impl Class for ChangeLock {
+    const NAME: &'static str = "inode.change";
+    const RANK: u32 = 50;
 }
 
 /// A copy of the attributes, to look at or to change.
@@ -53,7 +64,7 @@ pub(crate) struct Fields {
 }
 
 /// What a permission check looks at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub perm: u16,
     pub uid: u32,
@@ -62,25 +73,27 @@ pub(crate) struct Owner {
 }
 
 impl Meta {
-    /// Where the part begins that appending moves.
+    /// Where the part begins that naming and growing move.
     pub const MOVING_AT: usize = std::mem::offset_of!(Meta, size);
 
     pub fn new(kind: Kind, f: &Fields) -> Meta {
+        let times = [f.atime, f.mtime, f.ctime];
         Meta {
-            lock: SeqLock::new(),
+            owner_lock: SeqLock::new(),
             perm: AtomicU16::new(f.perm),
             kind,
             uid: AtomicU32::new(f.uid),
             gid: AtomicU32::new(f.gid),
-            nlink: AtomicU32::new(f.nlink),
             flags: AtomicU32::new(f.flags),
             project: AtomicU32::new(f.project),
-            size: AtomicU64::new(f.size),
-            atime: AtomicTime::new(f.atime),
-            mtime: AtomicTime::new(f.mtime),
-            ctime: AtomicTime::new(f.ctime),
-            btime: AtomicU64::new(f.btime.nanos()),
             rdev: AtomicU32::new(f.rdev),
+            btime: AtomicU64::new(f.btime.nanos()),
+            size: AtomicU64::new(f.size),
+            seconds: times.map(|time| AtomicI64::new(time.sec)),
+            nanoseconds: times.map(|time| AtomicU32::new(time.nsec)),
+            nlink: AtomicU32::new(f.nlink),
+            lock: SeqLock::new(),
+            change: Lock::new(()),
         }
     }
 
@@ -89,12 +102,7 @@ impl Meta {
     }
 
     pub fn owner(&self) -> Owner {
-        self.lock.read(|| Owner {
-            perm: self.perm.load(Relaxed),
-            uid: self.uid.load(Relaxed),
-            gid: self.gid.load(Relaxed),
-            flags: self.flags.load(Relaxed),
-        })
+        self.owner_lock.read(|| self.owner_fields())
     }
 
     pub fn kind(&self) -> Kind {
@@ -117,52 +125,76 @@ impl Meta {
         self.perm.load(Relaxed)
     }
 
-    /// The caller holds the inode's `change`.
+    /// The caller holds `change`.
     pub fn set_size(&self, size: u64) {
         self.size.store(size, Relaxed);
     }
 
-    /// Reads, changes and writes back as one, all but the size.
+    /// Reads, changes and writes back as one, all but the size. What did not change is not written.
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
         let _write = self.lock.write();
-        let mut fields = self.fields();
-        let result = change(&mut fields);
-        self.store(&fields);
+        let old = self.fields();
+        let mut new = old;
+        let result = change(&mut new);
+        if new.owner() != old.owner() || new.project != old.project || new.btime != old.btime {
+            let _write = self.owner_lock.write();
+            self.perm.store(new.perm, Relaxed);
+            self.uid.store(new.uid, Relaxed);
+            self.gid.store(new.gid, Relaxed);
+            self.flags.store(new.flags, Relaxed);
+            self.project.store(new.project, Relaxed);
+            self.btime.store(new.btime.nanos(), Relaxed);
+        }
+        self.nlink.store(new.nlink, Relaxed);
+        for (i, time) in [new.atime, new.mtime, new.ctime].into_iter().enumerate() {
+            self.seconds[i].store(time.sec, Relaxed);
+            self.nanoseconds[i].store(time.nsec, Relaxed);
+        }
         result
     }
 
-    fn fields(&self) -> Fields {
-        Fields {
+    fn owner_fields(&self) -> Owner {
+        Owner {
             perm: self.perm.load(Relaxed),
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
-            nlink: self.nlink.load(Relaxed),
             flags: self.flags.load(Relaxed),
-            project: self.project.load(Relaxed),
-            rdev: self.rdev.load(Relaxed),
-            size: self.size.load(Relaxed),
-            atime: self.atime.load(),
-            mtime: self.mtime.load(),
-            ctime: self.ctime.load(),
-            btime: Time::from_nanos(self.btime.load(Relaxed)),
         }
     }
 
-    fn store(&self, f: &Fields) {
-        self.perm.store(f.perm, Relaxed);
-        self.uid.store(f.uid, Relaxed);
-        self.gid.store(f.gid, Relaxed);
-        self.nlink.store(f.nlink, Relaxed);
-        self.flags.store(f.flags, Relaxed);
-        self.project.store(f.project, Relaxed);
-        self.atime.store(f.atime);
-        self.mtime.store(f.mtime);
-        self.ctime.store(f.ctime);
-        self.btime.store(f.btime.nanos(), Relaxed);
+    fn fields(&self) -> Fields {
+        let owner = self.owner_fields();
+        let time = |i: usize| Time {
+            sec: self.seconds[i].load(Relaxed),
+            nsec: self.nanoseconds[i].load(Relaxed),
+        };
+        Fields {
+            perm: owner.perm,
+            uid: owner.uid,
+            gid: owner.gid,
+            nlink: self.nlink.load(Relaxed),
+            flags: owner.flags,
+            project: self.project.load(Relaxed),
+            rdev: self.rdev.load(Relaxed),
+            size: self.size.load(Relaxed),
+            atime: time(0),
+            mtime: time(1),
+            ctime: time(2),
+            btime: Time::from_nanos(self.btime.load(Relaxed)),
+        }
     }
 }
 
 impl Fields {
+    fn owner(&self) -> Owner {
+        Owner {
+            perm: self.perm,
+            uid: self.uid,
+            gid: self.gid,
+            flags: self.flags,
+        }
+    }
+
     /// A new inode's attributes.
     pub fn new(perm: u16, uid: u32, gid: u32, now: Time) -> Fields {
         Fields {
@@ -201,31 +233,5 @@ fn killed_bits(perm: u16, kind: Kind, member: bool) -> u16 {
         Kind::Directory => 0,
         _ if perm & libc::S_IXGRP as u16 != 0 || !member => perm & (setuid | setgid),
         _ => perm & setuid,
-    }
-}
-
-struct AtomicTime {
-    sec: AtomicI64,
-    nsec: AtomicU32,
-}
-
-impl AtomicTime {
-    fn new(time: Time) -> AtomicTime {
-        AtomicTime {
-            sec: AtomicI64::new(time.sec),
-            nsec: AtomicU32::new(time.nsec),
-        }
-    }
-
-    fn load(&self) -> Time {
-        Time {
-            sec: self.sec.load(Relaxed),
-            nsec: self.nsec.load(Relaxed),
-        }
-    }
-
-    fn store(&self, time: Time) {
-        self.sec.store(time.sec, Relaxed);
-        self.nsec.store(time.nsec, Relaxed);
     }
 }

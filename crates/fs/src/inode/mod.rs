@@ -21,16 +21,16 @@ mod extra;
 mod meta;
 
 pub(crate) use extra::Extra;
-pub(crate) use meta::{Fields, Owner};
+pub(crate) use meta::{ChangeLock, Fields, Owner};
 
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::locks::{FileLocks, LockAllowance};
 use hearth_sync::epoch::Guard;
-use hearth_sync::lock::{Class, Lock};
 use hearth_sync::object::{Gate, Held, Object};
 use hearth_sync::primitive::OnceLock;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::rcu::RcuSlot;
 use meta::Meta;
 
@@ -46,24 +46,20 @@ pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] besides itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
-pub(crate) struct ChangeLock;
-impl Class for ChangeLock {
-    const NAME: &'static str = "inode.change";
-    const RANK: u32 = 50;
-}
-
-/// One inode: a line that walks and permission checks read, one that appending writes, one with
-/// what every use of the contents reads.
+/// One inode: a line that walks and permission checks read, one that names, growth and times move,
+/// one with what every use of the contents reads.
 #[repr(C)]
 pub(crate) struct Inode {
     pub meta: Meta,
-    /// Writers of existing bytes enter; truncate and range operations close it.
-    pub gate: Gate,
-    /// Serialises changes of size, attributes, xattrs and ACLs.
-    pub change: Lock<ChangeLock, ()>,
-    pub body: Body,
     /// Extended attributes and ACLs; replaced as a whole under `change`, read under the epoch.
     pub extra: RcuSlot<Extra>,
+    pub body: Body,
+    /// Pages that lie wholly below the size, or fewer: who stays inside them needs no size, and is
+    /// not disturbed by appends. Written by the holder of `change`, before the size shrinks and
+    /// after it grows.
+    whole: AtomicU32,
+    /// Writers of existing bytes enter; truncate and range operations close it.
+    pub gate: Gate,
     /// Advisory locks; made on first use.
     pub locks: OnceLock<Box<FileLocks>>,
 }
@@ -82,11 +78,34 @@ impl Inode {
     pub fn new(kind: Kind, fields: &Fields, body: Body) -> Inode {
         Inode {
             meta: Meta::new(kind, fields),
-            gate: Gate::new(),
-            change: Lock::new(()),
-            body,
             extra: RcuSlot::empty(),
+            body,
+            whole: AtomicU32::new(whole_pages(fields.size)),
+            gate: Gate::new(),
             locks: OnceLock::new(),
+        }
+    }
+
+    /// Whether all bytes before `end` are below the size.
+    pub fn reaches(&self, end: u64) -> bool {
+        // Relaxed: one number. Who reads bytes asks again after, and who writes them is inside the
+        // gate, which a truncate closes before it changes anything.
+        end <= u64::from(self.whole.load(Relaxed)) * PAGE || end <= self.meta.size()
+    }
+
+    /// Sets the size. The caller holds `change`, and has closed the gate if the file shrinks.
+    pub fn set_size(&self, size: u64) {
+        let whole = whole_pages(size);
+        // Relaxed: only the holder of `change` writes it; see `reaches`.
+        let old = self.whole.load(Relaxed);
+        if whole < old {
+            // Relaxed: as `reaches`.
+            self.whole.store(whole, Relaxed);
+        }
+        self.meta.set_size(size);
+        if whole > old {
+            // Relaxed: as `reaches`.
+            self.whole.store(whole, Relaxed);
         }
     }
 
@@ -231,6 +250,10 @@ impl NodeExt for Node {
         }
         f
     }
+}
+
+fn whole_pages(size: u64) -> u32 {
+    u32::try_from(size / PAGE).unwrap_or(u32::MAX)
 }
 
 /// What an entry adds to the size of a directory, as in tmpfs.

@@ -21,7 +21,7 @@ pub(crate) fn setattr(
 ) -> Step<()> {
     cx.core.check_writable()?;
     let _kept = cx.keep(node, g)?;
-    let change = node.change.lock();
+    let change = node.meta.change.lock();
     check(cx, node, set, opened, g)?;
     if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
         set_size(cx, node, size, &change, g)?;

@@ -25,18 +25,25 @@ pub(crate) fn read(
     g: &Guard,
 ) -> Step<usize> {
     let data = data_of(node)?;
-    let size = node.meta.size();
-    let len = size.saturating_sub(off).min(out.len() as u64) as usize;
+    let len = below_size(node, off, out.len());
     if len > 0 {
         data.read(off, &mut out[..len], g)
             .map_err(|absent| page(node, absent))?;
     }
     // A truncate that ran along may have shown zeros that were never in the file.
-    let len = node.meta.size().saturating_sub(off).min(len as u64) as usize;
+    let len = below_size(node, off, len);
     if !out.is_empty() {
         touch_atime(cx, node, noatime);
     }
     Ok(len)
+}
+
+/// How many of `len` bytes at `off` the file has.
+fn below_size(node: &Node, off: u64, len: usize) -> usize {
+    if node.reaches(off.saturating_add(len as u64)) {
+        return len;
+    }
+    node.meta.size().saturating_sub(off).min(len as u64) as usize
 }
 
 /// Writes at `off`, or at the end if `append`; answers (where, how many bytes).
@@ -63,7 +70,7 @@ pub(crate) fn write(
     }
     let _kept = cx.keep(node, g)?;
     let done = match append {
-        false if off < MAX_SIZE && off + (src.len() as u64) <= node.meta.size() => {
+        false if off < MAX_SIZE && node.reaches(off + src.len() as u64) => {
             write_inside(cx, node, data, off, src, g)?
         }
         _ => None,
@@ -120,7 +127,7 @@ fn write_inside(
     g: &Guard,
 ) -> Step<Option<(u64, usize)>> {
     let _inside = node.gate.enter(node.shares());
-    if off + src.len() as u64 > node.meta.size() {
+    if !node.reaches(off + src.len() as u64) {
         return Ok(None);
     }
     store(cx, node, data, off, src, g)?;
@@ -136,7 +143,7 @@ fn write_extending(
     append: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
-    let _change = node.change.lock();
+    let _change = node.meta.change.lock();
     let size = node.meta.size();
     let off = if append { size } else { off };
     if off >= MAX_SIZE {
@@ -147,7 +154,7 @@ fn write_extending(
     store(cx, node, data, off, &src[..len], g)?;
     let end = off + len as u64;
     if end > size {
-        node.meta.set_size(end);
+        node.set_size(end);
     }
     Ok((off, len))
 }
@@ -226,13 +233,13 @@ pub(crate) fn set_size(
                 .home
                 .commit(&[home::Change::Truncate { ino, size }])?;
         }
-        node.meta.set_size(size);
+        node.set_size(size);
         let removed = edit(cx, data, g, || {
             data.truncate(size, g).map_err(|absent| page(node, absent))
         })?;
         free_pages(cx, node, removed);
     } else {
-        node.meta.set_size(size);
+        node.set_size(size);
     }
     if kills_suid(cx.caller) {
         strip_privileges(cx.caller, node);

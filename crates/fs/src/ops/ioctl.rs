@@ -39,7 +39,7 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -
 fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> Step<()> {
     cx.core.check_writable()?;
     let _kept = cx.keep(node, g)?;
-    let _change = node.change.lock();
+    let _change = node.meta.change.lock();
     let old = node.meta.read();
     may_own(cx.caller, &node.meta.owner())?;
     // The kernel does not see our flags before it asks, so the privilege is checked whatever the

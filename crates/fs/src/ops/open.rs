@@ -11,6 +11,7 @@ use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, Node, NodeRef};
+use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::volume::{Core, Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
@@ -20,7 +21,7 @@ use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
 ///
-/// Two lines: what every use reads, and what `read`, `write` and `dup` write.
+/// Three lines: what every use reads, what `read` and `write` move, what `dup` and `close` count.
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
@@ -45,14 +46,13 @@ struct Opener {
     groups: Option<Box<[u32]>>,
 }
 
-/// What changes while a file is open, on a line of its own.
-#[repr(align(64))]
+/// What changes while a file is open, each on a line of its own.
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: Mutex<u64>,
+    position: OwnLine<Mutex<u64>>,
     /// Descriptors that refer to it.
-    handles: Handles,
+    handles: OwnLine<Handles>,
 }
 
 impl OpenFile {
@@ -67,8 +67,8 @@ impl OpenFile {
             node: HeldSlot::new(node),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: Mutex::new(0),
-                handles: Handles::new(),
+                position: OwnLine(Mutex::new(0)),
+                handles: OwnLine(Handles::new()),
             },
             linkable,
             opener: Opener {
@@ -123,7 +123,7 @@ impl OpenFile {
 
     /// File offset, or directory cookie.
     pub(crate) fn position(&self) -> &Mutex<u64> {
-        &self.moving.position
+        &self.moving.position.0
     }
 
     pub(crate) fn is_linkable(&self) -> bool {
@@ -169,7 +169,7 @@ impl OpenFile {
 
 impl Described for OpenFile {
     fn handles(&self) -> &Handles {
-        &self.moving.handles
+        &self.moving.handles.0
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     }
     let held = node.hold().ok_or(Stop::Again)?;
     if flags & libc::O_TRUNC != 0 && node.data().is_some() {
-        let change = node.change.lock();
+        let change = node.meta.change.lock();
         if let Err(stop) = set_size(cx, node, 0, &change, g) {
             drop(change);
             cx.core.release(held, g);

@@ -44,7 +44,7 @@ pub(crate) fn fallocate(
         return Err(Errno::EOPNOTSUPP.into());
     }
     let _kept = cx.keep(node, g)?;
-    let _change = node.change.lock();
+    let _change = node.meta.change.lock();
     let _closed = node.gate.close(node.shares());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
         rewrite(cx, node, data, g)?;
@@ -87,7 +87,7 @@ pub(crate) fn fallocate(
         }
     })?;
     if new_size != size {
-        node.meta.set_size(new_size);
+        node.set_size(new_size);
     }
     if io::kills_suid(cx.caller) {
         io::strip_privileges(cx.caller, node);

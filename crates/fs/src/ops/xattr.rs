@@ -133,7 +133,7 @@ fn update(
 ) -> Step<()> {
     cx.core.check_writable()?;
     let _kept = cx.keep(node, g)?;
-    let _change = node.change.lock();
+    let _change = node.meta.change.lock();
     check_access(cx, node, space, WRITE, g)?;
     let mut extra = node.extra(g).cloned().unwrap_or_default();
     change(&mut extra)?;
@@ -151,7 +151,7 @@ fn set_acl(
 ) -> Step<()> {
     cx.core.check_writable()?;
     let _kept = cx.keep(node, g)?;
-    let _change = node.change.lock();
+    let _change = node.meta.change.lock();
     let fixed = flags::IMMUTABLE | flags::APPEND;
     if *space == Space::Default && !node.is_dir() && node.kind() != Kind::Symlink {
         // Whoever asks: there is nothing to remove, and nothing can be set.

@@ -77,7 +77,7 @@ impl Core {
         };
         // Closed until the inode is gone or stays: a writer between its last write-back and its end
         // would be lost.
-        let _change = node.change.lock();
+        let _change = node.meta.change.lock();
         let _closed = node.gate.close(node.shares());
         if self.write_back(node, g).is_ok() {
             let dropped = data.evict(u64::MAX, g);
@@ -126,7 +126,7 @@ impl Core {
         if !self.home.evictable() || crate::is_control(node.number()) {
             return Ok(());
         }
-        let _change = node.change.lock();
+        let _change = node.meta.change.lock();
         let _inside = node.gate.enter(node.shares());
         self.write_back(node, g)?;
         if node.meta.nlink() == 0 {
