@@ -192,6 +192,16 @@ impl Directory {
         true
     }
 
+    /// Whether an entry is in memory, asked without a lock.
+    pub fn has_entries(&self, g: &Guard) -> bool {
+        let mut found = false;
+        self.list(0, g, &mut |_| {
+            found = true;
+            false
+        });
+        found
+    }
+
     /// Grows the table if `entries` are too many for it. No lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         // Asked first without the lock: it lies beside what every lookup reads.

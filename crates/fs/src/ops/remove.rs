@@ -39,6 +39,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step
         _ => {}
     }
     let _parent = cx.keep(parent, g)?;
+    refuse_occupied(cx, parent, name, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
     let _victim = cx.keep(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
@@ -53,6 +54,27 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step
     victim.change_meta(now, |fields| fields.nlink = 0);
     cx.entry_changed(parent, name);
     cx.core.reap(victim, g);
+    Ok(())
+}
+
+/// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
+/// taken to find that out.
+fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+    if name.len() > NAME_MAX || control::reserves(parent, name) {
+        return Ok(());
+    }
+    let Some(entry) = find(parent, hashed(cx, name), g)? else {
+        return Ok(());
+    };
+    let victim = cx.core.entry_node(entry, g)?;
+    let occupied = victim
+        .directory()
+        .is_some_and(|inside| inside.has_entries(g));
+    if occupied {
+        cx.core.check_writable()?;
+        may_delete(cx.caller, parent, victim, g)?;
+        return Err(Errno::ENOTEMPTY.into());
+    }
     Ok(())
 }
 
