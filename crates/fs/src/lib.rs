@@ -34,6 +34,7 @@ mod number;
 mod observer;
 mod ops;
 mod process;
+mod quota;
 mod stats;
 mod volume;
 mod walk;

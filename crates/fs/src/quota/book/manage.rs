@@ -1,0 +1,115 @@
+//! Looking at records and changing their settings.
+
+use super::{Book, Hand, QuotaEvent};
+use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
+use crate::quota::rules::{Own, Rules};
+use crate::quota::tally::Tally;
+
+/// One resource of a record as of now, in units of the ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct Usage {
+    /// What is spent or reserved.
+    pub used: u64,
+    pub tally: Tally,
+}
+
+impl Book {
+    /// Every record's usage, in order.
+    pub fn report(&self, hand: &Hand<'_>) -> Vec<(QuotaId, Own, [Usage; 2])> {
+        let indices = self.records.indices().into_iter();
+        indices
+            .map(|index| {
+                let record = &self.records[index];
+                let usage = Resource::ALL.map(|resource| self.usage(index, resource, hand));
+                (record.who, record.own, usage)
+            })
+            .collect()
+    }
+
+    /// One record's usage; what a record would begin with if there is none.
+    pub fn get(&self, who: QuotaId, hand: &Hand<'_>) -> (Own, [Usage; 2]) {
+        match self.records.find(who) {
+            Some(index) => (
+                self.records[index].own,
+                Resource::ALL.map(|resource| self.usage(index, resource, hand)),
+            ),
+            None => {
+                let own = Own::default();
+                let begin = |resource| Usage {
+                    used: 0,
+                    tally: Tally::new(self.bounds(who, &own, resource)),
+                };
+                (own, Resource::ALL.map(begin))
+            }
+        }
+    }
+
+    /// Used by the accounts of each triple of owners, exact: all credit is called back for it.
+    pub fn by_owners(&mut self, hand: &Hand<'_>) -> Vec<(Owners, [u64; 2])> {
+        for number in 0..self.accounts.len() as u32 {
+            if self.accounts[number as usize].is_some() {
+                for resource in Resource::ALL {
+                    self.call_back(number, resource, hand);
+                }
+            }
+        }
+        let entries = self.accounts.iter().flatten();
+        entries.map(|entry| (entry.owners, entry.granted)).collect()
+    }
+
+    /// Replaces the settings of one id.
+    pub fn set_own(&mut self, who: QuotaId, own: Own, hand: &Hand<'_>) {
+        let index = self.record(who);
+        self.records[index].own = own;
+        self.apply(index, hand);
+        self.records.close_if_idle(index);
+    }
+
+    pub fn rules(&self, kind: QuotaKind) -> Rules {
+        self.rules[kind as usize]
+    }
+
+    /// Replaces the settings of a kind.
+    pub fn set_rules(&mut self, kind: QuotaKind, rules: Rules, hand: &Hand<'_>) {
+        self.rules[kind as usize] = rules;
+        for index in self.records.indices() {
+            if self.records[index].who.kind == kind {
+                self.apply(index, hand);
+            }
+        }
+    }
+
+    pub fn events_after(&self, sequence: u64) -> Vec<QuotaEvent> {
+        self.events.after(sequence)
+    }
+
+    pub fn latest_event(&self) -> u64 {
+        self.events.latest()
+    }
+
+    /// Puts the limits that hold for a record into force: no credit of before is left.
+    fn apply(&mut self, index: usize, hand: &Hand<'_>) {
+        for resource in Resource::ALL {
+            let record = &self.records[index];
+            let bounds = self.bounds(record.who, &record.own, resource);
+            self.recall(index, resource, hand);
+            let tally = self.records[index].tally(resource);
+            let noted = tally.set_bounds(bounds, hand.now);
+            self.note(index, resource, noted, hand);
+        }
+    }
+
+    fn usage(&self, index: usize, resource: Resource, hand: &Hand<'_>) -> Usage {
+        let record = &self.records[index];
+        let tally = record.tallies[resource as usize].clone();
+        let credit: u64 = record.active[resource as usize]
+            .iter()
+            .filter_map(|&number| hand.slots.get(number, hand.g))
+            .map(|account| account.credit.sum(resource))
+            .sum();
+        Usage {
+            used: tally.granted.saturating_sub(credit),
+            tally,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The book: records and accounts under one lock, and every movement between credit and granted.
+
+mod events;
+mod grant;
+mod manage;
+mod records;
+
+pub use events::{EVENTS_KEPT, Happening, QuotaEvent};
+pub(crate) use grant::{Refusal, Slow};
+pub(crate) use manage::Usage;
+
+use super::account::Account;
+use super::credit::Credit;
+use super::kind::{Owners, QuotaId, QuotaKind, Resource};
+use super::rules::{Own, Rules};
+use super::slots::Slots;
+use super::tally::{Bounds, Noted};
+use events::Events;
+use hearth_sync::epoch::Guard;
+use hearth_sync::map::ConcurrentMap;
+use records::Records;
+
+/// Credit sizes; smaller under a model checker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// Most units that a core takes at once.
+    pub batch: u64,
+    /// A share below this is not worth taking: every charge then goes through the book.
+    pub least: u64,
+    /// The room is divided by this for a core's share.
+    pub shares: u64,
+}
+
+impl Tuning {
+    /// For a machine with `cores` cores.
+    pub fn of(cores: usize) -> Tuning {
+        Tuning {
+            batch: 256,
+            least: 8,
+            shares: 2 * cores as u64,
+        }
+    }
+
+    /// Credit that a core may collect from what it frees.
+    pub fn keep(&self) -> u64 {
+        4 * self.batch
+    }
+}
+
+/// What the holder of the lock works with.
+#[derive(Clone, Copy)]
+pub(crate) struct Hand<'a> {
+    pub slots: &'a Slots,
+    pub numbers: &'a ConcurrentMap<Owners, u32>,
+    pub g: &'a Guard,
+    /// Seconds of the wall clock.
+    pub now: i64,
+}
+
+/// What the book knows of an account.
+struct Entry {
+    serial: u64,
+    owners: Owners,
+    /// Indices of its records, in the order of [`QuotaKind::ALL`].
+    records: [usize; 4],
+    /// Used, reserved, or credit of some core; by resource.
+    granted: [u64; 2],
+    /// Whether a word may be open; by resource.
+    active: [bool; 2],
+}
+
+/// Everything under the lock of the ledger.
+pub(crate) struct Book {
+    tuning: Tuning,
+    records: Records,
+    /// By number.
+    accounts: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    live: usize,
+    /// Accounts that were left after the last sweep.
+    swept: usize,
+    serial: u64,
+    /// By kind.
+    rules: [Rules; 4],
+    events: Events,
+}
+
+impl Book {
+    /// A book whose volume has room for `blocks` and `inodes`.
+    pub fn new(tuning: Tuning, blocks: u64, inodes: u64) -> Book {
+        let mut book = Book {
+            tuning,
+            records: Records::default(),
+            accounts: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            swept: 0,
+            serial: 0,
+            rules: [Rules::default(); 4],
+            events: Events::default(),
+        };
+        let own = Own::volume(blocks, inodes);
+        let index = book.record(QuotaId::VOLUME);
+        book.records[index].own = own;
+        for resource in Resource::ALL {
+            let bounds = book.bounds(QuotaId::VOLUME, &own, resource);
+            book.records[index].tally(resource).bounds = bounds;
+        }
+        book
+    }
+
+    /// The number of the account of `owners`, made now if there is none.
+    pub fn open_account(&mut self, owners: Owners, hand: &Hand<'_>) -> u32 {
+        if let Some(number) = hand.numbers.get_with(&owners, |&number| number) {
+            return number;
+        }
+        if self.live >= 2 * self.swept + 32 {
+            self.sweep(hand);
+        }
+        let records = owners.ids().map(|who| self.record(who));
+        for index in records {
+            self.records[index].accounts += 1;
+        }
+        self.serial += 1;
+        let entry = Entry {
+            serial: self.serial,
+            owners,
+            records,
+            granted: [0; 2],
+            active: [false; 2],
+        };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.accounts.push(None);
+            self.accounts.len() as u32 - 1
+        });
+        self.accounts[number as usize] = Some(entry);
+        self.live += 1;
+        let account = Account {
+            owners,
+            number,
+            serial: self.serial,
+            credit: Credit::new(),
+        };
+        hand.slots.put(number, Some(Box::new(account)), hand.g);
+        hand.numbers.insert(owners, number);
+        number
+    }
+
+    /// Ends the accounts that own nothing.
+    pub fn sweep(&mut self, hand: &Hand<'_>) {
+        for number in 0..self.accounts.len() as u32 {
+            if self.accounts[number as usize].is_none() {
+                continue;
+            }
+            for resource in Resource::ALL {
+                self.call_back(number, resource, hand);
+            }
+            let idle = |entry: &mut Entry| entry.granted == [0; 2];
+            let Some(entry) = self.accounts[number as usize].take_if(idle) else {
+                continue;
+            };
+            hand.numbers.remove(&entry.owners);
+            hand.slots.put(number, None, hand.g);
+            self.free.push(number);
+            self.live -= 1;
+            for index in entry.records {
+                self.records[index].accounts -= 1;
+                self.records.close_if_idle(index);
+            }
+        }
+        self.swept = self.live;
+    }
+
+    /// Accounts that exist.
+    pub fn accounts(&self) -> usize {
+        self.live
+    }
+
+    /// The record of `who`, made now if there is none.
+    fn record(&mut self, who: QuotaId) -> usize {
+        let rules = self.rules;
+        self.records.open(who, |resource| {
+            rules[who.kind as usize].bounds(who, &Own::default(), resource)
+        })
+    }
+
+    fn bounds(&self, who: QuotaId, own: &Own, resource: Resource) -> Bounds {
+        self.rules[who.kind as usize].bounds(who, own, resource)
+    }
+
+    /// Calls back the credit of every account of a record.
+    fn recall(&mut self, record: usize, resource: Resource, hand: &Hand<'_>) {
+        while let Some(&number) = self.records[record].active[resource as usize].first() {
+            self.call_back(number, resource, hand);
+        }
+    }
+
+    /// Closes the words of an account; what they held is granted no more.
+    fn call_back(&mut self, number: u32, resource: Resource, hand: &Hand<'_>) {
+        let entry = entry_mut(&mut self.accounts, number);
+        if !std::mem::take(&mut entry.active[resource as usize]) {
+            return;
+        }
+        let account = hand.slots.get(number, hand.g).expect(IN_BOTH);
+        let back = account.credit.close(resource);
+        entry.granted[resource as usize] -= back;
+        for record in entry.records {
+            let record = &mut self.records[record];
+            record.active[resource as usize].remove(&number);
+            // Credit that nobody used: nothing to tell of.
+            record.tally(resource).granted -= back;
+        }
+    }
+
+    fn note(&mut self, record: usize, resource: Resource, noted: Option<Noted>, hand: &Hand<'_>) {
+        let what = match noted {
+            None => return,
+            Some(Noted::Crossed { deadline }) => Happening::SoftCrossed { deadline },
+            Some(Noted::Returned) => Happening::SoftReturned,
+        };
+        let limit = self.records[record].tallies[resource as usize].bounds.soft;
+        self.tell(record, resource, what, limit, hand);
+    }
+
+    fn tell(
+        &mut self,
+        record: usize,
+        resource: Resource,
+        what: Happening,
+        limit: Option<u64>,
+        hand: &Hand<'_>,
+    ) {
+        let record = &self.records[record];
+        let unit = resource.unit();
+        self.events.push(QuotaEvent {
+            sequence: 0,
+            time: hand.now,
+            who: record.who,
+            resource,
+            what,
+            used: record.tallies[resource as usize]
+                .granted
+                .saturating_mul(unit),
+            limit: limit.unwrap_or(0).saturating_mul(unit),
+        });
+    }
+}
+
+fn entry_mut(accounts: &mut [Option<Entry>], number: u32) -> &mut Entry {
+    accounts[number as usize].as_mut().expect(IN_BOTH)
+}
+
+const IN_BOTH: &str = "an account stands in the book and in its slot, or in neither";
+
+/// Kinds by their number; the order of an account's records.
+const _: () = {
+    let mut at = 0;
+    while at < QuotaKind::ALL.len() {
+        assert!(QuotaKind::ALL[at] as usize == at);
+        at += 1;
+    }
+};

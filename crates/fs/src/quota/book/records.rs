@@ -1,0 +1,93 @@
+//! Records by id, and which accounts they concern.
+
+use crate::quota::kind::{QuotaId, Resource};
+use crate::quota::rules::Own;
+use crate::quota::tally::{Bounds, Tally};
+use std::collections::{BTreeSet, HashMap};
+
+/// What is known of one id.
+pub(crate) struct Record {
+    pub who: QuotaId,
+    /// Settings of its own; without them those of its kind hold.
+    pub own: Own,
+    /// By resource.
+    pub tallies: [Tally; 2],
+    /// Accounts that some core may have credit of, by resource.
+    pub active: [BTreeSet<u32>; 2],
+    /// Accounts that it is a record of.
+    pub accounts: usize,
+}
+
+impl Record {
+    pub fn tally(&mut self, resource: Resource) -> &mut Tally {
+        &mut self.tallies[resource as usize]
+    }
+}
+
+/// All records. An index stays with its record.
+#[derive(Default)]
+pub(crate) struct Records {
+    slots: Vec<Option<Record>>,
+    free: Vec<usize>,
+    by_id: HashMap<QuotaId, usize>,
+}
+
+impl Records {
+    pub fn find(&self, who: QuotaId) -> Option<usize> {
+        self.by_id.get(&who).copied()
+    }
+
+    /// The record of `who`, made now with `bounds` if there is none.
+    pub fn open(&mut self, who: QuotaId, bounds: impl Fn(Resource) -> Bounds) -> usize {
+        if let Some(index) = self.find(who) {
+            return index;
+        }
+        let record = Record {
+            who,
+            own: Own::default(),
+            tallies: Resource::ALL.map(|resource| Tally::new(bounds(resource))),
+            active: Default::default(),
+            accounts: 0,
+        };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[index] = Some(record);
+        self.by_id.insert(who, index);
+        index
+    }
+
+    /// Forgets a record that has neither accounts nor settings.
+    pub fn close_if_idle(&mut self, index: usize) {
+        let record = &self[index];
+        let who = record.who;
+        if record.accounts == 0 && record.own == Own::default() && who != QuotaId::VOLUME {
+            self.by_id.remove(&who);
+            self.slots[index] = None;
+            self.free.push(index);
+        }
+    }
+
+    /// Indices of all records.
+    pub fn indices(&self) -> Vec<usize> {
+        let mut indices: Vec<usize> = self.by_id.values().copied().collect();
+        indices.sort_unstable_by_key(|&index| self[index].who);
+        indices
+    }
+}
+
+impl std::ops::Index<usize> for Records {
+    type Output = Record;
+    fn index(&self, index: usize) -> &Record {
+        self.slots[index].as_ref().expect(OPEN)
+    }
+}
+
+impl std::ops::IndexMut<usize> for Records {
+    fn index_mut(&mut self, index: usize) -> &mut Record {
+        self.slots[index].as_mut().expect(OPEN)
+    }
+}
+
+const OPEN: &str = "a record stays while an account or a setting needs it";

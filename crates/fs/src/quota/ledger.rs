@@ -1,0 +1,263 @@
+//! Charging: the fast paths, and the way to the book.
+
+use super::account::{Account, NO_ACCOUNT};
+use super::book::{Book, Hand, Slow, Tuning};
+use super::kind::{Owners, Resource};
+use super::slots::Slots;
+use super::{BookLock, Refusal};
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::lock::{self, Lock};
+use hearth_sync::map::ConcurrentMap;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::spread::PerCore;
+
+/// The quota ledger of a volume.
+pub(crate) struct Ledger {
+    slots: Slots,
+    /// Numbers of accounts by their owners. Written under `book`.
+    numbers: ConcurrentMap<Owners, u32>,
+    /// The account that each core looked up last; a hint.
+    recent: PerCore<AtomicU32>,
+    book: Lock<BookLock, Book>,
+    /// Seconds of the wall clock.
+    clock: Box<dyn Fn() -> i64 + Send + Sync>,
+    keep: u64,
+    /// Whether owners are told apart; otherwise only the volume's own limits count.
+    by_owner: bool,
+}
+
+/// Units that are taken but not yet used; what is left goes back on drop.
+#[must_use = "what is not spent goes back"]
+pub(crate) struct Charge<'a> {
+    ledger: &'a Ledger,
+    account: &'a Account,
+    resource: Resource,
+    left: u64,
+}
+
+impl Ledger {
+    /// A ledger for a volume with this many blocks and inodes.
+    pub fn new(
+        tuning: Tuning,
+        (blocks, inodes): (u64, u64),
+        by_owner: bool,
+        clock: impl Fn() -> i64 + Send + Sync + 'static,
+    ) -> Ledger {
+        Ledger {
+            slots: Slots::new(),
+            numbers: ConcurrentMap::new(),
+            recent: PerCore::new(|_| AtomicU32::new(NO_ACCOUNT)),
+            book: Lock::new(Book::new(tuning, blocks, inodes)),
+            clock: Box::new(clock),
+            keep: tuning.keep(),
+            by_owner,
+        }
+    }
+
+    /// Charges something new to `owners`. `hint` is the number of an account that may be theirs.
+    #[inline]
+    pub fn charge_new<'g>(
+        &'g self,
+        hint: u32,
+        owners: Owners,
+        (resource, amount): (Resource, u64),
+        g: &'g Guard,
+    ) -> Result<Charge<'g>, Refusal> {
+        loop {
+            let account = self.account(hint, owners, g);
+            match self.take(account, resource, amount, g) {
+                Ok(charge) => return Ok(charge),
+                Err(Slow::Refused(refusal)) => return Err(refusal),
+                // Ended between the look and the lock; the next look finds another.
+                Err(Slow::Stale) => {}
+            }
+        }
+    }
+
+    /// Charges more to the account `number` of an inode, which keeps the account.
+    #[inline]
+    pub fn charge<'g>(
+        &'g self,
+        number: u32,
+        resource: Resource,
+        amount: u64,
+        g: &'g Guard,
+    ) -> Result<Charge<'g>, Refusal> {
+        match self.take(self.of(number, g), resource, amount, g) {
+            Ok(charge) => Ok(charge),
+            Err(Slow::Refused(refusal)) => Err(refusal),
+            Err(Slow::Stale) => unreachable!("{CHARGED}"),
+        }
+    }
+
+    /// Takes back what an inode of account `number` no longer uses.
+    #[inline]
+    pub fn free(&self, number: u32, resource: Resource, amount: u64, g: &Guard) {
+        if amount > 0 {
+            self.give(self.of(number, g), resource, amount);
+        }
+    }
+
+    /// Moves a charge of blocks and inodes from account `from` to that of `owners`, whose number it
+    /// answers. `force`: whatever the limits say.
+    pub fn transfer(
+        &self,
+        from: u32,
+        owners: Owners,
+        amounts: [u64; 2],
+        force: bool,
+        g: &Guard,
+    ) -> Result<u32, Refusal> {
+        let left = self.of(from, g);
+        loop {
+            let entered = self.account(from, owners, g);
+            if entered.number == from {
+                return Ok(from);
+            }
+            let moved = self.with_book(g, |book, hand| {
+                book.transfer((left, entered), amounts, force, hand)
+            });
+            match moved {
+                Ok(()) => return Ok(entered.number),
+                Err(Slow::Refused(refusal)) => return Err(refusal),
+                Err(Slow::Stale) => {}
+            }
+        }
+    }
+
+    /// Runs `work` with the book. Nothing else is locked inside.
+    pub fn with_book<R>(&self, g: &Guard, work: impl FnOnce(&mut Book, &Hand<'_>) -> R) -> R {
+        let now = (self.clock)();
+        let mut book: lock::Guard<'_, BookLock, Book> = self.book.lock();
+        let hand = Hand {
+            slots: &self.slots,
+            numbers: &self.numbers,
+            g,
+            now,
+        };
+        work(&mut book, &hand)
+    }
+
+    /// Seconds of the wall clock.
+    pub fn now(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// Whether owners are told apart.
+    pub fn is_by_owner(&self) -> bool {
+        self.by_owner
+    }
+
+    #[inline]
+    fn take<'g>(
+        &'g self,
+        account: &'g Account,
+        resource: Resource,
+        amount: u64,
+        g: &Guard,
+    ) -> Result<Charge<'g>, Slow> {
+        if amount > 0 && !account.credit.take(resource, amount) {
+            self.take_slow(account, resource, amount, g)?;
+        }
+        Ok(Charge {
+            ledger: self,
+            account,
+            resource,
+            left: amount,
+        })
+    }
+
+    #[cold]
+    fn take_slow(
+        &self,
+        account: &Account,
+        resource: Resource,
+        amount: u64,
+        g: &Guard,
+    ) -> Result<(), Slow> {
+        self.with_book(g, |book, hand| book.charge(account, resource, amount, hand))
+    }
+
+    #[inline]
+    fn give(&self, account: &Account, resource: Resource, amount: u64) {
+        if !account.credit.give(resource, amount, self.keep) {
+            self.give_slow(account, resource, amount);
+        }
+    }
+
+    #[cold]
+    fn give_slow(&self, account: &Account, resource: Resource, amount: u64) {
+        let g = pin();
+        self.with_book(&g, |book, hand| book.free(account, resource, amount, hand));
+    }
+
+    /// The account of an inode or a reservation.
+    #[inline]
+    fn of<'g>(&'g self, number: u32, g: &'g Guard) -> &'g Account {
+        self.slots.get(number, g).expect(CHARGED)
+    }
+
+    /// The account of `owners`: that of the hint, this core's last one, or by a look into the map.
+    #[inline]
+    fn account<'g>(&'g self, hint: u32, owners: Owners, g: &'g Guard) -> &'g Account {
+        let owners = if self.by_owner {
+            owners
+        } else {
+            Owners::NOBODY
+        };
+        if let Some(account) = self.slots.get(hint, g)
+            && account.owners == owners
+        {
+            return account;
+        }
+        let recent = self.recent.get();
+        // Relaxed: a hint; the account behind it says whose it is.
+        if let Some(account) = self.slots.get(recent.load(Relaxed), g)
+            && account.owners == owners
+        {
+            return account;
+        }
+        let account = self.look_up(owners, g);
+        // Relaxed: as above.
+        recent.store(account.number, Relaxed);
+        account
+    }
+
+    #[cold]
+    fn look_up<'g>(&'g self, owners: Owners, g: &'g Guard) -> &'g Account {
+        loop {
+            let known = self.numbers.get_with(&owners, |&number| number);
+            let number = known
+                .unwrap_or_else(|| self.with_book(g, |book, hand| book.open_account(owners, hand)));
+            // It may have been ended meanwhile, and its number given to another.
+            if let Some(account) = self.slots.get(number, g)
+                && account.owners == owners
+            {
+                return account;
+            }
+        }
+    }
+}
+
+impl Charge<'_> {
+    /// Turns `amount` of the reservation into use.
+    pub fn spend(&mut self, amount: u64) {
+        debug_assert!(amount <= self.left, "more was used than reserved");
+        self.left -= amount.min(self.left);
+    }
+
+    /// Number of the account that pays.
+    pub fn account(&self) -> u32 {
+        self.account.number
+    }
+}
+
+impl Drop for Charge<'_> {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            self.ledger.give(self.account, self.resource, self.left);
+        }
+    }
+}
+
+const CHARGED: &str = "an account stays while something is charged to it";

@@ -1,0 +1,40 @@
+//! Quotas: who owns how much of the volume, and who may own more.
+//!
+//! One ledger counts blocks and inodes for the volume, users, groups and projects. Far from every
+//! limit a charge is one compare and exchange on a word of this core; near a limit it is decided
+//! under the book's lock, exactly. `docs/design/quota.md` has the states and the proofs.
+//!
+//! Lock order:
+//! ```text
+//! anything of the volume
+//!   quota.book           records, accounts, every movement between credit and granted
+//! ```
+
+mod account;
+mod book;
+mod credit;
+mod kind;
+mod ledger;
+mod rules;
+mod slots;
+mod tally;
+
+pub(crate) use account::NO_ACCOUNT;
+pub(crate) use book::Tuning;
+pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
+pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
+pub(crate) use ledger::{Charge, Ledger};
+pub use rules::{DEFAULT_GRACE, Limit};
+pub use tally::Reason;
+
+use book::Refusal;
+use hearth_sync::lock::Class;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) struct BookLock;
+impl Class for BookLock {
+    const NAME: &'static str = "quota.book";
+    const RANK: u32 = 940;
+}

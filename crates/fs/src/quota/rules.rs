@@ -1,0 +1,82 @@
+//! Limits as they are set: of one id, and of a kind for ids without their own.
+
+use super::kind::{QuotaId, QuotaKind, Resource};
+use super::tally::Bounds;
+
+/// Seven days, as `edquota -t` of Linux begins with.
+pub const DEFAULT_GRACE: u64 = 7 * 24 * 60 * 60;
+
+/// A hard and a soft limit in bytes or inodes; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Use never goes above this.
+    pub hard: Option<u64>,
+    /// Use may stay above this for the grace period.
+    pub soft: Option<u64>,
+}
+
+/// Settings of one id. By resource; `None`: those of the kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub limits: [Option<Limit>; 2],
+    /// Seconds.
+    pub grace: [Option<u64>; 2],
+}
+
+impl Own {
+    /// The volume's own, in units of the ledger.
+    pub fn volume(blocks: u64, inodes: u64) -> Own {
+        let hard = |units: u64, resource: Resource| {
+            Some(Limit {
+                hard: Some(units.saturating_mul(resource.unit())),
+                soft: None,
+            })
+        };
+        Own {
+            limits: [
+                hard(blocks, Resource::Blocks),
+                hard(inodes, Resource::Inodes),
+            ],
+            grace: [None; 2],
+        }
+    }
+}
+
+/// Settings of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// For ids without their own; by resource.
+    pub defaults: [Limit; 2],
+    /// Seconds; by resource.
+    pub grace: [u64; 2],
+    pub enforced: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            defaults: [Limit::default(); 2],
+            grace: [DEFAULT_GRACE; 2],
+            enforced: true,
+        }
+    }
+}
+
+impl Rules {
+    /// What holds for `who`, a record of this kind with these settings of its own.
+    pub fn bounds(&self, who: QuotaId, own: &Own, resource: Resource) -> Bounds {
+        let free = who.id == 0 && who.kind != QuotaKind::Volume;
+        if free || !self.enforced {
+            return Bounds::NONE;
+        }
+        let at = resource as usize;
+        let limit = own.limits[at].unwrap_or(self.defaults[at]);
+        // Use comes in whole units: what a limit has beyond its last whole one, nobody can use.
+        let units = |amount: Option<u64>| amount.map(|amount| amount / resource.unit());
+        Bounds {
+            hard: units(limit.hard),
+            soft: units(limit.soft),
+            grace: own.grace[at].unwrap_or(self.grace[at]),
+        }
+    }
+}

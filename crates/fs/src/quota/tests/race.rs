@@ -1,0 +1,307 @@
+//! Threads against limits at random places: never above, always up to, every refusal justified.
+
+use super::{BLOCK, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Refusal, Resource, Tuning, owners};
+use crate::quota::ledger::Ledger;
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use hearth_sync::primitive::thread;
+
+/// A small generator: the seed of a failing round is in its message.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % end
+    }
+}
+
+const UIDS: u32 = 3;
+const GIDS: u32 = 2;
+const PROJECTS: u32 = 3;
+
+fn limited() -> Vec<QuotaId> {
+    let users = (0..UIDS).map(|id| QuotaId::user(id + 1));
+    let groups = (0..GIDS).map(|id| QuotaId::group(id + 1));
+    let projects = (0..PROJECTS).map(|id| QuotaId::project(id + 1));
+    users.chain(groups).chain(projects).collect()
+}
+
+/// What threads use, counted so that the truth is always between `low` and `high`: `high` goes up
+/// before a charge and down after its refusal, `low` up after success and down before a free.
+struct Truth {
+    who: QuotaId,
+    hard: u64,
+    low: AtomicU64,
+    high: AtomicU64,
+    /// Rises with every free that begins, so that a refusal can tell whether one ran beside it.
+    frees: AtomicU64,
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+struct Round {
+    ledger: Ledger,
+    truths: Vec<Truth>,
+}
+
+impl Round {
+    fn new(dice: &mut Dice) -> Round {
+        let tuning = Tuning {
+            batch: 1 + dice.below(64),
+            least: 1 + dice.below(4),
+            shares: 1 + dice.below(8),
+        };
+        let volume = 500 + dice.below(3000);
+        let ledger = Ledger::new(tuning, (volume, volume), true, || 0);
+        let g = pin();
+        let mut truths = vec![Truth::new(QuotaId::VOLUME, volume)];
+        for who in limited() {
+            let hard = match dice.below(4) {
+                0 => 1_000_000,
+                _ => dice.below(1500),
+            };
+            let limit = Some(Limit {
+                hard: Some(hard),
+                soft: None,
+            });
+            let own = Own {
+                limits: [None, limit],
+                grace: [None; 2],
+            };
+            ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
+            truths.push(Truth::new(who, hard));
+        }
+        Round { ledger, truths }
+    }
+
+    fn of(&self, whose: Owners) -> impl Iterator<Item = &Truth> {
+        self.truths
+            .iter()
+            .filter(move |truth| whose.ids().contains(&truth.who))
+    }
+
+    /// Charges and frees at random; at the end it holds what it answers.
+    fn work(&self, mut dice: Dice) -> Vec<(u32, Owners, u64)> {
+        let mut held: Vec<(u32, Owners, u64)> = Vec::new();
+        for _ in 0..600 {
+            if dice.below(3) == 0 && !held.is_empty() {
+                let at = dice.below(held.len() as u64) as usize;
+                let (account, whose, amount) = held.swap_remove(at);
+                for truth in self.of(whose) {
+                    truth.frees.fetch_add(1, SeqCst);
+                    truth.low.fetch_sub(amount, SeqCst);
+                }
+                self.ledger.free(account, Resource::Inodes, amount, &pin());
+                for truth in self.of(whose) {
+                    truth.high.fetch_sub(amount, SeqCst);
+                }
+                continue;
+            }
+            let die = |dice: &mut Dice, end: u32| 1 + dice.below(u64::from(end)) as u32;
+            let whose = owners(
+                die(&mut dice, UIDS),
+                die(&mut dice, GIDS),
+                die(&mut dice, PROJECTS),
+            );
+            let amount = 1 + dice.below(9);
+            if let Some(account) = self.charge(whose, amount, dice.below(4) == 0) {
+                held.push((account, whose, amount));
+            }
+        }
+        held
+    }
+
+    fn charge(&self, whose: Owners, amount: u64, gives_up: bool) -> Option<u32> {
+        let before: Vec<u64> = self.of(whose).map(|t| t.frees.load(SeqCst)).collect();
+        for truth in self.of(whose) {
+            truth.high.fetch_add(amount, SeqCst);
+        }
+        let g = pin();
+        let answer = self
+            .ledger
+            .charge_new(NO_ACCOUNT, whose, (Resource::Inodes, amount), &g);
+        match answer {
+            Ok(mut charge) if !gives_up => {
+                charge.spend(amount);
+                self.of(whose).for_each(|truth| {
+                    truth.low.fetch_add(amount, SeqCst);
+                });
+                Some(charge.account())
+            }
+            Ok(charge) => {
+                // A reservation that comes back is a free like others.
+                for truth in self.of(whose) {
+                    truth.frees.fetch_add(1, SeqCst);
+                }
+                drop(charge);
+                self.back_out(whose, amount);
+                None
+            }
+            Err(refusal) => {
+                self.justify(&refusal, whose, amount, &before);
+                self.back_out(whose, amount);
+                None
+            }
+        }
+    }
+
+    fn back_out(&self, whose: Owners, amount: u64) {
+        for truth in self.of(whose) {
+            truth.high.fetch_sub(amount, SeqCst);
+        }
+    }
+
+    /// All that others may hold or ask for at this moment, and this request, is more than the
+    /// limit; unless something was freed since.
+    fn justify(&self, refusal: &Refusal, whose: Owners, amount: u64, before: &[u64]) {
+        let (at, truth) = self
+            .of(whose)
+            .enumerate()
+            .find(|(_, truth)| truth.who == refusal.who)
+            .expect("refused by a record of the owners");
+        let high = truth.high.load(SeqCst);
+        if truth.frees.load(SeqCst) == before[at] {
+            assert!(
+                high > truth.hard,
+                "{} refused {amount} although at most {high} of {} were asked for",
+                truth.who,
+                truth.hard
+            );
+        }
+    }
+
+    fn sample(&self) {
+        let g = pin();
+        let report = self.ledger.with_book(&g, |book, hand| book.report(hand));
+        for truth in &self.truths {
+            let record = report.iter().find(|(who, ..)| *who == truth.who);
+            let used = record.map_or(0, |(.., usage)| usage[1].used);
+            assert!(used <= truth.hard, "{}: {used} > {}", truth.who, truth.hard);
+        }
+    }
+
+    /// Alone now: what is left to take is exactly what the limits leave.
+    fn fill(&self, held: &[(u32, Owners, u64)]) {
+        let g = pin();
+        let used = |who: QuotaId| -> u64 {
+            let whose = held.iter().filter(|(_, o, _)| o.ids().contains(&who));
+            whose.map(|(.., amount)| amount).sum()
+        };
+        for truth in &self.truths {
+            let (_, usage) = self
+                .ledger
+                .with_book(&g, |book, hand| book.get(truth.who, hand));
+            assert_eq!(usage[1].used, used(truth.who), "{}", truth.who);
+        }
+        let whose = owners(1, 1, 1);
+        let room = self.of(whose).map(|t| t.hard - used(t.who)).min().unwrap();
+        let charge = |amount| {
+            self.ledger
+                .charge_new(NO_ACCOUNT, whose, (Resource::Inodes, amount), &g)
+        };
+        assert!(charge(room + 1).is_err(), "one more than {room}");
+        for left in (0..room).rev() {
+            let mut one = charge(1).unwrap_or_else(|_| panic!("{left} + 1 are left"));
+            one.spend(1);
+        }
+        assert!(charge(1).is_err());
+    }
+}
+
+impl Truth {
+    fn new(who: QuotaId, hard: u64) -> Truth {
+        Truth {
+            who,
+            hard,
+            low: AtomicU64::new(0),
+            high: AtomicU64::new(0),
+            frees: AtomicU64::new(0),
+        }
+    }
+}
+
+#[test]
+fn racing_threads_never_pass_a_limit_and_are_never_refused_what_is_free() {
+    let rounds = std::env::var("HEARTH_ROUNDS").map_or(60, |n| n.parse().unwrap());
+    for seed in 0..rounds {
+        let mut dice = Dice(seed * 7919 + 13);
+        let round = Round::new(&mut dice);
+        let done = AtomicBool::new(false);
+        let held = thread::scope(|scope| {
+            // Set even if a worker panics, so that the sampler ends.
+            let _end = SetOnDrop(&done);
+            let sampler = scope.spawn(|| {
+                while !done.load(SeqCst) {
+                    round.sample();
+                    thread::yield_now();
+                }
+            });
+            let workers: Vec<_> = (0..8)
+                .map(|_| {
+                    let dice = Dice(dice.below(u64::MAX));
+                    scope.spawn(|| round.work(dice))
+                })
+                .collect();
+            let held: Vec<_> = workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap())
+                .collect();
+            done.store(true, SeqCst);
+            sampler.join().unwrap();
+            held
+        });
+        for truth in &round.truths {
+            assert_eq!(truth.low.load(SeqCst), truth.high.load(SeqCst));
+        }
+        round.fill(&held);
+    }
+}
+
+/// Many short-lived owners: accounts are ended and made again under the threads.
+#[test]
+fn accounts_that_come_and_go_lose_nothing() {
+    let tuning = Tuning {
+        batch: 16,
+        least: 1,
+        shares: 2,
+    };
+    let ledger = Ledger::new(tuning, (u64::MAX / BLOCK, 100_000), true, || 0);
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            let ledger = &ledger;
+            scope.spawn(move || {
+                let mut dice = Dice(seed);
+                for _ in 0..4000 {
+                    let whose = owners(dice.below(200) as u32, 7, dice.below(3) as u32);
+                    let g = pin();
+                    let request = (Resource::Inodes, 1);
+                    let mut charge = ledger.charge_new(NO_ACCOUNT, whose, request, &g).unwrap();
+                    charge.spend(1);
+                    let account = charge.account();
+                    if dice.below(50) == 0 {
+                        ledger.with_book(&g, |book, hand| book.sweep(hand));
+                    }
+                    ledger.free(account, Resource::Inodes, 1, &g);
+                }
+            });
+        }
+    });
+    let g = pin();
+    let left = ledger.with_book(&g, |book, hand| {
+        book.sweep(hand);
+        (book.accounts(), book.report(hand))
+    });
+    assert_eq!(left.0, 0);
+    assert!(left.1.iter().all(|(.., usage)| usage[1].used == 0));
+    assert_eq!(left.1.len(), 1, "only the volume's record is left");
+}
