@@ -5,6 +5,7 @@ use crate::control;
 use crate::errno::{Errno, Result};
 use crate::home::Home;
 use crate::volume::{AtimeMode, OnError, Protection, Settings, Volume};
+use hearth_sync::primitive::Arc;
 
 impl Volume {
     /// A volume in memory with the default settings.
@@ -100,7 +101,14 @@ impl VolumeBuilder {
 
     /// The clock that stamps files.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.0.clock = Box::new(clock);
+        self.0.clock = Arc::new(clock);
+        self
+    }
+
+    /// Whether users, groups and projects are accounted (the default); otherwise only the volume's own
+    /// size and number of inodes are.
+    pub fn quotas(mut self, quotas: bool) -> Self {
+        self.0.quotas = quotas;
         self
     }
 

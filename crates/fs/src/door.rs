@@ -367,9 +367,11 @@ impl Door {
         })
     }
 
-    /// Room of the volume.
-    pub fn statfs(&self, _ino: u64) -> Result<StatFs> {
-        Ok(statfs::statfs(&self.volume.core))
+    /// Room of the volume, or of the limited project that `ino` is in.
+    pub fn statfs(&self, ino: u64) -> Result<StatFs> {
+        self.on(&Caller::ROOT, ino, |cx, node, g| {
+            Ok(statfs::statfs(cx.core, node, g))
+        })
     }
 
     /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).

@@ -1,8 +1,10 @@
 //! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
 
 use crate::data::PAGE;
+use crate::quota::QuotaId;
 use crate::stats::{BUCKETS, Event, Op};
 use crate::volume::Core;
+use hearth_sync::epoch::pin;
 use std::fmt::Write;
 
 pub(super) fn render(core: &Core) -> String {
@@ -97,25 +99,19 @@ fn events(core: &Core, out: &mut String) -> std::fmt::Result {
 }
 
 fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
+    let volume = core.ledger.usage(QuotaId::VOLUME, &pin());
+    let [pages, inodes] = volume.map(|usage| usage.used);
     let gauges = [
-        (
-            "hearth_inodes",
-            core.inode_room.used(),
-            "Inodes of the volume.",
-        ),
+        ("hearth_inodes", inodes, "Inodes of the volume."),
         (
             "hearth_inodes_in_memory",
             core.inodes.len() as u64,
             "Inodes in memory.",
         ),
-        (
-            "hearth_pages",
-            core.pages.used(),
-            "Allocated pages of file contents.",
-        ),
+        ("hearth_pages", pages, "Allocated pages of file contents."),
         (
             "hearth_page_bytes",
-            core.pages.used() * PAGE,
+            pages * PAGE,
             "Allocated bytes of file contents.",
         ),
         (

@@ -1,6 +1,7 @@
 //! Extended attributes and ACLs: what few inodes have, replaced as a whole.
 
-use crate::acl::Acl;
+use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
+use crate::quota::BLOCK;
 use std::collections::BTreeMap;
 
 /// Everything beyond the plain attributes. Immutable once published.
@@ -18,4 +19,24 @@ impl Extra {
     pub fn is_empty(&self) -> bool {
         self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
     }
+
+    /// Blocks that it takes: none while names and values fit into [`INLINE`] bytes.
+    pub fn blocks(&self) -> u64 {
+        let plain = self.xattrs.iter();
+        let plain: usize = plain.map(|(name, value)| name.len() + value.len()).sum();
+        let acls = [(ACL_ACCESS, &self.access), (ACL_DEFAULT, &self.default)];
+        let acls = acls.into_iter().filter_map(|(name, acl)| {
+            let value = acl.as_ref()?.to_xattr();
+            Some(name.len() + value.len())
+        });
+        let bytes = (plain + acls.sum::<usize>()) as u64;
+        if bytes <= INLINE {
+            0
+        } else {
+            bytes.div_ceil(BLOCK)
+        }
+    }
 }
+
+/// Bytes of extended attributes that count as part of the inode.
+const INLINE: u64 = 256;

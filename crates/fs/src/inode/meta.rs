@@ -2,6 +2,7 @@
 //! shared write.
 
 use crate::attr::{Kind, Time};
+use crate::quota::{NO_ACCOUNT, Owners};
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{
     AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
@@ -26,7 +27,12 @@ pub(crate) struct Meta {
     gid: AtomicU32,
     flags: AtomicU32,
     project: AtomicU32,
-    rdev: AtomicU32,
+    /// Blocks that extended attributes and ACLs are charged for. Written under `change` (Relaxed: a
+    /// number of its own).
+    pub extra_blocks: AtomicU32,
+    /// Number of the quota account that pays. Written by the holder of `change`, of a file with the
+    /// gate closed.
+    account: AtomicU32,
     /// In nanoseconds since 1970: it comes from a clock.
     btime: AtomicU64,
     /// Written by the holder of `change`, outside `lock`.
@@ -55,7 +61,7 @@ pub(crate) struct Fields {
     pub nlink: u32,
     pub flags: u32,
     pub project: u32,
-    pub rdev: u32,
+    pub account: u32,
     pub size: u64,
     pub atime: Time,
     pub mtime: Time,
@@ -86,7 +92,8 @@ impl Meta {
             gid: AtomicU32::new(f.gid),
             flags: AtomicU32::new(f.flags),
             project: AtomicU32::new(f.project),
-            rdev: AtomicU32::new(f.rdev),
+            account: AtomicU32::new(f.account),
+            extra_blocks: AtomicU32::new(0),
             btime: AtomicU64::new(f.btime.nanos()),
             size: AtomicU64::new(f.size),
             seconds: times.map(|time| AtomicI64::new(time.sec)),
@@ -125,6 +132,11 @@ impl Meta {
         self.perm.load(Relaxed)
     }
 
+    /// The quota account that pays for the inode.
+    pub fn account(&self) -> u32 {
+        self.account.load(Relaxed)
+    }
+
     /// The caller holds `change`.
     pub fn set_size(&self, size: u64) {
         self.size.store(size, Relaxed);
@@ -136,13 +148,18 @@ impl Meta {
         let old = self.fields();
         let mut new = old;
         let result = change(&mut new);
-        if new.owner() != old.owner() || new.project != old.project || new.btime != old.btime {
+        if new.owner() != old.owner()
+            || new.project != old.project
+            || new.account != old.account
+            || new.btime != old.btime
+        {
             let _write = self.owner_lock.write();
             self.perm.store(new.perm, Relaxed);
             self.uid.store(new.uid, Relaxed);
             self.gid.store(new.gid, Relaxed);
             self.flags.store(new.flags, Relaxed);
             self.project.store(new.project, Relaxed);
+            self.account.store(new.account, Relaxed);
             self.btime.store(new.btime.nanos(), Relaxed);
         }
         self.nlink.store(new.nlink, Relaxed);
@@ -175,7 +192,7 @@ impl Meta {
             nlink: self.nlink.load(Relaxed),
             flags: owner.flags,
             project: self.project.load(Relaxed),
-            rdev: self.rdev.load(Relaxed),
+            account: self.account.load(Relaxed),
             size: self.size.load(Relaxed),
             atime: time(0),
             mtime: time(1),
@@ -204,12 +221,21 @@ impl Fields {
             nlink: 1,
             flags: 0,
             project: 0,
-            rdev: 0,
+            account: NO_ACCOUNT,
             size: 0,
             atime: now,
             mtime: now,
             ctime: now,
             btime: now,
+        }
+    }
+
+    /// Whom the inode is charged to.
+    pub fn owners(&self) -> Owners {
+        Owners {
+            uid: self.uid,
+            gid: self.gid,
+            project: self.project,
         }
     }
 

@@ -69,7 +69,8 @@ pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
     Symlink(Box<[u8]>),
-    Special,
+    /// A device (its number), FIFO or socket (0).
+    Special(u32),
     /// A file below `.hearth`, by its index there.
     Control(usize),
 }
@@ -131,6 +132,17 @@ impl Inode {
         }
     }
 
+    /// Blocks that extended attributes and ACLs are charged for.
+    pub fn extra_blocks(&self) -> u64 {
+        u64::from(self.meta.extra_blocks.load(Relaxed))
+    }
+
+    /// The caller holds `change`, or is the only one who knows the inode.
+    pub fn set_extra_blocks(&self, blocks: u64) {
+        let blocks = u32::try_from(blocks).expect("names and values have limits");
+        self.meta.extra_blocks.store(blocks, Relaxed);
+    }
+
     pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
         self.extra.load(g)
     }
@@ -151,6 +163,8 @@ pub(crate) trait NodeExt {
     fn count(&self) -> i64;
     /// Pages that a file holds.
     fn pages(&self) -> u64;
+    /// Blocks that the inode is charged for.
+    fn blocks(&self) -> u64;
     /// Contents changed now.
     fn touch(&self, now: Time);
     /// An entry came or went.
@@ -166,15 +180,16 @@ pub(crate) trait NodeExt {
 impl NodeExt for Node {
     fn attr(&self) -> Attr {
         let f = self.fields();
-        let (size, blocks, nlink) = match &self.body {
-            Body::File(_) => (f.size, self.pages() * (PAGE / 512), f.nlink),
-            Body::Symlink(target) => (target.len() as u64, 0, f.nlink),
-            Body::Special | Body::Control(_) => (0, 0, f.nlink),
+        let blocks = self.blocks() * (PAGE / 512);
+        let (size, nlink) = match &self.body {
+            Body::File(_) => (f.size, f.nlink),
+            Body::Symlink(target) => (target.len() as u64, f.nlink),
+            Body::Special(_) | Body::Control(_) => (0, f.nlink),
             Body::Directory(_) => {
                 let count = self.count();
                 let subdirectories = (count >> 40) as u32;
                 let nlink = if f.nlink == 0 { 0 } else { 2 + subdirectories };
-                ((count as u64 & (SUBDIR as u64 - 1)) * ENTRY_SIZE, 0, nlink)
+                ((count as u64 & (SUBDIR as u64 - 1)) * ENTRY_SIZE, nlink)
             }
         };
         Attr {
@@ -185,7 +200,10 @@ impl NodeExt for Node {
             nlink,
             uid: f.uid,
             gid: f.gid,
-            rdev: f.rdev,
+            rdev: match self.body {
+                Body::Special(rdev) => rdev,
+                _ => 0,
+            },
             size,
             blocks,
             blksize: PAGE as u32,
@@ -211,7 +229,14 @@ impl NodeExt for Node {
     }
 
     fn pages(&self) -> u64 {
-        self.count() as u64
+        match &self.body {
+            Body::File(_) => self.count() as u64,
+            _ => 0,
+        }
+    }
+
+    fn blocks(&self) -> u64 {
+        self.pages() + self.extra_blocks()
     }
 
     fn touch(&self, now: Time) {

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Fields, Node, NodeExt, Owner, TOUCHED};
 use crate::number::is_control;
+use crate::quota::Owners;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
 
@@ -23,8 +24,19 @@ pub(crate) fn setattr(
     let _kept = cx.keep(node, g)?;
     let change = node.meta.change.lock();
     check(cx, node, set, opened, g)?;
+    let gives = set.uid.is_some() || set.gid.is_some();
+    // Writers inside would charge the old owner.
+    let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
+    let account = if gives {
+        let mut fields = node.meta.read();
+        fields.uid = set.uid.unwrap_or(fields.uid);
+        fields.gid = set.gid.unwrap_or(fields.gid);
+        recharge(cx, node, fields.owners(), cx.caller.privileged(), g)?
+    } else {
+        node.meta.account()
+    };
     if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
-        set_size(cx, node, size, &change, g)?;
+        set_size(cx, node, size, &change, closed.as_ref(), g)?;
     }
     let now = cx.core.now();
     if let Some(mode) = set.mode {
@@ -44,15 +56,35 @@ pub(crate) fn setattr(
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
+            fields.account = account;
             let gives = set.kill_suidgid || set.uid.is_some() || set.gid.is_some();
             if gives && set.mode.is_none() {
                 fields.kill_suidgid(kind, keeps_setgid(cx.caller, group));
             }
         });
     }
-    drop(change);
+    drop((closed, change));
     cx.node_changed(node, set.size.map(|size| size..u64::MAX));
     Ok(())
+}
+
+/// Moves what `node` is charged for to other owners, and answers the account that pays from now on.
+/// The caller holds `change`, has closed the gate of a file, and writes the number down.
+pub(crate) fn recharge(
+    cx: &Ctx<'_>,
+    node: &Node,
+    owners: Owners,
+    force: bool,
+    g: &Guard,
+) -> Step<u32> {
+    match cx.core.payer(node)? {
+        None => Ok(node.meta.account()),
+        Some(account) => {
+            let amounts = [node.blocks(), 1];
+            let ledger = &cx.core.ledger;
+            Ok(ledger.transfer(account, owners, amounts, force, g)?)
+        }
+    }
 }
 
 fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {

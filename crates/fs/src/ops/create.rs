@@ -170,16 +170,10 @@ pub(crate) fn make(
         New::File => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
         New::Symlink(target) => Body::Symlink((*target).into()),
-        New::Special(_, rdev) => {
-            fields.rdev = *rdev;
-            Body::Special
-        }
+        New::Special(_, rdev) => Body::Special(*rdev),
     };
-    let node = cx.core.make_node(kind, &fields, body)?;
-    if let Some(extra) = extra {
-        node.extra.store(Some(Box::new(extra)), g);
-    }
-    Ok(node)
+    let hint = above.account;
+    Ok(cx.core.make_node((kind, fields), body, extra, hint, g)?)
 }
 
 /// Applies the parent's default ACL, or the umask where there is none; answers what the new inode

@@ -12,8 +12,10 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::home;
 use crate::inode::{Body, COUNT, ChangeLock, Node, NodeExt};
+use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
+use hearth_sync::object::GateClosed;
 
 /// Reads at `off`; answers the bytes read, 0 at the end of the file.
 pub(crate) fn read(
@@ -130,8 +132,8 @@ fn write_inside(
     if !node.reaches(off + src.len() as u64) {
         return Ok(None);
     }
-    store(cx, node, data, off, src, g)?;
-    Ok(Some((off, src.len())))
+    let len = store(cx, node, data, off, src, g)?;
+    Ok(Some((off, len)))
 }
 
 fn write_extending(
@@ -151,7 +153,7 @@ fn write_extending(
     }
     let len = (src.len() as u64).min(MAX_SIZE - off) as usize;
     let _inside = node.gate.enter(node.shares());
-    store(cx, node, data, off, &src[..len], g)?;
+    let len = store(cx, node, data, off, &src[..len], g)?;
     let end = off + len as u64;
     if end > size {
         node.set_size(end);
@@ -159,13 +161,40 @@ fn write_extending(
     Ok((off, len))
 }
 
-fn store(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<()> {
+/// Writes as far as there is room, and says how far; refused if there is none for the first page.
+fn store(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<usize> {
+    match store_all(cx, node, data, off, src, g) {
+        Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)) if crosses_page(off, src) => {}
+        done => return done.map(|()| src.len()),
+    }
+    let mut done = 0;
+    while done < src.len() {
+        let at = off + done as u64;
+        let rest = &src[done..];
+        let len = rest.len().min((PAGE - at % PAGE) as usize);
+        match store_all(cx, node, data, at, &rest[..len], g) {
+            Ok(()) => done += len,
+            Err(Stop::Errno(_)) if done > 0 => break,
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(done)
+}
+
+fn crosses_page(off: u64, src: &[u8]) -> bool {
+    off % PAGE + src.len() as u64 > PAGE
+}
+
+fn store_all(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<()> {
     let need = data
         .absent_pages(off, src.len() as u64, g)
         .map_err(|absent| page(node, absent))?;
     let mut room = match need {
         0 => None,
-        need => Some(cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?),
+        need => {
+            let account = cx.core.payer(node)?.ok_or(Errno::EINVAL)?;
+            Some(cx.core.ledger.charge(account, Resource::Blocks, need, g)?)
+        }
     };
     let written = data
         .store(off, src, g)
@@ -203,25 +232,30 @@ pub(crate) fn edit<T>(
 }
 
 /// Books pages that went and gives them back to the pool.
-pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64) {
+pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     if removed > 0 {
         node.shares().add(COUNT, -(removed as i64));
-        cx.core.pages.free(removed);
+        let account = node.meta.account();
+        cx.core.ledger.free(account, Resource::Blocks, removed, g);
     }
 }
 
-/// Truncates or extends. `_change` is the proof that sizes stand still.
+/// Truncates or extends. `_change` is the proof that sizes stand still; `closed` that the caller has
+/// closed the gate already.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,
     size: u64,
     _change: &hearth_sync::lock::Guard<'_, ChangeLock, ()>,
+    closed: Option<&GateClosed<'_>>,
     g: &Guard,
 ) -> Step<()> {
     let data = data_of(node)?;
     let now = cx.core.now();
+    // It may have ended since it was found; its pages are nobody's then.
+    cx.core.payer(node)?;
     if size < node.meta.size() {
-        let _closed = node.gate.close(node.shares());
+        let _closed = closed.is_none().then(|| node.gate.close(node.shares()));
         let ino = node.number();
         if cx.core.home.evictable() {
             if !size.is_multiple_of(PAGE) {
@@ -237,7 +271,7 @@ pub(crate) fn set_size(
         let removed = edit(cx, data, g, || {
             data.truncate(size, g).map_err(|absent| page(node, absent))
         })?;
-        free_pages(cx, node, removed);
+        free_pages(cx, node, removed, g);
     } else {
         node.set_size(size);
     }

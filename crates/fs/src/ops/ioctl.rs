@@ -1,5 +1,6 @@
 //! Inode flags and project ids: `FS_IOC_GETFLAGS`, `FS_IOC_FSGETXATTR` and their setters.
 
+use super::attr::recharge;
 use super::perm::may_own;
 use crate::attr::FsXAttr;
 use crate::errno::Errno;
@@ -10,6 +11,8 @@ use hearth_sync::epoch::Guard;
 
 /// No project has this id.
 const NO_PROJECT: u32 = u32::MAX;
+/// What only the privileged may change.
+const FIXED: u32 = APPEND | IMMUTABLE;
 
 /// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for one that means nothing here.
 pub(crate) fn set_flags(cx: &Ctx<'_>, node: &Node, new: u32, g: &Guard) -> Step<()> {
@@ -33,6 +36,12 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -
         return Err(Errno::EINVAL.into());
     }
     let only_flags = node.meta.flags() & flags::DIRSYNC;
+    // As XFS: what only a directory can hand on means nothing elsewhere.
+    let flags = if node.is_dir() {
+        flags
+    } else {
+        flags & !flags::PROJINHERIT
+    };
     set(cx, node, flags | only_flags, Some(new.project), g)
 }
 
@@ -44,7 +53,11 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     may_own(cx.caller, &node.meta.owner())?;
     // The kernel does not see our flags before it asks, so the privilege is checked whatever the
     // door.
-    if (old.flags ^ new) & (APPEND | IMMUTABLE) != 0 && !cx.caller.privileged() {
+    let guarded =
+        (old.flags ^ new) & FIXED != 0 || project.is_some_and(|project| project != old.project);
+    // The owner of the volume keeps its quotas.
+    let keeper = cx.caller.privileged() || cx.caller.uid == cx.core.owner.0;
+    if guarded && !cx.caller.privileged() && (!keeper || (old.flags ^ new) & FIXED != 0) {
         return Err(Errno::EPERM.into());
     }
     // The owner may change the project id, as in the initial user namespace of Linux; a kernel has
@@ -55,9 +68,18 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     if new & !SETTABLE != 0 {
         return Err(Errno::EOPNOTSUPP.into());
     }
+    let mut owners = old.owners();
+    owners.project = project.unwrap_or(owners.project);
+    let _closed =
+        (owners != old.owners() && node.data().is_some()).then(|| node.gate.close(node.shares()));
+    let account = match owners == old.owners() {
+        true => old.account,
+        false => recharge(cx, node, owners, keeper, g)?,
+    };
     node.change_meta(cx.core.now(), |fields| {
         fields.flags = new;
-        fields.project = project.unwrap_or(fields.project);
+        fields.project = owners.project;
+        fields.account = account;
     });
     cx.node_changed(node, None);
     Ok(())

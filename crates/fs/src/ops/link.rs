@@ -35,6 +35,9 @@ pub(crate) fn link(
     if node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0 || node.is_dir() {
         return Err(Errno::EPERM.into());
     }
+    if !keeps_project(node, parent) {
+        return Err(Errno::EXDEV.into());
+    }
     if cx.core.protection.hardlinks {
         may_link(cx.caller, node, g)?;
     }
@@ -94,6 +97,13 @@ fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
         return Err(Errno::EPERM);
     }
     Ok(())
+}
+
+/// Whether `node` may come into directory `parent`: one that hands its project on takes in only what
+/// is of that project.
+pub(crate) fn keeps_project(node: &Node, parent: &Node) -> bool {
+    parent.meta.flags() & flags::PROJINHERIT == 0
+        || parent.meta.read().project == node.meta.read().project
 }
 
 /// Target of a symbolic link.

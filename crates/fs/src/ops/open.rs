@@ -204,7 +204,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     let held = node.hold().ok_or(Stop::Again)?;
     if flags & libc::O_TRUNC != 0 && node.data().is_some() {
         let change = node.meta.change.lock();
-        if let Err(stop) = set_size(cx, node, 0, &change, g) {
+        if let Err(stop) = set_size(cx, node, 0, &change, None, g) {
             drop(change);
             cx.core.release(held, g);
             return Err(stop);

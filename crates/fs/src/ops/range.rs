@@ -6,6 +6,7 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::home;
 use crate::inode::{COUNT, Node, NodeExt};
+use crate::quota::Resource;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
 
@@ -54,7 +55,7 @@ pub(crate) fn fallocate(
     let new_size = io::edit(cx, data, g, || match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
-            free_pages(cx, node, removed);
+            free_pages(cx, node, removed, g);
             Ok(size)
         }
         COLLAPSE => {
@@ -63,7 +64,7 @@ pub(crate) fn fallocate(
                 return Err(Errno::EINVAL.into());
             }
             let removed = data.collapse(off, len, g).map_err(absent)?;
-            free_pages(cx, node, removed);
+            free_pages(cx, node, removed, g);
             Ok(size - len)
         }
         INSERT => {
@@ -120,12 +121,13 @@ fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard
         .absent_pages(first * PAGE, (last - first) * PAGE, g)
         .map_err(absent)?;
     // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
-    let mut room = cx.core.pages.reserve(need).ok_or(Errno::ENOSPC)?;
+    let account = node.meta.account();
+    let mut room = cx.core.ledger.charge(account, Resource::Blocks, need, g)?;
     if zero {
         let delta = data.zero_range(off, len, g).map_err(absent)?;
         room.spend(delta.max(0) as u64);
         node.shares().add(COUNT, delta.max(0));
-        free_pages(cx, node, (-delta).max(0) as u64);
+        free_pages(cx, node, (-delta).max(0) as u64, g);
     } else {
         let added = data.allocate(off, len, g).map_err(absent)?;
         room.spend(added);

@@ -6,6 +6,7 @@
 //! notice that `..` changed.
 
 use super::create::{New, discard, make};
+use super::link::keeps_project;
 use super::lookup::{find, hashed, unknown};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
@@ -136,7 +137,7 @@ impl<'a> Turn<'a> {
         if let Some(target) = target {
             check_kinds(source, target)?;
         }
-        self.check_new_parent(source)?;
+        self.check_new_parent(source, self.to.parent)?;
         let killing = match target {
             // Its own child: never empty, and its bucket is held here.
             Some(t) if t.number() == self.from.parent.number() => {
@@ -228,8 +229,8 @@ impl<'a> Turn<'a> {
         self.check_lock(source.is_dir() || target.is_dir())?;
         may_delete(cx.caller, self.from.parent, source, g)?;
         may_delete(cx.caller, self.to.parent, target, g)?;
-        self.check_new_parent(source)?;
-        self.check_new_parent(target)?;
+        self.check_new_parent(source, self.to.parent)?;
+        self.check_new_parent(target, self.from.parent)?;
         self.commit(source, None, true, Some(target))?;
         let here = Change {
             at: self.from_at,
@@ -282,8 +283,12 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// A directory that gets another parent is itself changed (`..`).
-    fn check_new_parent(&self, node: &Node) -> Result<(), Errno> {
+    /// A directory that gets another parent is itself changed (`..`), and a parent may refuse what
+    /// is of another project.
+    fn check_new_parent(&self, node: &Node, parent: &Node) -> Result<(), Errno> {
+        if self.across && !keeps_project(node, parent) {
+            return Err(Errno::EXDEV);
+        }
         if self.across && node.is_dir() {
             may(self.cx.caller, node, WRITE, self.g)?;
         }

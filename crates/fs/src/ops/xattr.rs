@@ -6,6 +6,8 @@ use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Node, NodeExt};
+use crate::number::is_control;
+use crate::quota::{Charge, Resource};
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
@@ -137,7 +139,8 @@ fn update(
     check_access(cx, node, space, WRITE, g)?;
     let mut extra = node.extra(g).cloned().unwrap_or_default();
     change(&mut extra)?;
-    publish(cx, node, extra, g);
+    let room = charge(cx, node, &extra, g)?;
+    publish(cx, node, extra, room, g);
     Ok(())
 }
 
@@ -166,11 +169,13 @@ fn set_acl(
     let mut extra = node.extra(g).cloned().unwrap_or_default();
     if let Space::Default = space {
         extra.default = acl;
-        publish(cx, node, extra, g);
+        let room = charge(cx, node, &extra, g)?;
+        publish(cx, node, extra, room, g);
         return Ok(());
     }
     let mode = acl.as_ref().map(|acl| acl.equiv_mode());
     extra.access = acl.filter(|_| mode.is_some_and(|(_, minimal)| !minimal));
+    let room = charge(cx, node, &extra, g)?;
     let owner = node.meta.owner();
     let stranger = cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
     node.meta.update(|fields| {
@@ -181,11 +186,33 @@ fn set_acl(
             fields.perm &= !(libc::S_ISGID as u16);
         }
     });
-    publish(cx, node, extra, g);
+    publish(cx, node, extra, room, g);
     Ok(())
 }
 
-fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, g: &Guard) {
+/// Takes room for the blocks that `extra` needs more than what is there. Under `change`.
+fn charge<'g>(cx: &Ctx<'g>, node: &Node, extra: &Extra, g: &'g Guard) -> Step<Option<Charge<'g>>> {
+    let more = extra.blocks().saturating_sub(node.extra_blocks());
+    match cx.core.payer(node)? {
+        Some(account) if more > 0 => {
+            let ledger = &cx.core.ledger;
+            Ok(Some(ledger.charge(account, Resource::Blocks, more, g)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, room: Option<Charge<'_>>, g: &Guard) {
+    let (blocks, before) = (extra.blocks(), node.extra_blocks());
+    if !is_control(node.number()) {
+        node.set_extra_blocks(blocks);
+        if let Some(mut room) = room {
+            room.spend(blocks - before);
+        }
+        let less = before.saturating_sub(blocks);
+        let account = node.meta.account();
+        cx.core.ledger.free(account, Resource::Blocks, less, g);
+    }
     let extra = (!extra.is_empty()).then(|| Box::new(extra));
     node.extra.store(extra, g);
     node.change_meta(cx.core.now(), |_| {});

@@ -150,17 +150,14 @@ impl Process {
 
     /// `statfs(2)`.
     pub fn statfs(&self, path: impl AsRef<[u8]>) -> Result<StatFs> {
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, _, _| {
-            Ok(statfs::statfs(cx.core))
+        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+            Ok(statfs::statfs(cx.core, node, g))
         })
     }
 
     /// `fstatfs(2)`.
     pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
-        self.run(|cx, g| {
-            self.file(fd, g)?;
-            Ok(statfs::statfs(cx.core))
-        })
+        self.run(|cx, g| Ok(statfs::statfs(cx.core, self.file(fd, g)?.node(g)?, g)))
     }
 
     /// `ioctl(FS_IOC_GETFLAGS)`.

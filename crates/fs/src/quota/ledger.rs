@@ -1,8 +1,8 @@
 //! Charging: the fast paths, and the way to the book.
 
 use super::account::{Account, NO_ACCOUNT};
-use super::book::{Book, Hand, Slow, Tuning};
-use super::kind::{Owners, Resource};
+use super::book::{Book, Hand, Slow, Tuning, Usage};
+use super::kind::{Owners, QuotaId, Resource};
 use super::slots::Slots;
 use super::{BookLock, Refusal};
 use hearth_sync::epoch::{Guard, pin};
@@ -90,6 +90,11 @@ impl Ledger {
         }
     }
 
+    /// Number of the account of `owners`, who are charged for something.
+    pub fn number_of(&self, owners: Owners, g: &Guard) -> u32 {
+        self.account(NO_ACCOUNT, owners, g).number
+    }
+
     /// Takes back what an inode of account `number` no longer uses.
     #[inline]
     pub fn free(&self, number: u32, resource: Resource, amount: u64, g: &Guard) {
@@ -121,6 +126,22 @@ impl Ledger {
                 Ok(()) => return Ok(entered.number),
                 Err(Slow::Refused(refusal)) => return Err(refusal),
                 Err(Slow::Stale) => {}
+            }
+        }
+    }
+
+    /// What `who` uses, and the limits in force.
+    pub fn usage(&self, who: QuotaId, g: &Guard) -> [Usage; 2] {
+        self.with_book(g, |book, hand| book.get(who, hand).1)
+    }
+
+    /// Charges what is there already, whatever the limits say.
+    pub fn charge_forced(&self, owners: Owners, amounts: [u64; 2], g: &Guard) {
+        loop {
+            let account = self.account(NO_ACCOUNT, owners, g);
+            let charged = self.with_book(g, |book, hand| book.force(account, amounts, hand));
+            if charged.is_ok() {
+                return;
             }
         }
     }

@@ -27,7 +27,8 @@ pub(crate) use ledger::{Charge, Ledger};
 pub use rules::{DEFAULT_GRACE, Limit};
 pub use tally::Reason;
 
-use book::Refusal;
+use crate::errno::Errno;
+pub(crate) use book::Refusal;
 use hearth_sync::lock::Class;
 
 #[cfg(test)]
@@ -37,4 +38,14 @@ pub(crate) struct BookLock;
 impl Class for BookLock {
     const NAME: &'static str = "quota.book";
     const RANK: u32 = 940;
+}
+
+impl From<Refusal> for Errno {
+    fn from(refusal: Refusal) -> Errno {
+        if refusal.is_space() {
+            Errno::ENOSPC
+        } else {
+            Errno::EDQUOT
+        }
+    }
 }

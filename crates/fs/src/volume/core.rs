@@ -1,26 +1,26 @@
 //! The one volume behind its handles, and what operations ask of it.
 
 use super::settings::{AtimeMode, OnError, Protection, Settings};
-use super::space::Pool;
 use super::stop::{Load, Step, Stop};
 use crate::attr::{Kind, Time};
 use crate::clock::Clock;
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::home::{Change, Home};
-use crate::inode::{Body, Fields, Inode, Node, NodeExt, NodeRef};
+use crate::inode::{Body, Extra, Fields, Inode, Node, NodeExt, NodeRef};
 use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
-use crate::number::ROOT;
+use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
+use crate::quota::{Ledger, NO_ACCOUNT, Resource, Tuning};
 use crate::stats::Stats;
 use ahash::RandomState;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::object::Table;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
-use hearth_sync::primitive::{Arc, Mutex, RawLock};
+use hearth_sync::primitive::{Arc, Mutex, RawLock, cores};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::seq::SeqCount;
 use hearth_sync::spread::Counter;
@@ -32,12 +32,11 @@ pub(crate) struct Core {
     /// Inodes in memory by number.
     pub inodes: Table<Inode>,
     pub home: Box<dyn Home>,
-    pub clock: Box<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
     /// Keys of the name hash; immutable.
     pub(super) keys: RandomState,
-    /// Pages and inodes that may be used.
-    pub pages: Pool,
-    pub inode_room: Pool,
+    /// Who uses how many blocks and inodes, and may use more.
+    pub ledger: Ledger,
     /// Bytes in memory that reclaim could win back, for homes that give them back.
     pub resident: Counter,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
@@ -79,10 +78,14 @@ impl Class for RenameLock {
 impl Core {
     /// A volume with nothing in it, not even a root.
     pub(super) fn empty(settings: Settings) -> Core {
+        let room = (settings.size / crate::data::PAGE, settings.inodes);
+        let clock = Arc::clone(&settings.clock);
+        let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
+            clock.now().sec
+        });
         Core {
             inodes: Table::new(ROOT + 1),
-            pages: Pool::new(settings.size / crate::data::PAGE),
-            inode_room: Pool::new(settings.inodes),
+            ledger,
             resident: Counter::new(),
             budget: AtomicU64::new(settings.budget),
             homing: [const { RawLock::new() }; 16],
@@ -168,11 +171,34 @@ impl Core {
         }
     }
 
-    /// A new inode; the number of names is in `fields`. It takes room for one inode.
-    pub fn make_node(&self, kind: Kind, fields: &Fields, body: Body) -> Result<NodeRef> {
-        let mut room = self.inode_room.reserve(1).ok_or(Errno::ENOSPC)?;
-        let node = self.inodes.insert(|_, _| Inode::new(kind, fields, body));
-        room.spend(1);
+    /// A new inode; the number of names is in `fields`. Its owners are charged; `hint` is an account
+    /// that may be theirs.
+    pub fn make_node(
+        &self,
+        (kind, mut fields): (Kind, Fields),
+        body: Body,
+        extra: Option<Extra>,
+        hint: u32,
+        g: &Guard,
+    ) -> Result<NodeRef> {
+        let owners = fields.owners();
+        let one = (Resource::Inodes, 1);
+        let mut inode_room = self.ledger.charge_new(hint, owners, one, g)?;
+        fields.account = inode_room.account();
+        let blocks = extra.as_ref().map_or(0, Extra::blocks);
+        let mut room = self
+            .ledger
+            .charge(fields.account, Resource::Blocks, blocks, g)?;
+        let node = self.inodes.insert(|_, _| {
+            let inode = Inode::new(kind, &fields, body);
+            if let Some(extra) = extra {
+                inode.set_extra_blocks(blocks);
+                inode.extra.store(Some(Box::new(extra)), g);
+            }
+            inode
+        });
+        inode_room.spend(1);
+        room.spend(blocks);
         self.resident.add(INODE_BYTES);
         Ok(node)
     }
@@ -206,12 +232,7 @@ impl Core {
         if !ended {
             return;
         }
-        self.pages.free(if node.data().is_some() {
-            node.pages()
-        } else {
-            0
-        });
-        self.inode_room.free(1);
+        self.free_charge(node, g);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {
             let pages = node.data().map_or(0, |data| data.resident(g));
@@ -222,6 +243,28 @@ impl Core {
                 self.inodes.release(number, generation);
             }
         }
+    }
+
+    /// The account that pays for `node`; none for a control file. The caller holds `change`, or is
+    /// inside the gate and holds the inode.
+    pub fn payer(&self, node: &Node) -> Step<Option<u32>> {
+        match node.meta.account() {
+            _ if is_control(node.number()) => Ok(None),
+            // It has ended since it was found.
+            NO_ACCOUNT => Err(Stop::Again),
+            account => Ok(Some(account)),
+        }
+    }
+
+    /// Whoever changes an inode that nobody holds may come beside its end: what it is charged for
+    /// goes under `change`, and who comes after finds no account.
+    fn free_charge(&self, node: &Node, g: &Guard) {
+        let _change = node.meta.change.lock();
+        let account = node.meta.account();
+        self.ledger
+            .free(account, Resource::Blocks, node.blocks(), g);
+        self.ledger.free(account, Resource::Inodes, 1, g);
+        node.meta.update(|fields| fields.account = NO_ACCOUNT);
     }
 
     pub(super) fn homing(&self, ino: u64) -> &RawLock {

@@ -10,6 +10,7 @@ use crate::directory::{Directory, Hashed, Look};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
 use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR};
+use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
 
@@ -47,7 +48,7 @@ impl Core {
     pub(super) fn restore(&self, record: &InodeRecord, pages: Vec<u64>, g: &Guard) {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
         let restored = self.inodes.restore(ino, generation, |_, _| {
-            let inode = inode_of(record);
+            let inode = self.inode_of(record, g);
             // Before anybody can see it: what is learnt later could be wrong by then.
             if let Some(data) = inode.data() {
                 data.learn(pages.into_iter().map(|index| index..index + 1), g);
@@ -57,9 +58,52 @@ impl Core {
         if let Ok(node) = restored {
             // A stat that comes between sees a directory with fewer links for a moment; nothing
             // decides by them.
-            node.shares().add(COUNT, count_of(record));
+            node.shares().add(COUNT, count_of(record, &node));
             self.release(node, g);
         }
+    }
+
+    /// The inode that a record describes, contents not loaded.
+    pub(super) fn inode_of(&self, record: &InodeRecord, g: &Guard) -> Inode {
+        let attr = &record.attr;
+        let mut fields = Fields {
+            perm: attr.perm,
+            uid: attr.uid,
+            gid: attr.gid,
+            nlink: attr.nlink,
+            flags: attr.flags,
+            project: attr.project,
+            account: NO_ACCOUNT,
+            size: attr.size,
+            atime: attr.atime,
+            mtime: attr.mtime,
+            ctime: attr.ctime,
+            btime: attr.btime,
+        };
+        // What it is charged for stayed charged while it was out of memory.
+        fields.account = self.ledger.number_of(fields.owners(), g);
+        let body = match attr.kind {
+            Kind::File => Body::File(Data::new(false)),
+            Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
+            Kind::Symlink => Body::Symlink(record.target.clone()),
+            _ => Body::Special(attr.rdev),
+        };
+        let inode = Inode::new(attr.kind, &fields, body);
+        if !record.xattrs.is_empty() {
+            let mut extra = Extra::default();
+            for (name, value) in &record.xattrs {
+                match &name[..] {
+                    ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
+                    ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
+                    _ => {
+                        extra.xattrs.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+            inode.set_extra_blocks(extra.blocks());
+            inode.extra.store(Some(Box::new(extra)), g);
+        }
+        inode
     }
 
     fn load_entry(&self, dir: u64, name: &[u8], g: &Guard) -> Result<()> {
@@ -121,50 +165,10 @@ impl Core {
     }
 }
 
-/// The inode that a record describes, contents not loaded.
-pub(super) fn inode_of(record: &InodeRecord) -> Inode {
-    let attr = &record.attr;
-    let fields = Fields {
-        perm: attr.perm,
-        uid: attr.uid,
-        gid: attr.gid,
-        nlink: attr.nlink,
-        flags: attr.flags,
-        project: attr.project,
-        rdev: attr.rdev,
-        size: attr.size,
-        atime: attr.atime,
-        mtime: attr.mtime,
-        ctime: attr.ctime,
-        btime: attr.btime,
-    };
-    let body = match attr.kind {
-        Kind::File => Body::File(Data::new(false)),
-        Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-        Kind::Symlink => Body::Symlink(record.target.clone()),
-        _ => Body::Special,
-    };
-    let inode = Inode::new(attr.kind, &fields, body);
-    if !record.xattrs.is_empty() {
-        let mut extra = Extra::default();
-        for (name, value) in &record.xattrs {
-            match &name[..] {
-                ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
-                ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
-                _ => {
-                    extra.xattrs.insert(name.clone(), value.clone());
-                }
-            }
-        }
-        inode.extra.store(Some(Box::new(extra)), &pin());
-    }
-    inode
-}
-
 /// What the per-core lane of entries or pages begins with.
-fn count_of(record: &InodeRecord) -> i64 {
+fn count_of(record: &InodeRecord, inode: &Inode) -> i64 {
     match record.attr.kind {
-        Kind::File => (record.attr.blocks / (PAGE / 512)) as i64,
+        Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,
     }
 }

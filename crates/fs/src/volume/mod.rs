@@ -18,7 +18,6 @@ mod request;
 mod root;
 mod run;
 mod settings;
-mod space;
 mod stop;
 
 pub(crate) use core::{Core, PAGE_BYTES};

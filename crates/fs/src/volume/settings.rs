@@ -3,6 +3,7 @@
 use crate::clock::{Clock, SystemClock};
 use crate::data::PAGE;
 use crate::home::{Home, MemoryHome};
+use hearth_sync::primitive::Arc;
 
 /// When reads move the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +60,9 @@ pub(crate) struct Settings {
     pub links_max: u32,
     pub protection: Protection,
     pub home: Box<dyn Home>,
-    pub clock: Box<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
+    /// Whether users, groups and projects are told apart.
+    pub quotas: bool,
 }
 
 impl Default for Settings {
@@ -77,7 +80,8 @@ impl Default for Settings {
             links_max: u32::MAX,
             protection: Protection::default(),
             home: Box::new(MemoryHome),
-            clock: Box::new(SystemClock),
+            clock: Arc::new(SystemClock),
+            quotas: true,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Why an operation does not finish at once.
 
 use crate::errno::Errno;
+use crate::quota::Refusal;
 
 /// Why an operation did not finish.
 #[derive(Debug)]
@@ -15,6 +16,12 @@ pub(crate) enum Stop {
 impl From<Errno> for Stop {
     fn from(errno: Errno) -> Stop {
         Stop::Errno(errno)
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Errno(refusal.into())
     }
 }
 
