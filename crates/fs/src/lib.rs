@@ -35,6 +35,7 @@ mod observer;
 mod ops;
 mod process;
 mod quota;
+mod quotactl;
 mod stats;
 mod volume;
 mod walk;
@@ -51,5 +52,13 @@ pub use number::{ROOT, is_control};
 pub use observer::Observer;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
+pub use quota::{
+    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
+    Reason, Resource,
+};
+pub use quotactl::{
+    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
+    QuotaRecord, QuotaUsage, TreeChange,
+};
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use volume::{AtimeMode, OnError, Protection, Volume};

@@ -1,10 +1,9 @@
 //! Charging: the fast paths, and the way to the book.
 
 use super::account::{Account, NO_ACCOUNT};
-use super::book::{Book, Hand, Slow, Tuning, Usage};
+use super::book::{Book, BookLock, Hand, Refusal, Slow, Tuning, Usage};
 use super::kind::{Owners, QuotaId, Resource};
 use super::slots::Slots;
-use super::{BookLock, Refusal};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
@@ -157,11 +156,6 @@ impl Ledger {
             now,
         };
         work(&mut book, &hand)
-    }
-
-    /// Seconds of the wall clock.
-    pub fn now(&self) -> i64 {
-        (self.clock)()
     }
 
     /// Whether owners are told apart.

@@ -20,25 +20,18 @@ mod slots;
 mod tally;
 
 pub(crate) use account::NO_ACCOUNT;
-pub(crate) use book::Tuning;
+pub(crate) use book::{Book, Hand, Refusal, Tuning, Usage};
 pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
 pub use rules::{DEFAULT_GRACE, Limit};
+pub(crate) use rules::{Own, Rules};
 pub use tally::Reason;
 
 use crate::errno::Errno;
-pub(crate) use book::Refusal;
-use hearth_sync::lock::Class;
 
 #[cfg(test)]
 mod tests;
-
-pub(crate) struct BookLock;
-impl Class for BookLock {
-    const NAME: &'static str = "quota.book";
-    const RANK: u32 = 940;
-}
 
 impl From<Refusal> for Errno {
     fn from(refusal: Refusal) -> Errno {

@@ -17,6 +17,7 @@ use super::slots::Slots;
 use super::tally::{Bounds, Noted};
 use events::Events;
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock::Class;
 use hearth_sync::map::ConcurrentMap;
 use records::Records;
 
@@ -67,6 +68,12 @@ struct Entry {
     granted: [u64; 2],
     /// Whether a word may be open; by resource.
     active: [bool; 2],
+}
+
+pub(crate) struct BookLock;
+impl Class for BookLock {
+    const NAME: &'static str = "quota.book";
+    const RANK: u32 = 940;
 }
 
 /// Everything under the lock of the ledger.
@@ -172,6 +179,7 @@ impl Book {
     }
 
     /// Accounts that exist.
+    #[cfg(test)]
     pub fn accounts(&self) -> usize {
         self.live
     }

@@ -1,0 +1,210 @@
+//! Setting limits, grace periods and enforcement.
+
+use super::{Quota, QuotaError, check_id};
+use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules};
+
+/// What becomes of one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Change {
+    /// It stays.
+    #[default]
+    Keep,
+    /// There is none from now on.
+    Lift,
+    /// It is this, in bytes or inodes.
+    To(u64),
+}
+
+/// What becomes of the four limits of an id or a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitChange {
+    /// Bytes that are never passed.
+    pub bytes_hard: Change,
+    /// Bytes that may be passed for the grace period.
+    pub bytes_soft: Change,
+    /// Inodes that are never passed.
+    pub inodes_hard: Change,
+    /// Inodes that may be passed for the grace period.
+    pub inodes_soft: Change,
+}
+
+impl Quota {
+    /// Changes the limits of `who`, all or nothing; what it had of its kind's defaults it keeps as its
+    /// own. A limit below use is allowed: growth is refused then.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn set(&self, who: QuotaId, change: &LimitChange) -> Result<(), QuotaError> {
+        self.may_set(who)?;
+        self.with_book(|book, hand| {
+            let (mut own, _) = book.get(who, hand);
+            let rules = book.rules(who.kind);
+            for resource in Resource::ALL {
+                let at = resource as usize;
+                let limit = own.limits[at].unwrap_or(rules.defaults[at]);
+                let changed = changed(limit, change, resource)?;
+                if who.kind == QuotaKind::Volume
+                    && (changed.hard.is_none() || changed.soft.is_some())
+                {
+                    return Err(QuotaError::VolumeLimit);
+                }
+                if changed != limit {
+                    own.limits[at] = Some(changed);
+                }
+            }
+            book.set_own(who, own, hand);
+            Ok(())
+        })
+    }
+
+    /// Gives `who` the defaults of its kind again, limits and grace.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn clear(&self, who: QuotaId) -> Result<(), QuotaError> {
+        self.may_set(who)?;
+        if who.kind == QuotaKind::Volume {
+            return Err(QuotaError::VolumeLimit);
+        }
+        self.with_book(|book, hand| book.set_own(who, Own::default(), hand));
+        Ok(())
+    }
+
+    /// Changes the limits of ids of `kind` without their own.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn set_default(&self, kind: QuotaKind, change: &LimitChange) -> Result<(), QuotaError> {
+        self.change_rules(kind, |rules| {
+            for resource in Resource::ALL {
+                let limit = &mut rules.defaults[resource as usize];
+                *limit = changed(*limit, change, resource)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes the grace period of a kind. Who is above a soft limit now gets it from now on.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn set_grace(
+        &self,
+        kind: QuotaKind,
+        resource: Resource,
+        seconds: u64,
+    ) -> Result<(), QuotaError> {
+        check_amount(seconds)?;
+        self.change_rules(kind, |rules| {
+            rules.grace[resource as usize] = seconds;
+            Ok(())
+        })
+    }
+
+    /// Changes the grace period of one id; `None`: that of its kind. If it is above its soft limit now,
+    /// it gets the period from now on.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn set_grace_of(
+        &self,
+        who: QuotaId,
+        resource: Resource,
+        seconds: Option<u64>,
+    ) -> Result<(), QuotaError> {
+        self.may_set(who)?;
+        if who.kind == QuotaKind::Volume {
+            return Err(QuotaError::VolumeKind);
+        }
+        check_amount(seconds.unwrap_or(0))?;
+        self.with_book(|book, hand| {
+            let (mut own, _) = book.get(who, hand);
+            own.grace[resource as usize] = seconds;
+            book.set_own(who, own, hand);
+        });
+        Ok(())
+    }
+
+    /// Turns enforcement of a kind on or off; accounting goes on either way.
+    ///
+    /// # Errors
+    /// The reason, and nothing has changed.
+    pub fn enforce(&self, kind: QuotaKind, on: bool) -> Result<(), QuotaError> {
+        self.change_rules(kind, |rules| {
+            rules.enforced = on;
+            Ok(())
+        })
+    }
+
+    fn change_rules(
+        &self,
+        kind: QuotaKind,
+        change: impl FnOnce(&mut Rules) -> Result<(), QuotaError>,
+    ) -> Result<(), QuotaError> {
+        self.keeps()?;
+        self.is_on(kind)?;
+        if kind == QuotaKind::Volume {
+            return Err(QuotaError::VolumeKind);
+        }
+        self.with_book(|book, hand| {
+            let mut rules = book.rules(kind);
+            change(&mut rules)?;
+            book.set_rules(kind, rules, hand);
+            Ok(())
+        })
+    }
+
+    fn may_set(&self, who: QuotaId) -> Result<(), QuotaError> {
+        self.keeps()?;
+        self.is_on(who.kind)?;
+        check_id(who)?;
+        match who {
+            QuotaId {
+                kind: QuotaKind::Volume,
+                ..
+            } => Ok(()),
+            QuotaId { kind, id: 0 } => Err(QuotaError::IdZero { kind }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn is_on(&self, kind: QuotaKind) -> Result<(), QuotaError> {
+        if self.volume.core.ledger.is_by_owner() || kind == QuotaKind::Volume {
+            Ok(())
+        } else {
+            Err(QuotaError::Off)
+        }
+    }
+}
+
+fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Limit, QuotaError> {
+    let (hard, soft) = match resource {
+        Resource::Blocks => (change.bytes_hard, change.bytes_soft),
+        Resource::Inodes => (change.inodes_hard, change.inodes_soft),
+    };
+    let apply = |now: Option<u64>, change: Change| match change {
+        Change::Keep => Ok(now),
+        Change::Lift => Ok(None),
+        Change::To(amount) => check_amount(amount).map(Some),
+    };
+    let limit = Limit {
+        hard: apply(limit.hard, hard)?,
+        soft: apply(limit.soft, soft)?,
+    };
+    match (limit.soft, limit.hard) {
+        (Some(soft), Some(hard)) if soft > hard => Err(QuotaError::SoftAboveHard {
+            resource,
+            soft,
+            hard,
+        }),
+        _ => Ok(limit),
+    }
+}
+
+/// Amounts fit a signed word, as file sizes and times do.
+fn check_amount(amount: u64) -> Result<u64, QuotaError> {
+    match i64::try_from(amount) {
+        Ok(_) => Ok(amount),
+        Err(_) => Err(QuotaError::TooLarge { amount }),
+    }
+}

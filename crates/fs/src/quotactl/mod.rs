@@ -1,0 +1,130 @@
+//! What administrators and users ask of the quotas of a volume: limits, reports, events, checks.
+//!
+//! Named after `quotactl(2)`. Everything here is a slow path; charging is in [`crate::quota`].
+
+mod check;
+mod error;
+mod limits;
+mod record;
+mod tree;
+
+pub use check::{QuotaCheck, QuotaDifference};
+pub use error::QuotaError;
+pub use limits::{Change, LimitChange};
+pub use record::{QuotaDefaults, QuotaRecord, QuotaUsage};
+pub use tree::TreeChange;
+
+use crate::caller::Credentials;
+use crate::quota::{QuotaEvent, QuotaId, QuotaKind};
+use crate::volume::Volume;
+
+/// Quotas of a volume.
+///
+/// ```
+/// use hearth::{Change, Credentials, LimitChange, QuotaId, Volume};
+///
+/// let volume = Volume::memory();
+/// let quota = volume.quota();
+/// let hard = LimitChange { bytes_hard: Change::To(8192), ..LimitChange::default() };
+/// quota.set(QuotaId::user(1000), &hard)?;
+///
+/// let root = volume.process(Credentials::root());
+/// root.mkdir("/home", 0o777).and(root.chmod("/home", 0o777)).expect("an empty volume");
+/// let user = volume.process(Credentials::user(1000, 1000));
+/// let fd = user.open("/home/a", libc::O_CREAT | libc::O_WRONLY, 0o600).expect("room for an inode");
+/// assert_eq!(user.pwrite(fd, &[1; 10_000], 0), Ok(8192), "as far as it fits");
+/// assert_eq!(user.pwrite(fd, &[1; 10_000], 8192), Err(hearth::Errno::EDQUOT));
+/// assert_eq!(quota.get(QuotaId::user(1000))?.bytes.used, 8192);
+/// # Ok::<(), hearth::QuotaError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Quota {
+    volume: Volume,
+    /// Who asks; `None` may do everything.
+    asker: Option<Credentials>,
+}
+
+impl Volume {
+    /// The volume's quotas, with every right.
+    pub fn quota(&self) -> Quota {
+        Quota {
+            volume: self.clone(),
+            asker: None,
+        }
+    }
+}
+
+impl Quota {
+    /// The same with the rights of `asker`: root and the volume's owner may do everything, others see
+    /// their own user's and groups' quotas, and those of projects.
+    #[must_use]
+    pub fn on_behalf_of(&self, asker: Credentials) -> Quota {
+        Quota {
+            volume: self.volume.clone(),
+            asker: Some(asker),
+        }
+    }
+
+    /// The events after number `sequence` (0: all that are kept), oldest first.
+    ///
+    /// # Errors
+    /// [`QuotaError::NotKeeper`].
+    pub fn events(&self, sequence: u64) -> Result<Vec<QuotaEvent>, QuotaError> {
+        self.keeps()?;
+        Ok(self.with_book(|book, _| book.events_after(sequence)))
+    }
+
+    /// Number of the latest event; 0 before the first.
+    pub fn latest_event(&self) -> u64 {
+        self.with_book(|book, _| book.latest_event())
+    }
+
+    fn with_book<R>(
+        &self,
+        work: impl FnOnce(&mut crate::quota::Book, &crate::quota::Hand<'_>) -> R,
+    ) -> R {
+        let g = hearth_sync::epoch::pin();
+        self.volume.core.ledger.with_book(&g, work)
+    }
+
+    /// Only root and the owner of the volume.
+    fn keeps(&self) -> Result<(), QuotaError> {
+        let owner = self.volume.core.owner.0;
+        match &self.asker {
+            Some(asker) if asker.uid != 0 && asker.uid != owner => {
+                Err(QuotaError::NotKeeper { owner })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sees(&self, who: QuotaId) -> Result<(), QuotaError> {
+        let Some(asker) = &self.asker else {
+            return Ok(());
+        };
+        let own = match who.kind {
+            QuotaKind::Volume | QuotaKind::Project => true,
+            QuotaKind::User => who.id == asker.uid,
+            QuotaKind::Group => who.id == asker.gid || asker.groups.contains(&who.id),
+        };
+        if own || self.keeps().is_ok() {
+            Ok(())
+        } else {
+            Err(QuotaError::NotYours { who })
+        }
+    }
+}
+
+/// Ids end before the number that stands for none.
+fn check_id(who: QuotaId) -> Result<(), QuotaError> {
+    match who {
+        QuotaId { id: u32::MAX, .. } => Err(QuotaError::NoSuchId { who }),
+        QuotaId {
+            kind: QuotaKind::Volume,
+            id: 1..,
+        } => Err(QuotaError::NoSuchId { who }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
