@@ -105,8 +105,8 @@ impl VolumeBuilder {
         self
     }
 
-    /// Whether users, groups and projects are accounted (the default); otherwise only the volume's own
-    /// size and number of inodes are.
+    /// Whether users, groups and projects are accounted (the default); otherwise only the volume's
+    /// own size and number of inodes are.
     pub fn quotas(mut self, quotas: bool) -> Self {
         self.0.quotas = quotas;
         self

@@ -151,7 +151,7 @@ fn protected_files_are_not_opened_by_who_means_to_make_them() {
 }
 
 #[test]
-fn the_owner_changes_the_project_id_and_its_inheritance() {
+fn only_the_owner_of_the_volume_changes_the_project_id_and_its_inheritance() {
     let [root, owner, other] = users(Protection::default());
     owner.umask(0);
     owner.mkdir("/tmp/d", 0o777).unwrap();
@@ -164,15 +164,21 @@ fn the_owner_changes_the_project_id_and_its_inheritance() {
         project: 42,
         ..FsXAttr::default()
     };
-    let (mine, theirs) = (open(&owner), open(&other));
+    let (mine, theirs, roots) = (open(&owner), open(&other), open(&root));
     assert_eq!(other.set_fsxattr(theirs, &wanted), Err(Errno::EPERM));
-    owner.set_fsxattr(mine, &wanted).unwrap();
+    assert_eq!(owner.set_fsxattr(mine, &wanted), Err(Errno::EPERM));
+    root.set_fsxattr(roots, &wanted).unwrap();
     assert_eq!(owner.get_fsxattr(mine).unwrap(), wanted);
+    let without = FsXAttr {
+        xflags: 0,
+        ..wanted
+    };
+    assert_eq!(owner.set_fsxattr(mine, &without), Err(Errno::EPERM));
     let none = FsXAttr {
         project: u32::MAX,
         ..wanted
     };
-    assert_eq!(owner.set_fsxattr(mine, &none), Err(Errno::EINVAL));
+    assert_eq!(root.set_fsxattr(roots, &none), Err(Errno::EINVAL));
     other.mkdir("/tmp/d/below", 0o700).unwrap();
     let below = root.open("/tmp/d/below", libc::O_RDONLY, 0).unwrap();
     assert_eq!(root.get_fsxattr(below).unwrap(), wanted);
@@ -182,5 +188,5 @@ fn the_owner_changes_the_project_id_and_its_inheritance() {
         ..wanted
     };
     assert_eq!(owner.set_fsxattr(mine, &fixed), Err(Errno::EPERM));
-    root.set_fsxattr(open(&root), &fixed).unwrap();
+    root.set_fsxattr(roots, &fixed).unwrap();
 }

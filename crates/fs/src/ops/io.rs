@@ -240,8 +240,8 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends. `_change` is the proof that sizes stand still; `closed` that the caller has
-/// closed the gate already.
+/// Truncates or extends. `_change` is the proof that sizes stand still; `closed` that the caller
+/// has closed the gate already.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,

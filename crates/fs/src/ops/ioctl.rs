@@ -4,7 +4,7 @@ use super::attr::recharge;
 use super::perm::may_own;
 use crate::attr::FsXAttr;
 use crate::errno::Errno;
-use crate::flags::{self, APPEND, IMMUTABLE, SETTABLE, from_xflags, to_xflags};
+use crate::flags::{self, APPEND, IMMUTABLE, PROJINHERIT, SETTABLE, from_xflags, to_xflags};
 use crate::inode::{Node, NodeExt};
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
@@ -53,15 +53,17 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     may_own(cx.caller, &node.meta.owner())?;
     // The kernel does not see our flags before it asks, so the privilege is checked whatever the
     // door.
-    let guarded =
-        (old.flags ^ new) & FIXED != 0 || project.is_some_and(|project| project != old.project);
-    // The owner of the volume keeps its quotas.
-    let keeper = cx.caller.privileged() || cx.caller.uid == cx.core.owner.0;
-    if guarded && !cx.caller.privileged() && (!keeper || (old.flags ^ new) & FIXED != 0) {
+    let changed = old.flags ^ new;
+    if changed & FIXED != 0 && !cx.caller.privileged() {
         return Err(Errno::EPERM.into());
     }
-    // The owner may change the project id, as in the initial user namespace of Linux; a kernel has
-    // refused it to the others.
+    // Linux lets the owner of a file take it out of its project, and so out of the project's limit.
+    // Here the owner of the volume keeps its quotas.
+    let moves = project.is_some_and(|project| project != old.project);
+    let keeper = cx.caller.privileged() || cx.caller.uid == cx.core.owner.0;
+    if (moves || changed & PROJINHERIT != 0) && !keeper {
+        return Err(Errno::EPERM.into());
+    }
     if project.is_some_and(|project| project != old.project && project == NO_PROJECT) {
         return Err(Errno::EINVAL.into());
     }

@@ -90,7 +90,7 @@ impl fmt::Display for QuotaError {
                 hard,
             } => write!(
                 f,
-                "soft limit of {soft} {} is above the hard limit of {hard}; raise the hard limit too",
+                "soft limit of {soft} {} is above the hard limit of {hard}; raise that too",
                 resource.name()
             ),
             QuotaError::TooLarge { amount } => {

@@ -29,8 +29,8 @@ pub struct LimitChange {
 }
 
 impl Quota {
-    /// Changes the limits of `who`, all or nothing; what it had of its kind's defaults it keeps as its
-    /// own. A limit below use is allowed: growth is refused then.
+    /// Changes the limits of `who`, all or nothing; what it had of its kind's defaults it keeps as
+    /// its own. A limit below use is allowed: growth is refused then.
     ///
     /// # Errors
     /// The reason, and nothing has changed.
@@ -101,8 +101,8 @@ impl Quota {
         })
     }
 
-    /// Changes the grace period of one id; `None`: that of its kind. If it is above its soft limit now,
-    /// it gets the period from now on.
+    /// Changes the grace period of one id; `None`: that of its kind. If it is above its soft limit
+    /// now, it gets the period from now on.
     ///
     /// # Errors
     /// The reason, and nothing has changed.

@@ -31,7 +31,7 @@ use crate::volume::Volume;
 /// let root = volume.process(Credentials::root());
 /// root.mkdir("/home", 0o777).and(root.chmod("/home", 0o777)).expect("an empty volume");
 /// let user = volume.process(Credentials::user(1000, 1000));
-/// let fd = user.open("/home/a", libc::O_CREAT | libc::O_WRONLY, 0o600).expect("room for an inode");
+/// let fd = user.open("/home/a", libc::O_CREAT | libc::O_WRONLY, 0o600).expect("room for it");
 /// assert_eq!(user.pwrite(fd, &[1; 10_000], 0), Ok(8192), "as far as it fits");
 /// assert_eq!(user.pwrite(fd, &[1; 10_000], 8192), Err(hearth::Errno::EDQUOT));
 /// assert_eq!(quota.get(QuotaId::user(1000))?.bytes.used, 8192);
@@ -55,8 +55,8 @@ impl Volume {
 }
 
 impl Quota {
-    /// The same with the rights of `asker`: root and the volume's owner may do everything, others see
-    /// their own user's and groups' quotas, and those of projects.
+    /// The same with the rights of `asker`: root and the volume's owner may do everything, others
+    /// see their own user's and groups' quotas, and those of projects.
     #[must_use]
     pub fn on_behalf_of(&self, asker: Credentials) -> Quota {
         Quota {
@@ -126,5 +126,3 @@ fn check_id(who: QuotaId) -> Result<(), QuotaError> {
         _ => Ok(()),
     }
 }
-
-#[cfg(test)]

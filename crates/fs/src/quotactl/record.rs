@@ -67,8 +67,8 @@ impl Quota {
         }))
     }
 
-    /// Every id that owns something or has settings of its own, by kind and id, the volume first. Who
-    /// is not the keeper of the volume gets what is theirs to see.
+    /// Every id that owns something or has settings of its own, by kind and id, the volume first.
+    /// Who is not the keeper of the volume gets what is theirs to see.
     pub fn report(&self) -> Vec<QuotaRecord> {
         let all = self.with_book(|book, hand| {
             let all = book.report(hand).into_iter();

@@ -22,9 +22,9 @@ pub struct TreeChange {
 }
 
 impl Quota {
-    /// Gives the directory at `path`, and everything below it, the project id `project` and lets new
-    /// inodes inherit it; 0 takes them out of any project. What the tree holds is charged to the
-    /// project even above its limits.
+    /// Gives the directory at `path`, and everything below it, the project id `project` and lets
+    /// new inodes inherit it; 0 takes them out of any project. What the tree holds is charged to
+    /// the project even above its limits.
     ///
     /// Directories go before what is in them, so whatever is made meanwhile inherits.
     ///

@@ -171,8 +171,8 @@ impl Core {
         }
     }
 
-    /// A new inode; the number of names is in `fields`. Its owners are charged; `hint` is an account
-    /// that may be theirs.
+    /// A new inode; the number of names is in `fields`. Its owners are charged; `hint` is an
+    /// account that may be theirs.
     pub fn make_node(
         &self,
         (kind, mut fields): (Kind, Fields),
