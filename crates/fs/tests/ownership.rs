@@ -6,10 +6,13 @@ const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
 /// Root, and two users, of a volume with a sticky directory `/tmp` that all may write to.
 fn users(protection: Protection) -> [Process; 3] {
-    let volume = Volume::builder().protection(protection).build().unwrap();
+    let volume = Volume::builder()
+        .protection(protection)
+        .build()
+        .expect("a valid volume");
     let root = volume.process(Credentials::root());
     root.umask(0);
-    root.mkdir("/tmp", 0o1777).unwrap();
+    root.mkdir("/tmp", 0o1777).expect("an empty root");
     let user = |uid| volume.process(Credentials::user(uid, uid));
     [root, user(1), user(2)]
 }

@@ -1,4 +1,8 @@
 //! Quotas seen through the library: what is counted, what is refused, what is told.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in what its threads share as well"
+)]
 
 #[path = "quota/limits.rs"]
 mod limits;
