@@ -9,7 +9,10 @@ use crate::notify::Notifier;
 use crate::options::MountOptions;
 use crate::queues::Queues;
 use crate::transport::cpu;
-use crate::transport::dev::Reader;
+use crate::transport::dev::{Place, Reader};
+use crate::transport::device::Device;
+use crate::transport::lookout::look_out;
+use crate::transport::seats::Seats;
 use crate::transport::uring::QueueParts;
 use crate::waiting::Waiting;
 use crate::wire::{PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
@@ -103,13 +106,10 @@ impl Session {
         ));
         match queues {
             Some(queues) => {
-                self.read(&dispatcher, agreed, &[None])?;
+                self.read_alone(&dispatcher, agreed)?;
                 self.run_queues(queues, dispatcher, agreed)
             }
-            None => {
-                let cpus: Vec<_> = cpu::online().into_iter().map(Some).collect();
-                self.read(&dispatcher, agreed, &cpus)
-            }
+            None => self.read_in_turns(&dispatcher, agreed),
         }
     }
 
@@ -155,40 +155,67 @@ impl Session {
         Ok(())
     }
 
-    /// One thread per element of `cpus` that reads `/dev/fuse`; the first uses the descriptor of
-    /// the mount itself.
-    fn read(
-        &self,
-        service: &Arc<Dispatcher>,
-        agreed: &Agreed,
-        cpus: &[Option<usize>],
-    ) -> io::Result<()> {
+    /// One thread that reads `/dev/fuse`.
+    fn read_alone(&self, service: &Arc<Dispatcher>, agreed: &Agreed) -> io::Result<()> {
+        let device = Arc::clone(&self.connection.mounted.device);
+        self.read(service, agreed, device, None)
+    }
+
+    /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
+    fn read_in_turns(&self, service: &Arc<Dispatcher>, agreed: &Agreed) -> io::Result<()> {
+        let cpus = cpu::online();
+        let seats = Arc::new(Seats::new(&cpus));
+        let has_choice = cpus.len() > 1;
         let first = &self.connection.mounted.device;
-        for (place, &cpu) in cpus.iter().enumerate() {
+        for (number, cpu) in cpus.into_iter().enumerate() {
             // Who may mount through the helper need not be allowed to open the device: the threads
             // then share one descriptor, and its lock.
-            let clone = if place > 0 {
+            let clone = if number > 0 {
                 first.duplicate().ok()
             } else {
                 None
             };
             let device = clone.map_or_else(|| Arc::clone(first), Arc::new);
-            let reader = Reader {
-                device,
-                service: Arc::clone(service),
-                workers: Arc::clone(&self.workers),
-                max_write: agreed.max_write,
-                setxattr_ext: agreed.has(bits::SETXATTR_EXT),
+            let place = Place {
                 cpu,
+                seats: Arc::clone(&seats),
+                number,
             };
-            let connection = Arc::clone(&self.connection);
-            connection.thread_begins();
-            let run = move || connection.thread_ended(reader.run());
-            let thread = Builder::new().name(format!("hearth-dev{place}")).spawn(run);
-            self.threads
-                .lock()
-                .push(thread.inspect_err(|_| self.connection.thread_ended(Ok(())))?);
+            self.read(service, agreed, device, Some(place))?;
         }
+        if has_choice {
+            // Last, since a reader that ends is what ends it.
+            let lookout = Builder::new().name("hearth-lookout".into());
+            let lookout = lookout.spawn(move || look_out(&seats))?;
+            self.threads.lock().push(lookout);
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        service: &Arc<Dispatcher>,
+        agreed: &Agreed,
+        device: Arc<Device>,
+        place: Option<Place>,
+    ) -> io::Result<()> {
+        let number = place.as_ref().map_or(0, |place| place.number);
+        let reader = Reader {
+            device,
+            service: Arc::clone(service),
+            workers: Arc::clone(&self.workers),
+            max_write: agreed.max_write,
+            setxattr_ext: agreed.has(bits::SETXATTR_EXT),
+            place,
+        };
+        let connection = Arc::clone(&self.connection);
+        connection.thread_begins();
+        let run = move || connection.thread_ended(reader.run());
+        let thread = Builder::new()
+            .name(format!("hearth-dev{number}"))
+            .spawn(run);
+        let thread = thread.inspect_err(|_| self.connection.thread_ended(Ok(())))?;
+        self.threads.lock().push(thread);
         Ok(())
     }
 

@@ -1,18 +1,23 @@
 //! Threads that read `/dev/fuse`.
 
+use super::buffer::Buffer;
 use super::cpu;
 use super::device::{Device, Incoming};
+use super::seats::Seats;
 use crate::request::RawRequest;
 use crate::service::{Answer, Service, Small};
-use crate::wire::READ_OVERHEAD;
+use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Workers;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
 use std::io;
+use zerocopy::FromBytes;
 
 /// Room for an answer to anything but READ and listings, which have the size that the kernel gave
 /// them.
 const SMALL_ANSWER: usize = 1 << 17;
+/// Bytes of a WRITE before its data.
+const WRITE_HEAD: usize = size_of::<InHeader>() + size_of::<WriteIn>();
 
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
@@ -22,8 +27,15 @@ pub(crate) struct Reader<S> {
     /// Largest data of a request in bytes.
     pub max_write: usize,
     pub setxattr_ext: bool,
-    /// The CPU to stay on.
-    pub cpu: Option<usize>,
+    /// The CPU to stay on, and the place among the readers of the others.
+    pub place: Option<Place>,
+}
+
+/// A reader's place among several.
+pub(crate) struct Place {
+    pub cpu: usize,
+    pub seats: Arc<Seats>,
+    pub number: usize,
 }
 
 impl<S: Service> Reader<S> {
@@ -32,17 +44,53 @@ impl<S: Service> Reader<S> {
     /// # Errors
     /// What reading answers when the mount is still there.
     pub fn run(self) -> io::Result<()> {
-        if let Some(cpu) = self.cpu {
-            cpu::pin(cpu);
+        let mut request = Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
+        let mut answer = Buffer::new(self.max_write.max(SMALL_ANSWER), 0);
+        let (request, answer) = (request.bytes(), answer.bytes());
+        match &self.place {
+            None => self.read_alone(request, answer),
+            Some(place) => {
+                cpu::pin(place.cpu);
+                // However this reader ends: the others, and the lookout, must not wait for ever.
+                let _closed = CloseSeats(&place.seats);
+                self.read_in_turns(place, request, answer)
+            }
         }
-        let mut request = vec![0; self.max_write + READ_OVERHEAD];
-        let mut answer = vec![0; self.max_write.max(SMALL_ANSWER)];
+    }
+
+    fn read_alone(&self, request: &mut [u8], answer: &mut [u8]) -> io::Result<()> {
         loop {
-            match self.device.receive(&mut request)? {
-                Incoming::Request(size) => self.serve(&request[..size], &mut answer),
+            match self.device.receive(request)? {
+                Incoming::Request(size) => self.serve(&request[..size], answer),
                 Incoming::Nothing => {}
                 Incoming::End => return Ok(()),
             }
+        }
+    }
+
+    /// Waits in the kernel while it has a seat, for a seat otherwise.
+    fn read_in_turns(
+        &self,
+        place: &Place,
+        request: &mut [u8],
+        answer: &mut [u8],
+    ) -> io::Result<()> {
+        loop {
+            place.seats.wait(place.number);
+            let size = match self.device.receive(request)? {
+                Incoming::Request(size) => size,
+                Incoming::Nothing => continue,
+                Incoming::End => return Ok(()),
+            };
+            let request = &request[..size];
+            if let Ok((header, _)) = InHeader::read_from_prefix(request) {
+                let is_write = header.opcode == Opcode::Write as u32;
+                let is_written_back = is_write && header.pid == 0;
+                place
+                    .seats
+                    .serves(place.number, header.pid, is_written_back);
+            }
+            self.serve(request, answer);
         }
     }
 
@@ -69,6 +117,15 @@ impl<S: Service> Reader<S> {
             }
         };
         report(unique, self.device.answer(unique, result));
+    }
+}
+
+/// A reader that ends lets the others see the end.
+struct CloseSeats<'a>(&'a Seats);
+
+impl Drop for CloseSeats<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

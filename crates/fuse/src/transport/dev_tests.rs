@@ -75,7 +75,7 @@ fn each_kind_of_answer_reaches_the_kernel_and_garbage_ends_nothing() {
         workers: Arc::clone(&workers),
         max_write: 4096,
         setxattr_ext: true,
-        cpu: Some(0),
+        place: None,
     };
     let thread = thread::spawn(move || reader.run());
 

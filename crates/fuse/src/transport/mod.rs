@@ -5,12 +5,15 @@
 //! | [`dev`] | everything, or beside [`uring`] FORGET, BATCH_FORGET and INTERRUPT |
 //! | [`uring`] | requests of each CPU through a ring of its own |
 //!
-//! Locks: a mailbox (`uring`) and the state of the workers are leaves; no lock is held while a
+//! Locks: a mailbox (`uring`), the seats (`dev`) and the state of the workers are leaves; no lock is held while a
 //! request is handled.
 
+mod buffer;
 pub(crate) mod cpu;
 pub(crate) mod dev;
 pub(crate) mod device;
+pub(crate) mod lookout;
 mod mailbox;
 mod region;
+pub(crate) mod seats;
 pub(crate) mod uring;

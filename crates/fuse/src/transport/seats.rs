@@ -1,0 +1,217 @@
+//! Which readers wait at `/dev/fuse`: those of CPUs that have clients.
+//!
+//! The kernel wakes the reader that waits longest, wherever it is. A reader without a client nearby
+//! therefore waits here, out of the way, until a client is seen on its CPU. See "Who waits at
+//! `/dev/fuse`" in `docs/design/fuse.md`.
+//!
+//! Lock order: the lock of the seats is a leaf, held for a few instructions.
+
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a seat is kept for a client that is not seen any more.
+const KEPT: Duration = Duration::from_millis(10);
+/// In the place of a thread: what was asked says nothing of where clients are.
+const NOBODY: u32 = 0;
+/// In the place of a thread: nobody waits for what was asked, and there is more of it.
+const EVERYBODY: u32 = u32::MAX;
+
+/// One seat per reader, in the order of their CPUs.
+pub(crate) struct Seats {
+    state: Mutex<State>,
+    readers: Box<[Reader]>,
+    /// The lookout rests until there are requests.
+    rests: AtomicBool,
+    /// `rests` was cleared, or the mount is gone.
+    roused: Condvar,
+}
+
+/// What one reader uses, on cache lines of its own.
+#[repr(align(128))]
+struct Reader {
+    /// Requests in the upper half, the thread that sent the last one in the lower. Written by the
+    /// reader alone.
+    last: AtomicU64,
+    /// A copy of [`Seat::is_taken`], which counts.
+    is_seated: AtomicBool,
+    /// The reader got its seat back, or the mount is gone.
+    changed: Condvar,
+}
+
+struct State {
+    seats: Box<[Seat]>,
+    /// The mount is gone: nobody waits any more.
+    is_closed: bool,
+}
+
+/// Written by the lookout.
+struct Seat {
+    cpu: usize,
+    is_taken: bool,
+    /// Thread that was seen on the CPU last, and when.
+    client: u32,
+    seen: Option<Instant>,
+}
+
+/// Where requests come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From this thread, on this CPU.
+    Thread { id: u32, cpu: usize },
+    /// From nobody who can be found, or from nobody who waits.
+    Anywhere,
+}
+
+/// What a reader had to do last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Last(u64);
+
+impl Seats {
+    /// All readers are seated.
+    pub fn new(cpus: &[usize]) -> Seats {
+        let seat = |&cpu| Seat {
+            cpu,
+            is_taken: true,
+            client: NOBODY,
+            seen: None,
+        };
+        let reader = |_| Reader {
+            last: AtomicU64::new(0),
+            is_seated: AtomicBool::new(true),
+            changed: Condvar::new(),
+        };
+        Seats {
+            state: Mutex::new(State {
+                seats: cpus.iter().map(seat).collect(),
+                is_closed: false,
+            }),
+            readers: cpus.iter().map(reader).collect(),
+            rests: AtomicBool::new(false),
+            roused: Condvar::new(),
+        }
+    }
+
+    /// Reader `own` has a request of this thread. `is_written_back` if the kernel sent it by
+    /// itself, and waits with more.
+    pub fn serves(&self, own: usize, thread: u32, is_written_back: bool) {
+        let last = &self.readers[own].last;
+        let thread = match is_written_back {
+            true => EVERYBODY,
+            false => thread,
+        };
+        // Relaxed: one word, by itself, that one thread writes and another looks at now and then.
+        let count = (last.load(Ordering::Relaxed) >> 32) + 1;
+        last.store(count << 32 | u64::from(thread), Ordering::Relaxed);
+        // Relaxed: if this is missed, the next request rouses the lookout.
+        if self.rests.load(Ordering::Relaxed) {
+            self.rouse();
+        }
+    }
+
+    /// Waits until reader `own` has a seat, or the mount is gone.
+    pub fn wait(&self, own: usize) {
+        let reader = &self.readers[own];
+        // Relaxed: a hint, after which the lock tells the truth. If it is old, the reader waits in
+        // the kernel for one request more.
+        if reader.is_seated.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state.lock();
+        while !state.seats[own].is_taken && !state.is_closed {
+            reader.changed.wait(&mut state);
+        }
+    }
+
+    /// What every reader had to do last, and for whom.
+    pub fn last(&self) -> impl Iterator<Item = (Last, Option<u32>)> + '_ {
+        self.readers.iter().map(|reader| {
+            // Relaxed: as in `serves`.
+            let last = reader.last.load(Ordering::Relaxed);
+            (Last(last), Some(last as u32).filter(|&id| id != NOBODY))
+        })
+    }
+
+    /// The lookout saw where requests come from: who is seated from now on. Somebody always is.
+    pub fn saw(&self, origins: &[Origin], now: Instant) {
+        if origins.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let seats = &mut state.seats;
+        for &origin in origins {
+            let place = match origin {
+                Origin::Thread { cpu, .. } => seats.iter().position(|seat| seat.cpu == cpu),
+                Origin::Anywhere => None,
+            };
+            let (Some(place), Origin::Thread { id, .. }) = (place, origin) else {
+                for seat in seats.iter_mut() {
+                    (seat.client, seat.seen) = (NOBODY, Some(now));
+                }
+                continue;
+            };
+            for seat in seats.iter_mut().filter(|seat| seat.client == id) {
+                // It is elsewhere now.
+                seat.seen = None;
+            }
+            (seats[place].client, seats[place].seen) = (id, Some(now));
+        }
+        for (seat, reader) in seats.iter_mut().zip(&self.readers) {
+            let is_kept = |seen| now.saturating_duration_since(seen) < KEPT;
+            seat.is_taken = seat.seen.is_some_and(is_kept);
+            // Relaxed: see `wait`.
+            reader.is_seated.store(seat.is_taken, Ordering::Relaxed);
+            if seat.is_taken {
+                reader.changed.notify_one();
+            }
+        }
+    }
+
+    /// The lookout waits: for `limit`, or without one for the next request. False if the mount is
+    /// gone.
+    pub fn pause(&self, limit: Option<Duration>) -> bool {
+        let mut state = self.state.lock();
+        match limit {
+            Some(limit) if !state.is_closed => {
+                self.roused.wait_for(&mut state, limit);
+            }
+            _ => {
+                // Relaxed: cleared under the lock, and what it lets happen is under the lock.
+                self.rests.store(true, Ordering::Relaxed);
+                while self.rests.load(Ordering::Relaxed) && !state.is_closed {
+                    self.roused.wait(&mut state);
+                }
+            }
+        }
+        !state.is_closed
+    }
+
+    /// The mount is gone.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.roused.notify_one();
+        for reader in &self.readers {
+            reader.changed.notify_one();
+        }
+    }
+
+    #[cold]
+    fn rouse(&self) {
+        let state = self.state.lock();
+        // Relaxed: see `pause`.
+        self.rests.store(false, Ordering::Relaxed);
+        drop(state);
+        self.roused.notify_one();
+    }
+}
+
+impl Last {
+    /// Whether nobody waits for what was asked.
+    pub fn is_for_everybody(id: u32) -> bool {
+        id == EVERYBODY
+    }
+}
+
+#[cfg(test)]
+#[path = "seats_tests.rs"]
+mod tests;
