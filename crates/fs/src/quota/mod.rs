@@ -30,7 +30,7 @@ pub use tally::Reason;
 
 use crate::errno::Errno;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
 impl From<Refusal> for Errno {

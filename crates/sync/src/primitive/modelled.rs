@@ -177,6 +177,8 @@ impl<T> RwLock<T> {
 #[derive(Debug)]
 pub struct OnceLock<T> {
     cell: std::sync::OnceLock<T>,
+    /// Set after `cell`: what the model sees of std's ordering, Release here and Acquire in `get`.
+    filled: atomic::AtomicBool,
     filling: Mutex<()>,
 }
 
@@ -190,13 +192,19 @@ impl<T> OnceLock<T> {
     const_unless_loom! {
         /// Nothing computed yet.
         pub fn new() -> OnceLock<T> {
-            OnceLock { cell: std::sync::OnceLock::new(), filling: Mutex::new(()) }
+            OnceLock {
+                cell: std::sync::OnceLock::new(),
+                filled: atomic::AtomicBool::new(false),
+                filling: Mutex::new(()),
+            }
         }
     }
 
     /// The value if there is one.
     pub fn get(&self) -> Option<&T> {
-        self.cell.get()
+        // Acquire: pairs with the Release of whoever filled it.
+        let filled = self.filled.load(atomic::Ordering::Acquire);
+        filled.then(|| self.cell.get()).flatten()
     }
 
     /// The value if there is one, through exclusive access.
@@ -207,16 +215,22 @@ impl<T> OnceLock<T> {
     /// Sets the value; gives it back when there is one already.
     pub fn set(&self, value: T) -> Result<(), T> {
         let _filling = self.filling.lock();
-        self.cell.set(value)
+        let set = self.cell.set(value);
+        // Release: pairs with the Acquire in `get`.
+        self.filled.store(true, atomic::Ordering::Release);
+        set
     }
 
     /// The value, computed now if need be.
     pub fn get_or_init(&self, compute: impl FnOnce() -> T) -> &T {
-        if let Some(value) = self.cell.get() {
+        if let Some(value) = self.get() {
             return value;
         }
         let _filling = self.filling.lock();
-        self.cell.get_or_init(compute)
+        let value = self.cell.get_or_init(compute);
+        // Release: as in `set`.
+        self.filled.store(true, atomic::Ordering::Release);
+        value
     }
 
     /// The value if there is one.
