@@ -27,6 +27,11 @@ const EXTRAS: &[Extra] = &[
     },
     Extra {
         package: "hearth-sync",
+        feature: "loom",
+        source: "crates/sync/tests/loom_quota.rs",
+    },
+    Extra {
+        package: "hearth-sync",
         feature: "shuttle",
         source: "crates/sync/tests/shuttle.rs",
     },
