@@ -99,8 +99,8 @@ fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether `node` may come into directory `parent`: one that hands its project on takes in only what
-/// is of that project.
+/// Whether `node` may come into directory `parent`: one that hands its project on takes in only
+/// what is of that project.
 pub(crate) fn keeps_project(node: &Node, parent: &Node) -> bool {
     parent.meta.flags() & flags::PROJINHERIT == 0
         || parent.meta.read().project == node.meta.read().project

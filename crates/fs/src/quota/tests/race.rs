@@ -204,7 +204,11 @@ impl Round {
             assert_eq!(usage[1].used, used(truth.who), "{}", truth.who);
         }
         let whose = owners(1, 1, 1);
-        let room = self.of(whose).map(|t| t.hard - used(t.who)).min().unwrap();
+        let room = self
+            .of(whose)
+            .map(|t| t.hard - used(t.who))
+            .min()
+            .expect("three records have limits");
         let charge = |amount| {
             self.ledger
                 .charge_new(NO_ACCOUNT, whose, (Resource::Inodes, amount), &g)
