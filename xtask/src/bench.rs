@@ -4,7 +4,14 @@ use crate::{place, process};
 use std::process::Command;
 
 /// What measures nothing but the library.
-const IN_PROCESS: &[&str] = &["lib", "memory", "instructions", "freeing", "latency"];
+const IN_PROCESS: &[&str] = &[
+    "lib",
+    "memory",
+    "quota",
+    "instructions",
+    "freeing",
+    "latency",
+];
 
 /// Builds everything that is measured, then runs `hearth-bench WHAT...`.
 pub fn run(what: &[String]) -> Result<(), String> {

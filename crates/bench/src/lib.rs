@@ -23,6 +23,7 @@ pub mod mounted;
 pub mod options;
 pub mod patience;
 pub mod pinned;
+pub mod quota_bench;
 pub mod row;
 pub mod sched_bench;
 pub mod seeds;

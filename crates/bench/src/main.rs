@@ -3,7 +3,8 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    freeing, instructions, latency, library_bench, memory, mount_bench, mounted, sched_bench, seeds,
+    freeing, instructions, latency, library_bench, memory, mount_bench, mounted, quota_bench,
+    sched_bench, seeds,
 };
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields beside tokio and threads
+  quota      the library with quotas on against off, far from the limits and near
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let apart = match verb {
         memory::FILL => Some(memory::run_fill(rest)),
         freeing::LOOP => Some(freeing::run_loop()),
+        quota_bench::LOOPS => Some(quota_bench::run_loops()),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         "sched" => sched_bench::run,
         "freeing" => freeing::run,
         "latency" => latency::run,
+        "quota" => quota_bench::run,
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -1,0 +1,313 @@
+//! `hearth-bench quota`: what quotas cost in the library, on against off, far from the limits and in
+//! the last hundredth of the room.
+//!
+//! Off is a volume that tells no owners apart and knows only its own size; on, every create and
+//! write is charged to a user, a group and a project with limits. One user works on all tasks, as
+//! `fs_mark` does. Runs of the two alternate, each on a fresh volume.
+
+use crate::cpu_time::CpuTime;
+use crate::instructions::totals;
+use crate::options::Options;
+use crate::row::{Row, median, write_json};
+use crate::table::{Table, short};
+use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// The verb by which this program runs under valgrind.
+pub const LOOPS: &str = "quota-loops";
+
+/// Threads that work at once, as in the run of the patch set that started all this.
+const TASKS: u32 = 16;
+/// Inodes of the volume whose last hundredth is measured.
+const ROOM: u64 = 400_000;
+/// Operations that are counted under valgrind.
+const TIMES: usize = 8_192;
+const PAGE: usize = 4_096;
+/// What is measured, and the least share of the speed without quotas that is enough.
+const WORKLOADS: [(Workload, &str, f64); 3] = [
+    (Workload::Create, "create", 0.97),
+    (Workload::Write, "write 4 KiB", 0.97),
+    (Workload::Last, "create, last 1 % of the room", 0.5),
+];
+/// More instructions than without quotas that are let pass.
+const TOO_MANY: f64 = 1.02;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Workload {
+    Create,
+    Write,
+    Last,
+}
+
+/// Runs the benchmark and prints its tables.
+///
+/// # Errors
+/// The library refuses, or quotas cost more than they may.
+pub fn run(options: &Options) -> Result<(), String> {
+    let (runs, each) = if options.quick { (3, 500) } else { (9, 4_000) };
+    let mut rows = Vec::new();
+    let mut table =
+        Table::new(["16 tasks, one user", "off", "on", "on/off", "cpu on/off"].map(str::to_owned));
+    let mut slow = Vec::new();
+    for (workload, name, enough) in WORKLOADS {
+        let [off, on] = compare(workload, runs, each).map_err(|e| format!("{name}: {e}"))?;
+        let (by_clock, by_cpu) = (on.0.0 / off.0.0, off.1.0 / on.1.0);
+        table.row([
+            name.to_owned(),
+            short(off.0.0),
+            short(on.0.0),
+            format!("{by_clock:.2}"),
+            format!("{by_cpu:.2}"),
+        ]);
+        if by_clock.max(by_cpu) < enough {
+            slow.push(format!("{name}: {by_clock:.2} of the speed without"));
+        }
+        for (target, (speed, cpu)) in [("lib, off", off), ("lib, on", on)] {
+            rows.push(row(name, target, "ops_per_s", "1/s", speed, runs));
+            rows.push(row(name, target, "cpu_us_per_op", "us", cpu, runs));
+        }
+    }
+    println!("{}", table.text());
+    if cfg!(not(debug_assertions)) {
+        slow.extend(instructions(&mut rows)?);
+    }
+    if let Some(path) = &options.json {
+        write_json(path, &rows)?;
+    }
+    match slow.is_empty() {
+        true => Ok(()),
+        false => Err(slow.join("; ")),
+    }
+}
+
+/// Median and half the interval of (operations per second, processor microseconds per operation),
+/// off and on.
+#[expect(clippy::type_complexity, reason = "two of the same")]
+fn compare(
+    workload: Workload,
+    runs: u32,
+    each: usize,
+) -> Result<[((f64, f64), (f64, f64)); 2], String> {
+    let mut samples: [(Vec<f64>, Vec<f64>); 2] = Default::default();
+    for run in 0..runs {
+        // Who goes first changes, so that neither always finds the machine warm.
+        for turn in 0..2 {
+            let on = (run + turn) % 2 == 1;
+            let failed = |errno: Errno| errno.to_string();
+            let (speed, cpu) = measure(workload, on, each).map_err(failed)?;
+            samples[usize::from(on)].0.push(speed);
+            samples[usize::from(on)].1.push(cpu);
+        }
+    }
+    Ok(samples.map(|(mut speed, mut cpu)| (median(&mut speed), median(&mut cpu))))
+}
+
+/// A volume and a user of it, whose directories are a project where quotas are on.
+fn volume(on: bool, inodes: u64) -> Result<(Volume, Process), Errno> {
+    let volume = Volume::builder()
+        .quotas(on)
+        .size(8 << 30)
+        .inodes(4 * ROOM)
+        .build()?;
+    let root = volume.process(Credentials::root());
+    root.umask(0);
+    root.mkdir("/p", 0o777)?;
+    if on {
+        let quota = volume.quota();
+        let refused = |error: hearth::QuotaError| error.errno();
+        quota.set_project_tree("/p", 7).map_err(refused)?;
+        let limits = LimitChange {
+            bytes_hard: Change::To(4 << 30),
+            inodes_hard: Change::To(inodes),
+            ..LimitChange::default()
+        };
+        for who in [
+            QuotaId::user(1000),
+            QuotaId::group(1000),
+            QuotaId::project(7),
+        ] {
+            quota.set(who, &limits).map_err(refused)?;
+        }
+    }
+    let user = volume.process(Credentials::user(1000, 1000));
+    for task in 0..TASKS {
+        user.mkdir(format!("/p/{task}"), 0o755)?;
+    }
+    Ok((volume, user))
+}
+
+fn create(user: &Process, name: &str) -> Result<(), Errno> {
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+    let fd = user.open(name, flags, 0o644)?;
+    user.close(fd)
+}
+
+/// Operations per second, and processor microseconds per operation.
+fn measure(workload: Workload, on: bool, each: usize) -> Result<(f64, f64), Errno> {
+    // In the last hundredth everybody takes an equal part of it; the directories are there already.
+    let last = (ROOM / 100 / u64::from(TASKS)) as usize;
+    let room = match workload {
+        Workload::Last => ROOM + 2 * u64::from(TASKS),
+        _ => 4 * ROOM,
+    };
+    let (_volume, user) = volume(on, room)?;
+    let each = if workload == Workload::Last {
+        last
+    } else {
+        each
+    };
+    if workload == Workload::Last {
+        let before = ROOM - u64::from(TASKS) * last as u64;
+        (0..before).try_for_each(|n| create(&user, &format!("/p/{}/old{n}", n % 16)))?;
+    }
+    let barrier = Barrier::new(TASKS as usize + 1);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..TASKS)
+            .map(|task| {
+                let (user, barrier) = (user.fork(), &barrier);
+                scope.spawn(move || {
+                    let names: Vec<String> = (0..each).map(|n| format!("/p/{task}/f{n}")).collect();
+                    let page = [7; PAGE];
+                    barrier.wait();
+                    if workload == Workload::Write {
+                        let fd = user.open(&*names[0], libc::O_CREAT | libc::O_WRONLY, 0o644)?;
+                        (0..each / 2)
+                            .try_for_each(|n| user.pwrite(fd, &page, (n * PAGE) as u64).map(drop))
+                    } else {
+                        names.iter().try_for_each(|name| create(&user, name))
+                    }
+                })
+            })
+            .collect();
+        barrier.wait();
+        let (begin, cpu) = (Instant::now(), CpuTime::of_this_program());
+        for worker in workers {
+            worker.join().map_err(|_| Errno::EIO)??;
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        let cpu = (CpuTime::of_this_program() - cpu).total();
+        let done = match workload {
+            Workload::Write => each / 2,
+            _ => each,
+        } as f64
+            * f64::from(TASKS);
+        Ok((done / seconds, cpu * 1e6 / done))
+    })
+}
+
+/// Instructions of a create and of a write of a new page, and whether they are too many.
+fn instructions(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
+    let counted = "hearth_bench::quota_bench::counted";
+    let counts = totals(counted, &[LOOPS.to_owned()], 4)?;
+    let mut table =
+        Table::new(["instructions per operation", "off", "on", "on/off"].map(str::to_owned));
+    let mut many = Vec::new();
+    for (name, counts) in ["create", "write 4 KiB"].into_iter().zip(counts.chunks(2)) {
+        let [off, on] = [counts[0], counts[1]].map(|count| count as f64 / TIMES as f64);
+        table.row([
+            name.to_owned(),
+            format!("{off:.0}"),
+            format!("{on:.0}"),
+            format!("{:.3}", on / off),
+        ]);
+        if on > off * TOO_MANY {
+            many.push(format!("{name}: {on:.0} instructions instead of {off:.0}"));
+        }
+        for (target, value) in [("lib, off", off), ("lib, on", on)] {
+            rows.push(row(
+                name,
+                target,
+                "instructions_per_op",
+                "1",
+                (value, 0.0),
+                1,
+            ));
+        }
+    }
+    println!("{}", table.text());
+    Ok(many)
+}
+
+/// What valgrind counts: creates off and on, then writes off and on.
+///
+/// # Errors
+/// The library refuses.
+pub fn run_loops() -> Result<(), String> {
+    let failed = |errno: Errno| errno.to_string();
+    let worlds = [false, true].map(|on| volume(on, 4 * ROOM).map(|(_, user)| user));
+    for user in &worlds {
+        let user = user.as_ref().map_err(|errno| errno.to_string())?;
+        let names: Vec<String> = (0..2 * TIMES).map(|n| format!("/p/0/f{n}")).collect();
+        let make = |n: usize| create(user, &names[n]);
+        (0..TIMES).try_for_each(make).map_err(failed)?;
+        counted(TIMES, &make).map_err(failed)?;
+    }
+    for user in &worlds {
+        let user = user.as_ref().map_err(|errno| errno.to_string())?;
+        let fd = user
+            .open("/p/0/pages", libc::O_CREAT | libc::O_WRONLY, 0o644)
+            .map_err(failed)?;
+        let write = |n: usize| user.pwrite(fd, &[7; PAGE], (n * PAGE) as u64).map(drop);
+        (0..TIMES).try_for_each(write).map_err(failed)?;
+        counted(TIMES, &write).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Callgrind knows this function by its name. The operations of the warm-up went before.
+#[inline(never)]
+fn counted(from: usize, operation: &dyn Fn(usize) -> Result<(), Errno>) -> Result<(), Errno> {
+    (from..from + TIMES).try_for_each(operation)
+}
+
+fn row(
+    workload: &str,
+    target: &str,
+    metric: &'static str,
+    unit: &'static str,
+    (value, ci95): (f64, f64),
+    runs: u32,
+) -> Row {
+    Row {
+        bench: "quota",
+        workload: workload.to_owned(),
+        target: target.to_owned(),
+        tasks: if runs == 1 { 1 } else { TASKS },
+        metric,
+        value,
+        unit,
+        runs,
+        ci95,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_is_what_it_says() {
+        for on in [false, true] {
+            let (volume, user) = volume(on, 1_000).unwrap();
+            create(&user, "/p/3/f").unwrap();
+            let who = volume.quota().get(QuotaId::project(7));
+            assert_eq!(who.is_ok_and(|record| record.inodes.used == 18), on);
+        }
+    }
+
+    #[test]
+    fn the_last_hundredth_ends_at_the_limit() {
+        let (_, user) = volume(true, 20).unwrap();
+        let made = (0..20).take_while(|n| create(&user, &format!("/p/0/{n}")).is_ok());
+        assert!(made.count() < 20);
+    }
+
+    #[test]
+    fn every_workload_measures_something() {
+        for workload in [Workload::Create, Workload::Write] {
+            let (speed, cpu) = measure(workload, true, 100).unwrap();
+            assert!(speed > 0.0 && cpu >= 0.0);
+        }
+    }
+}
