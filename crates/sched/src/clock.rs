@@ -1,8 +1,8 @@
 //! Time as the scheduler counts it.
 
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use hearth_sync::primitive::{Arc, Stopwatch};
+use std::time::Duration;
 
 /// Nanoseconds since the clock began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,14 +39,14 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    System(Instant),
+    System(Stopwatch),
     Manual(Arc<AtomicU64>),
 }
 
 impl Clock {
     /// The monotonic clock of the machine, which begins now.
     pub fn system() -> Clock {
-        Clock(Source::System(Instant::now()))
+        Clock(Source::System(Stopwatch::start()))
     }
 
     /// A clock that stands still unless [`Clock::advance`] moves it, for tests.
@@ -58,7 +58,7 @@ impl Clock {
     #[inline]
     pub fn now(&self) -> Time {
         match &self.0 {
-            Source::System(begin) => Time(begin.elapsed().as_nanos() as u64),
+            Source::System(watch) => Time(watch.ns()),
             // Relaxed: time orders nothing else.
             Source::Manual(ns) => Time(ns.load(Ordering::Relaxed)),
         }

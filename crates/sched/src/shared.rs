@@ -161,15 +161,11 @@ impl Here {
         })
     }
 
-    /// Whether the station was not given away by [`give_away`].
-    pub fn is_kept(&self) -> bool {
-        PLACE.with(|place| place.scheduler.get() != 0)
-    }
-
-    /// The task that just ran, if it was woken meanwhile.
+    /// After a task: itself if it was woken meanwhile; `None` when the station was given away
+    /// by [`give_away`].
     #[inline]
-    pub fn take_again(&self) -> Option<Work> {
-        PLACE.with(|place| place.again.take())
+    pub fn after(&self) -> Option<Option<Work>> {
+        PLACE.with(|place| (place.scheduler.get() != 0).then(|| place.again.take()))
     }
 }
 

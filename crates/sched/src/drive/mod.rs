@@ -11,7 +11,6 @@ use crate::shared::{Here, Seat, Shared, Work};
 use crate::spares::Offer;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, thread};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// A thread's hold on a station.
@@ -104,7 +103,7 @@ impl Drive {
         let here = Here::enter(&self.seat, self.lends);
         let timers = &shared.timers[seat.station];
         let (mut ran, mut again) = (0, None);
-        loop {
+        'switch: loop {
             let now = shared.clock.now().ns();
             if timers.next() <= now {
                 timers.fire(now);
@@ -115,17 +114,29 @@ impl Drive {
                 shared.fleet.pause(seat.station, again, now);
                 break;
             }
-            let Some(work) = switch(shared, driver, again.take(), now) else {
+            let Some(mut work) = switch(shared, driver, again.take(), now) else {
                 break;
             };
-            run_one(work, seat.station);
-            ran += 1;
-            if !here.is_kept() {
-                // Given away with everything that belongs to it.
-                self.driver = None;
-                break;
+            loop {
+                run_one(work, seat.station);
+                ran += 1;
+                let Some(woken) = here.after() else {
+                    // Given away with everything that belongs to it.
+                    self.driver = None;
+                    break 'switch;
+                };
+                again = woken;
+                match again.take_if(|_| ran < most) {
+                    None => continue 'switch,
+                    Some(task) => match shared.fleet.coast(driver, task) {
+                        Ok(next) => work = next,
+                        Err(task) => {
+                            again = Some(task);
+                            continue 'switch;
+                        }
+                    },
+                }
             }
-            again = here.take_again();
         }
         ran
     }
@@ -189,9 +200,8 @@ fn run_one(work: Work, station: usize) {
     if home.load(Ordering::Relaxed) as usize != station {
         home.store(station as u32, Ordering::Relaxed);
     }
-    // A panic of the future is caught inside; this is for what the task gave, when nobody wants
-    // it and its destructor panics.
-    drop(catch_unwind(AssertUnwindSafe(|| work.0.run())));
+    // A panic of the future is caught inside of it, see `task`.
+    work.0.run();
 }
 
 /// A station without a driver fires no timers: those that wait go to one that has a driver.

@@ -42,6 +42,8 @@ type Entry = (i128, u64, usize);
 struct Tenant<T> {
     tasks: VecDeque<T>,
     weight: i128,
+    /// Virtual time per nanosecond of service, in 2^-32: instead of a division by the weight.
+    pace: u64,
     vruntime: i128,
     deadline: i128,
     /// While away: what it was owed when it left.
@@ -77,6 +79,7 @@ impl<T> Fair<T> {
     }
 
     /// Puts a task behind those of its tenant; `weight` is asked when the tenant was not here.
+    #[inline]
     pub fn push(&mut self, tenant: usize, weight: impl FnOnce() -> u32, task: T) {
         self.ensure(tenant);
         self.tenants[tenant].tasks.push_back(task);
@@ -88,6 +91,7 @@ impl<T> Fair<T> {
 
     /// The tenant that is to be served and its oldest task. It counts as running until
     /// [`Fair::charge`].
+    #[inline]
     pub fn pick(&mut self) -> Option<(usize, T)> {
         self.settle();
         let next = match self.current {
@@ -106,10 +110,11 @@ impl<T> Fair<T> {
     }
 
     /// The tenant picked last was served for `ns`; `weight` is its weight from now on.
+    #[inline]
     pub fn charge(&mut self, ns: u64, weight: u32) {
         let Some(current) = self.current else { return };
         let tenant = &mut self.tenants[current];
-        let ran = i128::from(ns) * SCALE / tenant.weight;
+        let ran = i128::from(tenant.virtual_ns(ns));
         tenant.vruntime += ran;
         self.sum += ran * tenant.weight;
         let weight = i128::from(weight.max(1));
@@ -118,7 +123,7 @@ impl<T> Fair<T> {
             self.load += weight - tenant.weight;
             tenant.deadline =
                 tenant.vruntime + (tenant.deadline - tenant.vruntime) * tenant.weight / weight;
-            tenant.weight = weight;
+            tenant.weigh(weight);
         }
         if tenant.vruntime >= tenant.deadline {
             tenant.deadline = tenant.vruntime + self.slice / tenant.weight;
@@ -186,7 +191,30 @@ impl<T> Fair<T> {
         all
     }
 
+    /// Whether the tenant picked last is the only one here.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.here == 1 && self.current.is_some()
+    }
+
+    /// Puts a task of the tenant that is alone behind its others and takes the oldest.
+    #[inline]
+    pub fn rotate(&mut self, task: T) -> T {
+        let Some(current) = self.current else {
+            return task;
+        };
+        let tasks = &mut self.tenants[current].tasks;
+        match tasks.pop_front() {
+            Some(oldest) => {
+                tasks.push_back(task);
+                oldest
+            }
+            None => task,
+        }
+    }
+
     /// The current tenant is not running any more: without tasks it leaves.
+    #[inline]
     pub fn settle(&mut self) {
         if let Some(current) = self.current
             && self.tenants[current].tasks.is_empty()
@@ -225,7 +253,7 @@ impl<T> Fair<T> {
             0 => 0,
             load => lag * (load + weight) / load,
         };
-        tenant.weight = weight;
+        tenant.weigh(weight);
         tenant.vruntime = average - spread;
         tenant.deadline = tenant.vruntime + self.slice / weight;
         tenant.here = true;
@@ -308,10 +336,22 @@ impl<T> Fair<T> {
 }
 
 impl<T> Tenant<T> {
+    fn weigh(&mut self, weight: i128) {
+        self.weight = weight;
+        self.pace = ((SCALE << 32) / weight) as u64;
+    }
+
+    /// Service in virtual time.
+    #[inline]
+    fn virtual_ns(&self, ns: u64) -> u64 {
+        ((u128::from(ns) * u128::from(self.pace)) >> 32) as u64
+    }
+
     fn away() -> Tenant<T> {
         Tenant {
             tasks: VecDeque::new(),
             weight: 0,
+            pace: 0,
             vruntime: 0,
             deadline: 0,
             lag: 0,

@@ -8,7 +8,7 @@ mod fair;
 mod tests;
 
 use crate::class::{Class, Job, Weights};
-use crate::stats::{CoreStats, Histogram, Service};
+use crate::stats::{CoreStats, Service};
 use fair::Fair;
 use std::collections::VecDeque;
 
@@ -20,6 +20,8 @@ const IDLE_TURN_NS: i64 = 100_000;
 const IDLE_CREDIT_NS: i64 = 1_000_000;
 /// No more debt than this.
 const IDLE_DEBT_NS: i64 = 100_000_000;
+/// Runs shorter than this are not timed one by one.
+const SHORT_NS: u64 = 250;
 /// A thief takes no more tasks than this.
 const MOST_STOLEN: usize = 32;
 
@@ -35,6 +37,8 @@ pub struct Queue<T> {
     /// By tenant.
     services: Vec<Option<Box<Service>>>,
     stats: CoreStats,
+    /// What ran last was too short to read the clock each time.
+    is_short: bool,
     closed: bool,
 }
 
@@ -52,6 +56,10 @@ struct Running {
     class: Class,
     tenant: usize,
     since: u64,
+    /// How many tasks of the tenant ran since.
+    runs: u32,
+    /// How long the first of them had waited, in nanoseconds.
+    waited: u64,
     /// Idle work that went ahead, on credit.
     paid: bool,
 }
@@ -67,6 +75,7 @@ impl<T: Job> Queue<T> {
             running: None,
             services: Vec::new(),
             stats: CoreStats::default(),
+            is_short: false,
             closed: false,
         }
     }
@@ -75,6 +84,7 @@ impl<T: Job> Queue<T> {
     ///
     /// # Errors
     /// The queue is closed; the task comes back.
+    #[inline]
     pub fn push(&mut self, ready: Ready<T>, weights: &impl Weights) -> Result<(), T> {
         if self.closed {
             return Err(ready.task);
@@ -91,11 +101,13 @@ impl<T: Job> Queue<T> {
     }
 
     /// What ran has ended or stepped back: it is charged for its time until `now`.
+    #[inline]
     pub fn finish(&mut self, now: u64, weights: &impl Weights) {
         let Some(ran) = self.running.take() else {
             return;
         };
         let ns = now.saturating_sub(ran.since);
+        self.is_short = ns < SHORT_NS * u64::from(ran.runs);
         if ran.class == Class::Normal {
             self.normal.charge(ns, weights.weight(ran.tenant));
         }
@@ -103,11 +115,40 @@ impl<T: Job> Queue<T> {
             let price = i64::try_from(ns).map_or(i64::MAX, |ns| ns.saturating_mul(IDLE_PART));
             self.credit = (self.credit - price).max(-IDLE_DEBT_NS * IDLE_PART);
         }
-        self.account(ran.class, ran.tenant, ns);
+        self.account(ran.class, ran.tenant, ns, ran.runs)
+            .wait
+            .add(ran.waited);
+    }
+
+    /// Whether the clock need not be read for the next switch: tasks run shorter than a
+    /// reading is worth, and all are of one tenant, so that it does not matter whose time it was.
+    #[inline]
+    pub fn may_coast(&self) -> bool {
+        self.is_short
+            && self.realtime.is_empty()
+            && self.idle.is_empty()
+            && self.normal.is_alone()
+            && self
+                .running
+                .is_some_and(|running| running.class == Class::Normal)
+    }
+
+    /// The task that ran steps back and the next runs, both in one time that is charged at the
+    /// end. `now` was read before.
+    #[inline]
+    pub fn coast(&mut self, task: T, now: u64) -> T {
+        let Ready { task, since } = self.normal.rotate(Ready { task, since: now });
+        if let Some(running) = &mut self.running {
+            running.runs += 1;
+            let service = service(&mut self.services, running.tenant);
+            service.wait.add(now.saturating_sub(since));
+        }
+        task
     }
 
     /// The task that runs next, from `now` on. Idle work is given without credit only when
     /// `spare` says that nobody else's user work waits.
+    #[inline]
     pub fn pick(&mut self, now: u64, spare: impl FnOnce() -> bool) -> Option<T> {
         let (mut next, mut paid) = (self.realtime.pop_front(), false);
         if next.is_none() && self.credit >= IDLE_TURN_NS * IDLE_PART {
@@ -129,25 +170,24 @@ impl<T: Job> Queue<T> {
         self.begin(next, now, false)
     }
 
+    #[inline]
     fn begin(&mut self, Ready { task, since }: Ready<T>, now: u64, paid: bool) -> Option<T> {
         let (class, tenant) = (task.class(), task.tenant());
-        self.stats.switches += 1;
         self.running = Some(Running {
             class,
             tenant,
             since: now,
+            runs: 1,
+            waited: now.saturating_sub(since),
             paid,
         });
-        let waited = now.saturating_sub(since);
-        self.stats.wait.add(waited);
-        self.service(tenant).wait.add(waited);
         Some(task)
     }
 
     /// Counts `ns` of work that was never queued as service of a tenant.
     pub fn serve(&mut self, tenant: usize, ns: u64, weights: &impl Weights) {
         self.normal.serve(tenant, || weights.weight(tenant), ns);
-        self.account(Class::Normal, tenant, ns);
+        self.account(Class::Normal, tenant, ns, 1);
     }
 
     /// Takes at most half for a thief: user work if there is any, else idle work. Tasks that
@@ -211,12 +251,15 @@ impl<T: Job> Queue<T> {
 
     /// What was counted, with the queue's present lengths.
     pub fn stats(&self) -> CoreStats {
-        CoreStats {
+        let mut stats = CoreStats {
             realtime: self.realtime.len(),
             normal: self.normal.len(),
             idle: self.idle.len(),
             ..self.stats.clone()
-        }
+        };
+        self.services(|_, service| stats.wait.merge(&service.wait));
+        stats.switches = stats.wait.count();
+        stats
     }
 
     /// Calls `each` with what every tenant got here.
@@ -228,27 +271,34 @@ impl<T: Job> Queue<T> {
         }
     }
 
-    fn account(&mut self, class: Class, tenant: usize, ns: u64) {
-        self.stats.run.add(ns);
+    #[inline]
+    fn account(&mut self, class: Class, tenant: usize, ns: u64, runs: u32) -> &mut Service {
+        // Short ones, but for one that has the rest.
+        let short = (ns / u64::from(runs)).min(SHORT_NS);
+        let others = u64::from(runs - 1);
+        self.stats.run.add(ns - others * short);
+        self.stats.run.add_many(short, others);
         if class.is_user() && !self.idle.is_empty() {
             let earned = i64::try_from(ns).unwrap_or(i64::MAX / 2);
             self.credit = self.credit.saturating_add(earned);
             self.credit = self.credit.min(IDLE_CREDIT_NS * IDLE_PART);
         }
-        let service = self.service(tenant);
-        service.runs += 1;
+        let service = service(&mut self.services, tenant);
+        service.runs += u64::from(runs);
         service.run_ns += ns;
+        service
     }
+}
 
-    fn service(&mut self, tenant: usize) -> &mut Service {
-        if self.services.len() <= tenant {
-            self.services.resize_with(tenant + 1, || None);
-        }
-        self.services[tenant].get_or_insert_with(|| {
-            Box::new(Service {
-                wait: Histogram::new(),
-                ..Service::default()
-            })
-        })
+#[inline]
+fn service(services: &mut Vec<Option<Box<Service>>>, tenant: usize) -> &mut Service {
+    if services.len() <= tenant {
+        make_room(services, tenant);
     }
+    services[tenant].get_or_insert_default()
+}
+
+#[cold]
+fn make_room(services: &mut Vec<Option<Box<Service>>>, tenant: usize) {
+    services.resize_with(tenant + 1, || None);
 }

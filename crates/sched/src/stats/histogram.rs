@@ -38,6 +38,16 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
+    /// Counts a time `times` times.
+    #[inline]
+    pub fn add_many(&mut self, ns: u64, times: u64) {
+        if times > 0 {
+            self.cells[cell(ns)] += times;
+            self.sum_ns += ns * times;
+            self.max_ns = self.max_ns.max(ns);
+        }
+    }
+
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Histogram) {
         for (own, others) in self.cells.iter_mut().zip(other.cells.iter()) {
@@ -83,6 +93,7 @@ impl Histogram {
     }
 }
 
+#[inline]
 fn cell(ns: u64) -> usize {
     if ns < u64::from(PARTS) {
         return ns as usize;

@@ -11,12 +11,14 @@ mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod native;
 mod raw_lock;
+mod ticks;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub use modelled::*;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use native::*;
 pub use raw_lock::{RawGuard, RawLock};
+pub use ticks::Stopwatch;
 
 /// Atomics that no model checker replaces.
 ///
