@@ -22,9 +22,21 @@ pub fn run(what: &[String]) -> Result<(), String> {
             build.args(["--package", "hearth-bench", "--features", "tokio"])
         }
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
+        Some(verb) if verb == "seeds" => build.args([
+            "--package",
+            "hearth-bench",
+            "--package",
+            "hearth-cli",
+            "--bins",
+        ]),
         _ => build.args(["--workspace", "--bins", "--examples"]),
     };
     process::run(&mut build)?;
+    if what.first().is_some_and(|verb| verb == "seeds") && !what.iter().any(|w| w == "--no-count") {
+        // So that a quick look is one: the instrumented program takes a minute to build. Where it
+        // cannot be built, the benchmark says what it does without.
+        let _ = process::run(program().arg("seeds-build"));
+    }
     process::run(program().args(what))
 }
 

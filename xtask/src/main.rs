@@ -21,7 +21,7 @@ cargo xtask VERB
   demo                 build, mount a volume in a temporary directory and use it
   test [FILTER...]     install what is missing, run every test, end with `N passed, N failed`
   check                formatting, clippy, documentation, tidy, layers, licences
-  bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, memory, sched
+  bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, seeds, ...
   conflicts [WHAT...]  the conflict runner of hearth-bench
   soak [MINUTES]       all operations on all threads (10 minutes); nothing may be left
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)

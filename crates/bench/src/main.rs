@@ -3,8 +3,8 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    freeing, instructions, latency, library_bench, memory, mount_bench, mounted, quota_bench,
-    sched_bench, seeds,
+    conflicts, freeing, instructions, latency, library_bench, memory, mount_bench, mounted,
+    quota_bench, sched_bench, seeds,
 };
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
   memory     bytes per file, lookups and listings of a million files
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
-             directory (--target NAME or DIR, several by commas)
+             directory (--target NAME or DIR, several by commas; --no-count)
   freeing    price of deferred freeing, and the memory that waits beside readers
   latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         .split_first()
         .map_or(("", &[][..]), |(verb, rest)| (&**verb, rest));
     if verb == "conflicts" {
-        return finish(verb, hearth_bench::conflicts::instrumented::run(rest));
+        return finish(verb, conflicts::instrumented::run(rest));
     }
     let apart = match verb {
         memory::FILL => Some(memory::run_fill(rest)),
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
+        seeds::counted::BUILD => Some(conflicts::instrumented::build().map(drop)),
         seeds::counted::LOOPS => Some(seeds::counted::run_loops(rest)),
         _ => None,
     };

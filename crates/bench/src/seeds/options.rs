@@ -8,6 +8,8 @@ use crate::options::Options;
 pub struct SeedOptions {
     /// What all verbs understand.
     pub common: Options,
+    /// Leave out what is counted: the program that counts lines takes minutes to build.
+    pub no_count: bool,
     /// The targets, by name or directory; none means the usual ones.
     pub targets: Vec<String>,
 }
@@ -18,7 +20,7 @@ impl SeedOptions {
     /// # Errors
     /// Which argument is unknown or incomplete.
     pub fn parse(args: &[String]) -> Result<SeedOptions, String> {
-        let mut targets = Vec::new();
+        let (mut targets, mut no_count) = (Vec::new(), false);
         let mut others = Vec::new();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -27,6 +29,7 @@ impl SeedOptions {
                     let named = args.next().ok_or("--target needs a name or a directory")?;
                     targets.extend(named.split(',').map(str::to_owned));
                 }
+                "--no-count" => no_count = true,
                 // The next one is its value, whatever it looks like.
                 "--json" | "--only" => others.extend([arg].into_iter().chain(args.next()).cloned()),
                 _ => others.push(arg.clone()),
@@ -34,6 +37,7 @@ impl SeedOptions {
         }
         Ok(SeedOptions {
             common: Options::parse(&others)?,
+            no_count,
             targets,
         })
     }
@@ -64,7 +68,8 @@ mod tests {
     fn targets_are_collected_and_the_rest_is_as_everywhere() {
         let options = parse(&["--target", "lib,tmpfs", "--quick", "--target", "/tmp"]).unwrap();
         assert_eq!(options.targets, ["lib", "tmpfs", "/tmp"]);
-        assert!(options.common.quick);
+        assert!(options.common.quick && !options.no_count);
+        assert!(parse(&["--no-count"]).unwrap().no_count);
         assert!(parse(&["--target"]).unwrap_err().contains("--target"));
         assert!(parse(&["--only"]).unwrap_err().contains("--only"));
         assert!(parse(&["--fast"]).unwrap_err().contains("--fast"));

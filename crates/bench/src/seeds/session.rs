@@ -82,6 +82,9 @@ impl Session {
     /// # Errors
     /// Counting was possible and failed.
     pub fn count(&mut self, families: &[&dyn Family]) -> Result<(), String> {
+        if self.options.no_count {
+            return Ok(());
+        }
         self.counted = Counted::count(families, &self.options)?;
         self.rows.extend(self.counted.rows());
         Ok(())

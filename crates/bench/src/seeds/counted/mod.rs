@@ -17,6 +17,8 @@ use crate::row::Row;
 use crate::target::{Library, Sharing, Target};
 use std::process::Command;
 
+/// The verb that builds the instrumented program and does nothing else.
+pub const BUILD: &str = "seeds-build";
 /// The argument by which the instrumented program counts shared lines.
 pub const SHARED_LINES: &str = "shared-lines";
 
