@@ -342,10 +342,14 @@ impl Door {
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
         let core = &self.volume.core;
-        let g = pin();
-        let node = file.node(&g)?;
-        core.save(node, &g)?;
-        core.home.sync()
+        let held = {
+            let g = pin();
+            file.node(&g)?.hold().ok_or(Errno::EBADF)?
+        };
+        // Nothing is pinned while the home takes its time: the reference keeps the inode.
+        let saved = core.save(&held);
+        core.release(held, &pin());
+        saved.and_then(|()| core.home.sync())
     }
 
     /// Returns when everything is durable.

@@ -110,6 +110,12 @@ impl Page {
         true
     }
 
+    /// Whether a flush has begun and not ended.
+    pub(super) fn is_flushing(&self) -> bool {
+        // Relaxed: asked by the flush itself, of which there is one at a time.
+        self.head.flags.load(Ordering::Relaxed) & WRITEBACK != 0
+    }
+
     /// Ends what `begin_flush` began; without `saved` the page is dirty again.
     pub(super) fn end_flush(&self, saved: bool) {
         if !saved {

@@ -51,7 +51,7 @@ fn dense(pages: u64) -> Arc<Data> {
 }
 
 fn save(data: &Data, home: &Mutex<Vec<u8>>) -> u64 {
-    let saved = data.flush(&pin(), &mut |index, bytes| {
+    let saved = data.flush(&mut |index, bytes| {
         home.lock()[index as usize] = bytes[0];
         Ok::<(), ()>(())
     });

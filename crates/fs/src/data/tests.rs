@@ -151,7 +151,7 @@ fn an_allocated_page_reaches_the_home_once() {
     let g = pin();
     let data = Data::new(true);
     data.allocate(0, 2 * PAGE, &g).unwrap();
-    let failed = data.flush(&g, &mut |index, _| {
+    let failed = data.flush(&mut |index, _| {
         if index == 1 { Err("full") } else { Ok(()) }
     });
     assert_eq!(failed, Err("full"));
@@ -161,8 +161,8 @@ fn an_allocated_page_reaches_the_home_once() {
         seen.push(index);
         Ok::<(), ()>(())
     };
-    assert_eq!(data.flush(&g, &mut keep), Ok(1));
-    assert_eq!(data.flush(&g, &mut keep), Ok(0));
+    assert_eq!(data.flush(&mut keep), Ok(1));
+    assert_eq!(data.flush(&mut keep), Ok(0));
     assert_eq!(seen, [1]);
 }
 
@@ -170,13 +170,13 @@ fn an_allocated_page_reaches_the_home_once() {
 fn a_page_written_to_during_its_flush_stays_dirty() {
     let g = pin();
     let data = dense(1, &g);
-    let flushed = data.flush(&g, &mut |_, bytes| {
+    let flushed = data.flush(&mut |_, bytes| {
         assert_eq!(bytes, filled(1));
         data.write(0, &filled(2), &g).map(|_| ())
     });
     assert_eq!(flushed, Ok(1));
-    assert_eq!(data.flush(&g, &mut |_, bytes| Err(bytes[0])), Err(2));
-    assert_eq!(data.flush(&g, &mut |_, _| Ok::<(), ()>(())), Ok(1));
+    assert_eq!(data.flush(&mut |_, bytes| Err(bytes[0])), Err(2));
+    assert_eq!(data.flush(&mut |_, _| Ok::<(), ()>(())), Ok(1));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
     let data = dense(4, &g);
     let evict_twice = || data.evict(9, &g) + data.evict(9, &g);
     assert_eq!(evict_twice(), 0, "all are dirty");
-    let flushed = data.flush(&g, &mut |index, _| {
+    let flushed = data.flush(&mut |index, _| {
         assert_eq!(
             evict_twice(),
             u64::from(index > 0),
@@ -202,7 +202,7 @@ fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
 fn an_evicted_page_is_absent_and_still_counted() {
     let g = pin();
     let data = dense(4, &g);
-    data.flush(&g, &mut |_, _| Ok::<(), ()>(())).unwrap();
+    data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
     assert_eq!(data.evict(9, &g), 0, "all were used");
     page_at(&data, 2, &g).unwrap();
     assert_eq!(data.evict(9, &g), 3);
@@ -218,6 +218,36 @@ fn an_evicted_page_is_absent_and_still_counted() {
     assert_eq!(data.collapse(PAGE, PAGE, &g), Err(Absent(3)));
     assert_eq!(data.truncate(PAGE, &g), Ok(3));
     assert_eq!(data.truncate(1, &g), Err(Absent(0)));
+}
+
+#[test]
+fn eviction_goes_on_where_it_stopped() {
+    let g = pin();
+    let data = dense(200, &g);
+    data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
+    assert_eq!(data.evict(0, &g), 0);
+    assert_eq!(data.evict(999, &g), 0, "all were used");
+    let gone = || -> Vec<u64> {
+        let absent = |index: &u64| {
+            data.walk(*index..index + 1, &g)
+                .next()
+                .is_some_and(|(_, p)| p.page(&g).is_none())
+        };
+        (0..200).filter(absent).collect()
+    };
+    assert_eq!(data.evict(30, &g), 30);
+    assert_eq!(gone(), (0..30).collect::<Vec<_>>());
+    // What comes back at once is not the next to go.
+    for index in 0..30 {
+        data.load(index, Some(&filled(1)), &g);
+    }
+    assert_eq!(data.evict(100, &g), 100);
+    assert_eq!(gone(), (30..130).collect::<Vec<_>>());
+    assert_eq!(
+        data.evict(999, &g),
+        70,
+        "once around; those that were loaded are in use"
+    );
 }
 
 #[test]

@@ -117,6 +117,8 @@ pub(super) struct Far {
     levels: [RcuSlot<Inner>; LEVELS],
     /// Odd while collapse or insert moves pages: a reader that misses a page tries again.
     pub(super) shift: SeqCount,
+    /// Page at which eviction goes on. Written with the gate closed.
+    pub(super) hand: AtomicU64,
     #[cfg(test)]
     _tally: super::tally::Ticket,
 }
@@ -126,6 +128,7 @@ impl Far {
         Box::new(Far {
             levels: std::array::from_fn(|_| RcuSlot::empty()),
             shift: SeqCount::new(),
+            hand: AtomicU64::new(0),
             #[cfg(test)]
             _tally: super::tally::Ticket::new(),
         })

@@ -1,12 +1,12 @@
 //! Pages on their way to the home and out of memory.
 
-use hearth_sync::epoch::Guard;
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::atomic::Ordering;
 
 use super::mark::Mark;
 use super::page::Page;
 use super::root::Data;
 use super::span::{PAGE_BYTES, PAGES};
-use super::tree::Place;
 
 /// Gives the home the page of this index.
 pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
@@ -14,30 +14,75 @@ pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
 impl Data {
     /// Gives `write` every page that the home has not got, by rising index, and says how many. A
     /// page written to meanwhile stays dirty; one that `write` fails for is dirty again and ends
-    /// the flush.
+    /// the flush. Nothing is pinned while `write` runs.
     ///
     /// Inside the gate, one flush of a file at a time: a second one would find clean what the
-    /// first has not saved yet.
-    pub fn flush<E>(&self, g: &Guard, write: &mut Save<'_, E>) -> Result<u64, E> {
-        let mut flushed = 0;
-        for (index, place) in self.walk(0..PAGES, g) {
-            let taken = match place.page(g) {
-                Some(page) => flush_page(index, page, write)?,
-                None => flush_blank(index, &place, write)?,
-            };
-            flushed += u64::from(taken);
+    /// first has not saved yet. The gate also keeps every page in its place meanwhile.
+    pub fn flush<E>(&self, write: &mut Save<'_, E>) -> Result<u64, E> {
+        let mut bytes = [0; PAGE_BYTES];
+        let (mut flushed, mut next) = (0, 0);
+        while let Some(index) = self.take_unsaved(next, &mut bytes) {
+            let answer = write(index, &bytes);
+            self.end_save(index, answer.is_ok());
+            answer?;
+            flushed += 1;
+            next = index + 1;
         }
         Ok(flushed)
+    }
+
+    /// Copies the next page from `from` on that the home has not got, and marks it as on its way.
+    fn take_unsaved(&self, from: u64, bytes: &mut [u8; PAGE_BYTES]) -> Option<u64> {
+        let g = &pin();
+        for (index, place) in self.walk(from..PAGES, g) {
+            match place.page(g) {
+                Some(page) if page.begin_flush() => {
+                    page.copy(bytes);
+                    return Some(index);
+                }
+                // Allocated, not known to the home, and saved as zeros. A write may fill the slot
+                // meanwhile: then its page is dirty and the next flush follows this one.
+                None if place.spot.replace(Mark::Fresh, Mark::Blank) => {
+                    bytes.fill(0);
+                    return Some(index);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Ends what `take_unsaved` began.
+    fn end_save(&self, index: u64, saved: bool) {
+        let g = &pin();
+        let Some(place) = self.place(index, g) else {
+            return;
+        };
+        match place.page(g) {
+            Some(page) if page.is_flushing() => page.end_flush(saved),
+            _ if !saved => {
+                place.spot.replace(Mark::Blank, Mark::Fresh);
+            }
+            _ => {}
+        }
     }
 
     /// Drops up to `want` pages from memory that are clean and were not used since the last call,
     /// and says how many. Only for files whose home can give them back; gate closed.
     ///
-    /// Every call goes around the file once: what was used keeps its page and loses its bit.
+    /// Every call goes on where the last one stopped, if the file has more than 64 pages, and around
+    /// the file once at most: what was used keeps its page and loses its bit.
     pub fn evict(&self, want: u64, g: &Guard) -> u64 {
+        let hand = self.far.load(g).map(|far| &far.hand);
+        // Relaxed: the gate is closed, and its lock orders one call after the other.
+        let start = hand.map_or(0, |hand| hand.load(Ordering::Relaxed));
         let mut evicted = 0;
-        for (_, place) in self.walk(0..PAGES, g) {
+        for (index, place) in self.walk(start..PAGES, g).chain(self.walk(0..start, g)) {
             if evicted == want {
+                if let Some(hand) = hand {
+                    // Relaxed: as above.
+                    hand.store(index, Ordering::Relaxed);
+                }
                 break;
             }
             if place.page(g).is_some_and(Page::is_cold) {
@@ -48,29 +93,4 @@ impl Data {
         }
         evicted
     }
-}
-
-/// True when the page was dirty and is saved.
-fn flush_page<E>(index: u64, page: &Page, write: &mut Save<'_, E>) -> Result<bool, E> {
-    if !page.begin_flush() {
-        return Ok(false);
-    }
-    let mut bytes = [0; PAGE_BYTES];
-    page.copy(&mut bytes);
-    let answer = write(index, &bytes);
-    page.end_flush(answer.is_ok());
-    answer.map(|()| true)
-}
-
-/// True when the page was allocated, not known to the home, and is saved as zeros. A write may
-/// fill the slot meanwhile: then its page is dirty and the next flush follows ours.
-fn flush_blank<E>(index: u64, place: &Place<'_>, write: &mut Save<'_, E>) -> Result<bool, E> {
-    if !place.spot.replace(Mark::Fresh, Mark::Blank) {
-        return Ok(false);
-    }
-    let answer = write(index, &[0; PAGE_BYTES]);
-    if answer.is_err() {
-        place.spot.replace(Mark::Blank, Mark::Fresh);
-    }
-    answer.map(|()| true)
 }

@@ -34,8 +34,8 @@ pub(crate) enum Refused {
 
 /// Exclusive right to change one name of a directory.
 pub(crate) struct Locked<'a> {
-    directory: &'a Directory,
-    bucket: &'a Bucket,
+    pub(super) directory: &'a Directory,
+    pub(super) bucket: &'a Bucket,
     _held: RawGuard<'a>,
 }
 
@@ -127,52 +127,11 @@ impl Directory {
             .collect();
         // Release: partner of `is_complete`.
         self.complete.store(false, Ordering::Release);
+        self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);
         drop(writes);
         true
-    }
-
-    /// Makes the directory complete with what `list` gives, names already known kept. Nothing
-    /// changes on an error.
-    pub fn load<E>(
-        &self,
-        g: &Guard,
-        hash: impl Fn(&[u8]) -> NameHash,
-        list: impl FnOnce() -> Result<Vec<(Box<[u8]>, Target)>, E>,
-    ) -> Result<(), E> {
-        let grow = self.grow.lock();
-        if self.is_complete() {
-            return Ok(());
-        }
-        let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
-        let Some(table) = self.table.load(g) else {
-            return Ok(());
-        };
-        let held: Vec<_> = table
-            .buckets()
-            .iter()
-            .map(|b| b.lock.lock_guard())
-            .collect();
-        let listed = list()?;
-        let entries = listed.len() as u64;
-        for (name, target) in listed {
-            let at = Hashed {
-                name: &name,
-                hash: hash(&name),
-            };
-            let bucket = table.bucket(at.hash);
-            let _write = bucket.seq.write();
-            if bucket.find(at.name, at.hash.tag(), g).is_none() {
-                put(bucket, &at, target, g);
-            }
-        }
-        // Release: partner of `is_complete`.
-        self.complete.store(true, Ordering::Release);
-        drop(held);
-        drop(grow);
-        self.grow(entries, g);
-        Ok(())
     }
 }
 
@@ -192,21 +151,6 @@ impl<'a> Locked<'a> {
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
         make(self.bucket, &change, g)
-    }
-
-    /// Remembers the home's answer for a name that was unknown.
-    pub fn learn(&self, at: Hashed<'_>, answer: Option<Target>, g: &Guard) {
-        let _write = self.bucket.seq.write();
-        match answer {
-            Some(target) => {
-                put(self.bucket, &at, target, g);
-            }
-            None => {
-                let cookie = free_cookie(self.bucket, at.hash, g);
-                self.bucket
-                    .put(at.hash.tag(), Box::new(Entry::negative(at.name, cookie)), g);
-            }
-        }
     }
 }
 
@@ -296,7 +240,7 @@ fn make(bucket: &Bucket, change: &Change<'_>, g: &Guard) -> bool {
     }
 }
 
-fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
+pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     let cookie = match bucket.find(at.name, at.hash.tag(), g) {
         Some(old) => old.cookie,
         None => free_cookie(bucket, at.hash, g),
@@ -306,7 +250,7 @@ fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
 
 /// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
 /// that differs in the low bits only and so stays in the same bucket at every size of table.
-fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
+pub(super) fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);
     let mut taken = Vec::new();

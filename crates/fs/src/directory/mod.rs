@@ -15,6 +15,7 @@
 mod bucket;
 mod change;
 mod entry;
+mod learn;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,8 @@ pub(crate) struct Directory {
     /// Generation of the directory above when this one was removed; its number may be another's
     /// since.
     orphaned: AtomicU32,
+    /// How many tables went before the present one. Written by the holder of `grow`.
+    tables: AtomicU32,
 }
 
 /// Answer of a lookup.
@@ -78,6 +81,7 @@ impl Directory {
             grow: Lock::new(()),
             parent: AtomicU64::new(parent),
             orphaned: AtomicU32::new(0),
+            tables: AtomicU32::new(0),
         }
     }
 
@@ -226,6 +230,7 @@ impl Directory {
         if entries <= FULL << table.log2() || log2 <= table.log2() {
             return;
         }
+        self.new_table();
         let next = Table::new(log2);
         let published = Box::new(next.share());
         let Ok(next) = table.next.install(Box::new(next), g) else {

@@ -161,16 +161,13 @@ fn an_evicted_directory_asks_and_learns_again() {
         Look::Unknown
     ));
     let absent = at(b"none");
-    names
-        .directory
-        .lock(a, &g)
-        .expect("alive")
-        .learn(a, Some(target(1)), &g);
-    names
-        .directory
-        .lock(absent, &g)
-        .expect("alive")
-        .learn(absent, None, &g);
+    let learn = |at, answer| {
+        let before = names.directory.unknown(at, &g).expect("alive and unknown");
+        assert!(names.directory.learn(at, answer, before, &g));
+        assert!(names.directory.unknown(at, &g).is_none(), "now it is known");
+    };
+    learn(a, Some(target(1)));
+    learn(absent, None);
     assert!(matches!(
         names.directory.lookup(a.name, a.hash, &g),
         Look::Hit(_)
@@ -189,14 +186,14 @@ fn an_evicted_directory_asks_and_learns_again() {
     };
     let hash = |name: &[u8]| NameHash::of(&names.keys, name);
     assert_eq!(
-        names.directory.load(&g, hash, || Err(5)),
+        names.directory.load(hash, || Err(5)),
         Err(5),
         "a failing home changes nothing"
     );
     assert!(!names.directory.is_complete());
     names
         .directory
-        .load(&g, hash, listed)
+        .load(hash, listed)
         .expect("the home answers");
     assert_eq!(
         (names.get("a"), names.get("b"), names.get("none")),
@@ -284,4 +281,53 @@ fn readers_and_writers_go_on_while_the_table_grows() {
         });
     });
     assert_eq!(names.list().len(), 500 + 2 * 2000);
+}
+
+/// What the home said before a name changed is not learnt after.
+#[test]
+fn an_answer_that_is_out_of_date_is_not_learnt() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    let at = |name: &'static [u8]| Hashed {
+        name,
+        hash: NameHash::of(&names.keys, name),
+    };
+    let a = at(b"a");
+    let before = names.directory.unknown(a, &g).expect("unknown");
+    names.set("a", None);
+    assert!(!names.directory.learn(a, Some(target(1)), before, &g));
+    // Nor what was said before an eviction: the count of another table says nothing of this one.
+    assert!(names.directory.evict(&g));
+    let before = names.directory.unknown(a, &g).expect("unknown");
+    assert!(names.directory.evict(&g));
+    assert!(!names.directory.learn(a, Some(target(1)), before, &g));
+    assert!(names.directory.unknown(a, &g).is_some());
+
+    // A directory that changes while it is listed is listed again, in the end held still.
+    let lists = std::cell::Cell::new(0);
+    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    let list = || {
+        lists.set(lists.get() + 1);
+        if lists.get() <= 3 {
+            names.set("b", Some(lists.get()));
+            return Ok::<_, ()>(vec![(b"stale"[..].into(), target(9))]);
+        }
+        Ok(vec![
+            (b"b"[..].into(), target(8)),
+            (b"c"[..].into(), target(4)),
+        ])
+    };
+    names.directory.load(hash, list).expect("the home answers");
+    let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
+        Look::Hit(entry) => Some(entry.ino()),
+        Look::Absent => None,
+        Look::Unknown => panic!("the directory is complete"),
+    };
+    assert_eq!(
+        (ino(b"stale"), ino(b"b"), ino(b"c")),
+        (None, Some(3), Some(4))
+    );
+    assert_eq!(lists.get(), 4);
 }

@@ -63,12 +63,10 @@ impl Process {
     /// offset is `telldir(3)`.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         let mut batch = Batch::new();
-        let more = {
-            let g = pin();
-            let file = self.usable(fd, &g)?;
+        let more = self.with(fd, |file| {
             self.getdents_part(file, &mut batch, f)?;
-            batch.is_full().then(|| Arc::clone(file))
-        };
+            Ok(batch.is_full().then(|| Arc::clone(file)))
+        })?;
         if let Some(file) = more {
             // What comes now would be a next call on Linux; what was handed out stays handed out.
             let mut goes_on = true;

@@ -5,9 +5,10 @@ use crate::attr::{Kind, SetAttr};
 use crate::errno::{Errno, Result};
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, io, range};
-use crate::volume::MAX_SIZE;
+use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::Arc;
 use std::io::{IoSlice, IoSliceMut};
 
 impl Process {
@@ -16,62 +17,63 @@ impl Process {
         if out.len() > piece::BYTES {
             return self.readv_long(fd, &mut [IoSliceMut::new(out)], None);
         }
-        let g = pin();
-        let file = self.readable(fd, &g)?;
-        let mut position = file.position().lock();
-        check_range(*position, out.len())?;
-        let got = self.read_at(file, *position, out)?;
-        *position += got as u64;
-        Ok(got)
+        self.with(fd, |file| {
+            let mut position = check_readable(file)?.position().lock();
+            check_range(*position, out.len())?;
+            let got = self.run(|cx, g| read_at(cx, file, *position, out, g))?;
+            *position += got as u64;
+            Ok(got)
+        })
     }
 
     /// `pread(2)`.
     pub fn pread(&self, fd: Fd, out: &mut [u8], off: u64) -> Result<usize> {
         check_offset(off)?;
-        let g = pin();
-        check_range(off, out.len()).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
-        if out.len() > piece::BYTES {
-            drop(g);
+        let in_range = check_range(off, out.len());
+        if in_range.is_ok() && out.len() > piece::BYTES {
             return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
         }
-        let file = self.readable(fd, &g)?;
-        self.read_at(file, off, out)
+        self.run(|cx, g| {
+            let file = check_reads(self.description(fd, g)?)?;
+            in_range?;
+            read_at(cx, check_readable(file)?, off, out, g)
+        })
     }
 
     /// `readv(2)`.
     pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
-        let g = pin();
-        if outs.iter().all(|out| out.is_empty()) {
-            return self.reads(fd, &g).map(|_| 0);
-        }
         let len = outs.iter().map(|out| out.len()).sum();
         if len > piece::BYTES {
-            drop(g);
             return self.readv_long(fd, outs, None);
         }
-        let file = self.readable(fd, &g)?;
-        let mut position = file.position().lock();
-        check_range(*position, len)?;
-        let got = self.readv_at(file, *position, outs)?;
-        *position += got as u64;
-        Ok(got)
+        self.with(fd, |file| {
+            if len == 0 {
+                return check_reads(file).map(|_| 0);
+            }
+            let mut position = check_readable(file)?.position().lock();
+            check_range(*position, len)?;
+            let got = self.run(|cx, g| readv_at(cx, file, *position, outs, g))?;
+            *position += got as u64;
+            Ok(got)
+        })
     }
 
     /// `preadv(2)`.
     pub fn preadv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>], off: u64) -> Result<usize> {
         check_offset(off)?;
-        let g = pin();
-        if outs.iter().all(|out| out.is_empty()) {
-            return self.reads(fd, &g).map(|_| 0);
-        }
         let len = outs.iter().map(|out| out.len()).sum();
-        check_range(off, len).or_else(|errno| self.reads(fd, &g).and(Err(errno)))?;
-        if len > piece::BYTES {
-            drop(g);
+        let in_range = check_range(off, len);
+        if in_range.is_ok() && len > piece::BYTES {
             return self.readv_long(fd, outs, Some(off));
         }
-        let file = self.readable(fd, &g)?;
-        self.readv_at(file, off, outs)
+        self.run(|cx, g| {
+            let file = check_reads(self.description(fd, g)?)?;
+            if len == 0 {
+                return Ok(0);
+            }
+            in_range?;
+            readv_at(cx, check_readable(file)?, off, outs, g)
+        })
     }
 
     /// `write(2)`: at the file offset, which moves, or at the end with `O_APPEND`.
@@ -79,13 +81,14 @@ impl Process {
         if data.len() > piece::BYTES {
             return self.write_long(fd, data, None);
         }
-        let g = pin();
-        let file = self.writable(fd, &g)?;
-        let mut position = file.position().lock();
-        check_range(*position, data.len())?;
-        let (at, done) = self.write_at(file, *position, data)?;
-        *position = at + done as u64;
-        Ok(done)
+        self.with(fd, |file| {
+            let mut position = check_writable(file)?.position().lock();
+            check_range(*position, data.len())?;
+            let (at, done) = self.run(|cx, g| write_at(cx, file, *position, data, g))?;
+            self.sync_written(file)?;
+            *position = at + done as u64;
+            Ok(done)
+        })
     }
 
     /// `pwrite(2)`; with `O_APPEND` it appends, as Linux does.
@@ -94,10 +97,18 @@ impl Process {
         if data.len() > piece::BYTES {
             return self.write_long(fd, data, Some(off));
         }
-        let g = pin();
-        let file = self.writable(fd, &g)?;
-        check_range(off, data.len())?;
-        Ok(self.write_at(file, off, data)?.1)
+        let in_range = check_range(off, data.len());
+        let (done, syncs) = self.run(|cx, g| {
+            let file = self.usable(fd, g)?;
+            check_writable(file)?;
+            in_range?;
+            let (_, done) = write_at(cx, file, off, data, g)?;
+            Ok((done, file.syncs().then(|| Arc::clone(file))))
+        })?;
+        if let Some(file) = syncs {
+            self.sync_written(&file)?;
+        }
+        Ok(done)
     }
 
     /// `writev(2)`: one write.
@@ -112,43 +123,44 @@ impl Process {
 
     /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
     pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
-        let g = pin();
-        let file = self.description(fd, &g)?;
-        if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
-            return Err(Errno::ESPIPE);
-        }
-        let mut position = file.position().lock();
-        let new = match whence {
-            libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
-            libc::SEEK_CUR => moved(*position, off)?,
-            libc::SEEK_END => self.run(|_, g| {
-                let end = file.node(g)?.meta.size();
-                Ok(moved(end, off)?)
-            })?,
-            libc::SEEK_DATA | libc::SEEK_HOLE => {
-                let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
-                let hole = whence == libc::SEEK_HOLE;
-                self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+        self.with(fd, |file| {
+            if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
+                return Err(Errno::ESPIPE);
             }
-            _ => return Err(Errno::EINVAL),
-        };
-        *position = new;
-        Ok(new)
+            let mut position = file.position().lock();
+            let new = match whence {
+                libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
+                libc::SEEK_CUR => moved(*position, off)?,
+                libc::SEEK_END => self.run(|_, g| {
+                    let end = file.node(g)?.meta.size();
+                    Ok(moved(end, off)?)
+                })?,
+                libc::SEEK_DATA | libc::SEEK_HOLE => {
+                    let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
+                    let hole = whence == libc::SEEK_HOLE;
+                    self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+                }
+                _ => return Err(Errno::EINVAL),
+            };
+            *position = new;
+            Ok(new)
+        })
     }
 
     /// `ftruncate(2)`.
     pub fn ftruncate(&self, fd: Fd, size: u64) -> Result<()> {
         check_offset(size)?;
-        let g = pin();
-        let file = self.description(fd, &g)?;
-        if !file.writable() || file.kind() != Kind::File {
-            return Err(Errno::EINVAL);
-        }
         let set = SetAttr {
             size: Some(size),
             ..SetAttr::default()
         };
-        self.run(|cx, g| attr::setattr(cx, file.node(g)?, &set, true, g))
+        self.run(|cx, g| {
+            let file = self.description(fd, g)?;
+            if !file.writable() || file.kind() != Kind::File {
+                return Err(Errno::EINVAL.into());
+            }
+            attr::setattr(cx, file.node(g)?, &set, true, g)
+        })
     }
 
     /// `truncate(2)`.
@@ -165,13 +177,14 @@ impl Process {
 
     /// `fallocate(2)`.
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
-        let g = pin();
-        let file = self.description(fd, &g)?;
-        range::check_request(mode, off, len)?;
-        if !file.writable() {
-            return Err(Errno::EBADF);
-        }
-        self.run(|cx, g| range::fallocate(cx, file.node(g)?, mode, off, len, g))
+        self.run(|cx, g| {
+            let file = self.description(fd, g)?;
+            range::check_request(mode, off, len)?;
+            if !file.writable() {
+                return Err(Errno::EBADF.into());
+            }
+            range::fallocate(cx, file.node(g)?, mode, off, len, g)
+        })
     }
 
     /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
@@ -182,8 +195,7 @@ impl Process {
         len: u64,
         flags: u32,
     ) -> Result<u64> {
-        let g = pin();
-        let (source, target) = (self.description(from.0, &g)?, self.description(to.0, &g)?);
+        let (source, target) = (&*self.counted(from.0)?, &*self.counted(to.0)?);
         if flags != 0 {
             return Err(Errno::EINVAL);
         }
@@ -214,24 +226,18 @@ impl Process {
         };
         advance(source, from.1);
         advance(target, to.1);
-        if target.syncs() {
-            self.volume().door().fsync(target, false)?;
-        }
+        self.sync_written(target)?;
         Ok(copied)
     }
 
     /// `fsync(2)`.
     pub fn fsync(&self, fd: Fd) -> Result<()> {
-        self.volume()
-            .door()
-            .fsync(self.description(fd, &pin())?, false)
+        self.volume().door().fsync(&*self.counted(fd)?, false)
     }
 
     /// `fdatasync(2)`.
     pub fn fdatasync(&self, fd: Fd) -> Result<()> {
-        self.volume()
-            .door()
-            .fsync(self.description(fd, &pin())?, true)
+        self.volume().door().fsync(&*self.counted(fd)?, true)
     }
 
     /// `syncfs(2)`.
@@ -245,70 +251,100 @@ impl Process {
         self.usable(fd, g).map(|file| &**file)
     }
 
-    /// A file that is open for reading.
-    fn reads<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
-        let file = self.description(fd, g)?;
-        if file.readable() {
-            Ok(file)
-        } else {
-            Err(Errno::EBADF)
+    /// Runs `f` on what `fd` names. Where a home may have to be waited for it is counted, so that
+    /// nothing is pinned meanwhile.
+    pub(super) fn with<R>(&self, fd: Fd, f: impl FnOnce(&Arc<OpenFile>) -> Result<R>) -> Result<R> {
+        let g = pin();
+        let file = self.usable(fd, &g)?;
+        if !self.core().home.evictable() {
+            return f(file);
         }
+        let file = Arc::clone(file);
+        drop(g);
+        f(&file)
     }
 
-    /// A file that is open for reading and has contents.
-    pub(super) fn readable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
-        let file = self.reads(fd, g)?;
-        if file.kind() == Kind::Directory {
-            Err(Errno::EISDIR)
-        } else {
-            Ok(file)
-        }
-    }
-
-    pub(super) fn writable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
-        let file = self.description(fd, g)?;
-        if file.writable() {
-            Ok(file)
-        } else {
-            Err(Errno::EBADF)
-        }
-    }
-
-    pub(super) fn read_at(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
-        if let Some(text) = file.text() {
-            return Ok(io::read_text(text, off, out));
-        }
-        let noatime = file.flags() & libc::O_NOATIME != 0;
-        self.run(|cx, g| io::read(cx, file.node(g)?, off, out, noatime, g))
-    }
-
-    fn readv_at(&self, file: &OpenFile, off: u64, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
-        let mut total = 0;
-        for out in outs {
-            let got = match self.read_at(file, off + total as u64, out) {
-                Ok(got) => got,
-                Err(_) if total > 0 => break,
-                Err(errno) => return Err(errno),
-            };
-            total += got;
-            if got < out.len() {
-                break;
-            }
-        }
-        Ok(total)
-    }
-
-    pub(super) fn write_at(&self, file: &OpenFile, off: u64, data: &[u8]) -> Result<(u64, usize)> {
-        let append = file.flags() & libc::O_APPEND != 0;
-        let done = self.run(|cx, g| {
-            let kill = io::kills_suid(cx.caller);
-            io::write(cx, file.node(g)?, off, data, append, kill, g)
-        })?;
+    /// What `O_SYNC` and `O_DSYNC` ask for after a write.
+    pub(super) fn sync_written(&self, file: &OpenFile) -> Result<()> {
         if file.syncs() {
             self.volume().door().fsync(file, false)?;
         }
-        Ok(done)
+        Ok(())
     }
+}
+
+/// It is open for reading.
+pub(super) fn check_reads(file: &OpenFile) -> Result<&OpenFile> {
+    if file.readable() {
+        Ok(file)
+    } else {
+        Err(Errno::EBADF)
+    }
+}
+
+/// It is open for reading and has contents.
+pub(super) fn check_readable(file: &OpenFile) -> Result<&OpenFile> {
+    if check_reads(file)?.kind() == Kind::Directory {
+        Err(Errno::EISDIR)
+    } else {
+        Ok(file)
+    }
+}
+
+pub(super) fn check_writable(file: &OpenFile) -> Result<&OpenFile> {
+    if file.writable() {
+        Ok(file)
+    } else {
+        Err(Errno::EBADF)
+    }
+}
+
+pub(super) fn read_at(
+    cx: &Ctx<'_>,
+    file: &OpenFile,
+    off: u64,
+    out: &mut [u8],
+    g: &Guard,
+) -> Step<usize> {
+    if let Some(text) = file.text() {
+        return Ok(io::read_text(text, off, out));
+    }
+    let noatime = file.flags() & libc::O_NOATIME != 0;
+    io::read(cx, file.node(g)?, off, out, noatime, g)
+}
+
+fn readv_at(
+    cx: &Ctx<'_>,
+    file: &OpenFile,
+    off: u64,
+    outs: &mut [IoSliceMut<'_>],
+    g: &Guard,
+) -> Step<usize> {
+    let mut total = 0;
+    for out in outs {
+        let got = match read_at(cx, file, off + total as u64, out, g) {
+            Ok(got) => got,
+            Err(Stop::Errno(_)) if total > 0 => break,
+            Err(stop) => return Err(stop),
+        };
+        total += got;
+        if got < out.len() {
+            break;
+        }
+    }
+    Ok(total)
+}
+
+pub(super) fn write_at(
+    cx: &Ctx<'_>,
+    file: &OpenFile,
+    off: u64,
+    data: &[u8],
+    g: &Guard,
+) -> Step<(u64, usize)> {
+    let append = file.flags() & libc::O_APPEND != 0;
+    let kill = io::kills_suid(cx.caller);
+    io::write(cx, file.node(g)?, off, data, append, kill, g)
 }
 
 fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {

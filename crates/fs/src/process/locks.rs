@@ -106,7 +106,7 @@ impl Process {
     }
 
     /// A reference that outlives a wait.
-    fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
+    pub(super) fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
         self.usable(fd, &pin()).cloned()
     }
 

@@ -6,13 +6,10 @@
 //! descriptor is closed meanwhile the rest of the call fails, and the call answers what it has
 //! done.
 
-use super::files::check_range;
+use super::files::{check_range, check_readable, check_writable, read_at, write_at};
 use super::piece::BYTES;
 use super::{Fd, Process};
 use crate::errno::Result;
-use crate::ops::open::OpenFile;
-use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::primitive::Arc;
 use std::io::IoSliceMut;
 
 impl Process {
@@ -23,13 +20,14 @@ impl Process {
         outs: &mut [IoSliceMut<'_>],
         off: Option<u64>,
     ) -> Result<usize> {
-        let file = self.kept(fd, |process, g| process.readable(fd, g).map(drop))?;
+        let file = self.counted(fd)?;
+        check_readable(&file)?;
         let mut position = off.is_none().then(|| file.position().lock());
         let at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, outs.iter().map(|out| out.len()).sum())?;
         let mut total = 0;
         for part in outs.iter_mut().flat_map(|out| out.chunks_mut(BYTES)) {
-            match self.read_at(&file, at + total as u64, part) {
+            match self.run(|cx, g| read_at(cx, &file, at + total as u64, part, g)) {
                 Ok(got) => {
                     total += got;
                     if got < part.len() {
@@ -49,14 +47,16 @@ impl Process {
     /// Writes `data`, at `off` or at the file offset. What is appended stays in one piece, under
     /// one guard.
     pub(super) fn write_long(&self, fd: Fd, data: &[u8], off: Option<u64>) -> Result<usize> {
-        let file = self.kept(fd, |process, g| process.writable(fd, g).map(drop))?;
+        let file = self.counted(fd)?;
+        check_writable(&file)?;
         let mut position = off.is_none().then(|| file.position().lock());
         let mut at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, data.len())?;
         let append = file.flags() & libc::O_APPEND != 0;
         let mut total = 0;
         for part in data.chunks(if append { data.len() } else { BYTES }) {
-            match self.write_at(&file, at, part) {
+            let step = self.run(|cx, g| write_at(cx, &file, at, part, g));
+            match step.and_then(|done| self.sync_written(&file).map(|()| done)) {
                 Ok((start, done)) => {
                     total += done;
                     at = start + done as u64;
@@ -72,16 +72,5 @@ impl Process {
             **position = at;
         }
         Ok(total)
-    }
-
-    /// The description of `fd`, held by a count.
-    pub(super) fn kept(
-        &self,
-        fd: Fd,
-        check: impl FnOnce(&Process, &Guard) -> Result<()>,
-    ) -> Result<Arc<OpenFile>> {
-        let g = pin();
-        check(self, &g)?;
-        self.usable(fd, &g).map(Arc::clone)
     }
 }

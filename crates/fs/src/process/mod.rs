@@ -25,9 +25,9 @@ use crate::fdtable::{Closed, FdPolicy, FdTable};
 use crate::inode::{Inode, Node, NodeRef};
 use crate::number::ROOT;
 use crate::ops::open::OpenFile;
-use crate::volume::{Core, Ctx, Step, Volume};
+use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
 use crate::walk::{Follow, From, Walked, walk};
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
@@ -150,11 +150,27 @@ impl Process {
         &self.volume.core
     }
 
-    /// Runs an operation with the process's credentials.
-    fn run<T>(&self, f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
+    /// Runs an operation with the process's credentials. Pinned while it runs and not while it waits
+    /// for the home.
+    fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
+        self.core().keep_budget();
+        pace();
         let g = pin();
         let credentials = self.credentials.load(&g);
-        let caller = Caller {
+        let mut run = Run::new(self.core(), Origin::Library, &g);
+        match run.attempt(&self.caller(credentials), &mut f, &g) {
+            Ok(value) => run.end(Ok(value), g),
+            Err(Stop::Errno(errno)) => run.end(Err(errno), g),
+            Err(stop) => {
+                let credentials = credentials.clone();
+                drop(g);
+                run.go_on(stop, &self.caller(&credentials), f)
+            }
+        }
+    }
+
+    fn caller<'a>(&self, credentials: &'a Credentials) -> Caller<'a> {
+        Caller {
             uid: credentials.uid,
             gid: credentials.gid,
             groups: &credentials.groups,
@@ -162,8 +178,7 @@ impl Process {
             // Relaxed: one word by itself.
             umask: self.umask.load(Ordering::Relaxed) as u16,
             origin: Origin::Library,
-        };
-        self.core().run(&caller, f)
+        }
     }
 
     /// Runs an operation on what `path` leads to.

@@ -1,12 +1,11 @@
 //! Bringing things from the home.
 
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
-use super::request::Kept;
 use super::stop::Load;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::data::{Data, PAGE};
-use crate::directory::{Directory, Hashed, Look};
+use crate::directory::{Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
 use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR};
@@ -15,21 +14,30 @@ use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
 
 impl Core {
-    /// Brings what an operation lacked; the operation then runs again.
+    /// Brings what an operation lacked; the operation then runs again. Nothing is pinned while the
+    /// home is asked, but for a directory that others change all the time.
     pub(super) fn load(&self, what: &Load) -> Result<()> {
         self.stats.event(Event::HomeLoad);
-        let g = pin();
         match what {
-            Load::Inode(ino) => self.load_inode(*ino, &g),
-            Load::Entry { dir, name } => self.load_entry(*dir, name, &g),
-            Load::Directory(dir) => self.load_directory(*dir, &g),
-            Load::Page { ino, index } => self.load_page(*ino, *index, &g),
+            Load::Inode(ino) => self.load_inode(*ino),
+            Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
+            Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
+            Load::Page { ino, index } => self.loading(*ino, |node| self.load_page(node, *index)),
         }
     }
 
-    fn load_inode(&self, ino: u64, g: &Guard) -> Result<()> {
+    /// Holds an inode meanwhile; one that is gone needs nothing.
+    fn loading(&self, ino: u64, load: impl FnOnce(&Node) -> Result<()>) -> Result<()> {
+        let held = self.inodes.hold(ino, &pin());
+        let Some(node) = held else { return Ok(()) };
+        let result = load(&node);
+        self.release(node, &pin());
+        result
+    }
+
+    fn load_inode(&self, ino: u64) -> Result<()> {
         let _one = self.homing(ino).lock_guard();
-        if self.inodes.get(ino, g).is_some() {
+        if self.inodes.get(ino, &pin()).is_some() {
             return Ok(());
         }
         let Some(record) = self.home.load_inode(ino)? else {
@@ -39,7 +47,7 @@ impl Core {
             Kind::File => self.home.list_pages(ino)?,
             _ => Vec::new(),
         };
-        self.restore(&record, pages, g);
+        self.restore(&record, pages, &pin());
         self.resident.add(INODE_BYTES);
         Ok(())
     }
@@ -106,13 +114,9 @@ impl Core {
         inode
     }
 
-    fn load_entry(&self, dir: u64, name: &[u8], g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(dir, g) else {
-            return Ok(());
-        };
-        let Some(_kept) = Kept::new(self, node, g) else {
-            return Ok(());
-        };
+    /// The home is asked without the bucket's lock; its answer counts if the bucket has not changed
+    /// since before the question.
+    fn load_entry(&self, node: &Node, name: &[u8]) -> Result<()> {
         let Some(directory) = node.directory() else {
             return Ok(());
         };
@@ -120,45 +124,35 @@ impl Core {
             name,
             hash: self.hash(name),
         };
-        // A removed directory has no entries to learn of; the operation finds that out itself.
-        let Ok(locked) = directory.lock(at, g) else {
-            return Ok(());
-        };
-        if let Look::Unknown = locked.find(at, g) {
-            let answer = self.home.load_entry(dir, name)?;
-            locked.learn(at, answer, g);
+        loop {
+            let unknown = directory.unknown(at, &pin());
+            let Some(before) = unknown else {
+                return Ok(());
+            };
+            let answer = self.home.load_entry(node.number(), name)?;
+            if directory.learn(at, answer, before, &pin()) {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
-    fn load_directory(&self, dir: u64, g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(dir, g) else {
-            return Ok(());
-        };
-        let Some(_kept) = Kept::new(self, node, g) else {
-            return Ok(());
-        };
+    fn load_directory(&self, node: &Node) -> Result<()> {
         let Some(directory) = node.directory() else {
             return Ok(());
         };
-        directory.load(g, |name| self.hash(name), || self.home.load_directory(dir))
+        let list = || self.home.load_directory(node.number());
+        directory.load(|name| self.hash(name), list)
     }
 
     /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its
     /// arrival.
-    fn load_page(&self, ino: u64, index: u64, g: &Guard) -> Result<()> {
-        let Some(node) = self.inodes.get(ino, g) else {
-            return Ok(());
-        };
-        let Some(_kept) = Kept::new(self, node, g) else {
-            return Ok(());
-        };
+    fn load_page(&self, node: &Node, index: u64) -> Result<()> {
         let Some(data) = node.data() else {
             return Ok(());
         };
         let _inside = node.gate.enter(node.shares());
-        let bytes = self.home.load_page(ino, index)?;
-        if data.load(index, bytes.as_deref(), g) {
+        let bytes = self.home.load_page(node.number(), index)?;
+        if data.load(index, bytes.as_deref(), &pin()) {
             self.resident.add(PAGE_BYTES);
         }
         Ok(())

@@ -23,6 +23,7 @@ mod stop;
 pub(crate) use core::{Core, PAGE_BYTES};
 pub(crate) use load::record_of;
 pub(crate) use request::Ctx;
+pub(crate) use run::Run;
 pub(crate) use settings::Settings;
 pub use settings::{AtimeMode, OnError, Protection};
 pub(crate) use stop::{Load, Step, Stop};

@@ -20,7 +20,7 @@ const STEP: usize = 64;
 impl Core {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
-    pub(super) fn keep_budget(&self) {
+    pub(crate) fn keep_budget(&self) {
         let budget = self.budget.load(Relaxed);
         if budget > 0 && self.home.evictable() {
             let over = self.resident.sum() - budget as i64;
@@ -54,18 +54,26 @@ impl Core {
                     wraps += 1;
                 }
             }
+            drop(g);
             for ino in seen {
+                let left = bytes.saturating_sub(won());
+                if left == 0 {
+                    break;
+                }
+                // Before, with nothing pinned: what is left for later is what was written meanwhile.
+                self.save_pages(ino);
+                let g = pin();
                 if let Some(node) = self.inodes.get(ino, &g) {
-                    self.evict(node, &g);
+                    self.evict(node, left, &g);
                 }
             }
         }
         won()
     }
 
-    /// Drops what `node` has in memory, and `node` if nobody refers to it. Failing homes keep their
-    /// objects here.
-    fn evict(&self, node: &Node, g: &Guard) {
+    /// Drops what `node` has in memory, and `node` if nobody refers to it, until about `bytes` are
+    /// won. Failing homes keep their objects here.
+    fn evict(&self, node: &Node, bytes: u64, g: &Guard) {
         if node.meta.nlink() == 0 || crate::is_control(node.number()) {
             return;
         }
@@ -79,10 +87,13 @@ impl Core {
         // would be lost.
         let _change = node.meta.change.lock();
         let _closed = node.gate.close(node.shares());
-        if self.write_back(node, g).is_ok() {
-            let dropped = data.evict(u64::MAX, g);
+        if self.write_back(node).is_ok() {
+            let want = bytes.div_ceil(PAGE_BYTES as u64);
+            let dropped = data.evict(want, g);
             self.resident.add(-(dropped as i64 * PAGE_BYTES));
-            self.evict_node(node, g);
+            if dropped < want {
+                self.evict_node(node, g);
+            }
         }
     }
 
@@ -111,28 +122,41 @@ impl Core {
     }
 
     /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.
-    pub(crate) fn write_back(&self, node: &Node, g: &Guard) -> Result<()> {
+    fn write_back(&self, node: &Node) -> Result<()> {
         let Some(data) = node.data().filter(|_| self.home.evictable()) else {
             return Ok(());
         };
-        data.flush(g, &mut |index, bytes| {
-            self.home.write_page(node.number(), index, bytes)
-        })?;
+        data.flush(&mut |index, bytes| self.home.write_page(node.number(), index, bytes))?;
         Ok(())
     }
 
-    /// Writes one inode and its pages back.
-    pub(crate) fn save(&self, node: &Node, g: &Guard) -> Result<()> {
+    /// Writes one inode and its pages back. Nothing may be pinned: a home takes its time.
+    pub(crate) fn save(&self, node: &Node) -> Result<()> {
         if !self.home.evictable() || crate::is_control(node.number()) {
             return Ok(());
         }
         let _change = node.meta.change.lock();
         let _inside = node.gate.enter(node.shares());
-        self.write_back(node, g)?;
+        self.write_back(node)?;
         if node.meta.nlink() == 0 {
             return Ok(());
         }
-        self.home.commit(&[Change::Put(&record_of(node, g))])
+        let record = record_of(node, &pin());
+        self.home.commit(&[Change::Put(&record)])
+    }
+
+    /// Writes back what a reclaim is about to drop, as far as the home takes it.
+    fn save_pages(&self, ino: u64) {
+        let Some(node) = self.inodes.hold(ino, &pin()) else {
+            return;
+        };
+        if node.meta.nlink() > 0 {
+            let _change = node.meta.change.lock();
+            let _inside = node.gate.enter(node.shares());
+            // A failing home is met again by whoever drops the pages, and keeps them here.
+            let _ = self.write_back(&node);
+        }
+        self.release(node, &pin());
     }
 
     /// Writes every dirty page and every inode back.
@@ -140,13 +164,24 @@ impl Core {
         if !self.home.evictable() {
             return Ok(());
         }
-        let g = pin();
         let mut result = Ok(());
-        self.inodes.scan(0, &g, |node| {
-            let done = self.save(node, &g);
-            result = result.and(done);
-            true
-        });
-        result
+        let mut from = 0;
+        loop {
+            let mut seen = Vec::with_capacity(STEP);
+            self.inodes.scan(from, &pin(), |node| {
+                seen.push(node.number());
+                seen.len() < STEP
+            });
+            for &ino in &seen {
+                let held = self.inodes.hold(ino, &pin());
+                let Some(node) = held else { continue };
+                result = result.and(self.save(&node));
+                self.release(node, &pin());
+            }
+            match seen.last() {
+                Some(last) if seen.len() == STEP => from = last + 1,
+                _ => return result,
+            }
+        }
     }
 }

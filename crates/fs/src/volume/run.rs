@@ -9,6 +9,14 @@ use crate::observer::Note;
 use hearth_sync::epoch::{Guard, pace, pin};
 use std::cell::RefCell;
 
+/// One operation on its way: what it has changed so far for others to know, over all attempts.
+pub(crate) struct Run<'c> {
+    core: &'c Core,
+    /// Whether somebody wants to know.
+    observed: bool,
+    notes: Vec<Note>,
+}
+
 impl Core {
     /// Runs an operation until it finishes, loading what it lacks, and tells observers what it
     /// changed.
@@ -19,35 +27,82 @@ impl Core {
     ) -> Result<T> {
         self.keep_budget();
         pace();
-        let mut guard = pin();
-        let observed = caller.origin == Origin::Library && !self.observers.load(&guard).is_empty();
-        let cx = Ctx {
-            core: self,
-            caller,
-            notes: RefCell::new(Vec::new()),
-            observed,
-        };
-        let result = loop {
-            match operation(&cx, &guard) {
-                Ok(value) => break Ok(value),
-                Err(Stop::Errno(errno)) => break Err(errno),
-                Err(Stop::Again) => {
-                    drop(guard);
-                    hearth_sync::primitive::thread::yield_now();
-                }
-                Err(Stop::Load(load)) => {
-                    drop(guard);
-                    self.load(&load)?;
-                }
+        let guard = pin();
+        let mut run = Run::new(self, caller.origin, &guard);
+        match run.attempt(caller, &mut operation, &guard) {
+            Ok(value) => run.end(Ok(value), guard),
+            Err(Stop::Errno(errno)) => run.end(Err(errno), guard),
+            Err(stop) => {
+                drop(guard);
+                run.go_on(stop, caller, operation)
             }
-            guard = pin();
+        }
+    }
+}
+
+impl<'c> Run<'c> {
+    /// A run that has made no attempt. The budget is kept before, with nothing held.
+    pub fn new(core: &'c Core, origin: Origin, g: &Guard) -> Run<'c> {
+        Run {
+            core,
+            observed: origin == Origin::Library && !core.observers.load(g).is_empty(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Runs the operation once.
+    #[inline]
+    pub fn attempt<T>(
+        &mut self,
+        caller: &Caller<'_>,
+        operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+        g: &Guard,
+    ) -> Step<T> {
+        let cx = Ctx {
+            core: self.core,
+            caller,
+            notes: RefCell::new(std::mem::take(&mut self.notes)),
+            observed: self.observed,
         };
-        if observed {
-            self.tell(&cx.notes.take(), guard);
+        let step = operation(&cx, g);
+        self.notes = cx.notes.take();
+        step
+    }
+
+    /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
+    /// home takes its time.
+    #[cold]
+    pub fn go_on<T>(
+        mut self,
+        mut stop: Stop,
+        caller: &Caller<'_>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+    ) -> Result<T> {
+        loop {
+            match stop {
+                Stop::Load(load) => self.core.load(&load)?,
+                Stop::Again => hearth_sync::primitive::thread::yield_now(),
+                Stop::Errno(errno) => return self.end(Err(errno), pin()),
+            }
+            let guard = pin();
+            stop = match self.attempt(caller, &mut operation, &guard) {
+                Ok(value) => return self.end(Ok(value), guard),
+                Err(stop) => stop,
+            };
+        }
+    }
+
+    /// Tells observers, and answers.
+    #[inline]
+    pub fn end<T>(self, result: Result<T>, guard: Guard) -> Result<T> {
+        if self.observed {
+            self.core.tell(&self.notes, guard);
         }
         result
     }
+}
 
+impl Core {
     #[cold]
     fn tell(&self, notes: &[Note], guard: Guard) {
         let observers = self.observers.load(&guard).clone();

@@ -179,7 +179,7 @@ impl Check {
                 self.home.split_off(&page);
             }
             Op::Seek { off, size } => self.seek(off, size, g),
-            Op::Flush { fail_at } => self.flush(fail_at, g),
+            Op::Flush { fail_at } => self.flush(fail_at),
             Op::Evict { want } => {
                 let there = self.data.resident(g);
                 let evicted = self.data.evict(want, g);
@@ -289,10 +289,10 @@ impl Check {
         assert_eq!(got, if off < size { hole.min(size) } else { size });
     }
 
-    fn flush(&mut self, fail_at: Option<u64>, g: &Guard) {
+    fn flush(&mut self, fail_at: Option<u64>) {
         let (home, stale, mut calls) = (&mut self.home, &mut self.stale, 0);
         let mut last = None;
-        let flushed = self.data.flush(g, &mut |index, bytes| {
+        let flushed = self.data.flush(&mut |index, bytes| {
             assert!(last.replace(index) < Some(index), "out of order");
             if fail_at == Some(calls) {
                 return Err(index);
@@ -313,13 +313,13 @@ impl Check {
         });
         self.data.mark_all_dirty(g);
         self.home.clear();
-        self.flush(None, g);
+        self.flush(None);
         assert!(self.home.keys().eq(self.model.keys()));
         assert!(self.data.allocated(g).iter().eq(self.home.keys()));
     }
 
     fn reopen(&mut self, learn: bool, g: &Guard) {
-        self.flush(None, g);
+        self.flush(None);
         self.stale.clone_from(&self.home);
         self.data = Data::new(false);
         let size = self.home.keys().last().map_or(0, |index| index + 1);

@@ -208,7 +208,7 @@ fn the_last_write_before_a_flush_is_in_the_home() {
                 home.lock()[index as usize] = bytes.to_vec();
                 Ok::<(), ()>(())
             };
-            data.flush(&pin(), keep).map(drop).unwrap();
+            data.flush(keep).map(drop).unwrap();
         }
     };
     beside(vec![Box::new(flush.clone())], || {
@@ -230,7 +230,7 @@ fn the_last_write_before_a_flush_is_in_the_home() {
 #[test]
 fn readers_load_what_eviction_takes() {
     let data = Arc::new(dense(130, &pin()));
-    data.flush(&pin(), &mut |_, _| Ok::<(), ()>(())).unwrap();
+    data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
     // Stands for the inode's gate: loads and evictions exclude each other.
     let gate = Arc::new(Mutex::new(()));
     let read = {

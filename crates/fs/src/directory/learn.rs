@@ -1,0 +1,145 @@
+//! Learning from the home what a directory has.
+//!
+//! A home takes its time, so it is asked with nothing locked and nothing pinned. Names are committed
+//! to it under the lock of their bucket, and the bucket's sequence count moves before the lock is
+//! given back: an answer counts if, with the lock held, the count is what it was before the question.
+
+use super::bucket::Bucket;
+use super::change::{Hashed, free_cookie, put};
+use super::entry::Entry;
+use super::table::Table;
+use super::{Directory, FIRST_LOG2, Look};
+use crate::attr::Target;
+use crate::name::NameHash;
+use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::atomic::Ordering;
+
+/// State of a bucket, or of all buckets, at some moment: which table they belong to and the sum of
+/// their sequence counts, which only grow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    table: u32,
+    counts: u64,
+}
+
+type Listed = Vec<(Box<[u8]>, Target)>;
+
+/// Times that a whole directory is listed without holding it still.
+const ATTEMPTS: usize = 3;
+
+impl Directory {
+    /// Now, if the name is unknown; `None` if it is known, or the directory was removed.
+    pub fn unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Moment> {
+        let locked = self.lock(at, g).ok()?;
+        match locked.find(at, g) {
+            Look::Unknown => Some(self.moment(std::slice::from_ref(locked.bucket))),
+            _ => None,
+        }
+    }
+
+    /// Remembers the home's answer for a name that was unknown at the moment `before`; false if the
+    /// answer may be out of date.
+    pub fn learn(&self, at: Hashed<'_>, answer: Option<Target>, before: Moment, g: &Guard) -> bool {
+        // A removed directory has no entries to learn of; the operation finds that out itself.
+        let Ok(locked) = self.lock(at, g) else {
+            return true;
+        };
+        let bucket = locked.bucket;
+        if self.moment(std::slice::from_ref(bucket)) != before {
+            return false;
+        }
+        let _write = bucket.seq.write();
+        match answer {
+            Some(target) => {
+                put(bucket, &at, target, g);
+            }
+            None => {
+                let cookie = free_cookie(bucket, at.hash, g);
+                let entry = Entry::negative(at.name, cookie);
+                bucket.put(at.hash.tag(), Box::new(entry), g);
+            }
+        }
+        true
+    }
+
+    /// Makes the directory complete with what `list` gives, names already known kept. Nothing
+    /// changes on an error.
+    pub fn load<E>(
+        &self,
+        hash: impl Fn(&[u8]) -> NameHash,
+        list: impl Fn() -> Result<Listed, E>,
+    ) -> Result<(), E> {
+        for _ in 0..ATTEMPTS {
+            let before = {
+                let g = pin();
+                let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), &g);
+                self.table
+                    .load(&g)
+                    .map(|table| self.moment(table.buckets()))
+            };
+            let mut listed = Some(list()?);
+            let learn = |now| Ok((before == Some(now)).then(|| listed.take()).flatten());
+            if self.complete_with(&hash, learn)? {
+                return Ok(());
+            }
+        }
+        // Somebody changes it all the time: it is held still.
+        self.complete_with(&hash, |_| list().map(Some)).map(drop)
+    }
+
+    /// Adds what `listed` gives for this moment, if anything, with every bucket locked. Answers
+    /// whether the directory is complete.
+    fn complete_with<E>(
+        &self,
+        hash: &impl Fn(&[u8]) -> NameHash,
+        listed: impl FnOnce(Moment) -> Result<Option<Listed>, E>,
+    ) -> Result<bool, E> {
+        let grow = self.grow.lock();
+        if self.is_complete() {
+            return Ok(true);
+        }
+        let g = &pin();
+        let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
+        let Some(table) = self.table.load(g) else {
+            return Ok(true);
+        };
+        let buckets = table.buckets();
+        let held: Vec<_> = buckets.iter().map(|b| b.lock.lock_guard()).collect();
+        let Some(listed) = listed(self.moment(buckets))? else {
+            return Ok(false);
+        };
+        let entries = listed.len() as u64;
+        for (name, target) in listed {
+            let at = Hashed {
+                name: &name,
+                hash: hash(&name),
+            };
+            let bucket = table.bucket(at.hash);
+            let _write = bucket.seq.write();
+            if bucket.find(at.name, at.hash.tag(), g).is_none() {
+                put(bucket, &at, target, g);
+            }
+        }
+        // Release: partner of `is_complete`.
+        self.complete.store(true, Ordering::Release);
+        drop(held);
+        drop(grow);
+        self.grow(entries, g);
+        Ok(true)
+    }
+
+    fn moment(&self, buckets: &[Bucket]) -> Moment {
+        Moment {
+            // Relaxed: the locks of the buckets order it; without them it is only compared later.
+            table: self.tables.load(Ordering::Relaxed),
+            counts: buckets.iter().map(|b| u64::from(b.seq.peek())).sum(),
+        }
+    }
+
+    /// Another table comes, or none: moments before are over. Needs `grow`.
+    pub(super) fn new_table(&self) {
+        // Relaxed: as in `moment`; only the holder of `grow` writes it.
+        let tables = self.tables.load(Ordering::Relaxed);
+        self.tables.store(tables.wrapping_add(1), Ordering::Relaxed);
+    }
+}

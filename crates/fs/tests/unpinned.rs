@@ -1,0 +1,95 @@
+//! A home may take as long as it likes: whoever waits for it holds nothing back that others retire.
+
+use hearth::home::TestHome;
+use hearth::{Credentials, Process, Volume};
+use hearth_sync::epoch;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+struct Retired(Arc<AtomicBool>);
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Whether what another thread retires now is dropped while this thread stays where it is.
+fn is_unpinned() -> bool {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let retired = Box::new(Retired(Arc::clone(&dropped)));
+    let other = std::thread::spawn(move || {
+        epoch::retire(retired, &epoch::pin());
+        let limit = Instant::now() + Duration::from_secs(2);
+        while !dropped.load(Ordering::SeqCst) && Instant::now() < limit {
+            epoch::pin().flush();
+            std::thread::yield_now();
+        }
+        dropped.load(Ordering::SeqCst)
+    });
+    other.join().expect("the other thread does not panic")
+}
+
+/// Calls of the home that were made while the caller was pinned, and not.
+type Seen = Arc<Mutex<(BTreeSet<&'static str>, BTreeSet<&'static str>)>>;
+
+fn watched() -> (Volume, Process, Arc<TestHome>, Seen) {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().home(home.clone()).build().unwrap();
+    let process = volume.process(Credentials::user(0, 0));
+    (volume, process, home, Seen::default())
+}
+
+fn watch(home: &TestHome, seen: &Seen) {
+    let seen = Arc::clone(seen);
+    home.set_fault(Some(Box::new(move |call| {
+        let mut seen = seen.lock().unwrap();
+        if is_unpinned() {
+            seen.1.insert(call);
+        } else {
+            seen.0.insert(call);
+        }
+        None
+    })));
+}
+
+#[test]
+fn nothing_is_pinned_while_a_home_loads_or_takes_pages() {
+    let (volume, p, home, seen) = watched();
+    p.mkdir("/d", 0o755).unwrap();
+    let fd = p.open("/d/f", NEW, 0o644).unwrap();
+    p.write(fd, &[7; 300_000]).unwrap();
+    watch(&home, &seen);
+    p.fsync(fd).unwrap();
+    p.pwrite(fd, b"again", 5).unwrap();
+    volume.sync().unwrap();
+    p.close(fd).unwrap();
+    for _ in 0..3 {
+        volume.reclaim(u64::MAX);
+    }
+    let fd = p.open("/d/f", libc::O_RDWR, 0).unwrap();
+    assert_eq!(p.read(fd, &mut [0; 10_000]).unwrap(), 10_000);
+    assert_eq!(p.pread(fd, &mut [0; 10_000], 50_000).unwrap(), 10_000);
+    p.pwrite(fd, b"part of a page", 100_000).unwrap();
+    p.lseek(fd, 0, libc::SEEK_HOLE).unwrap();
+    assert_eq!(p.read_dir("/d").unwrap().len(), 1);
+    home.set_fault(None);
+    let (pinned, unpinned) = &*seen.lock().unwrap();
+    let wanted = [
+        "load_inode",
+        "load_entry",
+        "load_directory",
+        "load_page",
+        "list_pages",
+        "write_page",
+        "sync",
+    ];
+    for call in wanted {
+        assert!(unpinned.contains(call), "{call} was not seen: {unpinned:?}");
+        assert!(!pinned.contains(call), "{call} was made while pinned");
+    }
+}
