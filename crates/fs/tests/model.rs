@@ -10,7 +10,7 @@ mod regressions;
 use std::cell::Cell;
 
 use driver::Library;
-use hearth::Volume;
+use hearth::{Credentials, Volume};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{Difference, OBSERVER, Op, Tree, compare, listing, reduce};
 use proptest::prelude::*;
@@ -53,25 +53,32 @@ fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Diffe
     }
 }
 
-/// When every process has ended, the inodes are those that have names, and `bare` others.
+/// When every process has ended, the inodes are those that have names, and `bare` others, and
+/// `statfs` says so: nothing else takes room.
 fn nothing_is_left_but_the_tree(library: &mut Library, bare: usize) -> Result<(), Difference> {
     let wrong = |what| Difference {
         step: usize::MAX,
         what,
     };
     let (tree, _) = Tree::read(library, OBSERVER).map_err(wrong)?;
-    let named = tree
-        .entries
-        .iter()
-        .filter(|(path, entry)| **path == entry.same_as)
-        .count();
+    let inodes = || tree.entries.iter().filter(|(path, e)| **path == e.same_as);
+    let named = inodes().count();
+    let pages: u64 = inodes().map(|(_, entry)| entry.attr.pages.most).sum();
     library.exit_all();
     let left = library.volume().inodes_in_memory() - bare;
-    if left == named {
+    if left != named {
+        return Err(wrong(format!(
+            "{named} inodes have names, but {left} are in memory at the end"
+        )));
+    }
+    let room = library.volume().process(Credentials::root()).statfs("/");
+    let room = room.map_err(|errno| wrong(errno.to_string()))?;
+    let used = (room.files - room.ffree, room.blocks - room.bfree);
+    if used == (named as u64, pages) {
         return Ok(());
     }
     Err(wrong(format!(
-        "{named} inodes have names, but {left} are in memory at the end"
+        "{named} inodes have {pages} pages, but statfs says {used:?}"
     )))
 }
 

@@ -21,6 +21,33 @@ pub struct Pages {
     either: BTreeSet<u64>,
 }
 
+/// How many pages a file holds, as far as that is determined: a preallocated page of zeros may be
+/// there or not. Two counts are equal if one may be the other.
+#[derive(Debug, Clone, Copy)]
+pub struct PageCount {
+    /// At least so many.
+    pub least: u64,
+    /// At most so many.
+    pub most: u64,
+}
+
+impl PageCount {
+    /// What a system reports as `st_blocks`, in units of 512 bytes.
+    pub fn of_blocks(blocks: u64) -> PageCount {
+        let pages = blocks / (PAGE / 512);
+        PageCount {
+            least: pages,
+            most: pages,
+        }
+    }
+}
+
+impl PartialEq for PageCount {
+    fn eq(&self, other: &PageCount) -> bool {
+        self.least <= other.most && other.least <= self.most
+    }
+}
+
 /// What `SEEK_DATA` and `SEEK_HOLE` find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -41,6 +68,15 @@ impl Pages {
     /// Pages that take room.
     pub fn allocated(&self) -> u64 {
         (self.written.len() + self.either.len()) as u64
+    }
+
+    /// How many pages there are.
+    pub fn count(&self) -> PageCount {
+        let least = self.written.len() as u64;
+        PageCount {
+            least,
+            most: least + self.either.len() as u64,
+        }
     }
 
     /// The bytes of `offset..offset + len` as far as the file goes.

@@ -43,6 +43,7 @@ mod walk;
 pub use agree::Numbers;
 pub use bytes::{Bytes, bytes};
 pub use compare::{Difference, compare, compare_trees, listing};
+pub use data::PageCount;
 pub use model::Model;
 pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;

@@ -1,6 +1,7 @@
 //! What an operation answers.
 
 use crate::bytes::Bytes;
+use crate::data::PageCount;
 use crate::op::LockKind;
 
 /// The answer of one operation.
@@ -88,7 +89,7 @@ impl Stamp {
 }
 
 /// Attributes of an inode as far as they are determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attr {
     /// Names the inode within its system; systems are compared by equality classes.
     pub ino: u64,
@@ -110,6 +111,10 @@ pub struct Attr {
     pub atime: Stamp,
     /// Time of last modification.
     pub mtime: Stamp,
+    /// Time of last change: nobody sets it by hand.
+    pub ctime: Stamp,
+    /// Pages that a file holds, else 0 (symlinks and directories are the system's affair).
+    pub pages: PageCount,
 }
 
 /// One directory entry.

@@ -70,8 +70,8 @@ impl Data {
     /// Drops up to `want` pages from memory that are clean and were not used since the last call,
     /// and says how many. Only for files whose home can give them back; gate closed.
     ///
-    /// Every call goes on where the last one stopped, if the file has more than 64 pages, and around
-    /// the file once at most: what was used keeps its page and loses its bit.
+    /// Every call goes on where the last one stopped, if the file has more than 64 pages, and goes
+    /// around the file once at most: what was used keeps its page and loses its bit.
     pub fn evict(&self, want: u64, g: &Guard) -> u64 {
         let hand = self.far.load(g).map(|far| &far.hand);
         // Relaxed: the gate is closed, and its lock orders one call after the other.

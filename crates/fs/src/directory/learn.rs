@@ -1,8 +1,9 @@
 //! Learning from the home what a directory has.
 //!
-//! A home takes its time, so it is asked with nothing locked and nothing pinned. Names are committed
-//! to it under the lock of their bucket, and the bucket's sequence count moves before the lock is
-//! given back: an answer counts if, with the lock held, the count is what it was before the question.
+//! A home takes its time, so it is asked with nothing locked and nothing pinned. Names are
+//! committed to it under the lock of their bucket, and the bucket's sequence count moves before the
+//! lock is given back: an answer counts if, with the lock held, the count is what it was before the
+//! question.
 
 use super::bucket::Bucket;
 use super::change::{Hashed, free_cookie, put};

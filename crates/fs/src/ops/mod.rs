@@ -5,6 +5,7 @@
 //! after it walked a path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch
 //! guard, and change nothing before they have everything they need.
 
+pub(crate) mod ancestry;
 pub(crate) mod attr;
 pub(crate) mod create;
 pub(crate) mod io;

@@ -9,6 +9,7 @@ use crate::inode::{COUNT, Node, NodeExt};
 use crate::quota::Resource;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
+use std::ops::Range;
 
 const KEEP_SIZE: i32 = libc::FALLOC_FL_KEEP_SIZE;
 const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE;
@@ -51,8 +52,31 @@ pub(crate) fn fallocate(
         rewrite(cx, node, data, g)?;
     }
     let size = node.meta.size();
+    let new_size = io::edit(cx, data, g, || edit(cx, node, data, mode, off..end, g))?;
+    if new_size != size {
+        node.set_size(new_size);
+    }
+    if io::kills_suid(cx.caller) {
+        io::strip_privileges(cx.caller, node);
+    }
+    node.touch(cx.core.now());
+    cx.node_changed(node, Some(off..u64::MAX));
+    Ok(())
+}
+
+/// Changes the pages and answers the new size. The gate is closed.
+fn edit(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    mode: i32,
+    range: Range<u64>,
+    g: &Guard,
+) -> Step<u64> {
+    let (off, end, len) = (range.start, range.end, range.end - range.start);
+    let size = node.meta.size();
     let absent = |absent| page(node, absent);
-    let new_size = io::edit(cx, data, g, || match mode & !KEEP_SIZE {
+    match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
@@ -86,16 +110,7 @@ pub(crate) fn fallocate(
                 size.max(end)
             })
         }
-    })?;
-    if new_size != size {
-        node.set_size(new_size);
     }
-    if io::kills_suid(cx.caller) {
-        io::strip_privileges(cx.caller, node);
-    }
-    node.touch(cx.core.now());
-    cx.node_changed(node, Some(off..u64::MAX));
-    Ok(())
 }
 
 /// Pages are about to move or go: everything comes to memory, and the home is told to forget it and

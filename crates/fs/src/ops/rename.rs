@@ -5,6 +5,7 @@
 //! volume's rename lock: it keeps the ancestors still while loops are refused, and lets walks
 //! notice that `..` changed.
 
+use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
 use super::link::keeps_project;
 use super::lookup::{find, hashed, unknown};
@@ -12,7 +13,7 @@ use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::control;
-use crate::directory::{Change, Directory, Entry, Hashed, Look, Pair, lock_pair};
+use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::home;
 use crate::inode::{Node, NodeExt, NodeRef};
@@ -68,7 +69,7 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
         // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux
         // prefers.
-        check_not_above(cx, target, from.parent, flags, g)?;
+        check_not_above(cx, target, from.parent, errno_above(flags), g)?;
     }
     let _from = cx.keep(from.parent, g)?;
     let _to = cx.keep(to.parent, g)?;
@@ -350,6 +351,15 @@ fn directory_of(node: &Node) -> Result<&Directory, Errno> {
     node.directory().ok_or(Errno::ENOTDIR)
 }
 
+/// What a target that is an ancestor of the source means.
+fn errno_above(flags: u32) -> Errno {
+    if flags & EXCHANGE != 0 {
+        Errno::EINVAL
+    } else {
+        Errno::ENOTEMPTY
+    }
+}
+
 /// Refuses a directory as its own ancestor (`EINVAL`), and a target that is an ancestor of the
 /// source (`ENOTEMPTY`). Needs the rename lock.
 fn check_no_loop(
@@ -363,45 +373,6 @@ fn check_no_loop(
     if is_at_or_above(cx, source, to.parent, g)? {
         return Err(Errno::EINVAL.into());
     }
-    check_not_above(cx, find(to.parent, to_at, g)?, from.parent, flags, g)
-}
-
-/// Refuses a target that is an ancestor of the source.
-fn check_not_above(
-    cx: &Ctx<'_>,
-    target: Option<&Entry>,
-    source: &Node,
-    flags: u32,
-    g: &Guard,
-) -> Step<()> {
-    if let Some(target) = target
-        && is_at_or_above(cx, target.ino(), source, g)?
-    {
-        let errno = if flags & EXCHANGE != 0 {
-            Errno::EINVAL
-        } else {
-            Errno::ENOTEMPTY
-        };
-        return Err(errno.into());
-    }
-    Ok(())
-}
-
-/// Whether directory `ino` is `below` or one of its ancestors.
-fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool> {
-    let mut here = below.number();
-    loop {
-        if here == ino {
-            return Ok(true);
-        }
-        if here == crate::number::ROOT {
-            return Ok(false);
-        }
-        let node = cx.core.node(here, g).map_err(|stop| match stop {
-            // A removed directory above: what is below it cannot be named any more.
-            Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
-            other => other,
-        })?;
-        here = directory_of(node)?.parent();
-    }
+    let target = find(to.parent, to_at, g)?;
+    check_not_above(cx, target, from.parent, errno_above(flags), g)
 }

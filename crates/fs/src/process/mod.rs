@@ -150,8 +150,8 @@ impl Process {
         &self.volume.core
     }
 
-    /// Runs an operation with the process's credentials. Pinned while it runs and not while it waits
-    /// for the home.
+    /// Runs an operation with the process's credentials. Pinned while it runs and not while it
+    /// waits for the home.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
         self.core().keep_budget();
         pace();

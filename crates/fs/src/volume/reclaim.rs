@@ -60,7 +60,7 @@ impl Core {
                 if left == 0 {
                     break;
                 }
-                // Before, with nothing pinned: what is left for later is what was written meanwhile.
+                // With nothing pinned: what is left for later is what was written meanwhile.
                 self.save_pages(ino);
                 let g = pin();
                 if let Some(node) = self.inodes.get(ino, &g) {

@@ -5,7 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use hearth::{Credentials, FsXAttr, Process, Result, Time, Volume};
 use hearth_model::{
     Attr, Bytes, CWD, Entry, Fd, Fill, Kind, LockInfo, LockKind, LockSpec, Op, Outcome, PROCESSES,
-    STATUS, SetTime, Stamp, System, Target,
+    PageCount, STATUS, SetTime, Stamp, System, Target,
 };
 
 /// A volume and the processes that use it.
@@ -494,6 +494,8 @@ fn attr(attr: hearth::Attr) -> Outcome {
         size: if has_size { attr.size } else { 0 },
         atime: stamp(attr.atime),
         mtime: stamp(attr.mtime),
+        ctime: stamp(attr.ctime),
+        pages: PageCount::of_blocks(if kind == Kind::File { attr.blocks } else { 0 }),
     })
 }
 

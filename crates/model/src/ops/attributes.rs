@@ -3,13 +3,16 @@
 use libc::{AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_SYMLINK_NOFOLLOW};
 use libc::{EINVAL, EOPNOTSUPP, EPERM};
 
+use crate::data::{PageCount, Pages};
 use crate::model::{Answer, Model};
 use crate::node::NodeId;
 use crate::op::Fd;
-use crate::outcome::{Attr, Outcome};
+use crate::outcome::{Attr, Outcome, Stamp};
 
 /// Owner and group that `chown` asks for.
 type Owners = (Option<u32>, Option<u32>);
+
+const NO_PAGES: PageCount = PageCount { least: 0, most: 0 };
 
 impl Model {
     pub(crate) fn stat(&mut self, p: usize, dirfd: Fd, path: &[u8], flags: i32) -> Answer {
@@ -36,6 +39,8 @@ impl Model {
             size: node.size(),
             atime: node.atime,
             mtime: node.mtime,
+            ctime: Stamp::Now,
+            pages: node.pages().map_or(NO_PAGES, Pages::count),
         }
     }
 

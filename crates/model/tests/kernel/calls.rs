@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::mem::{MaybeUninit, size_of_val, zeroed};
 
 use hearth_model::{
-    Attr, Bytes, Entry, Fd, Fill, Kind, LockInfo, LockKind, LockSpec, Op, Outcome, STATUS, SetTime,
-    Stamp, Target,
+    Attr, Bytes, Entry, Fd, Fill, Kind, LockInfo, LockKind, LockSpec, Op, Outcome, PageCount,
+    STATUS, SetTime, Stamp, Target,
 };
 
 type Answer<T = Outcome> = Result<T, i32>;
@@ -444,6 +444,12 @@ fn stat(dirfd: Fd, path: &[u8], flags: i32) -> Answer {
         size: if has_size { out.st_size as u64 } else { 0 },
         atime: Stamp::of(out.st_atime, out.st_atime_nsec as u32),
         mtime: Stamp::of(out.st_mtime, out.st_mtime_nsec as u32),
+        ctime: Stamp::of(out.st_ctime, out.st_ctime_nsec as u32),
+        pages: PageCount::of_blocks(if kind == Kind::File {
+            out.st_blocks as u64
+        } else {
+            0
+        }),
     }))
 }
 

@@ -3,9 +3,9 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::place::Word;
 use super::refs::{LANES, Life};
 use crate::epoch::Guard;
+use crate::primitive::atomic::AtomicPtr;
 use crate::spread::Spread;
 
 /// A value with a number, kept alive by per-core references.
@@ -19,6 +19,9 @@ pub struct Object<T> {
     word: Word<T>,
     body: Body<T>,
 }
+
+/// What the word of a place is.
+pub(super) type Word<T> = AtomicPtr<Object<T>>;
 
 /// What comes and goes in a place.
 #[repr(C)]

@@ -1,9 +1,9 @@
 //! Shared objects, found by number and kept by per-core references.
 //!
-//! A [`Table`] maps numbers to [`Object`]s, which lie in the order of their numbers. Finding one writes nothing shared: the epoch keeps it
-//! alive for the length of a guard. Who needs it longer takes a reference ([`Held`]), counted in
-//! the object's [`Spread`](crate::spread::Spread), so that two cores that hold and release one
-//! object write different lines.
+//! A [`Table`] maps numbers to [`Object`]s, which lie in the order of their numbers. Finding one
+//! writes nothing shared: the epoch keeps it alive for the length of a guard. Who needs it longer
+//! takes a reference ([`Held`]), counted in the object's [`Spread`](crate::spread::Spread), so that
+//! two cores that hold and release one object write different lines.
 //!
 //! Nobody watches such a count fall to zero. Whoever knows that an object may go (its last name
 //! was removed, memory is short) asks for it with [`Table::retire`] or [`Table::evict`], which

@@ -28,14 +28,11 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use super::held::{Body, Object};
-use crate::primitive::atomic::{AtomicPtr, Ordering};
+use super::held::{Body, Object, Word};
+use crate::primitive::atomic::Ordering;
 
 /// The room of the place is not free.
 const TAKEN: usize = 1;
-
-/// What the word of a place is.
-pub(super) type Word<T> = AtomicPtr<Object<T>>;
 
 /// The place of one number, in a tree that lives as long as `'a`.
 pub(super) struct Place<'a, T> {

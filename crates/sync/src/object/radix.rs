@@ -8,9 +8,9 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use super::Object;
+use super::held::{Object, Word};
 use super::numbers::BLOCK_BITS;
-use super::place::{Place, Word};
+use super::place::Place;
 use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 

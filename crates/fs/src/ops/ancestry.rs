@@ -1,0 +1,40 @@
+//! Which directories lie above another. The answer holds as long as the rename lock is held.
+
+use crate::directory::Entry;
+use crate::errno::Errno;
+use crate::inode::Node;
+use crate::volume::{Ctx, Step, Stop};
+use hearth_sync::epoch::Guard;
+
+/// Refuses a target at or above `source` with `errno`.
+pub(crate) fn check_not_above(
+    cx: &Ctx<'_>,
+    target: Option<&Entry>,
+    source: &Node,
+    errno: Errno,
+    g: &Guard,
+) -> Step<()> {
+    match target {
+        Some(target) if is_at_or_above(cx, target.ino(), source, g)? => Err(errno.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether directory `ino` is `below` or one of its ancestors.
+pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool> {
+    let mut here = below.number();
+    loop {
+        if here == ino {
+            return Ok(true);
+        }
+        if here == crate::number::ROOT {
+            return Ok(false);
+        }
+        let node = cx.core.node(here, g).map_err(|stop| match stop {
+            // A removed directory above: what is below it cannot be named any more.
+            Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
+            other => other,
+        })?;
+        here = node.directory().ok_or(Errno::ENOTDIR)?.parent();
+    }
+}
