@@ -1,6 +1,7 @@
 //! Counters and latency histograms of a volume, per core; shown in `.hearth/stats`.
 
-use hearth_sync::primitive::Mutex;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::spread::PerCore;
 use std::collections::BTreeMap;
@@ -41,10 +42,12 @@ ops! {
 /// above.
 pub const BUCKETS: usize = 24;
 
+lock_class!(InfoLock = "stats.info", 975);
+
 /// Statistics of one volume.
 pub struct Stats {
     cores: PerCore<Core>,
-    info: Mutex<BTreeMap<&'static str, String>>,
+    info: Lock<InfoLock, BTreeMap<&'static str, String>>,
 }
 
 #[repr(align(64))]
@@ -132,7 +135,7 @@ impl Stats {
         };
         Stats {
             cores: PerCore::new(core),
-            info: Mutex::new(BTreeMap::new()),
+            info: Lock::new(BTreeMap::new()),
         }
     }
 

@@ -39,7 +39,10 @@ type Seen = Arc<Mutex<(BTreeSet<&'static str>, BTreeSet<&'static str>)>>;
 
 fn watched() -> (Volume, Process, Arc<TestHome>, Seen) {
     let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().home(home.clone()).build().unwrap();
+    let volume = Volume::builder()
+        .home(home.clone())
+        .build()
+        .expect("a valid volume");
     let process = volume.process(Credentials::user(0, 0));
     (volume, process, home, Seen::default())
 }
@@ -47,7 +50,7 @@ fn watched() -> (Volume, Process, Arc<TestHome>, Seen) {
 fn watch(home: &TestHome, seen: &Seen) {
     let seen = Arc::clone(seen);
     home.set_fault(Some(Box::new(move |call| {
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock().expect("nobody panicked");
         if is_unpinned() {
             seen.1.insert(call);
         } else {

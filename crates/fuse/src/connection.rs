@@ -2,18 +2,22 @@
 
 use crate::mount::Mounted;
 use crate::waiting::Waiting;
-use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use std::io;
 use std::time::{Duration, Instant};
+
+lock_class!(AliveLock = "fuse.connection", 870);
 
 /// What the threads of a session share.
 pub(crate) struct Connection {
     pub mounted: Mounted,
     pub waiting: Arc<Waiting>,
     /// Threads that still carry requests.
-    alive: Mutex<usize>,
+    alive: Lock<AliveLock, usize>,
     /// `alive` became 0.
-    ended: Condvar,
+    ended: Condition,
 }
 
 impl Connection {
@@ -22,8 +26,8 @@ impl Connection {
         Connection {
             mounted,
             waiting,
-            alive: Mutex::new(0),
-            ended: Condvar::new(),
+            alive: Lock::new(0),
+            ended: Condition::new(),
         }
     }
 
@@ -60,10 +64,10 @@ impl Connection {
         let mut alive = self.alive.lock();
         while *alive > 0 {
             match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                None => self.ended.wait(&mut alive),
+                None => alive.wait(&self.ended),
                 Some(left) if left.is_zero() => return false,
                 Some(left) => {
-                    self.ended.wait_for(&mut alive, left);
+                    alive.wait_for(&self.ended, left);
                 }
             }
         }

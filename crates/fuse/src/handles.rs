@@ -2,8 +2,10 @@
 
 use hearth::OpenFile;
 use hearth_sync::epoch;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::{Arc, Mutex};
+use hearth_sync::primitive::Arc;
 
 /// All open files of one session. Finding one writes nothing shared, so requests on one handle do
 /// not meet here.
@@ -11,13 +13,15 @@ pub(crate) struct Handles {
     table: Table<Handle>,
 }
 
+lock_class!(OwnersLock = "fuse.lock-owners", 875);
+
 /// An open file as the kernel has it.
 pub(crate) struct Handle {
     pub file: Arc<OpenFile>,
     /// Owners of record locks that were set through this handle and not given up by a FLUSH. The
     /// kernel tells of a process that closes a file, but not of an open file description that ends
     /// with locks of its own.
-    lock_owners: Mutex<Vec<u64>>,
+    lock_owners: Lock<OwnersLock, Vec<u64>>,
 }
 
 impl Handle {
@@ -48,7 +52,7 @@ impl Handles {
     pub fn insert(&self, file: Arc<OpenFile>) -> u64 {
         let held = self.table.insert(|_, _| Handle {
             file,
-            lock_owners: Mutex::new(Vec::new()),
+            lock_owners: Lock::new(Vec::new()),
         });
         let number = held.number();
         held.into_raw_count();

@@ -15,8 +15,10 @@ use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
 use hearth::{Door, Kind, Observer};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
-use hearth_sync::primitive::{Arc, Mutex, thread};
+use hearth_sync::primitive::{Arc, thread};
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
@@ -27,11 +29,16 @@ use zerocopy::{Immutable, IntoBytes};
 const PATIENCE: u32 = 40;
 const PAUSE: Duration = Duration::from_micros(50);
 
+lock_class! {
+    DeviceLock = "fuse.notifier", 876;
+    StaleLock = "fuse.stale-inodes", 877;
+}
+
 /// Sends notifications of one session.
 pub(crate) struct Notifier {
     /// `None` when the session is over. Cloned out of the lock, so that senders do not wait for
     /// each other.
-    device: Mutex<Option<Arc<Device>>>,
+    device: Lock<DeviceLock, Option<Arc<Device>>>,
     /// The first failure was reported. Relaxed: it orders nothing, at worst a line is printed
     /// twice.
     failed: AtomicBool,
@@ -42,7 +49,7 @@ pub(crate) struct Notifier {
 /// Regular files that the library changed while the kernel had the inode.
 struct Stale {
     door: Door,
-    inodes: Mutex<HashSet<u64>>,
+    inodes: Lock<StaleLock, HashSet<u64>>,
     /// Size of `inodes`, so that requests need not take the lock to see that there are none.
     /// Relaxed: a request that misses an inode which is just being added came before the change was
     /// announced.
@@ -55,11 +62,11 @@ impl Notifier {
     pub fn new(device: Arc<Device>, writeback: Option<Door>) -> Notifier {
         let stale = writeback.map(|door| Stale {
             door,
-            inodes: Mutex::new(HashSet::new()),
+            inodes: Lock::new(HashSet::new()),
             count: AtomicUsize::new(0),
         });
         Notifier {
-            device: Mutex::new(Some(device)),
+            device: Lock::new(Some(device)),
             failed: AtomicBool::new(false),
             stale,
         }

@@ -8,8 +8,10 @@ use crate::connection::Connection;
 use crate::service::Service;
 use crate::transport::cpu;
 use crate::transport::uring::{PreparedQueue, QueueParts};
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
-use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::io;
 
 /// Queue threads that have their rings and wait for the word.
@@ -18,9 +20,11 @@ pub(crate) struct Queues<S> {
     threads: Vec<JoinHandle<()>>,
 }
 
+lock_class!(QueuesLock = "fuse.queues", 873);
+
 struct Gate<S> {
-    state: Mutex<State<S>>,
-    changed: Condvar,
+    state: Lock<QueuesLock, State<S>>,
+    changed: Condition,
 }
 
 struct State<S> {
@@ -48,8 +52,8 @@ impl<S: Service> Queues<S> {
             word: Word::Wait,
         };
         let gate = Arc::new(Gate {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
+            state: Lock::new(state),
+            changed: Condition::new(),
         });
         let mut queues = Queues {
             gate,
@@ -146,7 +150,7 @@ impl<S: Service> Gate<S> {
         let mut state = self.state.lock();
         loop {
             match &state.word {
-                Word::Wait => self.changed.wait(&mut state),
+                Word::Wait => state.wait(&self.changed),
                 Word::GoHome => return None,
                 Word::Go(parts, connection) => {
                     return Some((parts.clone(), Arc::clone(connection)));
@@ -159,7 +163,7 @@ impl<S: Service> Gate<S> {
     fn all_arrived(&self, threads: usize) -> io::Result<()> {
         let mut state = self.state.lock();
         while state.arrived < threads && state.error.is_none() {
-            self.changed.wait(&mut state);
+            state.wait(&self.changed);
         }
         state.arrived = 0;
         state.error.take().map_or(Ok(()), Err)

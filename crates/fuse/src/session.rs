@@ -18,8 +18,10 @@ use crate::waiting::Waiting;
 use crate::wire::{PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
 use crate::workers::Workers;
 use hearth::{Observer, Volume};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
-use hearth_sync::primitive::{Arc, Mutex};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +31,8 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to see that an unused mount is gone.
 const SETTLE: Duration = Duration::from_secs(10);
+
+lock_class!(ThreadsLock = "fuse.threads", 860);
 
 /// A volume that is mounted. Dropping it unmounts.
 ///
@@ -43,7 +47,7 @@ pub struct Session {
     notifier: Arc<Notifier>,
     workers: Arc<Workers>,
     /// Joined by whoever finishes the session first.
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Lock<ThreadsLock, Vec<JoinHandle<()>>>,
 }
 
 impl Session {
@@ -78,7 +82,7 @@ impl Session {
             volume,
             notifier: Arc::new(notifier),
             workers: Arc::new(Workers::new()),
-            threads: Mutex::new(Vec::new()),
+            threads: Lock::new(Vec::new()),
         };
         session
             .volume

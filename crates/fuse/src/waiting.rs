@@ -4,16 +4,19 @@
 //! inside it.
 
 use hearth::Interrupt;
-use hearth_sync::primitive::Mutex;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use std::collections::{HashMap, VecDeque};
 
 /// Interrupts that are remembered because their request may not have begun to wait yet.
 const EARLY: usize = 1024;
 
+lock_class!(WaitingLock = "fuse.waiting", 871);
+
 /// The waiting requests of one session by their unique number.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    state: Mutex<State>,
+    state: Lock<WaitingLock, State>,
 }
 
 #[derive(Default)]

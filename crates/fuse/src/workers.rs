@@ -6,8 +6,10 @@
 
 use crate::service::{Lane, Later, Small};
 use hearth::Errno;
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{self, JoinHandle};
-use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -29,19 +31,21 @@ pub(crate) struct Workers {
     io: Arc<Pool>,
 }
 
+lock_class!(PoolLock = "fuse.workers", 872);
+
 struct Pool {
     name: &'static str,
     limit: usize,
     /// Whether work may wait for a thread when `limit` threads are busy.
     queues: bool,
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Lock<PoolLock, State>,
+    changed: Condition,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<(Later, Finish)>,
-    /// Threads inside [`Condvar::wait_for`]. Invariant: `queue` is no longer than this, unless
+    /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
     /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
     threads: usize,
@@ -53,7 +57,7 @@ impl Workers {
     /// No threads yet.
     pub fn new() -> Workers {
         let pool = |name, limit, queues| {
-            let (state, changed) = (Mutex::new(State::default()), Condvar::new());
+            let (state, changed) = (Lock::new(State::default()), Condition::new());
             Arc::new(Pool {
                 name,
                 limit,
@@ -144,7 +148,7 @@ impl Pool {
                 break;
             }
             state.idle += 1;
-            let timed_out = self.changed.wait_for(&mut state, IDLE);
+            let timed_out = state.wait_for(&self.changed, IDLE);
             state.idle -= 1;
             if timed_out && state.queue.is_empty() && !state.closed {
                 break;
@@ -171,6 +175,7 @@ impl Pool {
 mod tests {
     use super::*;
     use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
+    use hearth_sync::primitive::{Condvar, Mutex};
 
     fn later(lane: Lane, work: impl FnOnce() + Send + 'static) -> Later {
         Later {

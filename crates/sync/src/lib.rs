@@ -12,6 +12,7 @@
 //! | [`spread`] | counters that split into per-core parts when a second core shows up |
 //! | [`object`] | objects found by number and kept by per-core references |
 //! | [`lock`] | locks with a class, whose order is checked in debug builds |
+//! | [`profile`] | which locks threads wait for, and for how long |
 //! | [`words`] | bytes that may be raced without undefined behaviour |
 //! | [`map`] | a concurrent map for read-mostly side tables |
 //!
@@ -25,6 +26,7 @@ pub mod lock;
 pub mod map;
 pub mod object;
 pub mod primitive;
+pub mod profile;
 pub mod rcu;
 pub mod seq;
 pub mod spread;

@@ -11,125 +11,136 @@
 //! | reader | first load | Acquire | the writer's last store |
 //! | reader | second load | Acquire fence, then Relaxed | the writer's Release fence |
 
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use crate::lock::{Class, Waiting};
 use crate::primitive::atomic::{AtomicU32, Ordering, fence};
-use crate::primitive::{Backoff, const_unless_loom};
+use crate::primitive::{Backoff, LastCore, const_unless_loom};
+use crate::profile::{self, Key, Side};
 
-/// A sequence count whose writers are kept apart by somebody else's lock.
-#[derive(Debug, Default)]
-pub struct SeqCount(AtomicU32);
+/// A writer is at work.
+const WRITING: u32 = 1;
+/// The present write section is timed.
+const TIMED: u32 = 2;
+/// What a write section adds to the count.
+const STEP: u32 = 4;
 
-/// A write section; ends when dropped.
+/// A sequence count whose writers are kept apart by somebody else's lock. Readers that wait are
+/// profiled under `C`, the class of that lock.
+pub struct SeqCount<C> {
+    count: AtomicU32,
+    class: PhantomData<fn() -> C>,
+}
+
+/// A write section; ends when dropped. Stays on its thread.
 #[derive(Debug)]
 #[must_use = "the write section ends when this is dropped"]
 pub struct SeqWrite<'a> {
     count: &'a AtomicU32,
     /// The odd value that stands in the count during the section.
     odd: u32,
+    thread: PhantomData<*const ()>,
 }
 
-impl SeqCount {
+impl<C: Class> SeqCount<C> {
     const_unless_loom! {
         /// A count at rest.
-        pub fn new() -> SeqCount {
-            SeqCount(AtomicU32::new(0))
+        pub fn new() -> SeqCount<C> {
+            SeqCount { count: AtomicU32::new(STEP), class: PhantomData }
         }
     }
 
     /// Begins to read; waits while a writer is at work.
     #[inline]
+    #[track_caller]
     pub fn read_begin(&self) -> u32 {
-        read_begin(&self.0)
+        read_begin::<C>(&self.count)
     }
 
     /// Ends a read that began with `start`: true if it must be done again.
     #[inline]
     pub fn read_retry(&self, start: u32) -> bool {
-        read_retry(&self.0, start)
+        read_retry(&self.count, start)
     }
 
     /// The count as it is, odd during a write. For walks that check several counts at the end.
     #[inline]
     pub fn peek(&self) -> u32 {
         // Acquire: pairs with the Release that ends a write section.
-        self.0.load(Ordering::Acquire)
+        self.count.load(Ordering::Acquire)
     }
 
     /// Reads with `read` until no writer came in between.
     #[inline]
+    #[track_caller]
     pub fn read<R>(&self, read: impl FnMut() -> R) -> R {
-        read_whole(&self.0, read)
+        read_whole::<C, R>(&self.count, read)
     }
 
     /// Begins to write. The caller has excluded other writers.
     #[inline]
     pub fn write(&self) -> SeqWrite<'_> {
         // Relaxed: only writers change the count, and the caller's lock orders them.
-        let even = self.0.load(Ordering::Relaxed);
-        debug_assert_eq!(even & 1, 0, "two writers in one write section");
-        let odd = even.wrapping_add(1);
+        let even = self.count.load(Ordering::Relaxed);
+        debug_assert_eq!(even & WRITING, 0, "two writers in one write section");
+        let odd = even | WRITING;
         // Relaxed: ordered before the words by the fence in `open`.
-        self.0.store(odd, Ordering::Relaxed);
-        SeqWrite::open(&self.0, odd)
+        self.count.store(odd, Ordering::Relaxed);
+        SeqWrite::open(&self.count, odd)
     }
 }
 
-/// A sequence count that is also the lock between its writers.
-#[derive(Debug, Default)]
-pub struct SeqLock(AtomicU32);
+/// A sequence count that is also the lock of class `C` between its writers.
+pub struct SeqLock<C> {
+    count: AtomicU32,
+    class: PhantomData<fn() -> C>,
+}
 
-impl SeqLock {
+impl<C: Class> SeqLock<C> {
     const_unless_loom! {
         /// An open lock.
-        pub fn new() -> SeqLock {
-            SeqLock(AtomicU32::new(0))
+        pub fn new() -> SeqLock<C> {
+            SeqLock { count: AtomicU32::new(STEP), class: PhantomData }
         }
     }
 
     /// Reads with `read` until no writer came in between.
     #[inline]
+    #[track_caller]
     pub fn read<R>(&self, read: impl FnMut() -> R) -> R {
-        read_whole(&self.0, read)
+        read_whole::<C, R>(&self.count, read)
     }
 
     /// Begins to read; waits while a writer is at work.
     #[inline]
+    #[track_caller]
     pub fn read_begin(&self) -> u32 {
-        read_begin(&self.0)
+        read_begin::<C>(&self.count)
     }
 
     /// Ends a read that began with `start`: true if it must be done again.
     #[inline]
     pub fn read_retry(&self, start: u32) -> bool {
-        read_retry(&self.0, start)
+        read_retry(&self.count, start)
     }
 
     /// Takes the lock, waiting for another writer, and begins to write.
+    ///
+    /// `last` is where the profile notes the writer's core: always the same for one lock, and near
+    /// it. It is not part of the lock so that it can lie in a gap between other fields.
     #[inline]
-    pub fn write(&self) -> SeqWrite<'_> {
-        let backoff = Backoff::new();
-        loop {
-            if let Some(write) = self.try_write() {
-                return write;
-            }
-            backoff.snooze();
-        }
-    }
-
-    /// Takes the lock and begins to write, if no other writer is at work.
-    #[inline]
-    pub fn try_write(&self) -> Option<SeqWrite<'_>> {
-        // Relaxed: the exchange below decides.
-        let even = self.0.load(Ordering::Relaxed);
-        if even & 1 == 1 {
-            return None;
-        }
-        let odd = even.wrapping_add(1);
-        // Acquire: pairs with the Release that ended the last write section, whose words this
-        // writer may read. Relaxed on failure: nothing was taken.
-        self.0
-            .compare_exchange(even, odd, Ordering::Acquire, Ordering::Relaxed)
-            .ok()
-            .map(|_| SeqWrite::open(&self.0, odd))
+    #[track_caller]
+    pub fn write(&self, last: &LastCore) -> SeqWrite<'_> {
+        // Relaxed: the exchange decides.
+        let count = self.count.load(Ordering::Relaxed);
+        // While the profile is on every count looks odd here, and every writer goes the slow way.
+        let odd = if count & profile::odd() == 0 && begin_write(&self.count, count) {
+            count | WRITING
+        } else {
+            write_slow(&self.count, last, C::NAME, Location::caller())
+        };
+        SeqWrite::open(&self.count, odd)
     }
 }
 
@@ -139,39 +150,100 @@ impl<'a> SeqWrite<'a> {
         // Release: pairs with the Acquire fence in `read_retry`. A reader that saw one of the
         // words written after this sees the odd count (or a later one) and reads again.
         fence(Ordering::Release);
-        SeqWrite { count, odd }
+        SeqWrite {
+            count,
+            odd,
+            thread: PhantomData,
+        }
     }
 }
 
 impl Drop for SeqWrite<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `read_begin` and in `try_write`.
-        self.count
-            .store(self.odd.wrapping_add(1), Ordering::Release);
+        if self.odd & TIMED != 0 {
+            profile::released(std::ptr::from_ref(self.count).addr());
+        }
+        let next = (self.odd | WRITING | TIMED).wrapping_add(1);
+        // Release: pairs with the Acquire in `read_begin` and in `begin_write`.
+        self.count.store(next, Ordering::Release);
     }
 }
 
+/// Makes an even count odd; false if it has changed.
 #[inline]
-fn read_begin(count: &AtomicU32) -> u32 {
+fn begin_write(count: &AtomicU32, even: u32) -> bool {
+    // Acquire: pairs with the Release that ended the last write section, whose words this
+    // writer may read. Relaxed on failure: nothing was taken.
+    count
+        .compare_exchange(even, even | WRITING, Ordering::Acquire, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Waits for another writer, or tells the profile that there is none, or both. Answers the odd
+/// count that now stands there.
+#[cold]
+#[inline(never)]
+fn write_slow(
+    count: &AtomicU32,
+    last: &LastCore,
+    class: &'static str,
+    site: &'static Location<'static>,
+) -> u32 {
+    let mut since = None;
+    let backoff = Backoff::new();
+    let odd = loop {
+        // Relaxed: the exchange decides.
+        let now = count.load(Ordering::Relaxed);
+        if now & WRITING != 0 {
+            since = since.or_else(|| profile::watched().then(profile::now));
+            backoff.snooze();
+        } else if begin_write(count, now) {
+            break now | WRITING;
+        }
+    };
+    if !profile::watched() && since.is_none() {
+        return odd;
+    }
+    let side = Side::Write;
+    let key = Key { class, side, site };
+    let (address, bounced) = (std::ptr::from_ref(count).addr(), last.note());
+    let timed = match since {
+        Some(since) => profile::waited(address, &key, bounced, since),
+        None => profile::taken(address, &key, bounced),
+    };
+    if !timed {
+        return odd;
+    }
+    // Relaxed: as odd as before, and ordered before the words by the fence in `open`.
+    count.store(odd | TIMED, Ordering::Relaxed);
+    odd | TIMED
+}
+
+#[inline]
+#[track_caller]
+fn read_begin<C: Class>(count: &AtomicU32) -> u32 {
     // Acquire: pairs with the Release in `SeqWrite::drop`; the words are at least as new as
     // the count.
     let start = count.load(Ordering::Acquire);
-    if start & 1 == 0 {
+    if start & WRITING == 0 {
         start
     } else {
-        wait_while_odd(count)
+        wait_while_odd::<C>(count)
     }
 }
 
 #[cold]
-fn wait_while_odd(count: &AtomicU32) -> u32 {
+#[inline(never)]
+#[track_caller]
+fn wait_while_odd<C: Class>(count: &AtomicU32) -> u32 {
+    let _waiting = Waiting::<C>::begin();
     let backoff = Backoff::new();
     loop {
         backoff.snooze();
         // Acquire: as in `read_begin`.
         let start = count.load(Ordering::Acquire);
-        if start & 1 == 0 {
+        if start & WRITING == 0 {
             return start;
         }
     }
@@ -187,9 +259,10 @@ fn read_retry(count: &AtomicU32, start: u32) -> bool {
 }
 
 #[inline]
-fn read_whole<R>(count: &AtomicU32, mut read: impl FnMut() -> R) -> R {
+#[track_caller]
+fn read_whole<C: Class, R>(count: &AtomicU32, mut read: impl FnMut() -> R) -> R {
     loop {
-        let start = read_begin(count);
+        let start = read_begin::<C>(count);
         let value = read();
         if !read_retry(count, start) {
             return value;
@@ -197,39 +270,82 @@ fn read_whole<R>(count: &AtomicU32, mut read: impl FnMut() -> R) -> R {
     }
 }
 
+impl<C: Class> Default for SeqCount<C> {
+    fn default() -> SeqCount<C> {
+        SeqCount::new()
+    }
+}
+
+impl<C: Class> std::fmt::Debug for SeqCount<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Relaxed: printed only.
+        let count = self.count.load(Ordering::Relaxed);
+        f.debug_tuple("SeqCount")
+            .field(&C::NAME)
+            .field(&count)
+            .finish()
+    }
+}
+
+impl<C: Class> Default for SeqLock<C> {
+    fn default() -> SeqLock<C> {
+        SeqLock::new()
+    }
+}
+
+impl<C: Class> std::fmt::Debug for SeqLock<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Relaxed: printed only.
+        let count = self.count.load(Ordering::Relaxed);
+        f.debug_tuple("SeqLock")
+            .field(&C::NAME)
+            .field(&count)
+            .finish()
+    }
+}
+
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::lock_class;
     use crate::primitive::atomic::AtomicU64;
+
+    lock_class!(Tested = "tested", 1);
 
     #[test]
     fn a_reader_that_met_a_writer_reads_again() {
-        let count = SeqCount::new();
+        let count = SeqCount::<Tested>::new();
         let start = count.read_begin();
         assert!(!count.read_retry(start));
         drop(count.write());
         assert!(count.read_retry(start));
-        assert_eq!(count.read_begin(), start + 2);
+        assert_eq!(count.read_begin(), start + STEP);
     }
 
     #[test]
     fn a_second_writer_is_kept_out() {
-        let lock = SeqLock::new();
-        let first = lock.write();
-        assert!(lock.try_write().is_none());
-        drop(first);
-        assert!(lock.try_write().is_some());
+        let lock = SeqLock::<Tested>::new();
+        let last = LastCore::new();
+        let first = lock.write(&last);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| drop(lock.write(&last)));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!second.is_finished());
+            drop(first);
+        });
+        assert_eq!(lock.read_begin(), 3 * STEP);
     }
 
     #[test]
     fn words_written_together_are_read_together() {
-        let lock = SeqLock::new();
+        let lock = SeqLock::<Tested>::new();
+        let last = LastCore::new();
         let words = [AtomicU64::new(0), AtomicU64::new(0)];
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..50_000 {
-                        let _write = lock.write();
+                        let _write = lock.write(&last);
                         for word in &words {
                             word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                         }

@@ -10,13 +10,20 @@ use std::sync::atomic::{AtomicBool as PlainBool, AtomicUsize as PlainUsize, Orde
 use std::sync::{Arc as PlainArc, LazyLock};
 
 use hearth_sync::epoch;
+use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, HeldSlot, Object, Table};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
-use hearth_sync::primitive::{Arc, Mutex, thread};
+use hearth_sync::primitive::{Arc, LastCore, Mutex, WordLock, thread};
+use hearth_sync::profile::{Counts, Key, Recorder, Side};
 use hearth_sync::rcu::{RcuSlot, TagSlot};
 use hearth_sync::seq::{SeqCount, SeqLock};
 use hearth_sync::spread::Spread;
 use loom::cell::UnsafeCell;
+
+lock_class! {
+    Counted = "counted", 1;
+    Guarded = "guarded", 2;
+}
 
 /// Runs `test` in every interleaving with at most `switches` forced switches.
 fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
@@ -101,7 +108,11 @@ fn counted(drops: &PlainArc<PlainUsize>) -> usize {
 #[test]
 fn a_sequence_count_never_shows_half_a_write() {
     check(4, || {
-        let shared = Arc::new((SeqCount::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let shared = Arc::new((
+            SeqCount::<Counted>::new(),
+            AtomicU64::new(0),
+            AtomicU64::new(0),
+        ));
         let writer = Arc::clone(&shared);
         let writer = thread::spawn(move || {
             for value in 1..=2 {
@@ -121,12 +132,17 @@ fn a_sequence_count_never_shows_half_a_write() {
 #[test]
 fn a_sequence_lock_keeps_two_writers_apart() {
     check(5, || {
-        let shared = Arc::new((SeqLock::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let shared = Arc::new((
+            SeqLock::<Counted>::new(),
+            AtomicU64::new(0),
+            AtomicU64::new(0),
+            LastCore::new(),
+        ));
         let writers: Vec<_> = (0..2)
             .map(|_| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    let _write = shared.0.write();
+                    let _write = shared.0.write(&shared.3);
                     shared.1.store(shared.1.load(Relaxed) + 1, Relaxed);
                     shared.2.store(shared.2.load(Relaxed) + 1, Relaxed);
                 })
@@ -551,7 +567,7 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
 fn nobody_is_inside_a_closed_gate() {
     check(3, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
-        let held = shared.0.insert(|_, _| Gate::new());
+        let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
         let entering: Vec<_> = (0..2)
             .map(|_| {
                 let (shared, held) = (Arc::clone(&shared), held.clone());
@@ -577,8 +593,8 @@ fn nobody_is_inside_a_closed_gate() {
 fn two_closers_take_turns() {
     check(5, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
-        let held = shared.0.insert(|_, _| Gate::new());
-        let add = |shared: &(Table<Gate>, UnsafeCell<u64>), held: &Held<Gate>| {
+        let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
+        let add = |shared: &(Table<Gate<Guarded>>, UnsafeCell<u64>), held: &Held<Gate<Guarded>>| {
             let _closed = held.close(held.shares());
             // SAFETY: the gate keeps everybody out; the model checks that.
             shared.1.with_mut(|inside| unsafe { *inside += 1 });
@@ -590,6 +606,70 @@ fn two_closers_take_turns() {
         let _entry = held.enter(held.shares());
         // SAFETY: as above.
         assert_eq!(shared.1.with(|inside| unsafe { *inside }), 2);
+    });
+}
+
+/// Whoever gives a timed hold up is told so, and nobody else is.
+#[test]
+fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
+    check(4, || {
+        let shared = Arc::new((WordLock::new(), UnsafeCell::new(0_u64), AtomicU64::new(0)));
+        let hold = |shared: &(WordLock, UnsafeCell<u64>, AtomicU64), timed: bool| {
+            shared.0.lock();
+            if timed {
+                shared.0.set_timed();
+            }
+            // SAFETY: the lock keeps the others out; the model checks that.
+            shared.1.with_mut(|value| unsafe { *value += 1 });
+            let mut ended = false;
+            shared.0.unlock(|| ended = true);
+            assert_eq!(ended, timed);
+        };
+        let others: Vec<_> = [true, false]
+            .into_iter()
+            .map(|timed| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || hold(&shared, timed))
+            })
+            .collect();
+        hold(&shared, true);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(shared.0.try_lock() && !shared.0.try_lock());
+        // SAFETY: as above.
+        assert_eq!(shared.1.with(|value| unsafe { *value }), 3);
+    });
+}
+
+#[test]
+fn a_snapshot_never_mixes_sessions() {
+    check(4, || {
+        let recorder = Arc::new(Recorder::new());
+        let owner = Arc::clone(&recorder);
+        let owner = thread::spawn(move || {
+            let (class, side) = ("class", Side::Write);
+            let site = std::panic::Location::caller();
+            let key = Key { class, side, site };
+            // Session 1 counts one, session 2 counts two.
+            for session in [1, 2] {
+                owner.begin(session);
+                let place = owner.place(&key, 1).expect("a cell");
+                let counts = Counts {
+                    free: session.into(),
+                    ..Counts::default()
+                };
+                owner.add(place, &counts);
+            }
+        });
+        for session in [1, 2] {
+            if let Some((cells, lost)) = recorder.copy(session) {
+                let free: Vec<u64> = cells.iter().map(|(_, counts)| counts.free).collect();
+                assert!(free.is_empty() || free == [u64::from(session)], "{free:?}");
+                assert_eq!(lost, 0);
+            }
+        }
+        owner.join().unwrap();
+        assert!(recorder.copy(1).is_none());
+        assert_eq!(recorder.copy(2).expect("the last session").0.len(), 1);
     });
 }
 

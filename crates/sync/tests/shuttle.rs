@@ -40,6 +40,7 @@ fn together(tasks: u64, task: impl Fn(u64) + Send + Sync + 'static) {
 lock_class! {
     Low = "low", 1;
     High = "high", 2;
+    Guarded = "guarded", 3;
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn a_gate_keeps_many_out() {
     check(1_000, || {
         let inside = Arc::new(Plain::new(0));
         let table = Table::new(0);
-        let held = table.insert(|_, _| Gate::new());
+        let held = table.insert(|_, _| Gate::<Guarded>::new());
         let gate = held.clone();
         together(4, move |task| {
             for _ in 0..2 {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use hearth_sync::lock_class;
+use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 use hearth_sync::seq::SeqLock;
 use hearth_sync::words::Words;
@@ -21,12 +23,15 @@ pub(super) struct Page {
 
 #[repr(align(64))]
 struct Head {
-    seq: SeqLock,
+    seq: SeqLock<PageLock>,
     /// `DIRTY`, `WRITEBACK`, `REFERENCED`.
     flags: AtomicU8,
+    last: LastCore,
     #[cfg(test)]
     _tally: super::tally::Ticket,
 }
+
+lock_class!(PageLock = "data.page", 80);
 
 /// The home has not got this content yet. Set by whoever changes bytes, under the page lock;
 /// cleared by `flush` before it copies.
@@ -54,6 +59,7 @@ impl Page {
             head: Head {
                 seq: SeqLock::new(),
                 flags: AtomicU8::new(flags),
+                last: LastCore::new(),
                 #[cfg(test)]
                 _tally: super::tally::Ticket::new(),
             },
@@ -65,6 +71,7 @@ impl Page {
 
     /// Copies bytes out, all of them from between two writes. Writes nothing shared, except the
     /// reference bit of a page that the clock has passed.
+    #[inline]
     pub(super) fn read(&self, start: usize, out: &mut [u8]) {
         self.head.seq.read(|| self.bytes.read(start, out));
         self.touch();
@@ -76,15 +83,16 @@ impl Page {
     }
 
     /// Puts `bytes` at `start`.
+    #[inline]
     pub(super) fn write(&self, start: usize, bytes: &[u8]) {
-        let _changing = self.head.seq.write();
+        let _changing = self.head.seq.write(&self.head.last);
         self.bytes.write(start, bytes);
         self.stain();
     }
 
     /// Zeroes a range; a page that has zeros there already stays as it is.
     pub(super) fn zero(&self, range: Range<usize>) {
-        let _changing = self.head.seq.write();
+        let _changing = self.head.seq.write(&self.head.last);
         if !self.bytes.is_zero(range.clone()) {
             self.bytes.zero(range);
             self.stain();

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::AtomicU64;
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
@@ -111,12 +112,14 @@ impl Inner {
     }
 }
 
+lock_class!(pub(super) Shift = "data.shift", 61);
+
 /// The trees of all pages from 64 on.
 #[repr(align(64))]
 pub(super) struct Far {
     levels: [RcuSlot<Inner>; LEVELS],
     /// Odd while collapse or insert moves pages: a reader that misses a page tries again.
-    pub(super) shift: SeqCount,
+    pub(super) shift: SeqCount<Shift>,
     /// Page at which eviction goes on. Written with the gate closed.
     pub(super) hand: AtomicU64,
     #[cfg(test)]

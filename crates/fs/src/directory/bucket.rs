@@ -7,7 +7,8 @@
 
 use super::entry::Entry;
 use hearth_sync::epoch::Guard;
-use hearth_sync::primitive::RawLock;
+use hearth_sync::lock::RawLock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 use hearth_sync::rcu::{RcuSlot, TagSlot};
 use hearth_sync::seq::SeqCount;
@@ -21,12 +22,14 @@ const MOVED: u8 = 1;
 /// The directory has been removed: nothing may be inserted.
 const DEAD: u8 = 2;
 
+lock_class!(pub(super) BucketLock = "directory.bucket", 40);
+
 #[repr(C, align(64))]
 pub(super) struct Bucket {
-    pub lock: RawLock,
+    pub lock: RawLock<BucketLock>,
     /// `MOVED`, `DEAD`: written under `lock`, inside a write section of `seq`.
     flags: AtomicU8,
-    pub seq: SeqCount,
+    pub seq: SeqCount<BucketLock>,
     slots: [TagSlot<Entry>; INLINE],
     next: RcuSlot<Overflow>,
 }

@@ -7,7 +7,7 @@ use super::{Directory, FIRST_LOG2, Look};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
-use hearth_sync::primitive::RawGuard;
+use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
 
 /// A name with its hash.
@@ -47,6 +47,7 @@ pub(crate) struct Change<'n> {
 
 impl Directory {
     /// Locks the bucket of `at`.
+    #[track_caller]
     pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
         loop {
             let bucket = self.bucket_for_change(at.hash, g);
@@ -162,6 +163,7 @@ pub(crate) struct Pair<'a> {
 }
 
 /// Locks the buckets of two names, in the order of (directory number, hash).
+#[track_caller]
 pub(crate) fn lock_pair<'a>(
     (a, a_ino, a_at): (&'a Directory, u64, Hashed<'_>),
     (b, b_ino, b_at): (&'a Directory, u64, Hashed<'_>),

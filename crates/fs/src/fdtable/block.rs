@@ -72,6 +72,7 @@ impl<T: Send + Sync + 'static> Block<T> {
         }
     }
 
+    #[track_caller]
     pub(super) fn lock(&self) -> lock::Guard<'_, BlockClass, Used> {
         self.used.lock()
     }

@@ -4,6 +4,8 @@
 use crate::attr::{Kind, Time};
 use crate::quota::{NO_ACCOUNT, Owners};
 use hearth_sync::lock::{Class, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{
     AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
@@ -19,10 +21,12 @@ use hearth_sync::seq::SeqLock;
 /// the sequence locks order them). Single fields that need no partner may be read alone.
 #[repr(C)]
 pub(crate) struct Meta {
-    owner_lock: SeqLock,
+    owner_lock: SeqLock<OwnerLock>,
     perm: AtomicU16,
     /// Immutable.
     kind: Kind,
+    /// Of `owner_lock`.
+    owner_last: LastCore,
     uid: AtomicU32,
     gid: AtomicU32,
     flags: AtomicU32,
@@ -41,7 +45,9 @@ pub(crate) struct Meta {
     seconds: [AtomicI64; 3],
     nanoseconds: [AtomicU32; 3],
     nlink: AtomicU32,
-    lock: SeqLock,
+    lock: SeqLock<MetaLock>,
+    /// Of `lock`.
+    last: LastCore,
     /// Serialises changes of size, attributes, xattrs and ACLs.
     pub change: Lock<ChangeLock, ()>,
 }
@@ -50,6 +56,11 @@ pub(crate) struct ChangeLock;
 impl Class for ChangeLock {
     const NAME: &'static str = "inode.change";
     const RANK: u32 = 50;
+}
+
+lock_class! {
+    MetaLock = "inode.meta", 70;
+    OwnerLock = "inode.owner", 71;
 }
 
 /// A copy of the attributes, to look at or to change.
@@ -88,6 +99,7 @@ impl Meta {
             owner_lock: SeqLock::new(),
             perm: AtomicU16::new(f.perm),
             kind,
+            owner_last: LastCore::new(),
             uid: AtomicU32::new(f.uid),
             gid: AtomicU32::new(f.gid),
             flags: AtomicU32::new(f.flags),
@@ -100,6 +112,7 @@ impl Meta {
             nanoseconds: times.map(|time| AtomicU32::new(time.nsec)),
             nlink: AtomicU32::new(f.nlink),
             lock: SeqLock::new(),
+            last: LastCore::new(),
             change: Lock::new(()),
         }
     }
@@ -143,8 +156,9 @@ impl Meta {
     }
 
     /// Reads, changes and writes back as one, all but the size. What did not change is not written.
+    #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
-        let _write = self.lock.write();
+        let _write = self.lock.write(&self.last);
         let old = self.fields();
         let mut new = old;
         let result = change(&mut new);
@@ -153,7 +167,7 @@ impl Meta {
             || new.account != old.account
             || new.btime != old.btime
         {
-            let _write = self.owner_lock.write();
+            let _write = self.owner_lock.write(&self.owner_last);
             self.perm.store(new.perm, Relaxed);
             self.uid.store(new.uid, Relaxed);
             self.gid.store(new.gid, Relaxed);

@@ -28,6 +28,7 @@ use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::locks::{FileLocks, LockAllowance};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, Object};
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
@@ -46,6 +47,8 @@ pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] besides itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
+lock_class!(pub(crate) GateLock = "inode.gate", 60);
+
 /// One inode: a line that walks and permission checks read, one that names, growth and times move,
 /// one with what every use of the contents reads.
 #[repr(C)]
@@ -59,7 +62,7 @@ pub(crate) struct Inode {
     /// after it grows.
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
-    pub gate: Gate,
+    pub gate: Gate<GateLock>,
     /// Advisory locks; made on first use.
     pub locks: OnceLock<Box<FileLocks>>,
 }
@@ -172,6 +175,7 @@ pub(crate) trait NodeExt {
     /// Entries of a directory.
     fn entries(&self) -> u64;
     /// Changes attributes under the lock and sets ctime.
+    #[track_caller]
     fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R;
     /// Attributes with the per-core parts merged in.
     fn fields(&self) -> Fields;
@@ -259,6 +263,7 @@ impl NodeExt for Node {
         self.count() as u64 & (SUBDIR as u64 - 1)
     }
 
+    #[track_caller]
     fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R {
         self.meta.update(|fields| {
             fields.ctime = now;

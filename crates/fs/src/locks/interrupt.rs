@@ -1,6 +1,8 @@
 //! The token by which a waiting lock request is called back.
 
-use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 
 /// Ends a waiting lock request early. Clones are the same token.
 ///
@@ -14,9 +16,11 @@ pub struct Interrupt {
 /// Where a waiting thread sleeps.
 #[derive(Default)]
 struct Bed {
-    triggered: Mutex<bool>,
-    changed: Condvar,
+    triggered: Lock<BedLock, bool>,
+    changed: Condition,
 }
+
+lock_class!(BedLock = "lock-waiter", super::BED_RANK);
 
 impl Interrupt {
     /// A token that was not triggered.
@@ -40,7 +44,7 @@ impl Interrupt {
     pub(super) fn sleep_until(&self, done: impl Fn() -> bool) {
         let mut triggered = self.bed.triggered.lock();
         while !*triggered && !done() {
-            self.bed.changed.wait(&mut triggered);
+            triggered.wait(&self.bed.changed);
         }
     }
 

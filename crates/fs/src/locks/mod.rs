@@ -6,7 +6,7 @@
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
 //!     LockAllowance (a mutex of its own per part of the owners; takes nothing)
-//! Interrupt (a mutex of its own, taken with nothing else held)
+//! Interrupt (rank 940, taken with nothing else held)
 //! ```
 //!
 //! Life of a request that has to wait: under the file's lock it joins the queue; from then on
@@ -45,6 +45,7 @@ pub use wait::WaitGraph;
 
 const FILE_RANK: u32 = 920;
 const GRAPH_RANK: u32 = 930;
+const BED_RANK: u32 = 940;
 
 /// The advisory locks of one file. Clones are the same table: whoever may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.

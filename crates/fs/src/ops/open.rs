@@ -15,8 +15,9 @@ use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::volume::{Core, Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::Mutex;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
@@ -46,11 +47,13 @@ struct Opener {
     groups: Option<Box<[u32]>>,
 }
 
+lock_class!(pub(crate) PositionLock = "file.position", 5);
+
 /// What changes while a file is open, each on a line of its own.
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: OwnLine<Mutex<u64>>,
+    position: OwnLine<Lock<PositionLock, u64>>,
     /// Descriptors that refer to it.
     handles: OwnLine<Handles>,
 }
@@ -67,7 +70,7 @@ impl OpenFile {
             node: HeldSlot::new(node),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: OwnLine(Mutex::new(0)),
+                position: OwnLine(Lock::new(0)),
                 handles: OwnLine(Handles::new()),
             },
             linkable,
@@ -122,7 +125,7 @@ impl OpenFile {
     }
 
     /// File offset, or directory cookie.
-    pub(crate) fn position(&self) -> &Mutex<u64> {
+    pub(crate) fn position(&self) -> &Lock<PositionLock, u64> {
         &self.moving.position.0
     }
 

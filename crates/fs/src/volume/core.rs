@@ -17,10 +17,12 @@ use crate::quota::{Ledger, NO_ACCOUNT, Resource, Tuning};
 use crate::stats::Stats;
 use ahash::RandomState;
 use hearth_sync::epoch::Guard;
-use hearth_sync::lock::{Class, Lock};
+use hearth_sync::lock::{Class, Lock, RawLock};
+use hearth_sync::lock_class;
 use hearth_sync::object::Table;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
-use hearth_sync::primitive::{Arc, Mutex, RawLock, cores};
+use hearth_sync::primitive::cores;
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::seq::SeqCount;
 use hearth_sync::spread::Counter;
@@ -42,7 +44,7 @@ pub(crate) struct Core {
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
     pub budget: AtomicU64,
     /// Held while an inode goes to the home or comes back, by number.
-    pub(super) homing: [RawLock; 16],
+    pub(super) homing: [RawLock<HomingLock>; 16],
     /// Where the sweep of reclaim goes on.
     pub(super) sweep: AtomicU64,
     /// See [`Core::atime`].
@@ -54,7 +56,7 @@ pub(crate) struct Core {
     pub rename: OwnLine<Lock<RenameLock, ()>>,
     /// Counts the renames that move a directory, so that a walk notices one. Written under `rename`
     /// and `moving`.
-    pub moves: OwnLine<SeqCount>,
+    pub moves: OwnLine<SeqCount<RenameLock>>,
     pub waits: WaitGraph,
     pub lock_allowance: LockAllowance,
     /// Names that a file may have; immutable.
@@ -64,15 +66,21 @@ pub(crate) struct Core {
     pub stats: Stats,
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
-    pub(super) observing: RawLock,
+    pub(super) observing: RawLock<ObservingLock>,
     /// Keeps the root and the control files in memory for ever.
-    kept: Mutex<Vec<NodeRef>>,
+    kept: Lock<KeptLock, Vec<NodeRef>>,
 }
 
 pub(crate) struct RenameLock;
 impl Class for RenameLock {
     const NAME: &'static str = "volume.rename";
     const RANK: u32 = 10;
+}
+
+lock_class! {
+    pub(super) HomingLock = "volume.homing", 20;
+    pub(super) ObservingLock = "volume.observing", 15;
+    KeptLock = "volume.kept", 970;
 }
 
 impl Core {
@@ -106,7 +114,7 @@ impl Core {
             stats: Stats::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),
-            kept: Mutex::new(Vec::new()),
+            kept: Lock::new(Vec::new()),
         }
     }
 
@@ -267,7 +275,7 @@ impl Core {
         node.meta.update(|fields| fields.account = NO_ACCOUNT);
     }
 
-    pub(super) fn homing(&self, ino: u64) -> &RawLock {
+    pub(super) fn homing(&self, ino: u64) -> &RawLock<HomingLock> {
         &self.homing[ino as usize % self.homing.len()]
     }
 

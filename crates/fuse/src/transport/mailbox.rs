@@ -2,14 +2,20 @@
 
 use crate::service::Small;
 use hearth::Errno;
-use hearth_sync::primitive::Mutex;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+lock_class!(LettersLock = "fuse.mailbox", 874);
+
+/// Answers, each with the index of its entry.
+type Letters = Vec<(usize, Result<Small, Errno>)>;
 
 /// Answers of workers, and the event that wakes the queue thread for them.
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    letters: Mutex<Vec<(usize, Result<Small, Errno>)>>,
+    letters: Lock<LettersLock, Letters>,
     event: OwnedFd,
 }
 
@@ -24,7 +30,7 @@ impl Mailbox {
         // SAFETY: just opened, owned by nobody else.
         let event = unsafe { OwnedFd::from_raw_fd(event) };
         Ok(Mailbox {
-            letters: Mutex::new(Vec::new()),
+            letters: Lock::new(Vec::new()),
             event,
         })
     }
@@ -44,7 +50,7 @@ impl Mailbox {
     }
 
     /// Takes all answers. The event is reset first: a letter that comes in between sets it again.
-    pub fn take(&self) -> Vec<(usize, Result<Small, Errno>)> {
+    pub fn take(&self) -> Letters {
         let mut count = 0u64;
         // SAFETY: eight bytes are written to `count`; an event that is not set answers EAGAIN.
         unsafe { libc::read(self.event(), (&raw mut count).cast(), 8) };

@@ -1,11 +1,16 @@
 //! Many may be inside, or one keeps all of them out.
 
+use std::marker::PhantomData;
+use std::panic::Location;
+
 use super::refs::{ENTRIES, LANES};
+use crate::lock::Class;
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::primitive::{Backoff, RawGuard, RawLock, const_unless_loom};
+use crate::primitive::{Backoff, WordLock, const_unless_loom};
+use crate::profile::{self, Key, Side};
 use crate::spread::Spread;
 
-/// A gate that many pass without sharing a line, until one closes it.
+/// A gate of class `C` that many pass without sharing a line, until one closes it.
 ///
 /// Those inside are counted on lane 1 of the object's [`Spread`], so every call takes the spread
 /// of the object that the gate stands in. The protocol is that of the references ("dead, then
@@ -20,102 +25,181 @@ use crate::spread::Spread;
 /// | leave: subtract from the word | Release | close's addition and loads |
 /// | close: add nothing to every word | AcqRel | enter and leave as above |
 /// | open: `shut` | Release | enter's load |
-pub struct Gate {
+pub struct Gate<C> {
     /// True while somebody closes the gate or has it closed. Written by the holder of `closer`.
     shut: AtomicBool,
     /// Held by whoever has the gate closed; those who wait for it to open park here.
-    closer: RawLock,
+    closer: WordLock,
+    class: PhantomData<fn() -> C>,
 }
 
-/// Proof of being inside; leaves when dropped.
+/// Proof of being inside; leaves when dropped. Stays on its thread.
 #[must_use = "the gate is left when this is dropped"]
 pub struct GateEntry<'a> {
     /// The very word that the entry was added to.
     word: &'a AtomicU64,
+    /// The profile wants to know when it ends.
+    timed: bool,
+    thread: PhantomData<*const ()>,
 }
 
-/// Proof that nobody is inside; opens the gate when dropped.
+/// Proof that nobody is inside; opens the gate when dropped. Stays on its thread.
 #[must_use = "the gate opens when this is dropped"]
 pub struct GateClosed<'a> {
-    gate: &'a Gate,
-    _closer: RawGuard<'a>,
+    shut: &'a AtomicBool,
+    closer: &'a WordLock,
+    thread: PhantomData<*const ()>,
 }
 
-impl Gate {
+impl<C: Class> Gate<C> {
     const_unless_loom! {
         /// An open gate.
-        pub fn new() -> Gate {
-            Gate { shut: AtomicBool::new(false), closer: RawLock::new() }
+        pub fn new() -> Gate<C> {
+            Gate {
+                shut: AtomicBool::new(false),
+                closer: WordLock::new(),
+                class: PhantomData,
+            }
         }
     }
 
     /// Enters; waits while the gate is closed.
-    #[inline]
+    #[inline(always)]
+    #[track_caller]
     pub fn enter<'a>(&'a self, shares: &'a Spread<LANES>) -> GateEntry<'a> {
-        match self.try_enter(shares) {
-            Some(entry) => entry,
-            None => self.enter_slow(shares),
+        let word = count_in(shares);
+        // Acquire: see the table above.
+        let shut = self.shut.load(Ordering::Acquire);
+        if shut || profile::watched() {
+            return self.enter_slow(word, shares, Location::caller());
+        }
+        GateEntry {
+            word,
+            timed: false,
+            thread: PhantomData,
         }
     }
 
     /// Enters unless the gate is closed.
-    #[inline]
+    #[track_caller]
     pub fn try_enter<'a>(&'a self, shares: &'a Spread<LANES>) -> Option<GateEntry<'a>> {
-        let word = shares.cell(ENTRIES);
+        let word = count_in(shares);
         // Acquire: see the table above.
-        word.fetch_add(1, Ordering::Acquire);
-        // The entry takes its 1 back from the same word when it is dropped.
-        let entry = GateEntry { word };
-        // Acquire: see the table above.
-        (!self.shut.load(Ordering::Acquire)).then_some(entry)
+        if !self.shut.load(Ordering::Acquire) {
+            return Some(Self::entry(word, None, Location::caller()));
+        }
+        // Release: as who leaves.
+        word.fetch_sub(1, Ordering::Release);
+        if profile::watched() {
+            profile::refused(&Self::key(Side::Read, Location::caller()));
+        }
+        None
     }
 
     /// Closes the gate: waits for another closer, then for everybody inside.
     ///
     /// Who is inside must not close: it would wait for itself.
+    #[track_caller]
     pub fn close<'a>(&'a self, shares: &'a Spread<LANES>) -> GateClosed<'a> {
-        let closer = self.closer.lock_guard();
+        let mut since = None;
+        let mut waits = || since = since.or_else(|| profile::watched().then(profile::now));
+        if !self.closer.try_lock() {
+            waits();
+            self.closer.lock();
+        }
         // Relaxed: published by the additions below.
         self.shut.store(true, Ordering::Relaxed);
         let closed = GateClosed {
-            gate: self,
-            _closer: closer,
+            shut: &self.shut,
+            closer: &self.closer,
+            thread: PhantomData,
         };
         for word in shares.settled_cells(ENTRIES) {
             // AcqRel: see the table above. From here on a newcomer on this word turns back.
             let mut inside = word.fetch_add(0, Ordering::AcqRel);
             let backoff = Backoff::new();
             while inside != 0 {
+                waits();
                 backoff.snooze();
                 // Acquire: pairs with the Release of those who leave.
                 inside = word.load(Ordering::Acquire);
             }
         }
+        if profile::watched() {
+            let key = Self::key(Side::Write, Location::caller());
+            self.record_closed(&key, since);
+        }
         closed
     }
 
-    /// Waits in the queue of the closers, so that it parks while the gate stays closed.
+    /// Goes on with an entry that is counted in `word`: while the gate is shut, takes it back and
+    /// waits in the queue of the closers, parked; then tells the profile.
     #[cold]
-    fn enter_slow<'a>(&'a self, shares: &'a Spread<LANES>) -> GateEntry<'a> {
-        loop {
-            drop(self.closer.lock_guard());
-            if let Some(entry) = self.try_enter(shares) {
-                return entry;
-            }
+    #[inline(never)]
+    fn enter_slow<'a>(
+        &'a self,
+        mut word: &'a AtomicU64,
+        shares: &'a Spread<LANES>,
+        site: &'static Location<'static>,
+    ) -> GateEntry<'a> {
+        let mut since = None;
+        // Acquire: see the table above.
+        while self.shut.load(Ordering::Acquire) {
+            since = since.or_else(|| profile::watched().then(profile::now));
+            // Release: as who leaves.
+            word.fetch_sub(1, Ordering::Release);
+            self.closer.lock();
+            self.closer.unlock(|| {});
+            word = count_in(shares);
         }
+        Self::entry(word, since, site)
+    }
+
+    /// An entry that is counted in `word`, told to the profile.
+    fn entry<'a>(
+        word: &'a AtomicU64,
+        since: Option<u64>,
+        site: &'static Location<'static>,
+    ) -> GateEntry<'a> {
+        let (key, address) = (Self::key(Side::Read, site), address(word));
+        let timed = match since {
+            Some(since) => profile::waited(address, &key, false, since),
+            None => profile::watched() && profile::taken(address, &key, false),
+        };
+        GateEntry {
+            word,
+            timed,
+            thread: PhantomData,
+        }
+    }
+
+    fn record_closed(&self, key: &Key, since: Option<u64>) {
+        let (address, bounced) = (address(&self.closer), self.closer.last().note());
+        let timed = match since {
+            Some(since) => profile::waited(address, key, bounced, since),
+            None => profile::taken(address, key, bounced),
+        };
+        if timed {
+            self.closer.set_timed();
+        }
+    }
+
+    fn key(side: Side, site: &'static Location<'static>) -> Key {
+        let class = C::NAME;
+        Key { class, side, site }
     }
 }
 
-impl Default for Gate {
-    fn default() -> Gate {
+impl<C: Class> Default for Gate<C> {
+    fn default() -> Gate<C> {
         Gate::new()
     }
 }
 
-impl std::fmt::Debug for Gate {
+impl<C: Class> std::fmt::Debug for Gate<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Relaxed: printed only.
-        f.debug_struct("Gate")
+        f.debug_struct(C::NAME)
             .field("shut", &self.shut.load(Ordering::Relaxed))
             .finish()
     }
@@ -124,6 +208,9 @@ impl std::fmt::Debug for Gate {
 impl Drop for GateEntry<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.timed {
+            profile::released(address(self.word));
+        }
         // Release: see the table above.
         self.word.fetch_sub(1, Ordering::Release);
     }
@@ -132,6 +219,22 @@ impl Drop for GateEntry<'_> {
 impl Drop for GateClosed<'_> {
     fn drop(&mut self) {
         // Release: see the table above. The lock is given up after.
-        self.gate.shut.store(false, Ordering::Release);
+        self.shut.store(false, Ordering::Release);
+        self.closer
+            .unlock(|| profile::released(address(self.closer)));
     }
+}
+
+/// Counts an entry; the word that it must be taken back from.
+#[inline(always)]
+fn count_in(shares: &Spread<LANES>) -> &AtomicU64 {
+    let word = shares.cell(ENTRIES);
+    // Acquire: see the table of the gate.
+    word.fetch_add(1, Ordering::Acquire);
+    word
+}
+
+/// What a timed hold is found by.
+fn address<T>(of: &T) -> usize {
+    std::ptr::from_ref(of).addr()
 }

@@ -9,7 +9,8 @@
 
 use std::collections::VecDeque;
 
-use crate::primitive::Mutex;
+use crate::lock::Lock;
+use crate::lock_class;
 use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::spread::PerCore;
 
@@ -45,11 +46,16 @@ pub(super) struct Numbers {
     /// The start of the next block that no core has taken; atomic.
     next_block: AtomicU64,
     /// What each core has.
-    cores: PerCore<Mutex<OfCore>>,
+    cores: PerCore<Lock<CoreNumbers, OfCore>>,
     /// Numbers that some core has too many of, by the block.
-    pool: Mutex<Vec<VecDeque<Free>>>,
+    pool: Lock<NumberPool, Vec<VecDeque<Free>>>,
     /// How many blocks are in `pool`; written under its lock, a hint without.
     pooled: AtomicUsize,
+}
+
+lock_class! {
+    CoreNumbers = "object.numbers", 950;
+    NumberPool = "object.number-pool", 951;
 }
 
 #[derive(Default)]
@@ -67,8 +73,8 @@ impl Numbers {
         Numbers {
             first,
             next_block: AtomicU64::new(first - first % BLOCK),
-            cores: PerCore::new(|_| Mutex::new(OfCore::default())),
-            pool: Mutex::new(Vec::new()),
+            cores: PerCore::new(|_| Lock::new(OfCore::default())),
+            pool: Lock::new(Vec::new()),
             pooled: AtomicUsize::new(0),
         }
     }

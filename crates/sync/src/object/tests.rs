@@ -1,5 +1,6 @@
 use super::*;
 use crate::epoch;
+use crate::lock_class;
 use crate::primitive::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use crate::primitive::{Arc, force_core};
 use crate::spread::Spread;
@@ -37,6 +38,8 @@ fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
         );
     }
 }
+
+lock_class!(Guarded = "guarded", 2);
 
 #[test]
 fn an_object_is_small_and_alone_on_its_lines() {
@@ -305,7 +308,7 @@ fn a_table_drops_its_objects_but_not_what_is_held() {
 #[test]
 fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
     let table = Table::new(1);
-    let held = table.insert(|_, _| (Gate::new(), AtomicI64::new(0)));
+    let held = table.insert(|_, _| (Gate::<Guarded>::new(), AtomicI64::new(0)));
     let (gate, inside) = &**held;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

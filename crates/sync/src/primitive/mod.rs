@@ -6,19 +6,22 @@
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod cpu;
+mod last_core;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod native;
-mod raw_lock;
+mod parking;
 mod ticks;
+mod word_lock;
 
+pub use last_core::LastCore;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub use modelled::*;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use native::*;
-pub use raw_lock::{RawGuard, RawLock};
 pub use ticks::Stopwatch;
+pub use word_lock::WordLock;
 
 /// Atomics that no model checker replaces.
 ///

@@ -5,53 +5,46 @@
 //! rank is not above all of them panics with both names: an order that could deadlock is found
 //! by the first thread that walks it, without the second thread that it takes to deadlock.
 //!
-//! A class is a type and costs nothing at run time.
+//! A class is a type and costs nothing at run time. It is also what the profile shows a lock by:
+//! [`crate::profile`].
 
-use std::marker::PhantomData;
+mod class;
+mod order;
+mod raw;
+mod waiting;
+mod watch;
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod cell;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod modelled;
+
 use std::time::Duration;
 
-use crate::primitive::{Condvar, Mutex, MutexGuard, const_unless_loom};
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+use cell::{Cell, Holding};
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+use modelled::{Cell, Holding};
 
-/// What a lock protects and where it stands in the order. [`lock_class!`](crate::lock_class)
-/// declares one.
-pub trait Class {
-    /// The name that messages and profiles show.
-    const NAME: &'static str;
-    /// The place in the order: a lock is taken only while all held ones have lower ranks.
-    const RANK: u32;
-}
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub use cell::Condition;
+pub use class::Class;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub use modelled::Condition;
+pub use raw::{RawGuard, RawLock};
+pub use waiting::{Waited, Waiting, request};
 
-/// Declares lock classes: `lock_class!(pub InodeLock = "inode", 30);`
-#[macro_export]
-macro_rules! lock_class {
-    ($($(#[$meta:meta])* $vis:vis $class:ident = $name:expr, $rank:expr;)+) => {
-        $(
-            $(#[$meta])*
-            #[doc = concat!("Lock class ", stringify!($name), ", rank ", stringify!($rank), ".")]
-            #[derive(Debug)]
-            $vis enum $class {}
-
-            impl $crate::lock::Class for $class {
-                const NAME: &'static str = $name;
-                const RANK: u32 = $rank;
-            }
-        )+
-    };
-    ($(#[$meta:meta])* $vis:vis $class:ident = $name:expr, $rank:expr) => {
-        $crate::lock_class!($(#[$meta])* $vis $class = $name, $rank;);
-    };
-}
+use crate::primitive::const_unless_loom;
 
 /// A lock of class `C` around a value.
 pub struct Lock<C, T> {
-    value: Mutex<T>,
-    class: PhantomData<fn() -> C>,
+    value: Cell<C, T>,
 }
 
 /// Proof that a [`Lock`] is held; gives it up when dropped.
 #[must_use = "the lock is given up when the guard is dropped"]
 pub struct Guard<'a, C: Class, T> {
-    value: MutexGuard<'a, T>,
+    value: Holding<'a, C, T>,
     /// Dropped after `value` gave the lock up.
     _held: order::Held<C>,
 }
@@ -60,7 +53,7 @@ impl<C: Class, T> Lock<C, T> {
     const_unless_loom! {
         /// An open lock.
         pub fn new(value: T) -> Lock<C, T> {
-            Lock { value: Mutex::new(value), class: PhantomData }
+            Lock { value: Cell::new(value) }
         }
     }
 
@@ -70,6 +63,7 @@ impl<C: Class, T> Lock<C, T> {
     ///
     /// In debug builds, when this thread holds a lock of the same or a higher rank.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> Guard<'_, C, T> {
         let held = order::Held::above();
         Guard {
@@ -80,6 +74,7 @@ impl<C: Class, T> Lock<C, T> {
 
     /// Takes the lock if nobody has it. May be tried out of order: it never waits.
     #[inline]
+    #[track_caller]
     pub fn try_lock(&self) -> Option<Guard<'_, C, T>> {
         let value = self.value.try_lock()?;
         Some(Guard {
@@ -96,6 +91,7 @@ impl<C: Class, T> Lock<C, T> {
     ///
     /// In debug builds, when this thread holds a lock of a higher rank.
     #[inline]
+    #[track_caller]
     pub fn lock_nested(&self) -> Guard<'_, C, T> {
         let held = order::Held::beside();
         Guard {
@@ -121,6 +117,7 @@ impl<C: Class, T> Lock<C, T> {
 /// # Panics
 ///
 /// In debug builds, when this thread holds a lock of the same or a higher rank.
+#[track_caller]
 pub fn lock_two<'a, C: Class, T>(
     a: &'a Lock<C, T>,
     b: &'a Lock<C, T>,
@@ -141,13 +138,15 @@ impl<C: Class, T> Guard<'_, C, T> {
     /// Gives the lock up, sleeps until `condition` is notified, takes the lock again.
     ///
     /// The class counts as held meanwhile: what the thread takes after is above it anyway.
-    pub fn wait(&mut self, condition: &Condvar) {
-        condition.wait(&mut self.value);
+    #[track_caller]
+    pub fn wait(&mut self, condition: &Condition) {
+        self.value.wait(condition);
     }
 
     /// Like [`Guard::wait`] for at most `limit`; true when the time ran out.
-    pub fn wait_for(&mut self, condition: &Condvar, limit: Duration) -> bool {
-        condition.wait_for(&mut self.value, limit)
+    #[track_caller]
+    pub fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
+        self.value.wait_for(condition, limit)
     }
 }
 
@@ -184,108 +183,10 @@ impl<C: Class, T: std::fmt::Debug> std::fmt::Debug for Guard<'_, C, T> {
     }
 }
 
-/// The classes that a thread holds, in debug builds.
-#[cfg(debug_assertions)]
-mod order {
-    use std::cell::RefCell;
-    use std::marker::PhantomData;
-
-    use super::Class;
-    use crate::primitive::thread::panicking;
-    use crate::primitive::thread_local;
-
-    /// One entry in the list of this thread. Bound to the thread: the list is.
-    pub(super) struct Held<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
-
-    thread_local! {
-        static HELD: RefCell<Vec<(u32, &'static str)>> = RefCell::default();
-    }
-
-    impl<C: Class> Held<C> {
-        /// Enters the class; all held ones must have lower ranks.
-        pub(super) fn above() -> Held<C> {
-            Self::enter(|rank| rank < C::RANK)
-        }
-
-        /// Enters the class; all held ones must have lower ranks or the same.
-        pub(super) fn beside() -> Held<C> {
-            Self::enter(|rank| rank <= C::RANK)
-        }
-
-        /// Enters the class whatever is held.
-        pub(super) fn anywhere() -> Held<C> {
-            Self::enter(|_| true)
-        }
-
-        fn enter(may_be_held: impl Fn(u32) -> bool) -> Held<C> {
-            let wrong = HELD.with(|held| {
-                let mut held = held.borrow_mut();
-                let wrong = held.iter().copied().find(|&(rank, _)| !may_be_held(rank));
-                if wrong.is_none() {
-                    held.push((C::RANK, C::NAME));
-                }
-                wrong
-            });
-            if let Some((rank, name)) = wrong {
-                panic!(
-                    "lock order: {} ({}) taken under {name} ({rank})",
-                    C::NAME,
-                    C::RANK
-                );
-            }
-            Held(PhantomData, PhantomData)
-        }
-    }
-
-    impl<C: Class> Drop for Held<C> {
-        fn drop(&mut self) {
-            // While a thread ends, its list may be gone before its last guard.
-            let found = HELD.try_with(|held| {
-                let mut held = held.borrow_mut();
-                let entry = held
-                    .iter()
-                    .rposition(|&(rank, name)| (rank, name) == (C::RANK, C::NAME));
-                entry.map(|entry| held.remove(entry)).is_some()
-            });
-            debug_assert!(
-                found.unwrap_or(true) || panicking(),
-                "{} was not held",
-                C::NAME
-            );
-        }
-    }
-}
-
-/// Nothing is kept in release builds.
-#[cfg(not(debug_assertions))]
-mod order {
-    use std::marker::PhantomData;
-
-    use super::Class;
-
-    pub(super) struct Held<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
-
-    impl<C: Class> Held<C> {
-        #[inline]
-        pub(super) fn above() -> Held<C> {
-            Held(PhantomData, PhantomData)
-        }
-
-        #[inline]
-        pub(super) fn beside() -> Held<C> {
-            Held(PhantomData, PhantomData)
-        }
-
-        #[inline]
-        pub(super) fn anywhere() -> Held<C> {
-            Held(PhantomData, PhantomData)
-        }
-    }
-}
-
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::lock_class;
 
     lock_class! {
         Low = "low", 10;
@@ -342,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_costs_no_byte() {
-        assert_eq!(size_of::<Lock<Low, ()>>(), 1);
+    fn a_class_costs_no_byte_beside_the_word() {
+        assert_eq!(size_of::<Lock<Low, ()>>(), 2);
     }
 }

@@ -1,0 +1,93 @@
+//! What stands for `cell` under a model checker: its own lock, which knows who waits for whom.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::class::Class;
+use crate::primitive::{Condvar, Mutex, MutexGuard, const_unless_loom};
+
+pub(super) struct Cell<C, T> {
+    value: Mutex<T>,
+    class: PhantomData<fn() -> C>,
+}
+
+pub(super) struct Holding<'a, C: Class, T> {
+    value: MutexGuard<'a, T>,
+    class: PhantomData<fn() -> C>,
+}
+
+/// Something that the holder of a [`Lock`](super::Lock) may wait for.
+#[derive(Debug, Default)]
+pub struct Condition(Condvar);
+
+impl<C: Class, T> Cell<C, T> {
+    const_unless_loom! {
+        pub(super) fn new(value: T) -> Cell<C, T> {
+            Cell { value: Mutex::new(value), class: PhantomData }
+        }
+    }
+
+    pub(super) fn lock(&self) -> Holding<'_, C, T> {
+        Holding {
+            value: self.value.lock(),
+            class: PhantomData,
+        }
+    }
+
+    pub(super) fn try_lock(&self) -> Option<Holding<'_, C, T>> {
+        Some(Holding {
+            value: self.value.try_lock()?,
+            class: PhantomData,
+        })
+    }
+
+    pub(super) fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    pub(super) fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<C: Class, T> Holding<'_, C, T> {
+    pub(super) fn wait(&mut self, condition: &Condition) {
+        condition.0.wait(&mut self.value);
+    }
+
+    pub(super) fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
+        condition.0.wait_for(&mut self.value, limit)
+    }
+}
+
+impl Condition {
+    const_unless_loom! {
+        /// Nobody waits.
+        pub fn new() -> Condition {
+            Condition(Condvar::new())
+        }
+    }
+
+    /// Wakes one waiter.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all waiters.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+impl<C: Class, T> std::ops::Deref for Holding<'_, C, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<C: Class, T> std::ops::DerefMut for Holding<'_, C, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}

@@ -1,0 +1,98 @@
+//! A lock of two bytes without a value.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::class::Class;
+use super::watch;
+use crate::primitive::{WordLock, const_unless_loom};
+use crate::profile;
+
+/// A lock of two bytes and class `C` that guards what its owner says it guards.
+///
+/// For places where a [`Lock`](super::Lock) has no room or guards more than one value. The order
+/// is not checked: who uses it says where it stands.
+pub struct RawLock<C> {
+    word: WordLock,
+    class: PhantomData<fn() -> C>,
+}
+
+/// Proof that a [`RawLock`] is held; gives it up when dropped. Stays on its thread.
+#[must_use = "the lock is given up when the guard is dropped"]
+pub struct RawGuard<'a> {
+    word: &'a WordLock,
+    thread: PhantomData<*const ()>,
+}
+
+impl<C: Class> RawLock<C> {
+    const_unless_loom! {
+        /// An open lock.
+        pub fn new() -> RawLock<C> {
+            RawLock { word: WordLock::new(), class: PhantomData }
+        }
+    }
+
+    /// Takes the lock until the guard is dropped.
+    #[inline]
+    #[track_caller]
+    pub fn lock_guard(&self) -> RawGuard<'_> {
+        if profile::watched() {
+            watch::lock(&self.word, C::NAME, Location::caller());
+        } else {
+            self.word.lock();
+        }
+        RawGuard::of(&self.word)
+    }
+
+    /// Takes the lock until the guard is dropped, if nobody has it.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock_guard(&self) -> Option<RawGuard<'_>> {
+        let locked = if profile::watched() {
+            watch::try_lock(&self.word, C::NAME, Location::caller())
+        } else {
+            self.word.try_lock()
+        };
+        locked.then(|| RawGuard::of(&self.word))
+    }
+
+    /// True while somebody holds the lock.
+    #[inline]
+    pub fn is_locked(&self) -> bool {
+        self.word.is_locked()
+    }
+}
+
+impl<'a> RawGuard<'a> {
+    fn of(word: &'a WordLock) -> RawGuard<'a> {
+        RawGuard {
+            word,
+            thread: PhantomData,
+        }
+    }
+}
+
+impl<C: Class> Default for RawLock<C> {
+    fn default() -> RawLock<C> {
+        RawLock::new()
+    }
+}
+
+impl<C: Class> std::fmt::Debug for RawLock<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RawLock").field(&C::NAME).finish()
+    }
+}
+
+impl std::fmt::Debug for RawGuard<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RawGuard")
+    }
+}
+
+impl Drop for RawGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        watch::unlock(self.word);
+    }
+}

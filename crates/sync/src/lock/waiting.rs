@@ -1,0 +1,74 @@
+//! Waits that are not for a lock of ours, told to the profile.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::class::Class;
+use crate::profile::{self, Key, Side};
+
+/// A wait until somebody else is done, recorded under class `C` on the side of those who only
+/// wait. It lasts until it is dropped.
+#[must_use = "the wait ends when this is dropped"]
+pub struct Waiting<C: Class> {
+    /// When it began, if the profile was on then.
+    since: Option<u64>,
+    site: &'static Location<'static>,
+    class: PhantomData<fn() -> C>,
+}
+
+impl<C: Class> Waiting<C> {
+    /// The wait begins.
+    #[cold]
+    #[track_caller]
+    pub fn begin() -> Waiting<C> {
+        Waiting {
+            since: profile::watched().then(profile::now),
+            site: Location::caller(),
+            class: PhantomData,
+        }
+    }
+}
+
+impl<C: Class> Drop for Waiting<C> {
+    fn drop(&mut self) {
+        if self.since.is_some() {
+            let key = Key {
+                class: C::NAME,
+                side: Side::Wait,
+                site: self.site,
+            };
+            profile::granted(&key, self.since);
+        }
+    }
+}
+
+/// Calls `wait`, which asks for something of class `C` that others may hold for as long as they
+/// like and answers whether it had to wait for it; `None` if it was not granted.
+#[track_caller]
+pub fn request<C: Class, T>(wait: impl FnOnce() -> (T, Option<Waited>)) -> T {
+    if !profile::watched() {
+        return wait().0;
+    }
+    let (site, since) = (Location::caller(), profile::now());
+    let (answer, how) = wait();
+    let key = Key {
+        class: C::NAME,
+        side: Side::Write,
+        site,
+    };
+    match how {
+        Some(Waited::No) => profile::granted(&key, None),
+        Some(Waited::Yes) => profile::granted(&key, Some(since)),
+        None => profile::refused(&key),
+    }
+    answer
+}
+
+/// Whether a request that was granted had to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// It was granted at once.
+    No,
+    /// It slept before.
+    Yes,
+}

@@ -1,0 +1,59 @@
+//! Taking and giving up a word lock with the profile looking on.
+//!
+//! The functions with a site are the slow way, taken only while the profile is on: one copy for
+//! all classes.
+
+use std::panic::Location;
+
+use crate::primitive::WordLock;
+use crate::profile::{self, Key, Side};
+
+/// Takes the lock and records it.
+#[cold]
+#[inline(never)]
+pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) {
+    let key = key(class, site);
+    let timed = if word.try_lock() {
+        profile::taken(address(word), &key, word.last().note())
+    } else {
+        let since = profile::now();
+        word.lock();
+        profile::waited(address(word), &key, word.last().note(), since)
+    };
+    if timed {
+        word.set_timed();
+    }
+}
+
+/// Takes the lock if nobody has it, and records the one or the other.
+#[cold]
+#[inline(never)]
+pub(super) fn try_lock(
+    word: &WordLock,
+    class: &'static str,
+    site: &'static Location<'static>,
+) -> bool {
+    let key = key(class, site);
+    let locked = word.try_lock();
+    if !locked {
+        profile::refused(&key);
+    } else if profile::taken(address(word), &key, word.last().note()) {
+        word.set_timed();
+    }
+    locked
+}
+
+/// Gives the lock up; the caller holds it.
+#[inline]
+pub(super) fn unlock(word: &WordLock) {
+    word.unlock(|| profile::released(address(word)));
+}
+
+fn key(class: &'static str, site: &'static Location<'static>) -> Key {
+    let side = Side::Write;
+    Key { class, side, site }
+}
+
+fn address(word: &WordLock) -> usize {
+    std::ptr::from_ref(word).addr()
+}

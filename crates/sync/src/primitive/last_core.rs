@@ -1,0 +1,36 @@
+//! A byte that says which core took a lock last.
+
+use super::const_unless_loom;
+use crate::primitive::atomic::{AtomicU8, Ordering};
+use crate::primitive::core;
+
+/// The core that took a lock last: its number plus one, 0 for none. Cores from 255 on share
+/// numbers with others.
+///
+/// Lies beside the word of its lock, which taking the lock has just written, and is written by
+/// the holder only.
+#[derive(Debug, Default)]
+pub struct LastCore(AtomicU8);
+
+impl LastCore {
+    const_unless_loom! {
+        /// Nobody yet.
+        pub fn new() -> LastCore {
+            LastCore(AtomicU8::new(0))
+        }
+    }
+
+    /// Notes this core; true if another one was noted before. The caller holds the lock.
+    #[inline]
+    pub fn note(&self) -> bool {
+        let mine = (core() % 255) as u8 + 1;
+        // Relaxed: written by holders only, and the lock orders them.
+        let before = self.0.load(Ordering::Relaxed);
+        if before == mine {
+            return false;
+        }
+        // Relaxed: as above.
+        self.0.store(mine, Ordering::Relaxed);
+        before != 0
+    }
+}

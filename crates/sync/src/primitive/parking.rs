@@ -1,0 +1,99 @@
+//! Sleeping in a queue that is found by an address.
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub(super) use modelled::{Patience, unpark_one};
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub(super) use native::{Patience, unpark_one};
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod native {
+    use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult, UnparkToken};
+
+    /// To whom the lock was handed over without becoming free.
+    const HANDED_OVER: UnparkToken = UnparkToken(1);
+
+    /// A few looks before it is worth to sleep.
+    pub(in super::super) struct Patience(crossbeam_utils::Backoff);
+
+    impl Patience {
+        pub(in super::super) fn new() -> Patience {
+            Patience(crossbeam_utils::Backoff::new())
+        }
+
+        /// Waits a little; false when that was tried often enough.
+        pub(in super::super) fn spin(&mut self) -> bool {
+            let goes_on = !self.0.is_completed();
+            if goes_on {
+                self.0.snooze();
+            }
+            goes_on
+        }
+
+        /// Sleeps in the queue `key` if `must_sleep`, asked under the queue's lock, says so. True
+        /// if the lock was handed over meanwhile.
+        pub(in super::super) fn park(
+            &mut self,
+            key: usize,
+            must_sleep: impl FnOnce() -> bool,
+        ) -> bool {
+            let (asleep, timed_out) = (|| {}, |_, _| {});
+            // SAFETY: the key is the address of a lock of ours, which nobody else uses as a key;
+            // the callbacks neither panic nor park.
+            let result = unsafe {
+                parking_lot_core::park(key, must_sleep, asleep, timed_out, DEFAULT_PARK_TOKEN, None)
+            };
+            self.0.reset();
+            matches!(result, ParkResult::Unparked(HANDED_OVER))
+        }
+    }
+
+    /// Wakes the longest sleeper of the queue `key`. `change` is called under the queue's lock with
+    /// whether the sleeper gets the lock right away, and whether more sleep there.
+    pub(in super::super) fn unpark_one(key: usize, change: impl FnOnce(bool, bool)) {
+        // SAFETY: as in `park`.
+        unsafe {
+            parking_lot_core::unpark_one(key, |result| {
+                let hand_over = result.unparked_threads != 0 && result.be_fair;
+                change(hand_over, result.have_more_threads);
+                match hand_over {
+                    true => HANDED_OVER,
+                    false => DEFAULT_UNPARK_TOKEN,
+                }
+            });
+        }
+    }
+}
+
+/// No task of a model may wait on the operating system: there is no queue, sleepers look again.
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod modelled {
+    use crate::primitive::Backoff;
+
+    pub(in super::super) struct Patience(Backoff);
+
+    impl Patience {
+        pub(in super::super) fn new() -> Patience {
+            Patience(Backoff::new())
+        }
+
+        /// In a model nothing happens meanwhile.
+        pub(in super::super) fn spin(&mut self) -> bool {
+            false
+        }
+
+        pub(in super::super) fn park(
+            &mut self,
+            _key: usize,
+            must_sleep: impl FnOnce() -> bool,
+        ) -> bool {
+            if must_sleep() {
+                self.0.snooze();
+            }
+            false
+        }
+    }
+
+    pub(in super::super) fn unpark_one(_key: usize, change: impl FnOnce(bool, bool)) {
+        change(false, false);
+    }
+}

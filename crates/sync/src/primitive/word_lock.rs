@@ -1,0 +1,186 @@
+//! A lock of two bytes without a value and without a class.
+//!
+//! parking_lot's scheme with one more bit: whether the present hold is timed. A holder gives the
+//! lock up by exchanging [`LOCKED`] for nothing, which fails for any other bit, so looking for
+//! that bit costs nothing where it is not set. `docs/design/lock-profile.md`, section 6.
+//!
+//! | access | ordering | partner |
+//! |---|---|---|
+//! | take | Acquire | the Release of the holder before |
+//! | set `PARKED`, set `TIMED` | Relaxed | none: the queue's lock; the holder's program order |
+//! | give up | Release | the next taker's Acquire |
+
+use super::const_unless_loom;
+use crate::primitive::atomic::{AtomicU8, Ordering};
+use crate::primitive::{LastCore, parking};
+
+/// Somebody holds the lock.
+const LOCKED: u8 = 1;
+/// Somebody may sleep in the lock's queue. Set while `LOCKED`; cleared under the queue's lock.
+const PARKED: u8 = 2;
+/// The present hold is timed. Set and cleared by the holder.
+const TIMED: u8 = 4;
+
+/// A lock of two bytes that guards what its owner says it guards.
+///
+/// Waiters park. Under a model checker they yield instead: no task may wait on the operating
+/// system there.
+#[repr(C)]
+pub struct WordLock {
+    word: AtomicU8,
+    /// Written by holders that the lock profile watches.
+    last: LastCore,
+}
+
+impl WordLock {
+    const_unless_loom! {
+        /// An open lock.
+        pub fn new() -> WordLock {
+            WordLock { word: AtomicU8::new(0), last: LastCore::new() }
+        }
+    }
+
+    /// Takes the lock.
+    #[inline]
+    pub fn lock(&self) {
+        // Acquire: see the table above. Relaxed on failure: nothing was taken.
+        if self
+            .word
+            .compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            self.lock_slow();
+        }
+    }
+
+    /// Takes the lock if nobody has it.
+    #[inline]
+    #[must_use = "the lock is held when this returns true"]
+    pub fn try_lock(&self) -> bool {
+        // Relaxed: a first look; the exchange decides.
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & LOCKED == 0 {
+            // Acquire: see the table above. Relaxed on failure: nothing was taken.
+            match self.word.compare_exchange_weak(
+                word,
+                word | LOCKED,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Gives the lock up; the caller holds it. Calls `timed` before, if the hold is timed.
+    #[inline]
+    pub fn unlock(&self, timed: impl FnOnce()) {
+        // Release: see the table above. Relaxed on failure: nothing was given up.
+        if self
+            .word
+            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed)
+            .is_err()
+        {
+            self.unlock_slow(timed);
+        }
+    }
+
+    /// Marks the present hold as timed; the caller holds the lock.
+    pub fn set_timed(&self) {
+        // Relaxed: this thread gives the lock up later, by an exchange of the same word.
+        self.word.fetch_or(TIMED, Ordering::Relaxed);
+    }
+
+    /// Where the holder notes its core.
+    #[inline]
+    pub fn last(&self) -> &LastCore {
+        &self.last
+    }
+
+    /// True while somebody holds the lock.
+    #[inline]
+    pub fn is_locked(&self) -> bool {
+        // Relaxed: a hint for messages and checks; the holder itself wrote the word.
+        self.word.load(Ordering::Relaxed) & LOCKED != 0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) {
+        let mut patience = parking::Patience::new();
+        loop {
+            if self.try_lock() {
+                return;
+            }
+            // Relaxed: the exchange decides.
+            let word = self.word.load(Ordering::Relaxed);
+            if word & LOCKED == 0 {
+                continue;
+            }
+            if word & PARKED == 0 {
+                // Relaxed: who is about to park looks again under the queue's lock.
+                let marked = || {
+                    let with = word | PARKED;
+                    let (ok, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+                    self.word.compare_exchange_weak(word, with, ok, failed)
+                };
+                if patience.spin() || marked().is_err() {
+                    continue;
+                }
+            }
+            // Relaxed: holders change the word of a lock with sleepers under the queue's lock,
+            // which is held here.
+            let must_sleep = || {
+                let word = self.word.load(Ordering::Relaxed);
+                word & (LOCKED | PARKED) == LOCKED | PARKED
+            };
+            if patience.park(self.queue(), must_sleep) {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self, timed: impl FnOnce()) {
+        // Relaxed: the bit was set by this thread.
+        let word = self.word.load(Ordering::Relaxed);
+        assert_ne!(word & LOCKED, 0, "unlock of an open lock");
+        if word & TIMED != 0 {
+            timed();
+            let (ok, failed) = (Ordering::Release, Ordering::Relaxed);
+            // Release: see the table above. A word with sleepers is changed below.
+            let given_up = self.word.compare_exchange(LOCKED | TIMED, 0, ok, failed);
+            if given_up.is_ok() {
+                return;
+            }
+        }
+        parking::unpark_one(self.queue(), |hand_over, more| {
+            let held = if hand_over { LOCKED } else { 0 };
+            let queued = if more { PARKED } else { 0 };
+            // Release: see the table above. Nobody else changes the word meanwhile: takers find
+            // it locked, and setting `PARKED` again would be what is lost here if nobody were
+            // left in the queue, for then that thread parks only after this and looks again.
+            self.word.store(held | queued, Ordering::Release);
+        });
+    }
+
+    /// The queue is found by where the lock is.
+    fn queue(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl Default for WordLock {
+    fn default() -> WordLock {
+        WordLock::new()
+    }
+}
+
+impl std::fmt::Debug for WordLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WordLock").field(&self.is_locked()).finish()
+    }
+}

@@ -1,0 +1,44 @@
+//! Which locks threads wait for, who holds them meanwhile, and for how long.
+//!
+//! Off, nothing is recorded and takers of locks look at one flag. On, every contention is counted
+//! and timed, and of what was free a thread draws some, so that a busy thread pays little. Each
+//! thread writes cells of its own; [`snapshot`] adds them up. `docs/design/lock-profile.md`.
+//!
+//! The profile is of the process: locks of one class count together whichever object they are in.
+
+#[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
+mod absent;
+mod clock;
+mod counts;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+mod live;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+mod local;
+mod recorder;
+
+pub use clock::TestClock;
+pub use counts::{Counts, Key, Row, Side, Snapshot};
+pub use recorder::Recorder;
+
+#[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
+pub(crate) use absent::{granted, now, odd, refused, released, taken, waited, watched};
+#[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
+pub use absent::{reset, snapshot, start, stop};
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+pub use live::{reset, snapshot, start, stop};
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+pub(crate) use {
+    clock::now,
+    live::{odd, watched},
+    local::{granted, refused, released, taken, waited},
+};
+
+/// Which of the locks that are free when they are asked for are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// All by threads that take few; of a busy thread one in about 16 microseconds, which then
+    /// stands for the others.
+    Adaptive,
+    /// All. Costs what it costs: two looks at the clock for every lock.
+    All,
+}

@@ -1,0 +1,450 @@
+//! The lock profile on real locks: what is injected is what comes out.
+//!
+//! The profile is of the process, so the tests take turns.
+
+#![cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+#![allow(clippy::unwrap_used)]
+
+#[path = "profile/support.rs"]
+mod support;
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use hearth_sync::lock::{Condition, Lock, RawLock, Waited, Waiting, request};
+use hearth_sync::lock_class;
+use hearth_sync::object::{Gate, Table};
+use hearth_sync::primitive::{LastCore, core};
+use hearth_sync::profile::{self, Draw, Key, Recorder, Side};
+use hearth_sync::seq::{SeqCount, SeqLock};
+use support::{Turn, near, pin_to, spin_for};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_profile_that_is_off_records_nothing() {
+    lock_class!(Quiet = "off", 1);
+    let turn = Turn::off();
+    let lock = Lock::<Quiet, ()>::new(());
+    drop(lock.lock());
+    profile::start(Draw::All);
+    profile::stop();
+    drop(lock.lock());
+    assert_eq!(turn.sum("off", Side::Write).total(), 0);
+}
+
+#[test]
+fn hold_times_are_added_up_and_the_longest_is_kept() {
+    lock_class!(Held = "hold", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Held, ()>::new(());
+    for ms in [1, 5, 2] {
+        let _held = lock.lock();
+        turn.advance(ms * MS);
+    }
+    turn.advance(MS);
+    let counts = turn.sum("hold", Side::Write);
+    assert_eq!((counts.free, counts.waited, counts.refused), (3, 0, 0));
+    assert_eq!((counts.timed, counts.hold_ns), (3, 8_000_000));
+    assert_eq!((counts.hold_ns_max, counts.wait_ns), (5_000_000, 0));
+    assert_eq!(profile::snapshot().elapsed_ns, 9_000_000);
+}
+
+#[test]
+fn each_call_site_has_a_row_of_its_own() {
+    lock_class!(Sites = "sites", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Sites, ()>::new(());
+    let first = line!() + 1;
+    drop(lock.lock());
+    (0..4).for_each(|_| drop(lock.lock()));
+    let rows = turn.rows("sites");
+    let seen: Vec<_> = rows.iter().map(|r| (r.line, r.counts.free)).collect();
+    assert_eq!(seen, [(first, 1), (first + 1, 4)]);
+    assert!(rows.iter().all(|row| row.file.ends_with("profile.rs")));
+}
+
+#[test]
+fn a_scripted_wait_is_counted_and_timed_exactly() {
+    lock_class!(Waits = "wait", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Waits, ()>::new(());
+    for ms in [2, 7] {
+        std::thread::scope(|scope| {
+            let held = lock.lock();
+            let looks = turn.looks();
+            scope.spawn(|| drop(lock.lock()));
+            // The waiter looks at the clock when its wait begins.
+            turn.until_looks(looks + 1);
+            turn.advance(ms * MS);
+            drop(held);
+        });
+    }
+    let counts = turn.sum("wait", Side::Write);
+    assert_eq!((counts.free, counts.waited), (2, 2));
+    assert_eq!((counts.wait_ns, counts.wait_ns_max), (9_000_000, 7_000_000));
+    assert_eq!((counts.hold_ns, counts.timed), (9_000_000, 4));
+}
+
+#[test]
+fn a_try_in_vain_is_refused() {
+    lock_class!(Tried = "tried", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = RawLock::<Tried>::new();
+    let held = lock.try_lock_guard().expect("free");
+    assert!((0..3).all(|_| lock.try_lock_guard().is_none()));
+    drop(held);
+    let counts = turn.sum("tried", Side::Write);
+    assert_eq!((counts.free, counts.refused, counts.timed), (1, 3, 1));
+    assert_eq!(counts.total(), 4);
+}
+
+#[test]
+fn a_grant_bounces_when_another_core_had_the_lock_last() {
+    lock_class!(Bounced = "bounce", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let (lock, barrier) = (
+        Lock::<Bounced, Vec<usize>>::new(Vec::new()),
+        Barrier::new(2),
+    );
+    // Who takes the lock in which step; each thread stays on its core.
+    let script = [0, 0, 1, 0, 1, 1, 1, 0, 0, 1];
+    std::thread::scope(|scope| {
+        for me in 0..2 {
+            let (lock, barrier) = (&lock, &barrier);
+            scope.spawn(move || {
+                pin_to(me);
+                for who in script {
+                    barrier.wait();
+                    if who == me {
+                        lock.lock().push(core());
+                    }
+                }
+            });
+        }
+    });
+    let cores = lock.into_inner();
+    let moved = cores.windows(2).filter(|two| two[0] != two[1]).count() as u64;
+    let counts = turn.sum("bounce", Side::Write);
+    assert_eq!((counts.bounced, counts.free + counts.waited), (moved, 10));
+    if cores.contains(&1) {
+        assert_eq!(moved, 5);
+    }
+}
+
+#[test]
+fn a_wait_on_a_condition_is_no_hold() {
+    lock_class!(Conditional = "condition", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let (lock, changed) = (Lock::<Conditional, u32>::new(0), Condition::new());
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            let mut value = lock.lock();
+            *value = 1;
+            while *value != 2 {
+                value.wait(&changed);
+            }
+        });
+        while *lock.lock() != 1 {}
+        turn.advance(50 * MS);
+        *lock.lock() = 2;
+        changed.notify_all();
+        sleeper.join().unwrap();
+    });
+    let counts = turn.sum("condition", Side::Write);
+    assert_eq!((counts.hold_ns, counts.wait_ns), (0, 0));
+    assert_eq!(counts.timed, counts.free + counts.waited);
+}
+
+#[test]
+fn a_gate_has_two_sides() {
+    lock_class!(Sides = "gate", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let table: Table<Gate<Sides>> = Table::new(1);
+    let gate = table.insert(|_, _| Gate::new());
+    {
+        let _one = gate.enter(gate.shares());
+        turn.advance(MS);
+        let _two = gate.enter(gate.shares());
+        turn.advance(MS);
+    }
+    std::thread::scope(|scope| {
+        let closed = gate.close(gate.shares());
+        let looks = turn.looks();
+        scope.spawn(|| drop(gate.enter(gate.shares())));
+        turn.until_looks(looks + 1);
+        turn.advance(4 * MS);
+        drop(closed);
+    });
+    std::thread::scope(|scope| {
+        let inside = gate.enter(gate.shares());
+        let looks = turn.looks();
+        scope.spawn(|| drop(gate.close(gate.shares())));
+        turn.until_looks(looks + 1);
+        turn.advance(6 * MS);
+        drop(inside);
+    });
+    let (read, write) = (turn.sum("gate", Side::Read), turn.sum("gate", Side::Write));
+    assert_eq!((read.free, read.waited, read.wait_ns), (3, 1, 4_000_000));
+    assert_eq!((write.free, write.waited, write.wait_ns), (1, 1, 6_000_000));
+    assert_eq!((write.hold_ns, write.timed), (4_000_000, 2));
+    // Two entries of one thread share a word here, so the first one's time is the second one's.
+    assert!(read.hold_ns >= 7_000_000 && read.timed >= 3, "{read:?}");
+}
+
+#[test]
+fn a_sequence_lock_counts_its_writers_and_those_who_wait_for_them() {
+    lock_class!(Sequence = "seq", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let (lock, last) = (SeqLock::<Sequence>::new(), LastCore::new());
+    let reads_wait = |write: bool| {
+        std::thread::scope(|scope| {
+            let writing = lock.write(&last);
+            let looks = turn.looks();
+            scope.spawn(|| match write {
+                true => drop(lock.write(&last)),
+                false => lock.read(|| ()),
+            });
+            turn.until_looks(looks + 1);
+            turn.advance(3 * MS);
+            drop(writing);
+        });
+    };
+    reads_wait(false);
+    reads_wait(true);
+    lock.read(|| ());
+    let (write, wait) = (turn.sum("seq", Side::Write), turn.sum("seq", Side::Wait));
+    assert_eq!((write.free, write.waited, write.timed), (2, 1, 3));
+    assert_eq!((write.hold_ns, write.wait_ns), (6_000_000, 3_000_000));
+    assert_eq!((wait.free, wait.waited), (0, 1));
+    assert_eq!((wait.wait_ns, wait.timed), (3_000_000, 0));
+}
+
+#[test]
+fn a_reader_waits_for_whoever_has_made_a_count_odd() {
+    lock_class!(Counted = "count", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let count = SeqCount::<Counted>::new();
+    std::thread::scope(|scope| {
+        let writing = count.write();
+        let looks = turn.looks();
+        scope.spawn(|| count.read(|| ()));
+        turn.until_looks(looks + 1);
+        turn.advance(2 * MS);
+        drop(writing);
+    });
+    let wait = turn.sum("count", Side::Wait);
+    assert_eq!((wait.total(), wait.wait_ns_max), (1, 2_000_000));
+}
+
+#[test]
+fn requests_of_users_and_other_waits_are_told_by_hand() {
+    lock_class!(Told = "told", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    request::<Told, _>(|| ((), Some(Waited::No)));
+    request::<Told, _>(|| ((), None));
+    request::<Told, _>(|| (turn.advance(8 * MS), Some(Waited::Yes)));
+    {
+        let _waiting = Waiting::<Told>::begin();
+        turn.advance(2 * MS);
+    }
+    let (write, wait) = (turn.sum("told", Side::Write), turn.sum("told", Side::Wait));
+    assert_eq!((write.free, write.waited, write.refused), (1, 1, 1));
+    assert_eq!((write.wait_ns, wait.wait_ns), (8_000_000, 2_000_000));
+}
+
+#[test]
+fn a_reset_forgets_and_goes_on() {
+    lock_class!(Again = "reset", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Again, ()>::new(());
+    drop(lock.lock());
+    let across = lock.lock();
+    turn.advance(MS);
+    profile::reset();
+    assert_eq!(turn.sum("reset", Side::Write).total(), 0);
+    turn.advance(MS);
+    drop(across);
+    drop(lock.lock());
+    let counts = turn.sum("reset", Side::Write);
+    assert_eq!((counts.free, counts.timed, counts.hold_ns), (1, 1, 0));
+    assert_eq!(profile::snapshot().elapsed_ns, 1_000_000);
+}
+
+#[test]
+fn a_hold_that_outlives_the_profile_counts_up_to_its_end() {
+    lock_class!(Outlives = "outlives", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Outlives, ()>::new(());
+    let held = lock.lock();
+    turn.advance(3 * MS);
+    profile::stop();
+    turn.advance(9 * MS);
+    drop(held);
+    let counts = turn.sum("outlives", Side::Write);
+    assert_eq!((counts.hold_ns, counts.timed), (3_000_000, 1));
+    let snapshot = profile::snapshot();
+    assert_eq!((snapshot.elapsed_ns, snapshot.running), (3_000_000, false));
+}
+
+#[test]
+fn starting_what_is_on_changes_nothing() {
+    lock_class!(Twice = "twice", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Twice, ()>::new(());
+    drop(lock.lock());
+    profile::start(Draw::All);
+    assert_eq!(turn.sum("twice", Side::Write).free, 1);
+    profile::start(Draw::Adaptive);
+    assert_eq!(turn.sum("twice", Side::Write).free, 0);
+}
+
+#[test]
+fn what_a_thread_recorded_outlives_it() {
+    lock_class!(Gone = "gone", 1);
+    let turn = Turn::stopped_clock(Draw::All);
+    let lock = Lock::<Gone, ()>::new(());
+    for _ in 0..100 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(lock.lock()));
+        });
+    }
+    assert_eq!(turn.sum("gone", Side::Write).free, 100);
+}
+
+#[test]
+fn a_busy_thread_draws_few_and_the_sums_still_hold() {
+    lock_class! {
+        Busy = "busy", 1;
+        Calm = "calm", 1;
+    }
+    const TURNS: u64 = 2_000_000;
+    let turn = Turn::real_clock(Draw::Adaptive);
+    let (busy, calm) = (Lock::<Busy, u64>::new(0), Lock::<Calm, ()>::new(()));
+    for step in 0..TURNS {
+        *busy.lock() += 1;
+        // A pattern that equal distances between draws would miss or meet every time.
+        if step % 16 == 0 {
+            drop(calm.lock());
+        }
+    }
+    let (busy, calm) = (turn.sum("busy", Side::Write), turn.sum("calm", Side::Write));
+    assert!(busy.timed < TURNS / 4, "{} of {TURNS} drawn", busy.timed);
+    let all = busy.free + calm.free;
+    assert!(near(all, TURNS + TURNS / 16, 0.05), "{all}");
+    assert!(near(calm.free * 16, TURNS, 0.3), "{}", calm.free);
+}
+
+#[test]
+fn every_contention_counts_however_few_are_drawn() {
+    lock_class!(Fought = "fought", 1);
+    const TURNS: u64 = 100;
+    let turn = Turn::real_clock(Draw::Adaptive);
+    let lock = Lock::<Fought, u64>::new(0);
+    // Busy first, so that the thread draws one in many.
+    (0..500_000).for_each(|_| *lock.lock() += 1);
+    let waited = || turn.sum("fought", Side::Write).waited;
+    assert_eq!(waited(), 0);
+    let asks = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for ask in 1..=TURNS {
+                while asks.load(SeqCst) != ask {
+                    std::thread::yield_now();
+                }
+                asks.store(0, SeqCst);
+                *lock.lock() += 1;
+            }
+        });
+        for ask in 1..=TURNS {
+            let held = lock.lock();
+            asks.store(ask, SeqCst);
+            while asks.load(SeqCst) != 0 {
+                std::thread::yield_now();
+            }
+            // It asks now. Held for much longer than it takes to get there.
+            spin_for(MS);
+            drop(held);
+            while *lock.lock() < 500_000 + ask {
+                std::thread::yield_now();
+            }
+        }
+    });
+    // Fewer than scripted only if the asker was kept from its core for a whole hold; more if the
+    // one that looks whether it is done meets it.
+    assert!(waited() >= TURNS * 9 / 10, "{}", waited());
+}
+
+/// The machine may take a core away between any two looks at a clock, so what is measured has a
+/// lower and an upper bound: from inside of the hold or wait, and from around it.
+#[test]
+fn real_hold_and_wait_times_come_out_within_a_twentieth() {
+    lock_class!(Real = "real", 1);
+    let turn = Turn::real_clock(Draw::Adaptive);
+    let lock = Lock::<Real, ()>::new(());
+    let (mut held, mut waited) = ([0; 2], [0; 2]);
+    let add = |to: &mut [u64; 2], inside: Duration, around: Duration| {
+        to[0] += inside.as_nanos() as u64;
+        to[1] += around.as_nanos() as u64;
+    };
+    for _ in 0..20 {
+        let begin = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                begin.wait();
+                let asked = Instant::now();
+                let got = lock.lock();
+                let taken = Instant::now();
+                spin_for(2 * MS);
+                let inside = taken.elapsed();
+                drop(got);
+                (asked, taken, inside, Instant::now())
+            });
+            let before = Instant::now();
+            let got = lock.lock();
+            let taken = Instant::now();
+            begin.wait();
+            spin_for(5 * MS);
+            let inside = taken.elapsed();
+            let giving = Instant::now();
+            drop(got);
+            add(&mut held, inside, before.elapsed());
+            let (asked, second, inside, ended) = waiter.join().unwrap();
+            add(
+                &mut waited,
+                giving.saturating_duration_since(asked),
+                second - asked,
+            );
+            // The second hold begins after `giving` and ends before `ended`.
+            add(&mut held, inside, ended.saturating_duration_since(giving));
+        });
+    }
+    let counts = turn.sum("real", Side::Write);
+    assert_eq!((counts.free + counts.waited, counts.timed), (40, 40));
+    let is_between = |is: u64, [inside, around]: [u64; 2]| {
+        is as f64 >= 0.95 * inside as f64 && is as f64 <= 1.05 * around as f64
+    };
+    assert!(is_between(counts.hold_ns, held), "{counts:?} {held:?}");
+    assert!(is_between(counts.wait_ns, waited), "{counts:?} {waited:?}");
+    assert!(
+        held[0] >= 140_000_000 && waited[0] > 0,
+        "{held:?} {waited:?}"
+    );
+}
+
+#[test]
+fn what_finds_no_cell_is_counted_as_lost() {
+    let recorder = Recorder::new();
+    recorder.begin(7);
+    let site = std::panic::Location::caller();
+    let side = Side::Write;
+    let mut found = 0;
+    for number in 0..300_u32 {
+        let class: &'static str = Box::leak(number.to_string().into_boxed_str());
+        found += u64::from(recorder.place(&Key { class, side, site }, 2).is_some());
+    }
+    let (_, lost) = recorder.copy(7).expect("the session goes on");
+    assert_eq!((found, lost), (256, 2 * (300 - 256)));
+    assert!(recorder.copy(8).is_none());
+}

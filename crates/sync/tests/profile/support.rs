@@ -1,0 +1,112 @@
+//! One test at a time, with a profile of its own.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hearth_sync::profile::{self, Counts, Draw, Row, Side, TestClock};
+
+static TURNS: Mutex<()> = Mutex::new(());
+
+/// The right to use the profile; it is off and empty when this is dropped.
+pub struct Turn {
+    clock: Option<TestClock>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Turn {
+    /// With the profile off.
+    pub fn off() -> Turn {
+        let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        profile::reset();
+        Turn {
+            clock: None,
+            _turn: turn,
+        }
+    }
+
+    /// With the profile on and a clock that stands.
+    pub fn stopped_clock(draw: Draw) -> Turn {
+        let mut turn = Turn::off();
+        turn.clock = Some(TestClock::new());
+        assert!(profile::start(draw));
+        turn
+    }
+
+    /// With the profile on.
+    pub fn real_clock(draw: Draw) -> Turn {
+        let turn = Turn::off();
+        assert!(profile::start(draw));
+        turn
+    }
+
+    fn clock(&self) -> &TestClock {
+        self.clock.as_ref().expect("the clock is stopped")
+    }
+
+    pub fn advance(&self, time: Duration) {
+        self.clock().advance(time);
+    }
+
+    pub fn looks(&self) -> u64 {
+        self.clock().looks()
+    }
+
+    /// Waits until the profile has looked at the clock so often.
+    pub fn until_looks(&self, looks: u64) {
+        let patience = Instant::now();
+        while self.looks() < looks {
+            assert!(patience.elapsed() < Duration::from_secs(60), "nobody waits");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Call sites of a class.
+    pub fn rows(&self, class: &str) -> Vec<Row> {
+        let rows = profile::snapshot().rows.into_iter();
+        rows.filter(|row| row.class == class).collect()
+    }
+
+    /// All call sites of one side of a class together.
+    pub fn sum(&self, class: &str, side: Side) -> Counts {
+        let mut sum = Counts::default();
+        for row in self.rows(class).iter().filter(|row| row.side == side) {
+            sum += row.counts;
+        }
+        sum
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        profile::stop();
+        profile::reset();
+    }
+}
+
+/// Whether `is` differs from `should` by at most the share `by` of it.
+pub fn near(is: u64, should: u64, by: f64) -> bool {
+    (is as f64 - should as f64).abs() <= by * should as f64
+}
+
+/// Keeps the processor busy, as somebody does who works under a lock.
+pub fn spin_for(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Moves the thread to the `n`th core that it may use, if there are so many.
+pub fn pin_to(n: usize) {
+    // SAFETY: the sets are plain data, the calls get their true size, the numbers are inside.
+    unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&all), &raw mut all);
+        let core = (0..1024).filter(|&core| libc::CPU_ISSET(core, &all)).nth(n);
+        if let Some(core) = core {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(core, &mut one);
+            libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
+        }
+    }
+}
