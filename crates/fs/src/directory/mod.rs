@@ -26,7 +26,7 @@ pub(crate) use entry::Entry;
 use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
-use hearth_sync::lock::{Class, Lock};
+use hearth_sync::lock::{Class, Lock, Waiting};
 use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hearth_sync::rcu::RcuSlot;
@@ -131,6 +131,7 @@ impl Directory {
     /// The bucket in which the entries around `position` are now; `None` without a table.
     fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g Table, &'g Bucket)> {
         let backoff = Backoff::new();
+        let mut waiting = None;
         loop {
             let mut table = self.table.load(g)?;
             loop {
@@ -143,6 +144,7 @@ impl Directory {
                     None => break,
                 }
             }
+            waiting.get_or_insert_with(Waiting::<Grow>::begin);
             backoff.snooze();
         }
     }

@@ -29,7 +29,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use hearth_sync::lock::Lock;
+use hearth_sync::lock::{self, Lock, Waited};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
@@ -63,7 +63,11 @@ pub struct Wait<'a> {
     pub interrupt: Option<&'a Interrupt>,
 }
 
-lock_class!(FileClass = "file-locks", FILE_RANK);
+lock_class! {
+    FileClass = "file-locks", FILE_RANK;
+    /// What users lock. Only for the profile: it is no lock of ours.
+    UserClass = "file-locks.user", 0;
+}
 
 /// Protected by the lock of [`FileLocks`].
 #[derive(Default)]
@@ -138,14 +142,31 @@ impl FileLocks {
     /// must not be pinned to the epoch then: nothing retired would be dropped while it sleeps.
     /// Converting an `flock` gives the old lock up first, as Linux does: a conversion that fails
     /// leaves none.
+    #[track_caller]
     pub fn set(&self, request: &LockRequest, wait: Option<Wait<'_>>) -> Result<(), Errno> {
         let request = request.normalised()?;
+        match request.kind {
+            LockKind::Unlock => self.decide(&request, wait).0,
+            _ => lock::request::<UserClass, _>(|| self.decide(&request, wait)),
+        }
+    }
+
+    /// The answer, and if the lock was granted, whether that took a sleep.
+    fn decide(
+        &self,
+        request: &LockRequest,
+        wait: Option<Wait<'_>>,
+    ) -> (Result<(), Errno>, Option<Waited>) {
         let mut decided = Vec::new();
-        let answer = self.state.lock().set(&request, wait, &mut decided);
+        let answer = self.state.lock().set(request, wait, &mut decided);
         wake(decided);
-        match answer? {
-            None => Ok(()),
-            Some(ticket) => self.sleep(&ticket),
+        match answer {
+            Ok(None) => (Ok(()), Some(Waited::No)),
+            Ok(Some(ticket)) => {
+                let woken = self.sleep(&ticket);
+                (woken, woken.is_ok().then_some(Waited::Yes))
+            }
+            Err(errno) => (Err(errno), None),
         }
     }
 

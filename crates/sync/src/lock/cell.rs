@@ -25,7 +25,7 @@ pub(super) struct Holding<'a, C: Class, T> {
 /// Something that the holder of a [`Lock`](super::Lock) may wait for.
 ///
 /// Who waits gives the lock up after it has taken `gate`, and who says that something has changed
-/// takes `gate` before it says so: it comes before the look, or after the waiter has begun to sleep.
+/// takes `gate` before it says so: that is before the look, or when the waiter sleeps already.
 #[derive(Debug, Default)]
 pub struct Condition {
     gate: Mutex<()>,

@@ -41,6 +41,8 @@
 //! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
 //! | kill: DYING to LIVE or DEAD | Release | the next killer sums what this one saw |
 
+use crate::lock::Waiting;
+use crate::lock_class;
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::primitive::{Backoff, const_unless_loom};
 use crate::spread::Spread;
@@ -59,6 +61,11 @@ const RESERVED: u32 = 1 << HANDLES | 1 << ENTRIES | 1 << COUNTS;
 const LIVE: u32 = 0;
 const DYING: u32 = 1;
 const DEAD: u32 = 2;
+
+lock_class!(
+    /// Deciding whether an object ends. Only for the profile: nobody holds anything.
+    Ending = "object.ending", 0
+);
 
 /// The state of an object: LIVE, DYING or DEAD.
 pub(super) struct Life(AtomicU32);
@@ -116,6 +123,7 @@ impl Life {
     /// Ends the object if nobody has a reference. True for the one caller that ended it.
     pub(super) fn kill(&self, shares: &Spread<LANES>) -> bool {
         let backoff = Backoff::new();
+        let mut waiting = None;
         loop {
             // Acquire on both: see the table above.
             match self
@@ -126,9 +134,13 @@ impl Life {
                 Err(DEAD) => return false,
                 // Another killer is at work. What it finds may be older than what its caller
                 // knows, so it cannot answer for this one.
-                Err(_) => backoff.snooze(),
+                Err(_) => {
+                    waiting.get_or_insert_with(Waiting::<Ending>::begin);
+                    backoff.snooze();
+                }
             }
         }
+        drop(waiting);
         let handles = shares
             .settled_cells(HANDLES)
             // AcqRel: see the table above.
@@ -164,6 +176,7 @@ impl Life {
     #[cold]
     fn get_slow<'a>(&self, mut word: &'a AtomicU64, shares: &'a Spread<LANES>) -> bool {
         let backoff = Backoff::new();
+        let _waiting = Waiting::<Ending>::begin();
         loop {
             // Release: as a put.
             word.fetch_sub(1, Ordering::Release);

@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::clock::now;
 use super::counts::{Counts, Key};
-use super::live::{end_of_hold, is_exact, session};
 use super::recorder::{Place, Recorder};
+use super::switch::{end_of_hold, is_exact, session};
 use crate::primitive::{Mutex, thread_local};
 
 /// A busy thread draws one lock in about so many nanoseconds.

@@ -15,6 +15,8 @@ mod live;
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 mod local;
 mod recorder;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+mod switch;
 
 pub use clock::TestClock;
 pub use counts::{Counts, Key, Row, Side, Snapshot};
@@ -29,8 +31,8 @@ pub use live::{reset, snapshot, start, stop};
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 pub(crate) use {
     clock::now,
-    live::{odd, watched},
     local::{granted, refused, released, taken, waited},
+    switch::{odd, watched},
 };
 
 /// Which of the locks that are free when they are asked for are recorded.

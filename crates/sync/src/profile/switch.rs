@@ -1,0 +1,85 @@
+//! What every taker of a lock looks at.
+
+use crate::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Written when somebody turns the profile on or off, and on
+/// lines where nothing else is written.
+///
+/// Relaxed everywhere: flags of their own. Who sees a change late records a lock more or less.
+#[repr(align(128))]
+struct Switch {
+    on: AtomicBool,
+    /// Records every lock.
+    exact: AtomicBool,
+    /// The bits of a sequence count of which one at least makes a writer go the slow way: the one
+    /// that says that somebody writes, or, while the profile is on, all.
+    odd: AtomicU32,
+    /// Number of the session; 0 before the first one.
+    session: AtomicU32,
+    /// Holds that end later end then.
+    until: AtomicU64,
+}
+
+/// Only the lowest bit.
+const WRITING: u32 = 1;
+/// The profile goes on.
+const OPEN: u64 = u64::MAX;
+
+static SWITCH: Switch = Switch {
+    on: AtomicBool::new(false),
+    exact: AtomicBool::new(false),
+    odd: AtomicU32::new(WRITING),
+    session: AtomicU32::new(0),
+    until: AtomicU64::new(OPEN),
+};
+
+/// Whether locks are to be recorded.
+#[inline(always)]
+pub(crate) fn watched() -> bool {
+    SWITCH.on.load(Ordering::Relaxed)
+}
+
+/// See [`Switch::odd`].
+#[inline(always)]
+pub(crate) fn odd() -> u32 {
+    SWITCH.odd.load(Ordering::Relaxed)
+}
+
+#[inline]
+pub(super) fn session() -> u32 {
+    SWITCH.session.load(Ordering::Relaxed)
+}
+
+pub(super) fn is_exact() -> bool {
+    SWITCH.exact.load(Ordering::Relaxed)
+}
+
+/// The end of a hold that ends at `now`.
+pub(super) fn end_of_hold(now: u64) -> u64 {
+    now.min(SWITCH.until.load(Ordering::Relaxed))
+}
+
+pub(super) fn turn_on(exact: bool) {
+    SWITCH.exact.store(exact, Ordering::Relaxed);
+    SWITCH.until.store(OPEN, Ordering::Relaxed);
+    begin_session();
+    SWITCH.odd.store(u32::MAX, Ordering::Relaxed);
+    SWITCH.on.store(true, Ordering::Relaxed);
+}
+
+pub(super) fn turn_off(now: u64) {
+    SWITCH.on.store(false, Ordering::Relaxed);
+    SWITCH.odd.store(WRITING, Ordering::Relaxed);
+    end_at(now);
+}
+
+/// Holds that end later end then.
+pub(super) fn end_at(until: u64) {
+    SWITCH.until.store(until, Ordering::Relaxed);
+}
+
+/// Recorders find out by themselves that theirs is over.
+pub(super) fn begin_session() {
+    let next = session().wrapping_add(1).max(1);
+    SWITCH.session.store(next, Ordering::Relaxed);
+}
