@@ -34,6 +34,7 @@ mod number;
 mod observer;
 mod ops;
 mod process;
+mod profile;
 mod quota;
 mod quotactl;
 mod stats;
@@ -52,6 +53,9 @@ pub use number::{ROOT, is_control};
 pub use observer::Observer;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
+pub use profile::{
+    Columns, LockCounts, LockDraw, LockProfile, LockRow, LockSide, LockSort, SiteRow,
+};
 pub use quota::{
     BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
     Reason, Resource,

@@ -612,7 +612,7 @@ fn two_closers_take_turns() {
 /// Whoever gives a timed hold up is told so, and nobody else is.
 #[test]
 fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
-    check(4, || {
+    check(3, || {
         let shared = Arc::new((WordLock::new(), UnsafeCell::new(0_u64), AtomicU64::new(0)));
         let hold = |shared: &(WordLock, UnsafeCell<u64>, AtomicU64), timed: bool| {
             shared.0.lock();
@@ -642,7 +642,7 @@ fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
 
 #[test]
 fn a_snapshot_never_mixes_sessions() {
-    check(4, || {
+    check(3, || {
         let recorder = Arc::new(Recorder::new());
         let owner = Arc::clone(&recorder);
         let owner = thread::spawn(move || {

@@ -3,6 +3,7 @@
 //! They are inodes like others, with numbers from [`CONTROL`] on, a text that is made when the file
 //! is opened, and a directory that lookup finds and listings of the root do not show.
 
+mod locks;
 mod stats;
 mod tunables;
 
@@ -52,6 +53,16 @@ static FILES: &[ControlFile] = &[
     ControlFile {
         path: "stats",
         render: stats::render,
+        set: None,
+    },
+    ControlFile {
+        path: "locks",
+        render: locks::table,
+        set: Some(locks::switch),
+    },
+    ControlFile {
+        path: "locks.json",
+        render: locks::json,
         set: None,
     },
     ControlFile {

@@ -30,6 +30,7 @@ pub(crate) use stop::{Load, Step, Stop};
 
 use crate::errno::Result;
 use crate::observer::Observer;
+use crate::profile::{LockDraw, LockProfile};
 use crate::stats::{Event, Stats};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -72,6 +73,28 @@ impl Volume {
     /// Refuses or allows changes from now on.
     pub fn set_read_only(&self, read_only: bool) {
         self.core.set_read_only(read_only);
+    }
+
+    /// Which locks threads wait for, who holds them, and for how long. It is the profile of the
+    /// process: volumes that share one share it.
+    pub fn lock_profile(&self) -> LockProfile {
+        LockProfile::now()
+    }
+
+    /// Begins a lock profile; nothing happens if one is on that draws the same way. False if this
+    /// build has none.
+    pub fn start_lock_profile(&self, draw: LockDraw) -> bool {
+        hearth_sync::profile::start(draw)
+    }
+
+    /// Ends the lock profile; what was recorded stays until the next start or reset.
+    pub fn stop_lock_profile(&self) {
+        hearth_sync::profile::stop();
+    }
+
+    /// Forgets what was recorded; a profile that is on begins again.
+    pub fn reset_lock_profile(&self) {
+        hearth_sync::profile::reset();
     }
 
     /// Statistics.

@@ -1,0 +1,36 @@
+//! `.hearth/locks` and `.hearth/locks.json`: the lock profile and its switch.
+
+use crate::errno::{Errno, Result};
+use crate::profile::{LockDraw, LockProfile, LockSort};
+use crate::volume::Core;
+use hearth_sync::profile;
+
+pub(super) fn table(_core: &Core) -> String {
+    LockProfile::now().text(LockSort::default())
+}
+
+pub(super) fn json(_core: &Core) -> String {
+    LockProfile::now().json()
+}
+
+/// `on`, `exact`, `off`, `reset`.
+pub(super) fn switch(_core: &Core, text: &str) -> Result<()> {
+    let has_profile = match text {
+        "on" => profile::start(LockDraw::Adaptive),
+        "exact" => profile::start(LockDraw::All),
+        "off" => {
+            profile::stop();
+            true
+        }
+        "reset" => {
+            profile::reset();
+            true
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    if has_profile {
+        Ok(())
+    } else {
+        Err(Errno::EOPNOTSUPP)
+    }
+}

@@ -1,0 +1,235 @@
+//! The lock profile of a volume in use: its control files, and that every lock has a class there.
+//!
+//! The profile is of the process, so the tests take turns.
+
+#![cfg(not(feature = "shuttle"))]
+#![allow(clippy::unwrap_used)]
+
+use hearth::{Columns, Credentials, Errno, LockDraw, LockProfile, LockSide, Process, Volume};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+static TURNS: Mutex<()> = Mutex::new(());
+
+struct Turn {
+    volume: Volume,
+    process: Process,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Turn {
+    fn new() -> Turn {
+        let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let volume = Volume::memory();
+        volume.stop_lock_profile();
+        volume.reset_lock_profile();
+        Turn {
+            process: volume.process(Credentials::root()),
+            volume,
+            _turn: turn,
+        }
+    }
+
+    fn read(&self, path: &str) -> String {
+        let fd = self.process.open(path, libc::O_RDONLY, 0).unwrap();
+        let mut text = vec![0; 1 << 20];
+        let length = self.process.read(fd, &mut text).unwrap();
+        self.process.close(fd).unwrap();
+        String::from_utf8(text[..length].to_vec()).unwrap()
+    }
+
+    fn write(&self, path: &str, text: &str) -> Result<usize, Errno> {
+        let flags = libc::O_WRONLY | libc::O_TRUNC;
+        let fd = self.process.open(path, flags, 0)?;
+        let written = self.process.write(fd, text.as_bytes());
+        self.process.close(fd)?;
+        written
+    }
+
+    fn make(&self, path: &str) -> i32 {
+        let flags = libc::O_CREAT | libc::O_RDWR;
+        self.process.open(path, flags, 0o644).unwrap()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.volume.stop_lock_profile();
+        self.volume.reset_lock_profile();
+    }
+}
+
+fn has(profile: &LockProfile, class: &str, side: LockSide) -> bool {
+    let rows = &profile.locks;
+    rows.iter()
+        .any(|row| row.class == class && row.side == side)
+}
+
+#[test]
+fn the_switch_takes_four_words_and_nothing_else() {
+    let turn = Turn::new();
+    assert!(
+        turn.read("/.hearth/locks")
+            .contains("off; write 'on' to .hearth/locks")
+    );
+    for (word, running, exact) in [
+        ("on", true, false),
+        ("exact\n", true, true),
+        ("reset", true, true),
+        ("off", false, true),
+    ] {
+        assert_eq!(turn.write("/.hearth/locks", word), Ok(word.len()), "{word}");
+        let profile = turn.volume.lock_profile();
+        assert_eq!((profile.running, profile.exact), (running, exact), "{word}");
+    }
+    for nonsense in ["", "On", "on off", "1", "exactly", "\0"] {
+        let answer = turn.write("/.hearth/locks", nonsense);
+        assert_eq!(answer, Err(Errno::EINVAL), "{nonsense}");
+        assert!(!turn.volume.lock_profile().running, "{nonsense}");
+    }
+    assert_eq!(turn.write("/.hearth/locks.json", "on"), Err(Errno::EACCES));
+}
+
+#[test]
+fn the_files_show_what_the_library_shows() {
+    let turn = Turn::new();
+    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    turn.process.close(turn.make("/file")).unwrap();
+    turn.volume.stop_lock_profile();
+    let profile = turn.volume.lock_profile();
+    assert!(
+        has(&profile, "directory.bucket", LockSide::Write),
+        "{profile:?}"
+    );
+    assert_eq!(
+        turn.read("/.hearth/locks"),
+        profile.text(Default::default())
+    );
+    assert_eq!(turn.read("/.hearth/locks.json"), profile.json());
+    turn.volume.reset_lock_profile();
+    assert_eq!(turn.volume.lock_profile().locks, []);
+}
+
+#[test]
+fn a_line_names_the_operation_that_took_the_lock() {
+    let turn = Turn::new();
+    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    for number in 0..10 {
+        turn.process
+            .close(turn.make(&format!("/file-{number}")))
+            .unwrap();
+    }
+    turn.volume.stop_lock_profile();
+    let profile = turn.volume.lock_profile();
+    let bucket = profile
+        .locks
+        .iter()
+        .find(|row| row.class == "directory.bucket")
+        .unwrap();
+    let create = bucket
+        .sites
+        .iter()
+        .find(|site| site.site.starts_with("crates/fs/src/ops/create.rs:"));
+    assert_eq!(create.expect("a call site").counts.free, 10, "{bucket:?}");
+    let columns = Columns::of(&bucket.counts(), bucket.side, profile.elapsed_ns);
+    assert!(
+        columns.util.unwrap() > 0.0 && columns.con == Some(0.0),
+        "{columns:?}"
+    );
+}
+
+#[test]
+fn every_lock_of_a_volume_has_a_class() {
+    let turn = Turn::new();
+    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    let process = &turn.process;
+    process.mkdir("/a", 0o755).unwrap();
+    process.mkdir("/b", 0o755).unwrap();
+    for number in 0..200 {
+        process.close(turn.make(&format!("/a/{number}"))).unwrap();
+    }
+    process.mkdir("/a/dir", 0o755).unwrap();
+    process.rename("/a/dir", "/b/dir").unwrap();
+    process.rmdir("/b/dir").unwrap();
+    process.unlink("/a/0").unwrap();
+    let fd = turn.make("/file");
+    process.write(fd, &[1; 9000]).unwrap();
+    process.pwrite(fd, &[2; 10], 0).unwrap();
+    process.ftruncate(fd, 100).unwrap();
+    process.chmod("/file", 0o600).unwrap();
+    process.setxattr("/file", b"user.x", b"1", 0).unwrap();
+    let copy = process.dup(fd).unwrap();
+    process.close(copy).unwrap();
+    process.flock(fd, libc::LOCK_EX).unwrap();
+    process.close(fd).unwrap();
+    let profile = turn.volume.lock_profile();
+    let expected = [
+        ("directory.bucket", LockSide::Write),
+        ("directory.grow", LockSide::Write),
+        ("volume.rename", LockSide::Write),
+        ("inode.change", LockSide::Write),
+        ("inode.gate", LockSide::Read),
+        ("inode.gate", LockSide::Write),
+        ("inode.meta", LockSide::Write),
+        ("data.page", LockSide::Write),
+        ("file.position", LockSide::Write),
+        ("fd-alloc", LockSide::Write),
+        ("fd-block", LockSide::Write),
+        ("file-locks", LockSide::Write),
+        ("file-locks.user", LockSide::Write),
+        ("object.numbers", LockSide::Write),
+    ];
+    for (class, side) in expected {
+        assert!(
+            has(&profile, class, side),
+            "{class} {side:?}\n{}",
+            profile.text(Default::default())
+        );
+    }
+}
+
+#[test]
+fn a_wait_for_a_user_lock_is_told_as_long_as_it_was() {
+    let turn = Turn::new();
+    let fd = turn.make("/file");
+    turn.process.flock(fd, libc::LOCK_EX).unwrap();
+    let other = turn.volume.process(Credentials::root());
+    assert!(turn.volume.start_lock_profile(LockDraw::Adaptive));
+    let (least, most) = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let fd = other.open("/file", libc::O_RDWR, 0).unwrap();
+            let asked = std::time::Instant::now();
+            other.flock(fd, libc::LOCK_EX).unwrap();
+            (asked, asked.elapsed())
+        });
+        while turn
+            .volume
+            .lock_profile()
+            .locks
+            .iter()
+            .all(|row| row.class != "file-locks")
+        {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(40));
+        let given = std::time::Instant::now();
+        turn.process.flock(fd, libc::LOCK_UN).unwrap();
+        let (asked, most) = waiter.join().unwrap();
+        (given - asked, most)
+    });
+    let profile = turn.volume.lock_profile();
+    let row = profile
+        .locks
+        .iter()
+        .find(|row| row.class == "file-locks.user")
+        .unwrap();
+    let counts = row.counts();
+    assert_eq!((counts.free, counts.waited, counts.timed), (0, 1, 0));
+    let wait = Duration::from_nanos(counts.wait_ns);
+    assert!(wait >= least && wait <= most, "{least:?} {wait:?} {most:?}");
+    let columns = Columns::of(&counts, row.side, profile.elapsed_ns);
+    assert_eq!(
+        (columns.con, columns.hold_mean, columns.util),
+        (Some(100.0), None, None)
+    );
+}
