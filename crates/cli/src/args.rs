@@ -67,6 +67,8 @@ Mount options (-o), the default first:
   negative_timeout=SECONDS         how long it believes that a name is absent
   writeback, no_writeback          collect small writes in the page cache
   direct_io                        reads and writes bypass the page cache
+  hot_track                        record which files and ranges are hot
+  heat=exact                       the same, with every read visible (direct_io)
   no_open, no_opendir, no_flush    the kernel does not report these
   readdirplus=auto|yes|no          listings bring attributes along
   max_write=BYTES                  largest read or write request

@@ -62,6 +62,19 @@ impl VolumeBuilder {
         self
     }
 
+    /// Give the volume a thread for what no request waits for, such as the ageing of heat. Without
+    /// it (the default) call [`Volume::run_background_once`] now and then.
+    pub fn background(mut self, on: bool) -> Self {
+        self.0.background = on;
+        self
+    }
+
+    /// Track which files and ranges are hot from the start; see [`Volume::heat`].
+    pub fn hot_track(mut self, on: bool) -> Self {
+        self.0.hot_track = on;
+        self
+    }
+
     /// Owner and group of the root directory and of the control files.
     pub fn root_owner(mut self, uid: u32, gid: u32) -> Self {
         self.0.owner = (uid, gid);

@@ -7,6 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 pub trait Clock: Send + Sync + 'static {
     /// Wall-clock time now.
     fn now(&self) -> Time;
+
+    /// Milliseconds since some moment, never going backwards; ages of heat are counted in it.
+    fn monotonic(&self) -> u64 {
+        let now = clock_gettime(ClockId::MonotonicCoarse);
+        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    }
 }
 
 /// `CLOCK_REALTIME_COARSE`: the tick that Linux itself stamps files with; costs a few nanoseconds.

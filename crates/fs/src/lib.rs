@@ -25,6 +25,7 @@ mod door;
 mod errno;
 pub mod fdtable;
 pub mod flags;
+pub mod heat;
 pub mod home;
 mod inode;
 mod line;

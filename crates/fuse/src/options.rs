@@ -75,6 +75,8 @@ pub struct MountOptions {
     pub inodes: Option<u64>,
     /// `errors=remount-ro|continue|panic`.
     pub errors: OnError,
+    /// `hot_track`, and `heat=exact` with `direct_io`: which files and ranges are hot.
+    pub hot_track: bool,
 }
 
 impl Default for MountOptions {
@@ -102,6 +104,7 @@ impl Default for MountOptions {
             size: None,
             inodes: None,
             errors: OnError::RemountRo,
+            hot_track: false,
         }
     }
 }
@@ -144,6 +147,8 @@ impl MountOptions {
             .atime(self.atime)
             .errors(self.errors)
             .read_only(self.read_only)
+            .hot_track(self.hot_track)
+            .background(true)
     }
 
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
@@ -166,6 +171,7 @@ impl MountOptions {
             "no_opendir" => self.no_opendir = true,
             "no_flush" => self.no_flush = true,
             "direct_io" => self.direct_io = true,
+            "hot_track" => self.hot_track = true,
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -190,6 +196,11 @@ impl MountOptions {
                     _ => return Err(bad("auto, yes or no")),
                 };
             }
+            "heat" => match value {
+                // The kernel's page cache would answer reads that nobody then counts.
+                "exact" => (self.hot_track, self.direct_io) = (true, true),
+                _ => return Err(bad("exact; or the option hot_track")),
+            },
             "errors" => {
                 self.errors = match value {
                     "remount-ro" => OnError::RemountRo,

@@ -71,6 +71,21 @@ static FILES: &[ControlFile] = &[
         set: Some(tunables::set_memory_budget),
     },
     ControlFile {
+        path: "sys/fs/hot-track",
+        render: tunables::hot_track,
+        set: Some(tunables::set_hot_track),
+    },
+    ControlFile {
+        path: "sys/fs/hot-update-interval",
+        render: tunables::hot_update_interval,
+        set: Some(tunables::set_hot_update_interval),
+    },
+    ControlFile {
+        path: "sys/fs/hot-mem-high-thresh",
+        render: tunables::hot_mem_high_thresh,
+        set: Some(tunables::set_hot_mem_high_thresh),
+    },
+    ControlFile {
         path: "sys/fs/atime",
         render: tunables::atime,
         set: Some(tunables::set_atime),

@@ -55,3 +55,39 @@ pub(super) fn set_read_only(core: &Core, text: &str) -> Result<()> {
     core.set_read_only(read_only);
     Ok(())
 }
+
+/// Whether heat is tracked: 0 or 1.
+pub(super) fn hot_track(core: &Core) -> String {
+    format!("{}\n", u8::from(core.heat.is_on()))
+}
+
+pub(super) fn set_hot_track(core: &Core, text: &str) -> Result<()> {
+    match text {
+        "0" => core.heat.switch(false),
+        "1" => core.heat.switch(true),
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(())
+}
+
+/// Seconds between two passes of ageing, as the seed's `hot-update-interval`.
+pub(super) fn hot_update_interval(core: &Core) -> String {
+    format!("{}\n", core.heat.settings.interval())
+}
+
+pub(super) fn set_hot_update_interval(core: &Core, text: &str) -> Result<()> {
+    let seconds = text.parse().map_err(|_| Errno::EINVAL)?;
+    core.heat.settings.set_interval(seconds)
+}
+
+/// MiB that records of heat may take, 0 for no limit, as the seed's `hot-mem-high-thresh`.
+pub(super) fn hot_mem_high_thresh(core: &Core) -> String {
+    format!("{}\n", core.heat.settings.memory())
+}
+
+pub(super) fn set_hot_mem_high_thresh(core: &Core, text: &str) -> Result<()> {
+    let mib = text.parse().map_err(|_| Errno::EINVAL)?;
+    core.heat.settings.set_memory(mib)?;
+    core.heat.limit();
+    Ok(())
+}

@@ -31,7 +31,7 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, Object};
 use hearth_sync::primitive::OnceLock;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use hearth_sync::rcu::RcuSlot;
 use meta::Meta;
 
@@ -63,6 +63,8 @@ pub(crate) struct Inode {
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
     pub gate: Gate<GateLock>,
+    /// Heat has records of this file. Relaxed: written once, by a fold.
+    pub tracked: AtomicBool,
     /// Advisory locks; made on first use.
     pub locks: OnceLock<Box<FileLocks>>,
 }
@@ -86,6 +88,7 @@ impl Inode {
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
+            tracked: AtomicBool::new(false),
             locks: OnceLock::new(),
         }
     }

@@ -10,6 +10,7 @@ use crate::control;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
+use crate::heat::Access;
 use crate::home;
 use crate::inode::{Body, COUNT, ChangeLock, Node, NodeExt};
 use crate::quota::Resource;
@@ -37,6 +38,7 @@ pub(crate) fn read(
     if !out.is_empty() {
         touch_atime(cx, node, noatime);
     }
+    cx.core.heat.note(node, Access::Read, off, len);
     Ok(len)
 }
 
@@ -86,6 +88,7 @@ pub(crate) fn write(
     }
     node.touch(cx.core.now());
     cx.node_changed(node, Some(at..at + len as u64));
+    cx.core.heat.note(node, Access::Write, at, len);
     Ok((at, len))
 }
 
@@ -272,6 +275,7 @@ pub(crate) fn set_size(
             data.truncate(size, g).map_err(|absent| page(node, absent))
         })?;
         free_pages(cx, node, removed, g);
+        cx.core.heat.truncate(node, size);
     } else {
         node.set_size(size);
     }

@@ -1,11 +1,13 @@
 //! The one volume behind its handles, and what operations ask of it.
 
+use super::background::Background;
 use super::settings::{AtimeMode, OnError, Protection, Settings};
 use super::stop::{Load, Step, Stop};
 use crate::attr::{Kind, Time};
 use crate::clock::Clock;
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
+use crate::heat::Tracker;
 use crate::home::{Change, Home};
 use crate::inode::{Body, Extra, Fields, Inode, Node, NodeExt, NodeRef};
 use crate::line::OwnLine;
@@ -64,6 +66,8 @@ pub(crate) struct Core {
     /// Immutable.
     pub protection: Protection,
     pub stats: Stats,
+    pub heat: Tracker,
+    pub(super) background: Background,
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
     pub(super) observing: RawLock<ObservingLock>,
@@ -112,6 +116,8 @@ impl Core {
             links_max: settings.links_max,
             protection: settings.protection,
             stats: Stats::new(),
+            heat: Tracker::new(settings.hot_track),
+            background: Background::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),
             kept: Lock::new(Vec::new()),
@@ -241,6 +247,7 @@ impl Core {
             return;
         }
         self.free_charge(node, g);
+        self.heat.forget(node);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {
             let pages = node.data().map_or(0, |data| data.resident(g));

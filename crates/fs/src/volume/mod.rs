@@ -11,6 +11,7 @@
 //!     inode.change           (see `inode`)
 //! ```
 
+mod background;
 mod core;
 mod load;
 mod reclaim;
@@ -57,12 +58,16 @@ pub struct Volume {
 impl Volume {
     /// A volume with a root directory and nothing else.
     pub(crate) fn new(settings: Settings) -> Result<Volume> {
-        let mode = settings.mode;
+        let (mode, background) = (settings.mode, settings.background);
         let core = Core::empty(settings);
         core.make_root(mode)?;
-        Ok(Volume {
+        let volume = Volume {
             core: Arc::new(core),
-        })
+        };
+        if background {
+            volume.start_background();
+        }
+        Ok(volume)
     }
 
     /// Whether changes are refused with `EROFS`.

@@ -54,6 +54,10 @@ pub(crate) struct Settings {
     pub atime: AtimeMode,
     pub errors: OnError,
     pub read_only: bool,
+    /// Whether heat is tracked from the start.
+    pub hot_track: bool,
+    /// Whether the volume has a thread for what no request waits for.
+    pub background: bool,
     pub owner: (u32, u32),
     pub mode: u16,
     pub lock_ranges: u64,
@@ -74,6 +78,8 @@ impl Default for Settings {
             atime: AtimeMode::Relatime,
             errors: OnError::RemountRo,
             read_only: false,
+            hot_track: false,
+            background: false,
             owner: (0, 0),
             mode: 0o755,
             lock_ranges: 1 << 20,

@@ -1,0 +1,424 @@
+//! Where accesses are counted: a line per (file, range) and core, and what happens when two want
+//! the same line. Who may write what is in `docs/design/heat.md`.
+
+use super::warmth::Counts;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
+use hearth_sync::spread::PerCore;
+
+/// Lines of a core; a power of two.
+const LINES: usize = 1024;
+/// Lines that a core's ring holds; a power of two.
+const RING: usize = 4096;
+/// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
+const RANGE_BITS: u32 = 43;
+/// Bytes of a range, as a shift.
+pub(crate) const RANGE_SHIFT: u32 = 20;
+
+/// One range of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub ino: u64,
+    /// Range, and the low bits of the generation above it.
+    place: u64,
+}
+
+/// How a range was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// What a core did with an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noted {
+    /// Counted, sampled out or dropped.
+    Done,
+    /// Counted, and the ring is half full: somebody should fold.
+    Pressed,
+}
+
+/// The lines and rings of every core.
+pub(crate) struct Cells {
+    cores: PerCore<CoreCells>,
+}
+
+/// What a fold has seen of each line. One for each [`Cells`].
+pub(crate) struct Seen(Vec<SeenLine>);
+
+#[derive(Clone, Copy, Default)]
+struct SeenLine {
+    /// Turn of the tenancy; 0 for none.
+    turn: u64,
+    counts: Counts,
+}
+
+struct CoreCells {
+    lines: Box<[Line]>,
+    ring: Box<[Spilled]>,
+    /// Where this core puts the next line. Relaxed: written by this core alone; `state` of the
+    /// entries is what orders.
+    head: AtomicU64,
+    /// Accesses at lines of others while the ring was under pressure; picks the sample.
+    lottery: AtomicU64,
+    dropped: AtomicU64,
+    tail: Tail,
+}
+
+/// How far fold has taken the ring. On a line of its own: fold writes it.
+#[repr(align(64))]
+struct Tail(AtomicU64);
+
+/// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
+#[derive(Default)]
+#[repr(align(64))]
+struct Line {
+    /// Odd while the line changes hands.
+    turn: AtomicU64,
+    ino: AtomicU64,
+    place: AtomicU64,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+/// A line on its way to fold.
+#[derive(Default)]
+#[repr(align(64))]
+struct Spilled {
+    /// [`FREE`], [`BUSY`], or the turn of the tenancy that ended, shifted up, with the line's
+    /// index in the low bits.
+    state: AtomicU64,
+    ino: AtomicU64,
+    place: AtomicU64,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+const FREE: u64 = 0;
+const BUSY: u64 = 1;
+
+impl Key {
+    pub fn new(ino: u64, generation: u32, range: u64) -> Key {
+        Key {
+            ino,
+            place: range & ((1 << RANGE_BITS) - 1) | u64::from(generation) << RANGE_BITS,
+        }
+    }
+
+    pub fn range(self) -> u64 {
+        self.place & ((1 << RANGE_BITS) - 1)
+    }
+
+    /// Number and the bits of the generation.
+    pub fn file(self) -> (u64, u32) {
+        (self.ino, (self.place >> RANGE_BITS) as u32)
+    }
+
+    /// Whether the generation of the key is that of an inode: the bits that it keeps are equal.
+    pub fn is_of(self, generation: u32) -> bool {
+        self.place >> RANGE_BITS == Key::new(0, generation, 0).place >> RANGE_BITS
+    }
+
+    #[inline]
+    fn line(self) -> usize {
+        let mixed = (self.ino ^ self.place.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 54) as usize & (LINES - 1)
+    }
+}
+
+impl Cells {
+    pub fn new() -> Cells {
+        Cells {
+            cores: PerCore::new(|_| CoreCells::new()),
+        }
+    }
+
+    /// Counts one access of `bytes`.
+    #[inline]
+    pub fn note(&self, key: Key, access: Access, bytes: u64) -> Noted {
+        let core = self.cores.get();
+        let line = &core.lines[key.line()];
+        if line.is_of(key) {
+            line.count(access, 1, bytes);
+            return Noted::Done;
+        }
+        core.miss(key, access, bytes)
+    }
+
+    /// Shows `credit` every count that has come since the last fold with the same `seen`.
+    pub fn fold(&self, seen: &mut Seen, mut credit: impl FnMut(Key, &Counts)) {
+        for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
+            core.fold_ring(seen, &mut credit);
+            core.fold_lines(seen, &mut credit);
+        }
+    }
+
+    /// Accesses that found no room.
+    pub fn dropped(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.cores
+            .iter()
+            .map(|core| core.dropped.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Bytes that cells and rings take.
+    pub fn bytes(&self) -> u64 {
+        let of_core = LINES * size_of::<Line>() + RING * size_of::<Spilled>();
+        (self.cores.iter().count() * of_core) as u64
+    }
+
+    /// Nothing seen yet.
+    pub fn seen(&self) -> Seen {
+        Seen(vec![SeenLine::default(); LINES * self.cores.iter().count()])
+    }
+}
+
+impl CoreCells {
+    fn new() -> CoreCells {
+        CoreCells {
+            lines: (0..LINES).map(|_| Line::default()).collect(),
+            ring: (0..RING).map(|_| Spilled::default()).collect(),
+            head: AtomicU64::new(0),
+            lottery: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            tail: Tail(AtomicU64::new(0)),
+        }
+    }
+
+    /// The line is somebody else's: takes it, if there is room for what it holds.
+    #[cold]
+    #[inline(never)]
+    fn miss(&self, key: Key, access: Access, bytes: u64) -> Noted {
+        // Relaxed: `head` is this core's own, and an old `tail` only makes the ring look fuller.
+        let head = self.head.load(Ordering::Relaxed);
+        let fill = (head - self.tail.0.load(Ordering::Relaxed)) as usize;
+        let weight = weight_at(fill);
+        if weight > 1 {
+            let ticket = self.lottery.load(Ordering::Relaxed).wrapping_add(1);
+            self.lottery.store(ticket, Ordering::Relaxed);
+            if !ticket.is_multiple_of(weight) {
+                return Noted::Done;
+            }
+        }
+        let index = key.line();
+        let line = &self.lines[index];
+        let Some(turn) = line.begin_change() else {
+            return self.drop_access();
+        };
+        let room = line.is_free() || self.spill(head, index, turn, line);
+        if room {
+            line.become_of(key);
+            line.count(access, weight, bytes.saturating_mul(weight));
+        }
+        line.end_change(if room { turn + 2 } else { turn });
+        match room {
+            true if fill == RING / 2 => Noted::Pressed,
+            true => Noted::Done,
+            false => self.drop_access(),
+        }
+    }
+
+    fn drop_access(&self) -> Noted {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        Noted::Pressed
+    }
+
+    /// Puts what `line` holds into the ring; false if the ring is full.
+    fn spill(&self, head: u64, index: usize, turn: u64, line: &Line) -> bool {
+        let entry = &self.ring[head as usize & (RING - 1)];
+        // Acquire: pairs with the Release of `fold_ring`, which has read the entry before.
+        let free = entry
+            .state
+            .compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
+        if !free {
+            return false;
+        }
+        // Relaxed: published by the Release below.
+        entry.put(line);
+        // Release: pairs with the Acquire of `fold_ring`.
+        entry
+            .state
+            .store(turn << 10 | index as u64, Ordering::Release);
+        self.head.store(head + 1, Ordering::Relaxed);
+        true
+    }
+
+    fn fold_ring(&self, seen: &mut [SeenLine], credit: &mut impl FnMut(Key, &Counts)) {
+        let mut tail = self.tail.0.load(Ordering::Relaxed);
+        loop {
+            let entry = &self.ring[tail as usize & (RING - 1)];
+            // Acquire: pairs with the Release of `spill`.
+            let state = entry.state.load(Ordering::Acquire);
+            if state == FREE || state == BUSY {
+                break;
+            }
+            let (key, counts) = entry.get();
+            // Release: pairs with the Acquire of `spill`.
+            entry.state.store(FREE, Ordering::Release);
+            tail += 1;
+            let seen = &mut seen[state as usize & (LINES - 1)];
+            let before = match seen.turn == state >> 10 {
+                true => std::mem::take(seen).counts,
+                false => Counts::default(),
+            };
+            credit_new(key, &counts.since(&before), credit);
+            // Relaxed: see `miss`.
+            self.tail.0.store(tail, Ordering::Relaxed);
+        }
+    }
+
+    fn fold_lines(&self, seen: &mut [SeenLine], credit: &mut impl FnMut(Key, &Counts)) {
+        for (line, seen) in self.lines.iter().zip(seen) {
+            let Some((turn, key, counts)) = line.look() else {
+                continue;
+            };
+            if seen.turn == 0 {
+                seen.turn = turn;
+            }
+            // Otherwise the ring has, or will have, what the earlier tenant counted.
+            if seen.turn == turn {
+                credit_new(key, &counts.since(&seen.counts), credit);
+                seen.counts = counts;
+            }
+        }
+    }
+}
+
+impl Line {
+    #[inline]
+    fn is_of(&self, key: Key) -> bool {
+        // Relaxed: written by this core.
+        self.ino.load(Ordering::Relaxed) == key.ino
+            && self.place.load(Ordering::Relaxed) == key.place
+    }
+
+    #[inline]
+    fn count(&self, access: Access, n: u64, bytes: u64) {
+        let (times, sum) = match access {
+            Access::Read => (&self.reads, &self.read_bytes),
+            Access::Write => (&self.writes, &self.written_bytes),
+        };
+        bump(times, n);
+        bump(sum, bytes);
+    }
+
+    fn is_free(&self) -> bool {
+        self.ino.load(Ordering::Relaxed) == 0
+    }
+
+    /// Makes the line change hands; `None` if a thread of this core was taken off while it did so.
+    fn begin_change(&self) -> Option<u64> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        if !turn.is_multiple_of(2) {
+            return None;
+        }
+        self.turn
+            .compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed)
+            .ok()?;
+        // Release: pairs with the Acquire fence of `look`, which then sees the odd turn.
+        fence(Ordering::Release);
+        Some(turn)
+    }
+
+    fn become_of(&self, key: Key) {
+        for word in [
+            &self.reads,
+            &self.read_bytes,
+            &self.writes,
+            &self.written_bytes,
+        ] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.ino.store(key.ino, Ordering::Relaxed);
+        self.place.store(key.place, Ordering::Relaxed);
+    }
+
+    fn end_change(&self, turn: u64) {
+        // Release: pairs with the Acquire of `look`.
+        self.turn.store(turn, Ordering::Release);
+    }
+
+    /// Turn, owner and counts of one tenancy; `None` if it is free or changing hands.
+    fn look(&self) -> Option<(u64, Key, Counts)> {
+        // Acquire: pairs with the Release of `end_change`.
+        let turn = self.turn.load(Ordering::Acquire);
+        let key = Key {
+            ino: self.ino.load(Ordering::Relaxed),
+            place: self.place.load(Ordering::Relaxed),
+        };
+        let counts = Counts {
+            reads: self.reads.load(Ordering::Relaxed),
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            writes: self.writes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+        };
+        // Acquire: pairs with the Release fence of `begin_change`.
+        fence(Ordering::Acquire);
+        let still = self.turn.load(Ordering::Relaxed) == turn;
+        (still && turn.is_multiple_of(2) && key.ino != 0).then_some((turn, key, counts))
+    }
+}
+
+impl Spilled {
+    fn put(&self, line: &Line) {
+        let copy = |to: &AtomicU64, from: &AtomicU64| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        };
+        copy(&self.ino, &line.ino);
+        copy(&self.place, &line.place);
+        copy(&self.reads, &line.reads);
+        copy(&self.read_bytes, &line.read_bytes);
+        copy(&self.writes, &line.writes);
+        copy(&self.written_bytes, &line.written_bytes);
+    }
+
+    fn get(&self) -> (Key, Counts) {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let key = Key {
+            ino: load(&self.ino),
+            place: load(&self.place),
+        };
+        let counts = Counts {
+            reads: load(&self.reads),
+            read_bytes: load(&self.read_bytes),
+            writes: load(&self.writes),
+            written_bytes: load(&self.written_bytes),
+        };
+        (key, counts)
+    }
+}
+
+/// How many accesses the one stands for that takes a line, with `fill` lines in the ring.
+fn weight_at(fill: usize) -> u64 {
+    match fill * 8 / RING {
+        0..4 => 1,
+        4 | 5 => 4,
+        6 => 16,
+        _ => 64,
+    }
+}
+
+fn credit_new(key: Key, counts: &Counts, credit: &mut impl FnMut(Key, &Counts)) {
+    if !counts.is_empty() {
+        credit(key, counts);
+    }
+}
+
+#[inline]
+fn bump(word: &AtomicU64, by: u64) {
+    // Relaxed, and no read-modify-write: only threads of one core write it, see the design page.
+    word.store(
+        word.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+#[path = "cells_tests.rs"]
+mod tests;

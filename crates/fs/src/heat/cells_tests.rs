@@ -1,0 +1,104 @@
+use super::*;
+use hearth_sync::primitive::thread;
+use std::collections::HashMap;
+
+type Sums = HashMap<(u64, u64), Counts>;
+
+fn fold_into(sums: &mut Sums, cells: &Cells, seen: &mut Seen) {
+    cells.fold(seen, |key, counts| {
+        sums.entry((key.ino, key.range())).or_default().add(counts);
+    });
+}
+
+#[test]
+fn every_access_is_credited_once_however_often_lines_change_hands() {
+    let cells = Cells::new();
+    let (mut seen, mut sums) = (cells.seen(), Sums::new());
+    let mut exact = Sums::new();
+    // Far more ranges than lines; folded often enough that the ring stays below half.
+    for round in 0..200u64 {
+        for i in 0..500 {
+            let (ino, range) = (1 + (round * 7 + i * 13) % 3000, i % 5);
+            let key = Key::new(ino, 9, range);
+            cells.note(key, Access::Read, 10);
+            cells.note(key, Access::Write, 3);
+            let sum = exact.entry((ino, range)).or_default();
+            sum.add(&Counts {
+                reads: 1,
+                read_bytes: 10,
+                writes: 1,
+                written_bytes: 3,
+            });
+        }
+        fold_into(&mut sums, &cells, &mut seen);
+    }
+    assert_eq!(sums, exact);
+    assert_eq!(cells.dropped(), 0);
+}
+
+#[test]
+fn a_fold_beside_the_recording_credits_each_access_once() {
+    let cells = Cells::new();
+    let (mut seen, mut sums) = (cells.seen(), Sums::new());
+    let total = 400_000u64;
+    thread::scope(|scope| {
+        let recorder = scope.spawn(|| {
+            for i in 0..total {
+                // Few enough keys that the ring is not pressed between two folds.
+                let key = Key::new(1 + i / 1000 % 40, 1, i % 3);
+                cells.note(key, Access::Read, 1);
+            }
+        });
+        while !recorder.is_finished() {
+            fold_into(&mut sums, &cells, &mut seen);
+        }
+    });
+    fold_into(&mut sums, &cells, &mut seen);
+    let reads: u64 = sums.values().map(|c| c.reads).sum();
+    // One thread that may move between cores: an addition is lost only if it moves in the middle.
+    assert!(total - 10 <= reads && reads <= total, "{reads} of {total}");
+}
+
+#[test]
+fn without_folds_the_ring_samples_and_keeps_the_weight_right() {
+    let cells = Cells::new();
+    let (mut seen, mut sums) = (cells.seen(), Sums::new());
+    let total = 40_000u64;
+    for i in 0..total {
+        cells.note(Key::new(1 + i, 1, 0), Access::Read, 100);
+    }
+    fold_into(&mut sums, &cells, &mut seen);
+    let reads: u64 = sums.values().map(|c| c.reads).sum();
+    let kept = sums.len() as u64;
+    assert!(kept <= (RING + LINES) as u64 * 16, "{kept} records");
+    let error = reads.abs_diff(total - cells.dropped()) as f64 / total as f64;
+    assert!(
+        error < 0.05,
+        "{reads} of {total}, {} dropped",
+        cells.dropped()
+    );
+}
+
+#[test]
+fn a_full_ring_drops_and_says_so() {
+    let cells = Cells::new();
+    for i in 0..2_000_000u64 {
+        cells.note(Key::new(1 + i, 1, 0), Access::Write, 1);
+    }
+    assert!(cells.dropped() > 0);
+    let mut seen = cells.seen();
+    cells.fold(&mut seen, |_, _| {});
+    let dropped = cells.dropped();
+    cells.note(Key::new(1, 1, 0), Access::Write, 1);
+    assert_eq!(cells.dropped(), dropped, "a fold makes room again");
+}
+
+#[test]
+fn a_key_tells_generations_and_ranges_apart() {
+    let key = Key::new(7, 3, 11);
+    assert!(key.is_of(3) && !key.is_of(4));
+    assert_eq!(key.range(), 11);
+    assert_ne!(key, Key::new(7, 4, 11));
+    assert_ne!(key, Key::new(7, 3, 12));
+    assert!(Key::new(7, 3 + (1 << 21), 11).is_of(3), "21 bits are kept");
+}

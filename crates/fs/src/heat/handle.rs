@@ -1,0 +1,168 @@
+//! What programs ask of a volume's heat.
+
+use super::settings::Settings;
+use super::{FileHeat, HeatGauges, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, paths::Names};
+use crate::errno::{Errno, Result};
+use crate::volume::{Core, Volume};
+use hearth_sync::epoch::pin;
+use std::collections::HashMap;
+use std::time::Duration;
+
+impl Volume {
+    /// Which files and ranges are hot.
+    ///
+    /// ```
+    /// use hearth::heat::HeatRank;
+    /// let volume = hearth::Volume::builder().hot_track(true).build()?;
+    /// let process = volume.process(hearth::Credentials::root());
+    /// let fd = process.open("/log", libc::O_CREAT | libc::O_RDWR, 0o644)?;
+    /// process.write(fd, b"line\n")?;
+    /// let top = volume.heat().top_files(HeatRank::Writes, 10, None);
+    /// assert_eq!(top[0].ino, process.stat("/log")?.ino);
+    /// assert_eq!((top[0].warm.writes, top[0].warm.written_bytes), (1, 5));
+    /// # Ok::<(), hearth::Errno>(())
+    /// ```
+    pub fn heat(&self) -> Heat<'_> {
+        Heat { core: &self.core }
+    }
+}
+
+/// The heat of a volume; see [`Volume::heat`]. Reports are as of the moment they are asked for.
+#[derive(Clone, Copy)]
+pub struct Heat<'a> {
+    core: &'a Core,
+}
+
+impl Heat<'_> {
+    /// Whether accesses are recorded.
+    pub fn is_on(&self) -> bool {
+        self.core.heat.is_on()
+    }
+
+    /// Records accesses from now on, or no longer. Records stay and cool.
+    pub fn switch(&self, on: bool) {
+        self.core.heat.switch(on);
+    }
+
+    /// What tracking holds, and what it missed.
+    pub fn gauges(&self) -> HeatGauges {
+        self.core.heat.gauges()
+    }
+
+    /// Seconds between two passes of ageing: `hot-update-interval`.
+    pub fn interval(&self) -> u64 {
+        self.settings().interval()
+    }
+
+    /// Sets [`Heat::interval`].
+    ///
+    /// # Errors
+    /// `EINVAL` for 0 and for more than [`super::HEAT_INTERVAL_MAX`].
+    pub fn set_interval(&self, seconds: u64) -> Result<()> {
+        self.settings().set_interval(seconds)
+    }
+
+    /// MiB that records may take, 0 for no limit: `hot-mem-high-thresh`.
+    pub fn memory(&self) -> u64 {
+        self.settings().memory()
+    }
+
+    /// Sets [`Heat::memory`]; the coldest go at once.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than [`super::HEAT_MEMORY_MAX`].
+    pub fn set_memory(&self, mib: u64) -> Result<()> {
+        self.settings().set_memory(mib)?;
+        self.core.heat.limit();
+        Ok(())
+    }
+
+    /// Sets after how long an unused file is half as warm (1 h), and the slow companion (24 h).
+    ///
+    /// # Errors
+    /// `EINVAL` unless both lie between a second and a year, the first below the second.
+    pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
+        let millis = |d: Duration| u64::try_from(d.as_millis()).map_err(|_| Errno::EINVAL);
+        self.settings()
+            .set_half_lives(millis(short)?, millis(long)?)
+    }
+
+    /// The `most` hottest files used within `since` (always, if `None`), hottest first.
+    pub fn top_files(&self, rank: HeatRank, most: usize, since: Option<Duration>) -> Vec<FileHeat> {
+        self.core.heat.top_files(self.core, rank, most, since)
+    }
+
+    /// The `most` hottest ranges used within `since`, hottest first.
+    pub fn top_ranges(
+        &self,
+        rank: HeatRank,
+        most: usize,
+        since: Option<Duration>,
+    ) -> Vec<RangeHeat> {
+        self.core.heat.top_ranges(self.core, rank, most, since)
+    }
+
+    /// Users, groups and projects, hottest first.
+    pub fn tenants(&self, rank: HeatRank) -> Vec<TenantHeat> {
+        self.core.heat.tenants(self.core, rank)
+    }
+
+    /// Heat of one tenant; `None` if it never was seen.
+    pub fn tenant(&self, tenant: Tenant) -> Option<TenantHeat> {
+        let mut all = self.tenants(HeatRank::Accesses);
+        let at = all.iter().position(|row| row.tenant == tenant)?;
+        Some(all.swap_remove(at))
+    }
+
+    /// Heat of inode `ino`.
+    ///
+    /// # Errors
+    /// `ENODATA` without a record, `ESTALE` without an inode.
+    pub fn file(&self, ino: u64) -> Result<FileHeat> {
+        let g = pin();
+        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
+        let found = self.core.heat.of_file(self.core, node);
+        found.ok_or(Errno::ENODATA)
+    }
+
+    /// Ranges of inode `ino` that have records, in the order of the file.
+    ///
+    /// # Errors
+    /// `ESTALE` without an inode.
+    pub fn ranges(&self, ino: u64) -> Result<Vec<RangeHeat>> {
+        let g = pin();
+        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
+        Ok(self.core.heat.ranges_of(self.core, node))
+    }
+
+    /// Bytes of ranges with records in each of the 256 buckets, coldest first.
+    pub fn bytes_by_bucket(&self) -> Vec<u64> {
+        self.core.heat.bytes_by_bucket(self.core)
+    }
+
+    /// Which shares of the recorded accesses fast tiers of `sizes` bytes would have served.
+    pub fn what_if(&self, sizes: &[u64]) -> WhatIf {
+        self.core.heat.what_if(self.core, sizes)
+    }
+
+    /// Where inodes are: one path each and the number of links. An inode that is open but has no
+    /// name has no path. Walks the whole tree, so ask for many at once.
+    ///
+    /// # Errors
+    /// What the home answers.
+    pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
+        super::paths::find(self.core, inodes)
+    }
+
+    /// One pass of ageing over everything: the background does it bit by bit.
+    pub fn age(&self) {
+        self.core.heat.fold(self.core);
+        for _ in 0..8 {
+            self.core.heat.sweep(self.core);
+        }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.core.heat.settings
+    }
+}

@@ -1,0 +1,313 @@
+//! Heat: which files and ranges are used, how much, how lately, and by whom.
+//!
+//! The protocol, the model and its bounds are in `docs/design/heat.md`.
+//!
+//! Lock order:
+//! ```text
+//! heat.fold        one fold at a time
+//!   heat.shard     records of a part of the files
+//!   heat.tenants   sums of users, groups and projects
+//! ```
+
+mod cells;
+mod gauges;
+mod handle;
+mod paths;
+mod report;
+mod settings;
+mod shard;
+mod tenants;
+mod warmth;
+
+pub(crate) use cells::Access;
+pub use gauges::HeatGauges;
+pub use handle::Heat;
+pub use paths::Names;
+pub use report::{FileHeat, HeatRank, RangeHeat, TenantHeat, Warm, WhatIf, WhatIfPoint};
+pub(crate) use settings::Settings;
+pub use settings::{HEAT_INTERVAL_MAX, HEAT_MEMORY_MAX};
+pub use tenants::Tenant;
+
+use crate::inode::{Node, NodeExt};
+use crate::volume::Core;
+use cells::{Cells, Key, Noted, RANGE_SHIFT, Seen};
+use hearth_sync::epoch::pin;
+use hearth_sync::lock::{Class, Lock};
+use hearth_sync::primitive::OnceLock;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::thread::Thread;
+use shard::{FileId, RECORD_BYTES, Shard};
+use std::collections::HashMap;
+use tenants::{Owners, Tenants};
+use warmth::{Counts, Millis};
+
+/// Parts of the records.
+const SHARDS: usize = 16;
+/// Records that one sweep looks at, per shard, besides an eighth of all.
+const SWEEP: usize = 256;
+/// Entries of a fold between two looks at the epoch.
+const CHUNK: usize = 256;
+
+struct FoldLock;
+impl Class for FoldLock {
+    const NAME: &'static str = "heat.fold";
+    const RANK: u32 = 940;
+}
+
+struct ShardLock;
+impl Class for ShardLock {
+    const NAME: &'static str = "heat.shard";
+    const RANK: u32 = 950;
+}
+
+struct TenantsLock;
+impl Class for TenantsLock {
+    const NAME: &'static str = "heat.tenants";
+    const RANK: u32 = 960;
+}
+
+/// The heat of one volume.
+pub(crate) struct Tracker {
+    /// Relaxed: an access beside the switch may count or not.
+    on: AtomicBool,
+    pub settings: Settings,
+    /// Made when tracking is first switched on.
+    state: OnceLock<Box<State>>,
+    folder: OnceLock<Thread>,
+}
+
+struct State {
+    cells: Cells,
+    fold: Lock<FoldLock, Folding>,
+    shards: [Lock<ShardLock, Shard>; SHARDS],
+    tenants: Lock<TenantsLock, Tenants>,
+    /// Where accesses that lost their line wait is half full somewhere. Relaxed: a hint.
+    pressed: AtomicBool,
+    /// Folds so far. Relaxed: a statistic.
+    folds: AtomicU64,
+}
+
+struct Folding {
+    seen: Seen,
+    batch: Vec<(Key, Counts)>,
+}
+
+impl Tracker {
+    pub fn new(on: bool) -> Tracker {
+        let heat = Tracker {
+            on: AtomicBool::new(false),
+            settings: Settings::default(),
+            state: OnceLock::new(),
+            folder: OnceLock::new(),
+        };
+        heat.switch(on);
+        heat
+    }
+
+    /// Whether accesses are recorded.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Records accesses from now on, or no longer. What is known stays.
+    pub fn switch(&self, on: bool) {
+        if on {
+            self.state.get_or_init(|| Box::new(State::new()));
+        }
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    /// Counts an access to the bytes `off .. off + len` of a file.
+    #[inline]
+    pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
+        if self.is_on() && len > 0 {
+            self.note_ranges(node, access, off, len as u64);
+        }
+    }
+
+    #[inline]
+    fn note_ranges(&self, node: &Node, access: Access, off: u64, len: u64) {
+        let Some(state) = self.state.get() else {
+            return;
+        };
+        let (number, generation) = (node.number(), node.generation());
+        let (first, last) = (off >> RANGE_SHIFT, (off + len - 1) >> RANGE_SHIFT);
+        if first == last {
+            let key = Key::new(number, generation, first);
+            if state.cells.note(key, access, len) == Noted::Pressed {
+                self.press(state);
+            }
+            return;
+        }
+        for range in first..=last {
+            let from = off.max(range << RANGE_SHIFT);
+            let to = (off + len).min((range + 1) << RANGE_SHIFT);
+            let key = Key::new(number, generation, range);
+            if state.cells.note(key, access, to - from) == Noted::Pressed {
+                self.press(state);
+            }
+        }
+    }
+
+    /// The home was asked for the page at `off`. Off the fast path.
+    pub fn note_load(&self, ino: u64, generation: u32, off: u64) {
+        if let (true, Some(state)) = (self.is_on(), self.state.get()) {
+            let file = file_id(ino, generation);
+            state.shard(file).lock().loaded(file, off >> RANGE_SHIFT);
+        }
+    }
+
+    /// An inode ends: its records go.
+    pub fn forget(&self, node: &Node) {
+        if let Some(state) = self.tracking(node) {
+            let file = file_id(node.number(), node.generation());
+            state.shard(file).lock().forget(file);
+        }
+    }
+
+    /// A file now ends at `size`: what is known of the ranges behind goes.
+    pub fn truncate(&self, node: &Node, size: u64) {
+        if let Some(state) = self.tracking(node) {
+            let file = file_id(node.number(), node.generation());
+            let first_gone = size.div_ceil(1 << RANGE_SHIFT);
+            state.shard(file).lock().truncate(file, first_gone);
+        }
+    }
+
+    /// Wakes this thread, by unparking it, when a core's ring becomes half full. The first one stays.
+    pub fn wakes(&self, folder: Thread) {
+        self.folder.get_or_init(|| folder);
+    }
+
+    /// Folds what the cores have counted into the records.
+    pub fn fold(&self, core: &Core) {
+        if let Some(state) = self.state.get() {
+            state.fold(core, &self.settings);
+        }
+    }
+
+    /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
+    pub fn sweep(&self, core: &Core) {
+        let Some(state) = self.state.get() else {
+            return;
+        };
+        let (now, lives) = (core.clock.monotonic(), self.settings.half_lives());
+        let most = self.settings.most_records();
+        for shard in &state.shards {
+            let mut shard = shard.lock();
+            let steps = SWEEP + shard.len() / 8;
+            shard.sweep(steps, now, &lives, |file| is_gone(core, file));
+            shard.limit(most / SHARDS);
+        }
+    }
+
+    /// Evicts what is more than the limit allows.
+    pub fn limit(&self) {
+        let most = self.settings.most_records();
+        for shard in self.state.get().iter().flat_map(|state| &state.shards) {
+            shard.lock().limit(most / SHARDS);
+        }
+    }
+
+    /// A ring is half full: somebody should fold. Asks once for each fold.
+    #[cold]
+    fn press(&self, state: &State) {
+        if !state.pressed.swap(true, Ordering::Relaxed)
+            && let Some(folder) = self.folder.get()
+        {
+            folder.unpark();
+        }
+    }
+
+    /// What was made when tracking was first switched on, if `node` may have records.
+    fn tracking(&self, node: &Node) -> Option<&State> {
+        let state = self.state.get()?;
+        // Relaxed: a fold that sets it beside us is undone by the sweep.
+        node.tracked.load(Ordering::Relaxed).then_some(state)
+    }
+}
+
+impl State {
+    fn new() -> State {
+        let cells = Cells::new();
+        let seen = cells.seen();
+        State {
+            cells,
+            fold: Lock::new(Folding {
+                seen,
+                batch: Vec::new(),
+            }),
+            shards: std::array::from_fn(|_| Lock::new(Shard::new())),
+            tenants: Lock::new(Tenants::default()),
+            pressed: AtomicBool::new(false),
+            folds: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, file: FileId) -> &Lock<ShardLock, Shard> {
+        let mixed = file.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.shards[(mixed >> 60) as usize]
+    }
+
+    fn fold(&self, core: &Core, settings: &Settings) {
+        let mut folding = self.fold.lock();
+        let Folding { seen, batch } = &mut *folding;
+        self.pressed.store(false, Ordering::Relaxed);
+        batch.clear();
+        self.cells
+            .fold(seen, |key, counts| batch.push((key, *counts)));
+        let now = core.clock.monotonic();
+        let lives = settings.half_lives();
+        let most = settings.most_records() / SHARDS;
+        let mut owners: HashMap<Owners, Counts> = HashMap::new();
+        for chunk in batch.chunks(CHUNK) {
+            let g = pin();
+            for (key, counts) in chunk {
+                let node = core.inodes.get(key.ino, &g);
+                let node = node.filter(|node| key.is_of(node.generation()) && !node.is_dead());
+                if node.is_none() && !core.home.evictable() {
+                    continue;
+                }
+                let file = key.file();
+                let mut shard = self.shard(file).lock();
+                shard.keep_below(most);
+                shard.touch(file, key.range(), counts, now, &lives);
+                drop(shard);
+                if let Some(node) = node {
+                    node.tracked.store(true, Ordering::Relaxed);
+                    owners
+                        .entry(Owners::of(&node.fields()))
+                        .or_default()
+                        .add(counts);
+                }
+            }
+        }
+        self.tenants.lock().touch(&owners, now, &lives);
+        self.folds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A file as records know it: the bits of the generation that [`Key`] keeps.
+fn file_id(ino: u64, generation: u32) -> FileId {
+    Key::new(ino, generation, 0).file()
+}
+
+/// Whether the inode of a record has ended. An evicted one has not.
+fn is_gone(core: &Core, (ino, generation): FileId) -> bool {
+    let g = pin();
+    match core.inodes.get(ino, &g) {
+        Some(node) => file_id(ino, node.generation()).1 != generation || node.is_dead(),
+        None => !core.home.evictable(),
+    }
+}
+
+/// Most records that `bytes` hold.
+fn records_in(bytes: u64) -> usize {
+    usize::try_from(bytes / RECORD_BYTES).unwrap_or(usize::MAX)
+}
+
+/// Now, in the time of the records.
+fn now(core: &Core) -> Millis {
+    core.clock.monotonic()
+}

@@ -1,0 +1,86 @@
+//! Paths of inodes, found when they are shown: records know numbers.
+
+use crate::attr::Kind;
+use crate::caller::Caller;
+use crate::errno::{Errno, Result};
+use crate::inode::NodeExt;
+use crate::number::{ROOT, is_control};
+use crate::ops::list::list;
+use crate::volume::Core;
+use std::collections::{HashMap, HashSet};
+
+/// How an inode can be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// One of its paths below the root; `None` for a file that is open and has no name.
+    pub path: Option<Vec<u8>>,
+    /// Links; 0 for a file that has no name.
+    pub links: u32,
+    /// User that it belongs to.
+    pub uid: u32,
+    /// Group that it belongs to.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// Walks the tree until every one of `inodes` is found or there is nothing left.
+pub(super) fn find(core: &Core, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
+    let mut found: HashMap<u64, Names> = HashMap::new();
+    let mut open: HashSet<u64> = HashSet::new();
+    for &ino in inodes {
+        let attr = core.run(&Caller::ROOT, |cx, g| Ok(cx.core.node(ino, g)?.attr()));
+        match attr {
+            Ok(attr) => {
+                let names = Names {
+                    path: (ino == ROOT).then(|| b"/".to_vec()),
+                    links: attr.nlink,
+                    uid: attr.uid,
+                    gid: attr.gid,
+                    size: attr.size,
+                };
+                if attr.nlink > 0 && ino != ROOT {
+                    open.insert(ino);
+                }
+                found.insert(ino, names);
+            }
+            Err(Errno::ESTALE) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    let mut directories = vec![(ROOT, Vec::new())];
+    while let (Some((directory, path)), false) = (directories.pop(), open.is_empty()) {
+        for (ino, kind, name) in entries(core, directory)? {
+            let path = || [&path[..], b"/", &name].concat();
+            if open.remove(&ino)
+                && let Some(names) = found.get_mut(&ino)
+            {
+                names.path = Some(path());
+            }
+            if kind == Kind::Directory {
+                directories.push((ino, path()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Entries of a directory but `.` and `..`; none if it has gone meanwhile.
+fn entries(core: &Core, directory: u64) -> Result<Vec<(u64, Kind, Vec<u8>)>> {
+    let listed = core.run(&Caller::ROOT, |cx, g| {
+        let mut entries = Vec::new();
+        let node = cx.core.node(directory, g)?;
+        let mut take = |entry: crate::attr::DirEntry<'_>| {
+            if entry.name != b"." && entry.name != b".." && !is_control(entry.ino) {
+                entries.push((entry.ino, entry.kind, entry.name.to_vec()));
+            }
+            true
+        };
+        list(cx, node, 0, true, &mut take, g)?;
+        Ok(entries)
+    });
+    match listed {
+        Err(Errno::ENOENT | Errno::ESTALE) => Ok(Vec::new()),
+        listed => listed,
+    }
+}

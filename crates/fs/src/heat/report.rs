@@ -1,0 +1,368 @@
+//! What people and programs are shown: rankings, one file, histogram, what-if.
+//!
+//! Every report is of the moment it is asked for: temperatures are computed then.
+
+use super::shard::{FileId, Record, WHOLE};
+use super::tenants::Tenant;
+use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
+use super::{State, Tracker, file_id, now};
+use crate::attr::Time;
+use crate::inode::Node;
+use crate::volume::Core;
+use std::time::Duration;
+
+/// How warm something is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warm {
+    /// 0.0 (never) to 100.0.
+    pub temperature: f64,
+    /// Bucket of the map at the time of asking, 0 to 255.
+    pub bucket: u8,
+    /// Bucket as of the last pass of ageing.
+    pub last_bucket: u8,
+    /// Accesses and bytes since the record exists.
+    pub reads: u64,
+    /// See `reads`.
+    pub writes: u64,
+    /// See `reads`.
+    pub read_bytes: u64,
+    /// See `reads`.
+    pub written_bytes: u64,
+    /// Reads that the home had to be asked for.
+    pub loads: u64,
+    /// Decayed rates per second.
+    pub reads_per_second: f64,
+    /// See `reads_per_second`.
+    pub writes_per_second: f64,
+    /// See `reads_per_second`.
+    pub bytes_per_second: f64,
+    /// Accesses, decayed with the long half-life.
+    pub long_accesses: f64,
+    /// Wall-clock time of the fold that saw the last read.
+    pub last_read: Option<Time>,
+    /// See `last_read`.
+    pub last_write: Option<Time>,
+}
+
+/// Heat of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileHeat {
+    /// Inode number.
+    pub ino: u64,
+    /// Its heat.
+    pub warm: Warm,
+    /// Ranges that have records.
+    pub ranges: usize,
+}
+
+/// Heat of a range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeHeat {
+    /// Inode number.
+    pub ino: u64,
+    /// First byte.
+    pub start: u64,
+    /// Length in bytes: 1 MiB.
+    pub len: u64,
+    /// Its heat.
+    pub warm: Warm,
+}
+
+/// Heat of everything that a tenant owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantHeat {
+    /// Who.
+    pub tenant: Tenant,
+    /// Its heat.
+    pub warm: Warm,
+}
+
+/// What rankings go by: decayed rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeatRank {
+    /// Reads and writes.
+    #[default]
+    Accesses,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
+    /// Bytes read and written.
+    Bytes,
+}
+
+/// What a fast tier of each size would have served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIf {
+    /// Bytes of all ranges that have records.
+    pub recorded_bytes: u64,
+    /// In order of size.
+    pub points: Vec<WhatIfPoint>,
+}
+
+/// One size of a fast tier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WhatIfPoint {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Share of the recorded reads that it would have served, 0 to 1.
+    pub reads: f64,
+    /// Share of the recorded writes.
+    pub writes: f64,
+}
+
+const RANGE_BYTES: u64 = 1 << super::RANGE_SHIFT;
+
+impl Tracker {
+    /// The `most` hottest files that were used within `since`, hottest first.
+    pub fn top_files(
+        &self,
+        core: &Core,
+        rank: HeatRank,
+        most: usize,
+        since: Option<Duration>,
+    ) -> Vec<FileHeat> {
+        let view = View::of(self, core);
+        view.top(rank, most, since, true)
+            .into_iter()
+            .map(|record| FileHeat {
+                ino: record.file.0,
+                warm: view.warm_of(&record),
+                ranges: view.ranges(record.file),
+            })
+            .collect()
+    }
+
+    /// The `most` hottest ranges that were used within `since`, hottest first.
+    pub fn top_ranges(
+        &self,
+        core: &Core,
+        rank: HeatRank,
+        most: usize,
+        since: Option<Duration>,
+    ) -> Vec<RangeHeat> {
+        let view = View::of(self, core);
+        view.top(rank, most, since, false)
+            .iter()
+            .map(|record| view.range(record))
+            .collect()
+    }
+
+    /// Tenants, hottest first.
+    pub fn tenants(&self, core: &Core, rank: HeatRank) -> Vec<TenantHeat> {
+        let view = View::of(self, core);
+        let mut rows: Vec<(f64, TenantHeat)> = Vec::new();
+        if let Some(state) = view.state {
+            for (tenant, sum) in state.tenants.lock().iter() {
+                let warm = view.warm(&sum.warmth, &sum.total);
+                rows.push((view.score(rank, &sum.warmth), TenantHeat { tenant, warm }));
+            }
+        }
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.tenant.cmp(&b.1.tenant)));
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Heat of one inode; `None` without a record.
+    pub fn of_file(&self, core: &Core, node: &Node) -> Option<FileHeat> {
+        let view = View::of(self, core);
+        let file = file_id(node.number(), node.generation());
+        let record = view.state?.shard(file).lock().get(file, WHOLE)?.clone();
+        Some(FileHeat {
+            ino: file.0,
+            warm: view.warm_of(&record),
+            ranges: view.ranges(file),
+        })
+    }
+
+    /// Ranges of one inode that have records, in the order of the file.
+    pub fn ranges_of(&self, core: &Core, node: &Node) -> Vec<RangeHeat> {
+        let view = View::of(self, core);
+        let file = file_id(node.number(), node.generation());
+        let Some(state) = view.state else {
+            return Vec::new();
+        };
+        let shard = state.shard(file).lock();
+        let mut ranges: Vec<RangeHeat> = shard.ranges(file).map(|r| view.range(r)).collect();
+        drop(shard);
+        ranges.sort_by_key(|range| range.start);
+        ranges
+    }
+
+    /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now.
+    pub fn bytes_by_bucket(&self, core: &Core) -> Vec<u64> {
+        let view = View::of(self, core);
+        let mut bytes = vec![0; super::shard::BUCKETS];
+        view.each(|record| {
+            if record.range != WHOLE {
+                let bucket = record.warmth.at(view.now, &view.lives).bucket();
+                bytes[bucket as usize] += RANGE_BYTES;
+            }
+        });
+        bytes
+    }
+
+    /// Which shares of the accesses (decayed with the long half-life) fast tiers of `sizes` bytes
+    /// would have served.
+    pub fn what_if(&self, core: &Core, sizes: &[u64]) -> WhatIf {
+        let view = View::of(self, core);
+        let mut ranges: Vec<(f64, f64)> = Vec::new();
+        view.each(|record| {
+            if record.range != WHOLE {
+                let long = record.warmth.at(view.now, &view.lives).long;
+                ranges.push((long.reads, long.writes));
+            }
+        });
+        ranges.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
+        let total = ranges
+            .iter()
+            .fold((0.0, 0.0), |sum, r| (sum.0 + r.0, sum.1 + r.1));
+        let mut sizes = sizes.to_vec();
+        sizes.sort_unstable();
+        let mut points = Vec::with_capacity(sizes.len());
+        let (mut held, mut sum) = (0usize, (0.0, 0.0));
+        for bytes in sizes {
+            let fits = usize::try_from(bytes / RANGE_BYTES).unwrap_or(usize::MAX);
+            while held < fits.min(ranges.len()) {
+                sum = (sum.0 + ranges[held].0, sum.1 + ranges[held].1);
+                held += 1;
+            }
+            points.push(WhatIfPoint {
+                bytes,
+                reads: share(sum.0, total.0),
+                writes: share(sum.1, total.1),
+            });
+        }
+        WhatIf {
+            recorded_bytes: ranges.len() as u64 * RANGE_BYTES,
+            points,
+        }
+    }
+}
+
+/// The records at one moment.
+struct View<'a> {
+    core: &'a Core,
+    state: Option<&'a State>,
+    now: Millis,
+    lives: HalfLives,
+}
+
+impl<'a> View<'a> {
+    /// Folds first, so that the report has everything.
+    fn of(heat: &'a Tracker, core: &'a Core) -> View<'a> {
+        heat.fold(core);
+        View {
+            core,
+            state: heat.state.get().map(|state| &**state),
+            now: now(core),
+            lives: heat.settings.half_lives(),
+        }
+    }
+
+    fn each(&self, mut see: impl FnMut(&Record)) {
+        for shard in self.state.iter().flat_map(|state| &state.shards) {
+            shard.lock().records().for_each(&mut see);
+        }
+    }
+
+    fn top(
+        &self,
+        rank: HeatRank,
+        most: usize,
+        since: Option<Duration>,
+        files: bool,
+    ) -> Vec<Record> {
+        let oldest = since.map_or(0, |since| {
+            let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+            self.now.saturating_sub(since)
+        });
+        let mut top: Vec<(f64, Record)> = Vec::new();
+        self.each(|record| {
+            let used = record.last_read.max(record.last_write);
+            if (record.range == WHOLE) != files || used < Some(oldest) {
+                return;
+            }
+            let score = self.score(rank, &record.warmth);
+            if score > 0.0 {
+                top.push((score, record.clone()));
+            }
+            if top.len() >= most.saturating_mul(4).max(4096) {
+                keep_best(&mut top, most);
+            }
+        });
+        keep_best(&mut top, most);
+        let alive = |record: &Record| !super::is_gone(self.core, record.file);
+        let records = top.into_iter().map(|(_, record)| record);
+        records.filter(alive).collect()
+    }
+
+    fn score(&self, rank: HeatRank, warmth: &Warmth) -> f64 {
+        let short = warmth.at(self.now, &self.lives).short;
+        match rank {
+            HeatRank::Accesses => short.accesses(),
+            HeatRank::Reads => short.reads,
+            HeatRank::Writes => short.writes,
+            HeatRank::Bytes => short.bytes,
+        }
+    }
+
+    fn ranges(&self, file: FileId) -> usize {
+        self.state
+            .map_or(0, |state| state.shard(file).lock().ranges(file).count())
+    }
+
+    fn range(&self, record: &Record) -> RangeHeat {
+        RangeHeat {
+            ino: record.file.0,
+            start: record.range << super::RANGE_SHIFT,
+            len: RANGE_BYTES,
+            warm: self.warm_of(record),
+        }
+    }
+
+    fn warm_of(&self, record: &Record) -> Warm {
+        Warm {
+            last_bucket: record.last_bucket(),
+            loads: record.loads,
+            last_read: record.last_read.map(|at| self.wall(at)),
+            last_write: record.last_write.map(|at| self.wall(at)),
+            ..self.warm(&record.warmth, &record.total)
+        }
+    }
+
+    fn warm(&self, warmth: &Warmth, total: &Counts) -> Warm {
+        let warmth = warmth.at(self.now, &self.lives);
+        let rate = |count| per_second(count, self.lives.short);
+        Warm {
+            temperature: warmth.degrees(),
+            bucket: warmth.bucket(),
+            last_bucket: warmth.bucket(),
+            reads: total.reads,
+            writes: total.writes,
+            read_bytes: total.read_bytes,
+            written_bytes: total.written_bytes,
+            loads: 0,
+            reads_per_second: rate(warmth.short.reads),
+            writes_per_second: rate(warmth.short.writes),
+            bytes_per_second: rate(warmth.short.bytes),
+            long_accesses: warmth.long.accesses(),
+            last_read: None,
+            last_write: None,
+        }
+    }
+
+    /// Wall-clock time of `at`.
+    fn wall(&self, at: Millis) -> Time {
+        let ago = self.now.saturating_sub(at) * 1_000_000;
+        Time::from_nanos(self.core.now().nanos().saturating_sub(ago))
+    }
+}
+
+fn keep_best(top: &mut Vec<(f64, Record)>, most: usize) {
+    top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
+    top.truncate(most);
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}

@@ -1,0 +1,448 @@
+//! Records of a part of the files: found by key, linked by bucket and by file, bounded in number.
+
+use super::warmth::{Counts, HalfLives, Millis, Warmth};
+use ahash::RandomState;
+use hashbrown::HashTable;
+
+/// A file and its generation.
+pub(super) type FileId = (u64, u32);
+
+/// The range that stands for the whole file.
+pub(super) const WHOLE: u64 = u64::MAX;
+
+/// Buckets of the map.
+pub(super) const BUCKETS: usize = 256;
+
+/// No record.
+const NIL: u32 = u32::MAX;
+
+/// What is known of a file or of one of its ranges.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub file: FileId,
+    /// In units of 1 MiB, or [`WHOLE`].
+    pub range: u64,
+    pub total: Counts,
+    /// Accesses that the home had to be asked for.
+    pub loads: u64,
+    pub last_read: Option<Millis>,
+    pub last_write: Option<Millis>,
+    pub warmth: Warmth,
+    bucket: u8,
+    /// Neighbours in the bucket.
+    hotter: u32,
+    colder: u32,
+    /// Of a file: its first range. Of a range: the next range of the file.
+    next: u32,
+    /// Of a range: the one before, or the file.
+    before: u32,
+}
+
+/// Bytes that one record takes, its place in the index included while that grows.
+pub(super) const RECORD_BYTES: u64 = size_of::<Record>() as u64 + 20;
+
+/// Some of the files, with all their ranges. Not synchronised.
+pub(super) struct Shard {
+    /// Freed records are in the list that begins at `free`, linked by `next`.
+    slab: Vec<Record>,
+    free: u32,
+    index: HashTable<u32>,
+    hash: RandomState,
+    /// First and last record of each bucket: ranges, then files.
+    buckets: [[Ends; BUCKETS]; 2],
+    /// Most records.
+    max: usize,
+    /// Where the sweep goes on.
+    hand: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+const EMPTY: Ends = Ends {
+    first: NIL,
+    last: NIL,
+    len: 0,
+};
+
+impl Shard {
+    pub fn new() -> Shard {
+        Shard {
+            slab: Vec::new(),
+            free: NIL,
+            index: HashTable::new(),
+            hash: RandomState::new(),
+            buckets: [[EMPTY; BUCKETS]; 2],
+            max: usize::MAX,
+            hand: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Bytes that the records take.
+    pub fn bytes(&self) -> u64 {
+        (self.slab.capacity() * size_of::<Record>() + self.index.allocation_size()) as u64
+    }
+
+    /// Grows to `max` records at most from now on: a file and one range, if it is less.
+    pub fn keep_below(&mut self, max: usize) {
+        self.max = max.max(2);
+    }
+
+    /// Holds at most `max` records from now on, and evicts what is too many.
+    pub fn limit(&mut self, max: usize) {
+        self.keep_below(max);
+        if self.len() > self.max {
+            while self.len() > self.max {
+                self.evict_one();
+            }
+            self.compact();
+        }
+    }
+
+    /// Takes accesses to one range of a file, for the range and for the file.
+    pub fn touch(
+        &mut self,
+        file: FileId,
+        range: u64,
+        counts: &Counts,
+        now: Millis,
+        lives: &HalfLives,
+    ) {
+        let whole = self.find_or_make(file, WHOLE, NIL);
+        self.warm(whole, counts, now, lives);
+        let part = self.find_or_make(file, range, whole);
+        self.warm(part, counts, now, lives);
+    }
+
+    /// Takes a read that the home had to be asked for.
+    pub fn loaded(&mut self, file: FileId, range: u64) {
+        for range in [WHOLE, range] {
+            if let Some(id) = self.find(file, range) {
+                let loads = &mut self.slab[id as usize].loads;
+                *loads = loads.saturating_add(1);
+            }
+        }
+    }
+
+    /// Forgets a file and its ranges.
+    pub fn forget(&mut self, file: FileId) {
+        if let Some(whole) = self.find(file, WHOLE) {
+            self.forget_ranges(whole, 0);
+            self.remove(whole);
+        }
+    }
+
+    /// Forgets the ranges from `first` on.
+    pub fn truncate(&mut self, file: FileId, first: u64) {
+        if let Some(whole) = self.find(file, WHOLE) {
+            self.forget_ranges(whole, first);
+        }
+    }
+
+    /// The record of `range` of `file`, or of all of it.
+    pub fn get(&self, file: FileId, range: u64) -> Option<&Record> {
+        self.find(file, range).map(|id| &self.slab[id as usize])
+    }
+
+    /// The ranges of `file` that have records, in no order.
+    pub fn ranges(&self, file: FileId) -> impl Iterator<Item = &Record> {
+        let first = self
+            .find(file, WHOLE)
+            .map_or(NIL, |whole| self.slab[whole as usize].next);
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let record = self.slab.get(at as usize)?;
+            at = record.next;
+            Some(record)
+        })
+    }
+
+    /// Every record, hottest bucket first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        let ends = self.buckets.iter().flat_map(|kind| kind.iter().rev());
+        ends.flat_map(move |ends| {
+            let mut at = ends.first;
+            std::iter::from_fn(move || {
+                let record = self.slab.get(at as usize)?;
+                at = record.colder;
+                Some(record)
+            })
+        })
+    }
+
+    /// Records in each bucket: of ranges, or of files.
+    pub fn histogram(&self, files: bool) -> [u64; BUCKETS] {
+        std::array::from_fn(|bucket| u64::from(self.buckets[usize::from(files)][bucket].len))
+    }
+
+    /// Moves up to `steps` records to the buckets that they have cooled to, and forgets the files
+    /// that `gone` names; answers how many were looked at.
+    pub fn sweep(
+        &mut self,
+        steps: usize,
+        now: Millis,
+        lives: &HalfLives,
+        mut gone: impl FnMut(FileId) -> bool,
+    ) -> usize {
+        let steps = steps.min(self.slab.len());
+        for _ in 0..steps {
+            if self.hand >= self.slab.len() {
+                self.hand = 0;
+            }
+            let id = self.hand as u32;
+            self.hand += 1;
+            let record = &self.slab[id as usize];
+            if record.is_free() {
+                continue;
+            }
+            if record.range == WHOLE && gone(record.file) {
+                let file = record.file;
+                self.forget(file);
+                continue;
+            }
+            let bucket = record.warmth.at(now, lives).bucket();
+            if bucket != record.bucket {
+                self.move_to(id, bucket);
+            }
+        }
+        steps
+    }
+
+    fn warm(&mut self, id: u32, counts: &Counts, now: Millis, lives: &HalfLives) {
+        let record = &mut self.slab[id as usize];
+        record.warmth.touch(counts, now, lives);
+        record.total.add(counts);
+        if counts.reads > 0 {
+            record.last_read = Some(now);
+        }
+        if counts.writes > 0 {
+            record.last_write = Some(now);
+        }
+        let bucket = record.warmth.bucket();
+        // Also within its bucket it goes to the end that is evicted last.
+        self.move_to(id, bucket);
+    }
+
+    fn find(&self, file: FileId, range: u64) -> Option<u32> {
+        let hash = self.hash.hash_one((file, range));
+        let same = |&id: &u32| {
+            let record = &self.slab[id as usize];
+            record.file == file && record.range == range
+        };
+        self.index.find(hash, same).copied()
+    }
+
+    /// The record of a range; `whole` is that of its file, or nothing if the file is meant.
+    fn find_or_make(&mut self, file: FileId, range: u64, whole: u32) -> u32 {
+        if let Some(id) = self.find(file, range) {
+            return id;
+        }
+        if self.len() >= self.max {
+            self.evict_one_but(whole);
+        }
+        let id = self.allocate(Record::new(file, range));
+        let hash = self.hash.hash_one((file, range));
+        let (slab, hasher) = (&self.slab, &self.hash);
+        self.index.insert_unique(hash, id, |&id| {
+            let record = &slab[id as usize];
+            hasher.hash_one((record.file, record.range))
+        });
+        if whole != NIL {
+            self.link_range(whole, id);
+        }
+        self.bucket_in(id, 0);
+        id
+    }
+
+    fn allocate(&mut self, record: Record) -> u32 {
+        if self.free != NIL {
+            let id = self.free;
+            self.free = self.slab[id as usize].next;
+            self.slab[id as usize] = record;
+            return id;
+        }
+        if self.slab.len() == self.slab.capacity() {
+            // Doubling would pass the limit by half of what it allows.
+            let room = self.max.saturating_sub(self.slab.len());
+            self.slab
+                .reserve_exact((self.slab.len() / 4 + 64).min(room.max(1)));
+        }
+        self.slab.push(record);
+        (self.slab.len() - 1) as u32
+    }
+
+    fn evict_one(&mut self) {
+        self.evict_one_but(NIL);
+    }
+
+    /// Evicts the coldest record: ranges of a bucket before its files, never `kept`.
+    fn evict_one_but(&mut self, kept: u32) {
+        for bucket in 0..BUCKETS {
+            let range = self.buckets[0][bucket].last;
+            if range != NIL {
+                return self.remove(range);
+            }
+            let mut file = self.buckets[1][bucket].last;
+            // A file that has ranges is as hot as the hottest of them.
+            while file != NIL {
+                let record = &self.slab[file as usize];
+                if file != kept && record.next == NIL {
+                    return self.remove(file);
+                }
+                file = record.hotter;
+            }
+        }
+    }
+
+    fn forget_ranges(&mut self, whole: u32, from: u64) {
+        let mut at = self.slab[whole as usize].next;
+        while at != NIL {
+            let record = &self.slab[at as usize];
+            let next = record.next;
+            if record.range >= from {
+                self.remove(at);
+            }
+            at = next;
+        }
+    }
+
+    /// Takes a record out of everything. A file has no ranges any more.
+    fn remove(&mut self, id: u32) {
+        self.bucket_out(id);
+        let record = &self.slab[id as usize];
+        let hash = self.hash.hash_one((record.file, record.range));
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
+            entry.remove();
+        }
+        if record.range != WHOLE {
+            self.unlink_range(id);
+        }
+        let record = &mut self.slab[id as usize];
+        record.file = (0, 0);
+        record.next = self.free;
+        self.free = id;
+    }
+
+    fn link_range(&mut self, whole: u32, id: u32) {
+        let first = std::mem::replace(&mut self.slab[whole as usize].next, id);
+        self.slab[id as usize].next = first;
+        self.slab[id as usize].before = whole;
+        if first != NIL {
+            self.slab[first as usize].before = id;
+        }
+    }
+
+    fn unlink_range(&mut self, id: u32) {
+        let (before, next) = (self.slab[id as usize].before, self.slab[id as usize].next);
+        self.slab[before as usize].next = next;
+        if next != NIL {
+            self.slab[next as usize].before = before;
+        }
+    }
+
+    fn move_to(&mut self, id: u32, bucket: u8) {
+        self.bucket_out(id);
+        self.bucket_in(id, bucket);
+    }
+
+    fn bucket_in(&mut self, id: u32, bucket: u8) {
+        let record = &mut self.slab[id as usize];
+        let ends = &mut self.buckets[usize::from(record.range == WHOLE)][bucket as usize];
+        (record.bucket, record.hotter, record.colder) = (bucket, NIL, ends.first);
+        let second = std::mem::replace(&mut ends.first, id);
+        ends.len += 1;
+        match second {
+            NIL => ends.last = id,
+            second => self.slab[second as usize].hotter = id,
+        }
+    }
+
+    fn bucket_out(&mut self, id: u32) {
+        let record = &self.slab[id as usize];
+        let (hotter, colder) = (record.hotter, record.colder);
+        let ends = &mut self.buckets[usize::from(record.range == WHOLE)][record.bucket as usize];
+        ends.len -= 1;
+        if hotter == NIL {
+            ends.first = colder;
+        }
+        if colder == NIL {
+            ends.last = hotter;
+        }
+        if hotter != NIL {
+            self.slab[hotter as usize].colder = colder;
+        }
+        if colder != NIL {
+            self.slab[colder as usize].hotter = hotter;
+        }
+    }
+
+    /// Moves what is left into memory of its size.
+    fn compact(&mut self) {
+        let mut fresh = Shard::new();
+        fresh.max = self.max;
+        let mut records: Vec<Record> = self.records().cloned().collect();
+        // Coldest first, so that each goes in front of those before; files before their ranges.
+        records.reverse();
+        records.sort_by_key(|record| record.range != WHOLE);
+        fresh.slab.reserve_exact(records.len());
+        for record in records {
+            let whole = match record.range {
+                WHOLE => NIL,
+                _ => fresh.find(record.file, WHOLE).unwrap_or(NIL),
+            };
+            let id = fresh.find_or_make(record.file, record.range, whole);
+            let bucket = record.bucket;
+            let links = &mut fresh.slab[id as usize];
+            *links = Record {
+                bucket: links.bucket,
+                hotter: links.hotter,
+                colder: links.colder,
+                next: links.next,
+                before: links.before,
+                ..record
+            };
+            fresh.move_to(id, bucket);
+        }
+        *self = fresh;
+    }
+}
+
+impl Record {
+    fn new(file: FileId, range: u64) -> Record {
+        Record {
+            file,
+            range,
+            total: Counts::default(),
+            loads: 0,
+            last_read: None,
+            last_write: None,
+            warmth: Warmth::default(),
+            bucket: 0,
+            hotter: NIL,
+            colder: NIL,
+            next: NIL,
+            before: NIL,
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.file == (0, 0)
+    }
+
+    /// Bucket of the last pass.
+    pub fn last_bucket(&self) -> u8 {
+        self.bucket
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+#[path = "shard_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+const MINUTE: Millis = 60_000;
+
+fn lives() -> HalfLives {
+    HalfLives::from_millis(60 * MINUTE, 24 * 60 * MINUTE)
+}
+
+fn reads(n: u64) -> Counts {
+    Counts {
+        reads: n,
+        read_bytes: n,
+        ..Counts::default()
+    }
+}
+
+/// Every link agrees with the table.
+fn check(shard: &Shard) {
+    let mut seen = HashSet::new();
+    for record in shard.records() {
+        assert!(seen.insert((record.file, record.range)));
+        assert!(shard.get(record.file, record.range).is_some());
+        if record.range != WHOLE {
+            assert!(
+                shard.ranges(record.file).any(|r| r.range == record.range),
+                "a range belongs to its file"
+            );
+            assert!(shard.get(record.file, WHOLE).is_some());
+        }
+    }
+    assert_eq!(seen.len(), shard.len());
+    let in_buckets: u64 = [true, false]
+        .iter()
+        .flat_map(|&files| shard.histogram(files))
+        .sum();
+    assert_eq!(in_buckets as usize, shard.len());
+}
+
+#[test]
+fn a_limit_holds_and_the_coldest_go_first() {
+    let mut shard = Shard::new();
+    shard.keep_below(400);
+    for i in 0..10_000u64 {
+        // Every hundredth file is read again and again, the others once.
+        let (file, n) = match i % 100 {
+            0 => ((1 + i / 100, 1), 200),
+            _ => ((1000 + i, 1), 1),
+        };
+        shard.touch(file, 0, &reads(n), i * 10, &lives());
+        assert!(shard.len() <= 400);
+        assert!(shard.bytes() <= 400 * RECORD_BYTES);
+    }
+    check(&shard);
+    for hot in 1..=100 {
+        assert!(
+            shard.get((hot, 1), 0).is_some(),
+            "hot file {hot} was evicted"
+        );
+    }
+}
+
+#[test]
+fn ranges_go_before_their_file() {
+    let mut shard = Shard::new();
+    shard.touch((1, 1), 0, &reads(1), 0, &lives());
+    shard.touch((1, 1), 1, &reads(1), 0, &lives());
+    shard.limit(2);
+    assert!(shard.get((1, 1), WHOLE).is_some());
+    assert_eq!(shard.ranges((1, 1)).count(), 1);
+    check(&shard);
+}
+
+#[test]
+fn a_lower_limit_gives_memory_back() {
+    let mut shard = Shard::new();
+    for i in 1..=5000 {
+        shard.touch((i, 1), 0, &reads(i), 0, &lives());
+    }
+    let before = shard.bytes();
+    shard.limit(100);
+    assert_eq!(shard.len(), 100);
+    assert!(shard.bytes() < before / 20, "{} of {before}", shard.bytes());
+    assert!(shard.get((5000, 1), WHOLE).is_some());
+    check(&shard);
+}
+
+#[test]
+fn the_sweep_moves_what_cooled_and_forgets_what_ended() {
+    let mut shard = Shard::new();
+    for i in 1..=100 {
+        shard.touch((i, 1), 0, &reads(1000), 0, &lives());
+    }
+    assert_eq!(shard.histogram(true)[255], 100);
+    while shard.sweep(10, 60 * MINUTE, &lives(), |(ino, _)| ino > 90) > 0 {
+        if shard.len() == 180 && shard.histogram(true)[255] == 0 {
+            break;
+        }
+    }
+    assert_eq!(
+        shard.histogram(true)[127],
+        90,
+        "half as warm after a half-life"
+    );
+    assert!(shard.get((95, 1), WHOLE).is_none() && shard.get((95, 1), 0).is_none());
+    check(&shard);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Touch(u64, u64, u64),
+    Forget(u64),
+    Truncate(u64, u64),
+    Limit(usize),
+    Sweep(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1u64..20, 0u64..6, 1u64..100).prop_map(|(f, r, n)| Step::Touch(f, r, n)),
+        1 => (1u64..20).prop_map(Step::Forget),
+        1 => (1u64..20, 0u64..6).prop_map(|(f, r)| Step::Truncate(f, r)),
+        1 => (2usize..60).prop_map(Step::Limit),
+        1 => (1usize..40).prop_map(Step::Sweep),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn links_stay_whole_and_counts_right(steps in prop::collection::vec(step(), 1..200)) {
+        let mut shard = Shard::new();
+        let mut reads_of: HashMap<(u64, u64), u64> = HashMap::new();
+        let mut limited = false;
+        for (i, step) in steps.into_iter().enumerate() {
+            let now = i as u64 * MINUTE;
+            match step {
+                Step::Touch(file, range, n) => {
+                    shard.touch((file, 1), range, &reads(n), now, &lives());
+                    *reads_of.entry((file, range)).or_default() += n;
+                }
+                Step::Forget(file) => {
+                    shard.forget((file, 1));
+                    reads_of.retain(|key, _| key.0 != file);
+                }
+                Step::Truncate(file, first) => {
+                    shard.truncate((file, 1), first);
+                    reads_of.retain(|key, _| key.0 != file || key.1 < first);
+                }
+                Step::Limit(max) => {
+                    shard.limit(max);
+                    limited = true;
+                }
+                Step::Sweep(steps) => {
+                    shard.sweep(steps, now, &lives(), |_| false);
+                }
+            }
+            check(&shard);
+        }
+        if !limited {
+            for ((file, range), n) in reads_of {
+                let record = shard.get((file, 1), range).expect("touched and never dropped");
+                prop_assert_eq!(record.total.reads, n);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Heat by who owns the files: sums of users, groups and projects.
+
+use super::warmth::{Counts, HalfLives, Millis, Warmth};
+use crate::inode::Fields;
+use std::collections::HashMap;
+
+/// Who a file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tenant {
+    /// User id.
+    User(u32),
+    /// Group id.
+    Group(u32),
+    /// Project id.
+    Project(u32),
+}
+
+/// The three tenants of one file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Owners([Tenant; 3]);
+
+impl Owners {
+    pub fn of(fields: &Fields) -> Owners {
+        Owners([
+            Tenant::User(fields.uid),
+            Tenant::Group(fields.gid),
+            Tenant::Project(fields.project),
+        ])
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sum {
+    pub total: Counts,
+    pub warmth: Warmth,
+}
+
+/// Sums of every tenant that has been seen. Not synchronised.
+#[derive(Default)]
+pub(super) struct Tenants(HashMap<Tenant, Sum>);
+
+impl Tenants {
+    pub fn touch(&mut self, owners: &HashMap<Owners, Counts>, now: Millis, lives: &HalfLives) {
+        for (owners, counts) in owners {
+            for tenant in owners.0 {
+                let sum = self.0.entry(tenant).or_default();
+                sum.total.add(counts);
+                sum.warmth.touch(counts, now, lives);
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Tenant, &Sum)> {
+        self.0.iter().map(|(&tenant, sum)| (tenant, sum))
+    }
+}

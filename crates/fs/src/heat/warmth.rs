@@ -1,0 +1,256 @@
+//! How warm something is: decayed counts and a temperature. The formula and its bounds are in
+//! `docs/design/heat.md`.
+
+use std::f64::consts::LN_2;
+
+/// Milliseconds of a monotonic clock.
+pub(crate) type Millis = u64;
+
+/// Accesses at once that bring the temperature half of the way to the top.
+const HALFWAY: f64 = 16.0;
+
+/// How fast things cool.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct HalfLives {
+    /// Of rate and temperature, in milliseconds; not 0.
+    pub short: f64,
+    /// Of the slow companion, in milliseconds; not 0.
+    pub long: f64,
+}
+
+impl HalfLives {
+    pub fn from_millis(short: Millis, long: Millis) -> HalfLives {
+        HalfLives {
+            short: short.max(1) as f64,
+            long: long.max(1) as f64,
+        }
+    }
+}
+
+/// Accesses that came together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+}
+
+impl Counts {
+    pub fn is_empty(&self) -> bool {
+        self.reads == 0 && self.writes == 0
+    }
+
+    /// Saturating, as every count here.
+    pub fn add(&mut self, other: &Counts) {
+        self.reads = self.reads.saturating_add(other.reads);
+        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.written_bytes = self.written_bytes.saturating_add(other.written_bytes);
+    }
+
+    /// What is here more than in `seen`.
+    pub fn since(&self, seen: &Counts) -> Counts {
+        Counts {
+            reads: self.reads.saturating_sub(seen.reads),
+            read_bytes: self.read_bytes.saturating_sub(seen.read_bytes),
+            writes: self.writes.saturating_sub(seen.writes),
+            written_bytes: self.written_bytes.saturating_sub(seen.written_bytes),
+        }
+    }
+}
+
+/// Decayed counts, valid at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Decayed {
+    pub reads: f64,
+    pub writes: f64,
+    pub bytes: f64,
+}
+
+impl Decayed {
+    fn cool(&mut self, factor: f64) {
+        self.reads *= factor;
+        self.writes *= factor;
+        self.bytes *= factor;
+    }
+
+    fn heat(&mut self, counts: &Counts) {
+        self.reads += counts.reads as f64;
+        self.writes += counts.writes as f64;
+        self.bytes += counts.read_bytes.saturating_add(counts.written_bytes) as f64;
+    }
+
+    /// Reads and writes.
+    pub fn accesses(&self) -> f64 {
+        self.reads + self.writes
+    }
+}
+
+/// The warmth of a file, a range or a tenant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Warmth {
+    pub short: Decayed,
+    pub long: Decayed,
+    /// 0 for never, towards 1.
+    temperature: f64,
+    /// When the fields above were true.
+    at: Millis,
+}
+
+impl Warmth {
+    /// As it is at `now`; a `now` in the past changes nothing.
+    pub fn at(&self, now: Millis, lives: &HalfLives) -> Warmth {
+        let passed = now.saturating_sub(self.at) as f64;
+        if passed == 0.0 {
+            return *self;
+        }
+        let mut cooled = *self;
+        let factor = (-passed / lives.short).exp2();
+        cooled.short.cool(factor);
+        cooled.temperature *= factor;
+        cooled.long.cool((-passed / lives.long).exp2());
+        cooled.at = now;
+        cooled
+    }
+
+    /// Takes `counts`, which happened at `now`.
+    pub fn touch(&mut self, counts: &Counts, now: Millis, lives: &HalfLives) {
+        *self = self.at(now, lives);
+        self.short.heat(counts);
+        self.long.heat(counts);
+        let n = counts.reads.saturating_add(counts.writes) as f64;
+        self.temperature = 1.0 - (1.0 - self.temperature) * (-n / HALFWAY).exp2();
+    }
+
+    /// Bucket of the map, 0 to 255.
+    pub fn bucket(&self) -> u8 {
+        (self.temperature * 255.999) as u8
+    }
+
+    /// Temperature for people, 0.0 to 100.0.
+    pub fn degrees(&self) -> f64 {
+        self.temperature * 100.0
+    }
+}
+
+/// Events per second of a decayed count with half-life `half_life` in milliseconds.
+pub(crate) fn per_second(count: f64, half_life: f64) -> f64 {
+    count * LN_2 * 1000.0 / half_life
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOUR: Millis = 3_600_000;
+
+    fn lives() -> HalfLives {
+        HalfLives::from_millis(HOUR, 24 * HOUR)
+    }
+
+    fn reads(n: u64) -> Counts {
+        Counts {
+            reads: n,
+            read_bytes: n * 4096,
+            ..Counts::default()
+        }
+    }
+
+    fn touched(n: u64, at: Millis) -> Warmth {
+        let mut warmth = Warmth::default();
+        warmth.touch(&reads(n), at, &lives());
+        warmth
+    }
+
+    #[test]
+    fn never_touched_is_zero() {
+        let never = Warmth::default();
+        assert_eq!((never.bucket(), never.degrees()), (0, 0.0));
+        assert_eq!(never.at(100 * HOUR, &lives()).degrees(), 0.0);
+    }
+
+    #[test]
+    fn one_half_life_halves_rate_and_temperature() {
+        let then = touched(1000, 5 * HOUR);
+        let later = then.at(6 * HOUR, &lives());
+        let (a, b) = (then.short.reads, later.short.reads);
+        assert!((a / 2.0 - b).abs() < 1e-9 * a, "{a} {b}");
+        assert!((then.degrees() / 2.0 - later.degrees()).abs() < 1e-9);
+        let day = then.at(29 * HOUR, &lives());
+        assert!((day.long.reads - 500.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_steady_rate_is_told_as_it_is() {
+        let mut warmth = Warmth::default();
+        for second in 0..20 * 3600 {
+            warmth.touch(&reads(7), second * 1000, &lives());
+        }
+        let rate = per_second(warmth.short.reads, lives().short);
+        assert!((rate - 7.0).abs() < 0.01, "{rate}");
+    }
+
+    #[test]
+    fn every_bucket_is_reached() {
+        let mut seen = [false; 256];
+        seen[0] = true;
+        let hot = touched(1 << 20, 0);
+        for minute in 0..16 * 60 * 60 {
+            seen[hot.at(minute * 1000, &lives()).bucket() as usize] = true;
+        }
+        let missing: Vec<usize> = (0..256).filter(|&b| !seen[b]).collect();
+        assert!(missing.is_empty(), "buckets {missing:?} are out of reach");
+    }
+
+    #[test]
+    fn a_trickle_outranks_a_burst_of_the_same_count_and_greater_age() {
+        let burst = touched(600, 0).at(HOUR, &lives());
+        let mut trickle = Warmth::default();
+        for second in 0..600 {
+            trickle.touch(&reads(1), second * 6000, &lives());
+        }
+        let trickle = trickle.at(HOUR, &lives());
+        assert!(trickle.short.reads > burst.short.reads);
+        assert!(trickle.degrees() > burst.degrees());
+    }
+
+    #[test]
+    fn counts_do_not_wrap() {
+        let mut counts = reads(1);
+        counts.reads = u64::MAX;
+        counts.add(&reads(4097));
+        assert_eq!(counts.reads, u64::MAX);
+        let mut warmth = touched(1 << 50, 0);
+        warmth.touch(&reads(1 << 50), 0, &lives());
+        assert_eq!(warmth.short.reads, (1u64 << 51) as f64);
+        assert_eq!(warmth.bucket(), 255);
+    }
+
+    proptest! {
+        #[test]
+        fn more_accesses_never_cool(n in 0u64..5000, more in 1u64..5000, wait in 0u64..HOUR) {
+            let (less, more) = (touched(n, 0), touched(n + more, 0));
+            let (less, more) = (less.at(wait, &lives()), more.at(wait, &lives()));
+            prop_assert!(more.degrees() >= less.degrees());
+            prop_assert!(more.short.reads > less.short.reads);
+        }
+
+        #[test]
+        fn a_clock_that_goes_backwards_does_nothing(n in 1u64..5000, back in 0u64..HOUR) {
+            let then = touched(n, HOUR);
+            prop_assert_eq!(then.at(HOUR - back, &lives()), then);
+            let mut again = then;
+            again.touch(&reads(1), HOUR - back, &lives());
+            prop_assert!(again.degrees() >= then.degrees());
+        }
+
+        #[test]
+        fn cooling_in_two_steps_is_cooling_in_one(n in 1u64..5000, a in 0u64..HOUR, b in 0u64..HOUR) {
+            let once = touched(n, 0).at(a + b, &lives());
+            let twice = touched(n, 0).at(a, &lives()).at(a + b, &lives());
+            prop_assert!((once.degrees() - twice.degrees()).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! What heat records of real operations, and what it tells.
+#![cfg(not(feature = "shuttle"))]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in what its tests share as well"
+)]
+
+use hearth::heat::{HeatRank, Tenant};
+use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+
+/// A clock that the test moves.
+#[derive(Clone, Default)]
+struct Hand(Arc<AtomicU64>);
+
+impl Hand {
+    fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Time {
+        Time::from_nanos(1_700_000_000_000_000_000 + self.monotonic() * 1_000_000)
+    }
+
+    fn monotonic(&self) -> u64 {
+        1000 + self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn tracked() -> (Volume, Process, Hand) {
+    let hand = Hand::default();
+    let volume = Volume::builder()
+        .hot_track(true)
+        .clock(hand.clone())
+        .build()
+        .unwrap();
+    let process = volume.process(Credentials::root());
+    (volume, process, hand)
+}
+
+fn create(process: &Process, path: &str, bytes: usize) -> i32 {
+    let fd = process
+        .open(path, libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
+    process.write(fd, &vec![7; bytes]).unwrap();
+    fd
+}
+
+#[test]
+fn reads_and_writes_are_counted_per_file_and_per_range() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/f", 3 * MIB as usize);
+    let mut buffer = vec![0; 4096];
+    for _ in 0..5 {
+        process.pread(fd, &mut buffer, MIB + 10).unwrap();
+    }
+    // Across the border of two ranges.
+    process.pread(fd, &mut buffer, 2 * MIB - 1000).unwrap();
+    let ino = process.fstat(fd).unwrap().ino;
+    let file = volume.heat().file(ino).unwrap();
+    assert_eq!(file.warm.read_bytes, 6 * 4096);
+    assert_eq!(file.warm.written_bytes, 3 * MIB);
+    let ranges = volume.heat().ranges(ino).unwrap();
+    let starts: Vec<u64> = ranges.iter().map(|r| r.start).collect();
+    assert_eq!(starts, [0, MIB, 2 * MIB]);
+    let reads: Vec<(u64, u64)> = ranges
+        .iter()
+        .map(|r| (r.warm.reads, r.warm.read_bytes))
+        .collect();
+    assert_eq!(reads, [(0, 0), (6, 5 * 4096 + 1000), (1, 3096)]);
+    assert!(ranges.iter().all(|r| r.warm.writes == 1));
+}
+
+#[test]
+fn a_record_goes_with_its_file_and_its_tail_with_truncate() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/f", 3 * MIB as usize);
+    let ino = process.fstat(fd).unwrap().ino;
+    assert_eq!(volume.heat().ranges(ino).unwrap().len(), 3);
+    process.ftruncate(fd, MIB + 1).unwrap();
+    assert_eq!(volume.heat().ranges(ino).unwrap().len(), 2);
+    process.rename("/f", "/g").unwrap();
+    process.link("/g", "/h").unwrap();
+    assert_eq!(volume.heat().file(ino).unwrap().warm.writes, 1 + 2);
+    process.unlink("/g").unwrap();
+    process.unlink("/h").unwrap();
+    let names = &volume.heat().paths(&[ino]).unwrap()[&ino];
+    assert_eq!(
+        (names.links, &names.path),
+        (0, &None),
+        "open, without a name"
+    );
+    assert!(volume.heat().file(ino).is_ok());
+    process.close(fd).unwrap();
+    assert_eq!(volume.heat().gauges().files, 0);
+    assert_eq!(volume.heat().gauges().ranges, 0);
+}
+
+#[test]
+fn a_number_that_is_used_again_starts_cold() {
+    let (volume, process, _) = tracked();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..3000 {
+        let fd = create(&process, "/again", 100);
+        let ino = process.fstat(fd).unwrap().ino;
+        if !seen.insert(ino) {
+            let warm = volume.heat().file(ino).unwrap().warm;
+            assert_eq!((warm.reads, warm.writes), (0, 1));
+            return;
+        }
+        process.close(fd).unwrap();
+        process.unlink("/again").unwrap();
+    }
+    panic!("no number came back");
+}
+
+#[test]
+fn rates_halve_and_rankings_follow() {
+    let (volume, process, hand) = tracked();
+    let (old, new) = (create(&process, "/old", 0), create(&process, "/new", 0));
+    let mut byte = [0; 1];
+    for fd in [old, new] {
+        process.pwrite(fd, b"x", 0).unwrap();
+    }
+    for _ in 0..100 {
+        process.pread(old, &mut byte, 0).unwrap();
+    }
+    let before = volume.heat().top_files(HeatRank::Reads, 1, None)[0].clone();
+    hand.pass(Duration::from_secs(3600));
+    let after = volume.heat().top_files(HeatRank::Reads, 1, None)[0].clone();
+    assert!((before.warm.reads_per_second / 2.0 - after.warm.reads_per_second).abs() < 1e-9);
+    for _ in 0..80 {
+        process.pread(new, &mut byte, 0).unwrap();
+    }
+    let top = volume.heat().top_files(HeatRank::Reads, 10, None);
+    let paths = volume
+        .heat()
+        .paths(&top.iter().map(|f| f.ino).collect::<Vec<_>>())
+        .unwrap();
+    let order: Vec<_> = top
+        .iter()
+        .map(|f| paths[&f.ino].path.clone().unwrap())
+        .collect();
+    assert_eq!(order, [b"/new".to_vec(), b"/old".to_vec()]);
+    let lately = volume
+        .heat()
+        .top_files(HeatRank::Reads, 10, Some(Duration::from_secs(600)));
+    assert_eq!(lately.len(), 1, "the other was read an hour ago");
+}
+
+#[test]
+fn tenants_are_credited() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/f", 0);
+    process.fchown(fd, Some(7), Some(8)).unwrap();
+    process.pwrite(fd, &[0; 100], 0).unwrap();
+    let heat = volume.heat();
+    for tenant in [Tenant::User(7), Tenant::Group(8), Tenant::Project(0)] {
+        let row = heat.tenant(tenant).unwrap();
+        assert_eq!((row.warm.writes, row.warm.written_bytes), (1, 100));
+    }
+    assert_eq!(heat.tenant(Tenant::User(0)), None);
+}
+
+#[test]
+fn nothing_is_recorded_while_it_is_off() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/f", 10);
+    let ino = process.fstat(fd).unwrap().ino;
+    volume.heat().switch(false);
+    process.pwrite(fd, b"more", 0).unwrap();
+    assert_eq!(volume.heat().file(ino).unwrap().warm.writes, 1);
+    volume.heat().switch(true);
+    process.pwrite(fd, b"more", 0).unwrap();
+    assert_eq!(volume.heat().file(ino).unwrap().warm.writes, 2);
+    let never = Volume::memory();
+    let quiet = never.process(Credentials::root());
+    let fd = create(&quiet, "/f", 10);
+    let ino = quiet.fstat(fd).unwrap().ino;
+    assert_eq!(never.heat().file(ino), Err(Errno::ENODATA));
+    assert_eq!(never.heat().gauges().core_bytes, 0);
+}
+
+#[test]
+fn tunables_are_checked() {
+    let volume = Volume::memory();
+    let heat = volume.heat();
+    assert_eq!((heat.interval(), heat.memory()), (150, 0));
+    for bad in [0, 86_401] {
+        assert_eq!(heat.set_interval(bad), Err(Errno::EINVAL));
+    }
+    assert_eq!(heat.set_memory(1 << 21), Err(Errno::EINVAL));
+    let hour = Duration::from_secs(3600);
+    assert_eq!(heat.set_half_lives(hour, hour), Err(Errno::EINVAL));
+    assert_eq!(
+        heat.set_half_lives(Duration::ZERO, hour),
+        Err(Errno::EINVAL)
+    );
+    assert_eq!((heat.interval(), heat.memory()), (150, 0));
+}
+
+#[test]
+fn a_cap_holds_at_every_sample_and_the_hottest_stay() {
+    let (volume, process, _) = tracked();
+    volume.heat().set_memory(1).unwrap();
+    let fd = process
+        .open("/sparse", libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
+    process.ftruncate(fd, 1 << 50).unwrap();
+    let mut byte = [0; 1];
+    for i in 0..200_000u64 {
+        let range = 100 + i;
+        process.pread(fd, &mut byte, range * MIB).unwrap();
+        process.pread(fd, &mut byte, i % 50 * MIB).unwrap();
+        if i % 500 == 0 {
+            volume.heat().age();
+            let gauges = volume.heat().gauges();
+            assert!(gauges.record_bytes <= MIB, "{gauges:?}");
+        }
+    }
+    let top = volume.heat().top_ranges(HeatRank::Reads, 50, None);
+    let mut hottest: Vec<u64> = top.iter().map(|r| r.start / MIB).collect();
+    hottest.sort_unstable();
+    assert_eq!(hottest, (0..50).collect::<Vec<_>>());
+}
+
+/// A generator of its own, so that the trace is the same everywhere.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// The trace in small: what heat holds for the hottest equals a count kept beside it, and
+/// the what-if curve equals an exact computation.
+#[test]
+fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
+    let (files, accesses) = (2000usize, 100_000u64);
+    let (volume, process, hand) = tracked();
+    let fds: Vec<i32> = (0..files)
+        .map(|i| create(&process, &format!("/{i}"), 1))
+        .collect();
+    let inodes: Vec<u64> = fds
+        .iter()
+        .map(|&fd| process.fstat(fd).unwrap().ino)
+        .collect();
+    volume.heat().age();
+    let weights: Vec<f64> = (1..=files).map(|rank| 1.0 / rank as f64).collect();
+    let sums: Vec<f64> = weights
+        .iter()
+        .scan(0.0, |sum, w| {
+            *sum += w;
+            Some(*sum)
+        })
+        .collect();
+    let total = sums[files - 1];
+    let mut exact = vec![0.0f64; files];
+    let mut seed = 0x1234_5678_9abc_def1;
+    let mut byte = [0; 1];
+    for i in 0..accesses {
+        let pick = (random(&mut seed) >> 11) as f64 / (1u64 << 53) as f64 * total;
+        let file = sums.partition_point(|&sum| sum < pick).min(files - 1);
+        process.pread(fds[file], &mut byte, 0).unwrap();
+        exact[file] += 1.0;
+        if i % 1000 == 999 {
+            volume.heat().gauges();
+            volume.heat().top_files(HeatRank::Reads, 1, None);
+            hand.pass(Duration::from_secs(36));
+            for count in &mut exact {
+                *count *= 0.5f64.powf(36.0 / 3600.0);
+            }
+        }
+    }
+    assert_eq!(volume.heat().gauges().dropped, 0);
+    let top = volume.heat().top_files(HeatRank::Reads, 100, None);
+    let mut order: Vec<usize> = (0..files).collect();
+    order.sort_by(|&a, &b| exact[b].total_cmp(&exact[a]));
+    for (place, row) in top.iter().enumerate() {
+        let file = inodes.iter().position(|&ino| ino == row.ino).unwrap();
+        let should = exact[order[place]];
+        assert!(
+            (exact[file] - should).abs() <= 0.01 * should,
+            "place {place}: {} for {should}",
+            exact[file]
+        );
+    }
+    let curve = volume.heat().what_if(&[10 * MIB, 100 * MIB, 1000 * MIB]);
+    let mut plain = vec![0u64; files];
+    let mut seed = 0x1234_5678_9abc_def1;
+    for _ in 0..accesses {
+        let pick = (random(&mut seed) >> 11) as f64 / (1u64 << 53) as f64 * total;
+        plain[sums.partition_point(|&sum| sum < pick).min(files - 1)] += 1;
+    }
+    plain.sort_unstable_by(|a, b| b.cmp(a));
+    for point in &curve.points {
+        let held = (point.bytes / MIB) as usize;
+        let share = plain[..held].iter().sum::<u64>() as f64 / accesses as f64;
+        assert!((point.reads - share).abs() < 0.02, "{point:?} for {share}");
+    }
+}
+
+#[test]
+fn the_tunables_of_the_seed_are_files_that_refuse_nonsense() {
+    let (volume, process, _) = tracked();
+    let write = |name: &str, text: &str| {
+        let path = format!("/.hearth/sys/fs/{name}");
+        let fd = process.open(path, libc::O_WRONLY, 0)?;
+        let done = process.write(fd, text.as_bytes());
+        process.close(fd)?;
+        done
+    };
+    let read = |name: &str| {
+        let path = format!("/.hearth/sys/fs/{name}");
+        let fd = process.open(path, libc::O_RDONLY, 0).unwrap();
+        let mut text = [0; 64];
+        let len = process.read(fd, &mut text).unwrap();
+        process.close(fd).unwrap();
+        String::from_utf8(text[..len].to_vec()).unwrap()
+    };
+    assert_eq!(read("hot-update-interval"), "150\n");
+    assert_eq!(read("hot-mem-high-thresh"), "0\n");
+    for bad in ["0", "-1", "86401", "soon", ""] {
+        assert_eq!(
+            write("hot-update-interval", bad),
+            Err(Errno::EINVAL),
+            "{bad}"
+        );
+    }
+    for bad in ["-1", "1048577", "lots"] {
+        assert_eq!(
+            write("hot-mem-high-thresh", bad),
+            Err(Errno::EINVAL),
+            "{bad}"
+        );
+    }
+    write("hot-update-interval", "30\n").unwrap();
+    write("hot-mem-high-thresh", "64\n").unwrap();
+    assert_eq!((volume.heat().interval(), volume.heat().memory()), (30, 64));
+    write("hot-track", "0").unwrap();
+    assert!(!volume.heat().is_on());
+    assert_eq!(write("hot-track", "maybe"), Err(Errno::EINVAL));
+    write("hot-track", "1").unwrap();
+    assert!(volume.heat().is_on());
+}
+
+#[test]
+fn the_background_folds_without_being_asked() {
+    let volume = Volume::builder()
+        .hot_track(true)
+        .background(true)
+        .build()
+        .unwrap();
+    let process = volume.process(Credentials::root());
+    create(&process, "/f", 100);
+    let before = std::time::Instant::now();
+    while volume.heat().gauges().files == 0 {
+        assert!(before.elapsed() < Duration::from_secs(60), "nothing folds");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
