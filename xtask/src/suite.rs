@@ -36,6 +36,16 @@ const EXTRAS: &[Extra] = &[
         source: "crates/sync/tests/shuttle.rs",
     },
     Extra {
+        package: "hearth-sched",
+        feature: "loom",
+        source: "crates/sched/tests/loom.rs",
+    },
+    Extra {
+        package: "hearth-sched",
+        feature: "shuttle",
+        source: "crates/sched/tests/shuttle.rs",
+    },
+    Extra {
         package: "hearth",
         feature: "shuttle",
         source: "crates/fs/tests/shuttle.rs",
