@@ -59,11 +59,10 @@ pub use profile::{
 };
 pub use quota::{
     BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
-    Reason, Resource,
+    QuotaRecord, QuotaUsage, Reason, Resource,
 };
 pub use quotactl::{
-    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
-    QuotaRecord, QuotaUsage, TreeChange,
+    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use volume::{AtimeMode, OnError, Protection, Volume};

@@ -4,6 +4,7 @@
 //! is opened, and a directory that lookup finds and listings of the root do not show.
 
 mod locks;
+mod quota;
 mod stats;
 mod tunables;
 
@@ -30,6 +31,8 @@ struct ControlFile {
     path: &'static str,
     render: fn(&Core) -> String,
     set: Option<fn(&Core, &str) -> Result<()>>,
+    /// Whether only the owner of the volume may look.
+    private: bool,
 }
 
 /// The text of control file `file` as of now.
@@ -49,51 +52,73 @@ static FILES: &[ControlFile] = &[
         path: "version",
         render: version,
         set: None,
+        private: false,
     },
     ControlFile {
         path: "stats",
         render: stats::render,
         set: None,
+        private: false,
+    },
+    ControlFile {
+        path: "quota/report.json",
+        render: quota::report,
+        set: None,
+        private: true,
+    },
+    ControlFile {
+        path: "quota/events",
+        render: quota::events,
+        set: None,
+        private: true,
     },
     ControlFile {
         path: "locks",
         render: locks::table,
         set: Some(locks::switch),
+        private: false,
     },
     ControlFile {
         path: "locks.json",
         render: locks::json,
         set: None,
+        private: false,
     },
     ControlFile {
         path: "sys/fs/memory-budget",
         render: tunables::memory_budget,
         set: Some(tunables::set_memory_budget),
+        private: false,
     },
     ControlFile {
         path: "sys/fs/hot-track",
         render: tunables::hot_track,
         set: Some(tunables::set_hot_track),
+        private: false,
     },
     ControlFile {
         path: "sys/fs/hot-update-interval",
         render: tunables::hot_update_interval,
         set: Some(tunables::set_hot_update_interval),
+        private: false,
     },
     ControlFile {
         path: "sys/fs/hot-mem-high-thresh",
         render: tunables::hot_mem_high_thresh,
         set: Some(tunables::set_hot_mem_high_thresh),
+        private: false,
     },
     ControlFile {
         path: "sys/fs/atime",
         render: tunables::atime,
         set: Some(tunables::set_atime),
+        private: false,
     },
     ControlFile {
         path: "sys/fs/read-only",
         render: tunables::read_only,
         set: Some(tunables::set_read_only),
+        private: false,
     },
 ];
 
@@ -117,7 +142,11 @@ pub(crate) fn build(core: &Core) -> Result<()> {
                     ino
                 }
                 (None, None) => {
-                    let perm = if file.set.is_some() { 0o644 } else { 0o444 };
+                    let perm = match (file.set.is_some(), file.private) {
+                        (true, _) => 0o644,
+                        (false, false) => 0o444,
+                        (false, true) => 0o400,
+                    };
                     let ino = make(core, &mut next, Kind::File, perm, Body::Control(index))?;
                     add(core, parent, part, ino, Kind::File)?;
                     ino

@@ -15,15 +15,17 @@ mod book;
 mod credit;
 mod kind;
 mod ledger;
+mod record;
 mod rules;
 mod slots;
 mod tally;
 
 pub(crate) use account::NO_ACCOUNT;
-pub(crate) use book::{Book, Hand, Refusal, Tuning, Usage};
+pub(crate) use book::{Book, Hand, Refusal, Tuning};
 pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
+pub use record::{QuotaRecord, QuotaUsage};
 pub use rules::{DEFAULT_GRACE, Limit};
 pub(crate) use rules::{Own, Rules};
 pub use tally::Reason;

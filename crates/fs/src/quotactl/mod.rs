@@ -11,7 +11,7 @@ mod tree;
 pub use check::{QuotaCheck, QuotaDifference};
 pub use error::QuotaError;
 pub use limits::{Change, LimitChange};
-pub use record::{QuotaDefaults, QuotaRecord, QuotaUsage};
+pub use record::QuotaDefaults;
 pub use tree::TreeChange;
 
 use crate::caller::Credentials;
