@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::acl::Acl;
-use crate::data::Pages;
+use crate::data::{PAGE, Pages};
 use crate::outcome::{Kind, Stamp};
 
 /// Names an inode for ever.
@@ -125,6 +125,20 @@ impl Node {
             Content::Symlink(target) => target.len() as u64,
             _ => 0,
         }
+    }
+
+    /// Pages that extended attributes fill, if a filesystem gives them pages.
+    pub fn attribute_pages(&self) -> u64 {
+        let plain = self
+            .xattrs
+            .iter()
+            .map(|(name, value)| name.len() + value.len());
+        let acls = [("access", &self.acl), ("default", &self.default_acl)].into_iter();
+        let acls = acls.filter_map(|(name, acl)| {
+            let name = "system.posix_acl_".len() + name.len();
+            Some(name + acl.as_ref()?.serialise().len())
+        });
+        (plain.sum::<usize>() + acls.sum::<usize>()).div_ceil(PAGE as usize) as u64
     }
 
     pub fn immutable(&self) -> bool {

@@ -28,6 +28,8 @@ impl Model {
 
     pub(crate) fn attr(&self, id: NodeId) -> Attr {
         let node = self.node(id);
+        let pages = node.pages().map_or(NO_PAGES, Pages::count);
+        let attributes = node.pages().map_or(0, |_| node.attribute_pages());
         Attr {
             ino: id,
             kind: node.kind(),
@@ -40,7 +42,11 @@ impl Model {
             atime: node.atime,
             mtime: node.mtime,
             ctime: Stamp::Now,
-            pages: node.pages().map_or(NO_PAGES, Pages::count),
+            pages: PageCount {
+                // Large attributes may take room of their own.
+                most: pages.most + attributes,
+                ..pages
+            },
         }
     }
 
