@@ -94,11 +94,9 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
         options.writeback.unwrap_or(minor >= PRUNE_MINOR_VERSION),
         init::WRITEBACK_CACHE,
     );
-    add(options.readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
-    add(
-        options.readdirplus == ReadDirPlus::Auto,
-        init::READDIRPLUS_AUTO,
-    );
+    let readdirplus = options.agreed_readdirplus();
+    add(readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
+    add(readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
     // Without handles there is nothing that a lock could belong to: the kernel then keeps locks
     // itself.
     add(!options.no_open, init::POSIX_LOCKS | init::FLOCK_LOCKS);
@@ -111,6 +109,7 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn kernel(minor: u32, flags: u64) -> InitIn {
         let (low, high) = (flags as u32, (flags >> 32) as u32);
@@ -154,6 +153,27 @@ mod tests {
                 .1
                 .has(init::OVER_IO_URING)
         );
+    }
+
+    #[test]
+    fn attributes_that_nobody_would_believe_do_not_come_along_with_names() {
+        let comes = |timeout, readdirplus| {
+            let options = MountOptions {
+                entry_timeout: Duration::ZERO,
+                attr_timeout: timeout,
+                readdirplus,
+                ..Default::default()
+            };
+            let (_, agreed) = agree(&kernel(45, !0), &options, false);
+            (
+                agreed.has(init::DO_READDIRPLUS),
+                agreed.has(init::READDIRPLUS_AUTO),
+            )
+        };
+        let (never, second) = (Duration::ZERO, Duration::from_secs(1));
+        assert_eq!(comes(second, ReadDirPlus::Auto), (true, true));
+        assert_eq!(comes(never, ReadDirPlus::Auto), (false, false));
+        assert_eq!(comes(never, ReadDirPlus::Yes), (true, false));
     }
 
     #[test]

@@ -76,10 +76,15 @@ impl<'a> Reply<'a> {
             return false;
         }
         let place = &mut self.buffer[self.len..self.len + size];
-        place.fill(0);
+        // Each byte once: a listing has thousands of these.
+        place[..prefix].fill(0);
         let (head, tail) = place[prefix..].split_at_mut(size_of::<Dirent>());
         head.copy_from_slice(entry.as_bytes());
-        tail[..name.len()].copy_from_slice(name);
+        let (text, padding) = tail.split_at_mut(name.len());
+        text.copy_from_slice(name);
+        for byte in padding {
+            *byte = 0;
+        }
         self.len += size;
         true
     }

@@ -126,7 +126,8 @@ impl fmt::Display for MountError {
             MountError::DevicePermission => {
                 write!(
                     f,
-                    "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse"
+                    "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse; \
+                     a container needs --device /dev/fuse"
                 )
             }
             MountError::NoHelper => {
@@ -135,7 +136,10 @@ impl fmt::Display for MountError {
                     "fusermount3 is not installed: apt-get install fuse3, or run as root"
                 )
             }
-            MountError::Helper { message } => write!(f, "fusermount3: {message}"),
+            MountError::Helper { message } => write!(
+                f,
+                "fusermount3: {message}: hearth doctor says what this machine lacks"
+            ),
             MountError::NoUring { reason } => write!(f, "transport=uring: {reason}"),
             MountError::TooOld {
                 version: (major, minor),

@@ -60,7 +60,11 @@ pub(super) fn unmount(path: &Path, lazily: bool) -> io::Result<()> {
 
 /// What the helper's complaint means.
 fn refused(complaint: &str, path: &Path) -> MountError {
-    let denied = complaint.contains("ermission denied") || complaint.contains("no write access");
+    let is_denied = |words| complaint.contains(words);
+    // "Not permitted" is what a container without the device answers.
+    let denied = ["ermission denied", "not permitted", "no write access"]
+        .into_iter()
+        .any(is_denied);
     match complaint.contains("/dev/fuse") {
         true if denied => MountError::DevicePermission,
         true => MountError::NoDevice,
@@ -138,6 +142,10 @@ mod tests {
                 .contains("chmod 666")
         );
         assert!(
+            text("fusermount3: failed to open /dev/fuse: Operation not permitted\n")
+                .contains("--device /dev/fuse")
+        );
+        assert!(
             text("fusermount3: fuse device not found, try 'modprobe fuse' first: /dev/fuse")
                 .contains("modprobe")
         );
@@ -148,6 +156,7 @@ mod tests {
         let other = "fusermount3: option allow_other only allowed if 'user_allow_other' is set in \
                      /etc/fuse.conf\n";
         assert!(text(other).starts_with("fusermount3: option allow_other only"));
+        assert!(text(other).contains("hearth doctor"));
     }
 
     #[test]
