@@ -208,6 +208,8 @@ const REQUIREMENTS: &[Requirement] = &[
         Rows::One(Workload::OpenClose),
     ),
     needs("mount-uring", "tmpfs", 4.0, Rows::Checkout),
+    // The default where the kernel's FUSE has no io_uring, or has it switched off.
+    needs("mount-dev", "tmpfs", 4.0, Rows::Checkout),
 ];
 
 const fn needs(target: &'static str, base: &'static str, share: f64, rows: Rows) -> Requirement {
