@@ -5,8 +5,8 @@
 //! | [`dev`] | everything, or beside [`uring`] FORGET, BATCH_FORGET and INTERRUPT |
 //! | [`uring`] | requests of each CPU through a ring of its own |
 //!
-//! Locks: a mailbox (`uring`), the seats (`dev`) and the state of the workers are leaves; no lock is
-//! held while a request is handled.
+//! Locks: a mailbox (`uring`), the seats (`dev`) and the state of the workers are leaves; no lock
+//! is held while a request is handled.
 
 mod buffer;
 pub(crate) mod cpu;
