@@ -8,10 +8,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Between two looks while there are requests.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Between two looks while clients move, and while they stay where they are.
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_millis(4);
 /// Looks without a request after which the lookout rests.
-const QUIET: u32 = 20;
+const QUIET: u32 = 10;
 /// Index of the CPU among the fields of `stat` behind the name of the thread.
 const CPU_FIELD: usize = 36;
 
@@ -19,11 +20,14 @@ const CPU_FIELD: usize = 36;
 pub(crate) fn look_out(seats: &Seats) {
     let mut views: Vec<View> = seats.last().map(|_| View::default()).collect();
     let mut origins = Vec::with_capacity(views.len());
-    let mut quiet = 0;
-    while seats.pause((quiet < QUIET).then_some(PAUSE)) {
+    let (mut quiet, mut pause) = (0, SHORT);
+    while seats.pause((quiet < QUIET).then_some(pause)) {
         let news = seats.last().zip(&mut views);
         origins.extend(news.filter_map(|((last, client), view)| view.origin(last, client)));
-        seats.saw(&origins, Instant::now());
+        pause = match seats.saw(&origins, Instant::now()) {
+            true => SHORT,
+            false => LONG.min(pause * 2),
+        };
         quiet = if origins.is_empty() { quiet + 1 } else { 0 };
         origins.clear();
     }

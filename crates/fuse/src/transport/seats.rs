@@ -11,7 +11,7 @@ use hearth_sync::primitive::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a seat is kept for a client that is not seen any more.
-const KEPT: Duration = Duration::from_millis(10);
+const KEPT: Duration = Duration::from_millis(40);
 /// In the place of a thread: what was asked says nothing of where clients are.
 const NOBODY: u32 = 0;
 /// In the place of a thread: nobody waits for what was asked, and there is more of it.
@@ -133,9 +133,10 @@ impl Seats {
     }
 
     /// The lookout saw where requests come from: who is seated from now on. Somebody always is.
-    pub fn saw(&self, origins: &[Origin], now: Instant) {
+    /// Answers whether that is anybody else than before.
+    pub fn saw(&self, origins: &[Origin], now: Instant) -> bool {
         if origins.is_empty() {
-            return;
+            return false;
         }
         let mut state = self.state.lock();
         let seats = &mut state.seats;
@@ -156,15 +157,22 @@ impl Seats {
             }
             (seats[place].client, seats[place].seen) = (id, Some(now));
         }
+        let mut is_change = false;
         for (seat, reader) in seats.iter_mut().zip(&self.readers) {
             let is_kept = |seen| now.saturating_duration_since(seen) < KEPT;
-            seat.is_taken = seat.seen.is_some_and(is_kept);
+            let is_taken = seat.seen.is_some_and(is_kept);
+            if seat.is_taken == is_taken {
+                continue;
+            }
+            seat.is_taken = is_taken;
+            is_change = true;
             // Relaxed: see `wait`.
-            reader.is_seated.store(seat.is_taken, Ordering::Relaxed);
-            if seat.is_taken {
+            reader.is_seated.store(is_taken, Ordering::Relaxed);
+            if is_taken {
                 reader.changed.notify_one();
             }
         }
+        is_change
     }
 
     /// The lookout waits: for `limit`, or without one for the next request. False if the mount is

@@ -17,8 +17,9 @@ fn taken(seats: &Seats) -> Vec<bool> {
 fn the_reader_on_the_cpu_of_the_only_client_is_alone() {
     let (seats, now) = (Seats::new(&[0, 1, 2]), Instant::now());
     assert_eq!(taken(&seats), [true, true, true]);
-    seats.saw(&[on(A, 1), on(A, 1)], now);
+    assert!(seats.saw(&[on(A, 1), on(A, 1)], now));
     assert_eq!(taken(&seats), [false, true, false]);
+    assert!(!seats.saw(&[on(A, 1)], now));
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn a_reader_waits_until_it_is_seated_or_the_mount_is_gone() {
         thread::sleep(Duration::from_millis(20));
         assert!(!reader.is_finished(), "{end}");
         match end {
-            "seated" => seats.saw(&[on(B, 1)], now),
+            "seated" => assert!(seats.saw(&[on(B, 1)], now)),
             _ => seats.close(),
         }
         reader.join().unwrap();
