@@ -15,6 +15,9 @@ const IN_PROCESS: &[&str] = &[
 
 /// Builds everything that is measured, then runs `hearth-bench WHAT...`.
 pub fn run(what: &[String]) -> Result<(), String> {
+    if what.first().is_some_and(|verb| verb == "locks") {
+        return locks(what);
+    }
     let mut build = process::cargo();
     build.args(["build", "--release"]);
     match what.first() {
@@ -38,6 +41,26 @@ pub fn run(what: &[String]) -> Result<(), String> {
         let _ = process::run(program().arg("seeds-build"));
     }
     process::run(program().args(what))
+}
+
+/// Runs `hearth-bench locks...` with a second build at hand that has no lock profile.
+fn locks(what: &[String]) -> Result<(), String> {
+    let program = place::target().join("release/hearth-bench");
+    let unprofiled = program.with_file_name("hearth-bench-unprofiled");
+    let build = |more: &[&str]| {
+        let mut build = process::cargo();
+        let package = ["build", "--release", "--package", "hearth-bench"];
+        process::run(build.args(package).args(more))
+    };
+    build(&["--features", "unprofiled"])?;
+    std::fs::copy(&program, &unprofiled)
+        .map_err(|error| format!("{}: {error}", unprofiled.display()))?;
+    build(&[])?;
+    process::run(
+        self::program()
+            .args(what)
+            .env("HEARTH_BENCH_UNPROFILED", unprofiled),
+    )
 }
 
 /// Runs `hearth-bench conflicts WHAT...`.

@@ -15,6 +15,7 @@ pub mod instructions;
 pub mod latency;
 pub mod library_bench;
 pub mod live;
+pub mod lock_price;
 pub mod lookup;
 pub mod measure;
 pub mod memory;

@@ -3,8 +3,8 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    conflicts, freeing, instructions, latency, library_bench, memory, mount_bench, mounted,
-    quota_bench, sched_bench, seeds,
+    conflicts, freeing, instructions, latency, library_bench, lock_price, memory, mount_bench,
+    mounted, quota_bench, sched_bench, seeds,
 };
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
 
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
+  locks      what the lock profile costs, on, off and compiled out
   memory     bytes per file, lookups and listings of a million files
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
              directory (--target NAME or DIR, several by commas; --no-count)
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         return finish(verb, conflicts::instrumented::run(rest));
     }
     let apart = match verb {
+        lock_price::WORK => Some(lock_price::run_work(rest)),
         memory::FILL => Some(memory::run_fill(rest)),
         freeing::LOOP => Some(freeing::run_loop()),
         quota_bench::LOOPS => Some(quota_bench::run_loops()),
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     let run = match verb {
         "lib" => library_bench::run,
         "mount" => mount_bench::run,
+        "locks" => lock_price::run,
         "memory" => memory::run,
         "sched" => sched_bench::run,
         "freeing" => freeing::run,

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A multicore-scalable filesystem in user space.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub enum Verb {
     Umount(UmountArgs),
     /// Show what a mounted volume does
     Stats(StatsArgs),
+    /// Show which locks a mounted volume waits for
+    Locks(LocksArgs),
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON
@@ -138,6 +141,39 @@ pub struct StatsArgs {
     /// Print what happened in every second, until interrupted
     #[arg(short, long)]
     pub watch: bool,
+}
+
+/// `hearth locks`.
+#[derive(Debug, clap::Args)]
+pub struct LocksArgs {
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+    /// Record a profile for so long (10s, 500ms, 2m), or until interrupted, and show it; without
+    /// it, show what was recorded
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::locks::length)]
+    pub length: Option<Duration>,
+    /// Record every lock, at its price, not only every wait
+    #[arg(long, requires = "length")]
+    pub exact: bool,
+    /// Column to sort by
+    #[arg(long, value_enum, default_value_t = LocksSort::Util)]
+    pub sort: LocksSort,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Columns to sort by.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum LocksSort {
+    /// Share of the time that the lock was held
+    Util,
+    /// Share of the requests that were not granted at once
+    Con,
+    /// Mean wait
+    Wait,
+    /// Requests
+    Total,
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod doctor;
 mod failure;
 mod fstab;
 mod generate;
+mod locks;
 mod mount;
 mod mounts;
 mod output;

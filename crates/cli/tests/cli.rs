@@ -109,6 +109,16 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         1,
         &["missing: no statistics", "findmnt -t fuse.hearth"],
     ),
+    (
+        "locks m",
+        1,
+        &["m: no lock profile", "findmnt -t fuse.hearth"],
+    ),
+    ("locks", 2, &["<MOUNT>", "--help"]),
+    ("locks m --for 3x", 2, &["'3x'", "such as 10s", "--help"]),
+    ("locks m --for 0s", 2, &["'0s'", "1ms to 24h", "--help"]),
+    ("locks m --exact", 2, &["--for <TIME>", "--help"]),
+    ("locks m --sort name", 2, &["'name'", "util", "--help"]),
     ("frobnicate", 2, &["'frobnicate'", "--help"]),
     ("completions tcsh", 2, &["'tcsh'", "bash", "--help"]),
     ("man file", 1, &["file: ", "give a directory"]),
@@ -396,7 +406,7 @@ fn completions_and_manual_pages_are_made() {
     for name in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let text = succeed(hearth().args(["completions", name]));
         assert!(
-            ["umount", "doctor", "stats"]
+            ["umount", "doctor", "stats", "locks"]
                 .iter()
                 .all(|verb| text.contains(verb)),
             "{name}"
@@ -414,6 +424,7 @@ fn completions_and_manual_pages_are_made() {
         "-mount",
         "-umount",
         "-stats",
+        "-locks",
         "-doctor",
         "-completions",
         "-man",
@@ -434,6 +445,7 @@ fn help_and_version_are_answers() {
         ("--help", "Usage: hearth"),
         ("mount --help", "[SOURCE] <MOUNTPOINT>"),
         ("help stats", "--watch"),
+        ("help locks", "--for <TIME>"),
         ("--version", env!("CARGO_PKG_VERSION")),
         ("version", env!("CARGO_PKG_VERSION")),
     ] {

@@ -27,6 +27,8 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
     assert_eq!(listed, "file\n./file\n");
     let inside = succeed(&mut shell(&mounted.at(".hearth"), "find . -type f | sort"));
     let expected = [
+        "./locks",
+        "./locks.json",
         "./stats",
         "./sys/fs/atime",
         "./sys/fs/memory-budget",

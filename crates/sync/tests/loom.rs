@@ -625,15 +625,10 @@ fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
             shared.0.unlock(|| ended = true);
             assert_eq!(ended, timed);
         };
-        let others: Vec<_> = [true, false]
-            .into_iter()
-            .map(|timed| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || hold(&shared, timed))
-            })
-            .collect();
+        let other = Arc::clone(&shared);
+        let other = thread::spawn(move || [false, true].map(|timed| hold(&other, timed)));
         hold(&shared, true);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        other.join().unwrap();
         assert!(shared.0.try_lock() && !shared.0.try_lock());
         // SAFETY: as above.
         assert_eq!(shared.1.with(|value| unsafe { *value }), 3);

@@ -1,0 +1,109 @@
+//! `hearth locks`: the control files `.hearth/locks` and `.hearth/locks.json` for people and for
+//! programs.
+
+mod length;
+mod parse;
+
+use crate::args::{LocksArgs, LocksSort};
+use crate::failure::{Failure, reason};
+use crate::output;
+use hearth::{LockProfile, LockSort};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
+use hearth_sync::primitive::{Arc, thread};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub use length::length;
+
+/// How soon an interrupt ends the recording.
+const PACE: Duration = Duration::from_millis(50);
+
+/// Prints the lock profile of a mounted volume, after recording one if asked to.
+pub fn run(args: &LocksArgs) -> Result<(), Failure> {
+    let (text, profile) = match args.length {
+        Some(length) => record(&args.mount, length, args.exact)?,
+        None => read(&args.mount)?,
+    };
+    if profile.elapsed_ns == 0 {
+        let mount = args.mount.display();
+        let what = format!(
+            "the lock profile is off and empty; 'hearth locks {mount} --for 10s' records one, \
+             'echo on > {mount}/.hearth/locks' begins one"
+        );
+        return Err(Failure::at(&args.mount, what));
+    }
+    if args.json {
+        return output::print(&text);
+    }
+    output::print(&profile.text(match args.sort {
+        LocksSort::Util => LockSort::Util,
+        LocksSort::Con => LockSort::Con,
+        LocksSort::Wait => LockSort::Wait,
+        LocksSort::Total => LockSort::Total,
+    }))
+}
+
+/// Turns the profile on for `length`, or until an interrupt, and reads it.
+fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockProfile), Failure> {
+    if read(mount)?.1.running {
+        let shown = mount.display();
+        let what = format!(
+            "the lock profile is on already; 'hearth locks {shown}' shows it, \
+             'echo off > {shown}/.hearth/locks' ends it"
+        );
+        return Err(Failure::at(mount, what));
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let flag = Arc::clone(&interrupted);
+        signal_hook::flag::register(signal, flag)
+            .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
+    }
+    switch(mount, if exact { "exact" } else { "on" })?;
+    let begin = Instant::now();
+    // Relaxed: a flag of its own.
+    while begin.elapsed() < length && !interrupted.load(Ordering::Relaxed) {
+        thread::sleep(PACE.min(length.saturating_sub(begin.elapsed())));
+    }
+    switch(mount, "off")?;
+    read(mount)
+}
+
+/// Writes a word to the switch.
+fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
+    std::fs::write(mount.join(".hearth/locks"), word).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "only the owner of the mount and root may turn the lock profile on".to_owned()
+            }
+            ErrorKind::Unsupported => {
+                "this daemon was built without a lock profile; mount with another build".to_owned()
+            }
+            _ => format!(
+                "the lock profile does not take '{word}': {}",
+                reason(&error)
+            ),
+        };
+        Failure::at(mount, what)
+    })
+}
+
+fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
+    let text = std::fs::read_to_string(mount.join(".hearth/locks.json")).map_err(|error| {
+        let what = format!(
+            "no lock profile of a Hearth mount here ({}); \
+             'findmnt -t fuse.hearth' lists the mounts",
+            reason(&error)
+        );
+        Failure::at(mount, what)
+    })?;
+    match parse::profile(&text) {
+        Some(profile) => Ok((text, profile)),
+        None => {
+            let what = "its daemon writes another form of .hearth/locks.json; use the 'hearth' \
+                        that mounted it";
+            Err(Failure::at(mount, what))
+        }
+    }
+}
