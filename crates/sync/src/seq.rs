@@ -206,11 +206,11 @@ fn write_slow(
         return odd;
     }
     let side = Side::Write;
-    let key = Key { class, side, site };
+    let key = || Key { class, side, site };
     let (address, bounced) = (std::ptr::from_ref(count).addr(), last.note());
     let timed = match since {
-        Some(since) => profile::waited(address, &key, bounced, since),
-        None => profile::taken(address, &key, bounced),
+        Some(since) => profile::waited(address, &key(), bounced, since),
+        None => profile::taken(address, key, bounced),
     };
     if !timed {
         return odd;

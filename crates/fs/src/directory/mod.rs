@@ -129,7 +129,24 @@ impl Directory {
     }
 
     /// The bucket in which the entries around `position` are now; `None` without a table.
+    #[inline]
     fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g Table, &'g Bucket)> {
+        let table = self.table.load(g)?;
+        let bucket = table.bucket_of_cookie(position);
+        if bucket.is_moved() {
+            return self.live_elsewhere(position, g);
+        }
+        Some((table, bucket))
+    }
+
+    /// The same while the table grows, or has just been forgotten.
+    #[cold]
+    #[inline(never)]
+    fn live_elsewhere<'g>(
+        &'g self,
+        position: u64,
+        g: &'g Guard,
+    ) -> Option<(&'g Table, &'g Bucket)> {
         let backoff = Backoff::new();
         let mut waiting = None;
         loop {

@@ -12,13 +12,13 @@ use crate::profile::{self, Key, Side};
 #[cold]
 #[inline(never)]
 pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) {
-    let key = key(class, site);
+    let key = || key(class, site);
     let timed = if word.try_lock() {
-        profile::taken(address(word), &key, word.last().note())
+        profile::taken(address(word), key, word.last().note())
     } else {
         let since = profile::now();
         word.lock();
-        profile::waited(address(word), &key, word.last().note(), since)
+        profile::waited(address(word), &key(), word.last().note(), since)
     };
     if timed {
         word.set_timed();
@@ -33,11 +33,11 @@ pub(super) fn try_lock(
     class: &'static str,
     site: &'static Location<'static>,
 ) -> bool {
-    let key = key(class, site);
+    let key = || key(class, site);
     let locked = word.try_lock();
     if !locked {
-        profile::refused(&key);
-    } else if profile::taken(address(word), &key, word.last().note()) {
+        profile::refused(&key());
+    } else if profile::taken(address(word), key, word.last().note()) {
         word.set_timed();
     }
     locked

@@ -161,10 +161,10 @@ impl<C: Class> Gate<C> {
         since: Option<u64>,
         site: &'static Location<'static>,
     ) -> GateEntry<'a> {
-        let (key, address) = (Self::key(Side::Read, site), address(word));
+        let (key, address) = (|| Self::key(Side::Read, site), address(word));
         let timed = match since {
-            Some(since) => profile::waited(address, &key, false, since),
-            None => profile::watched() && profile::taken(address, &key, false),
+            Some(since) => profile::waited(address, &key(), false, since),
+            None => profile::watched() && profile::taken(address, key, false),
         };
         GateEntry {
             word,
@@ -177,7 +177,7 @@ impl<C: Class> Gate<C> {
         let (address, bounced) = (address(&self.closer), self.closer.last().note());
         let timed = match since {
             Some(since) => profile::waited(address, key, bounced, since),
-            None => profile::taken(address, key, bounced),
+            None => profile::taken(address, || *key, bounced),
         };
         if timed {
             self.closer.set_timed();

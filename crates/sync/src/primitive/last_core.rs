@@ -4,8 +4,11 @@ use super::const_unless_loom;
 use crate::primitive::atomic::{AtomicU8, Ordering};
 use crate::primitive::core;
 
-/// The core that took a lock last: its number plus one, 0 for none. Cores from 255 on share
-/// numbers with others.
+/// Set in every byte but that of a lock that nobody took.
+const SOMEBODY: u8 = 0x80;
+
+/// The core that took a lock last: its number below [`SOMEBODY`], 0 for none. Cores from 128 on
+/// share numbers with others.
 ///
 /// Lies beside the word of its lock, which taking the lock has just written, and is written by
 /// the holder only.
@@ -23,7 +26,7 @@ impl LastCore {
     /// Notes this core; true if another one was noted before. The caller holds the lock.
     #[inline]
     pub fn note(&self) -> bool {
-        let mine = (core() % 255) as u8 + 1;
+        let mine = core() as u8 | SOMEBODY;
         // Relaxed: written by holders only, and the lock orders them.
         let before = self.0.load(Ordering::Relaxed);
         if before == mine {

@@ -20,7 +20,7 @@ pub(crate) fn now() -> u64 {
 }
 
 #[inline(always)]
-pub(crate) fn taken(_address: usize, _key: &Key, _bounced: bool) -> bool {
+pub(crate) fn taken(_address: usize, _key: impl FnOnce() -> Key, _bounced: bool) -> bool {
     false
 }
 

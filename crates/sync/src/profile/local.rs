@@ -52,12 +52,18 @@ struct Hold {
 /// The thread has taken a lock that was free. True if the hold is timed: [`released`] must be
 /// called with the same address.
 #[inline]
-pub(crate) fn taken(address: usize, key: &Key, bounced: bool) -> bool {
+pub(crate) fn taken(address: usize, key: impl FnOnce() -> Key, bounced: bool) -> bool {
     let (of, left) = NEXT.get();
     if left > 1 && of == session() {
         NEXT.set((of, left - 1));
         return false;
     }
+    draw(address, &key(), bounced)
+}
+
+#[cold]
+#[inline(never)]
+fn draw(address: usize, key: &Key, bounced: bool) -> bool {
     with(|local| local.draw(address, key, bounced)).unwrap_or(false)
 }
 
