@@ -42,6 +42,8 @@ pub struct Rate {
     pub cpu: CpuTime,
     /// Seconds from the first task's begin to the last one's end.
     pub seconds: f64,
+    /// Repetitions per second of processor time: what others take of a shared machine is not in it.
+    pub per_cpu_second: f64,
 }
 
 /// What one phase of a job came to.
@@ -84,6 +86,7 @@ pub fn rate(
         per_second: together.operations as f64 / together.seconds,
         cpu: together.cpu,
         seconds: together.seconds,
+        per_cpu_second: together.operations as f64 / together.cpu.total(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Arguments of `hearth-bench seeds`.
 
-use super::Family;
+use super::{Family, families};
 use crate::options::Options;
 
 /// What this verb understands.
@@ -48,10 +48,16 @@ impl SeedOptions {
         self.common.only.is_none() || family.workloads().iter().any(|name| wants(name))
     }
 
-    /// Whether the workload of the family is wanted.
+    /// Whether the workload of the family is wanted. A name of a family means that one alone,
+    /// although it may be a part of another's workload.
     pub fn wants(&self, family: &str, workload: &str) -> bool {
-        let only = self.common.only.as_deref();
-        only.is_none_or(|only| family == only || workload.contains(only))
+        let Some(only) = self.common.only.as_deref() else {
+            return true;
+        };
+        if families().iter().any(|family| family.name() == only) {
+            return family == only;
+        }
+        workload.contains(only)
     }
 }
 
@@ -81,5 +87,7 @@ mod tests {
         assert!(wants("file-ops") && wants("creat/unlink"));
         assert!(!wants("file") && !wants("sendmail"));
         assert!(parse(&[]).unwrap().wants_family(&FileOps));
+        let single = parse(&["--only", "single"]).unwrap();
+        assert!(single.wants("single", "stat") && !single.wants("thread_perf", "dirsingle"));
     }
 }

@@ -26,6 +26,8 @@ pub struct Session {
     effort: Effort,
     contenders: Vec<Contender>,
     counted: Counted,
+    /// The rates of the family that was measured last, by processor time.
+    by_cpu: Grid,
     rows: Vec<Row>,
     asks: Vec<Ask>,
 }
@@ -72,6 +74,7 @@ impl Session {
             effort,
             contenders,
             counted: Counted::default(),
+            by_cpu: Grid::default(),
             rows: Vec::new(),
             asks: Vec::new(),
         })
@@ -155,21 +158,35 @@ impl Session {
         let names: Vec<String> = libraries.map(|one| one.name.clone()).collect();
         for name in names {
             let name = &*name;
-            let two = match cores {
-                0..=1 => Vec::new(),
-                _ => grid.ratios(workload, (name, 2), (name, 1)),
+            // As many cores work: so many times what one does in a second of processor time.
+            let by_cpu = |tasks: usize, base: usize| -> Vec<f64> {
+                let share = tasks.min(cores) as f64 / base.min(cores) as f64;
+                let ratios = self.by_cpu.ratios(workload, (name, tasks), (name, base));
+                ratios.iter().map(|ratio| ratio * share).collect()
             };
-            self.ask(Ask::at_least(
-                format!("{name}, {workload}: 2 tasks / 1"),
-                1.8,
-                &two,
-            ));
+            let (mut two, mut two_by_cpu) = (Vec::new(), Vec::new());
+            if cores > 1 {
+                two = grid.ratios(workload, (name, 2), (name, 1));
+                two_by_cpu = by_cpu(2, 1);
+            }
+            let what = format!("{name}, {workload}: 2 tasks / 1");
+            let mut asks = vec![Ask::at_least(what, 1.8, &two).by_cpu(&two_by_cpu)];
             let many = grid.ratios(workload, (name, 16), (name, 2));
             if cores == 2 && !many.is_empty() {
                 let what = format!("{name}, {workload}: 16 tasks / 2");
-                self.ask(Ask::at_least(what, 0.9, &many));
+                asks.push(Ask::at_least(what, 0.9, &many).by_cpu(&by_cpu(16, 2)));
             }
+            self.asks.extend(asks);
         }
+    }
+
+    /// Asks for a ratio of two targets with one task.
+    pub fn ask_against(&mut self, grid: &Grid, workload: &str, pair: [&str; 2], least: f64) {
+        let [name, base] = pair.map(|target| (target, 1));
+        let what = format!("{} / {}, {workload}", pair[0], pair[1]);
+        let by_cpu = self.by_cpu.ratios(workload, name, base);
+        let ask = Ask::at_least(what, least, &grid.ratios(workload, name, base));
+        self.ask(ask.by_cpu(&by_cpu));
     }
 
     /// Prints the heading of a family.
@@ -188,7 +205,7 @@ impl Session {
         activities: &[Box<dyn Activity>],
         tasks: &[usize],
     ) -> Result<Grid, String> {
-        let mut grid = Grid::default();
+        let (mut grid, mut by_cpu) = (Grid::default(), Grid::default());
         for activity in activities {
             let name = activity.name();
             if !self.options.wants(bench, &name) {
@@ -202,14 +219,17 @@ impl Session {
                         let target = fresh.target();
                         prepare(target, &**activity, tasks).map_err(named)?;
                         let rate = rate(target, &**activity, tasks, self.effort.run);
-                        let rate = rate.map_err(named)?.per_second;
-                        grid.push(&name, &contender.name, tasks, rate);
+                        let rate = rate.map_err(named)?;
+                        grid.push(&name, &contender.name, tasks, rate.per_second);
+                        by_cpu.push(&name, &contender.name, tasks, rate.per_cpu_second);
                     }
                 }
             }
             eprintln!("measured: {bench}, {name}");
         }
         self.rows.extend(grid.rows(bench, "ops_per_s", "1/s"));
+        self.rows.extend(by_cpu.rows(bench, "ops_per_cpu_s", "1/s"));
+        self.by_cpu = by_cpu;
         Ok(grid)
     }
 

@@ -1,7 +1,6 @@
 //! One task: the library against system calls on tmpfs.
 
 use super::Family;
-use super::ask::Ask;
 use super::paths::{directories, make_directories};
 use super::session::Session;
 use crate::activity::{Activity, Repeat, must, path};
@@ -157,12 +156,7 @@ impl Family for Single {
                 continue;
             }
             // Only tmpfs is what was asked for; without it the ask is not measured.
-            let ratios = grid.ratios(&workload, ("lib", 1), ("tmpfs", 1));
-            session.ask(Ask::at_least(
-                format!("lib / tmpfs, {workload}"),
-                times,
-                &ratios,
-            ));
+            session.ask_against(&grid, &workload, ["lib", "tmpfs"], times);
             session.ask_to_scale(&grid, &workload);
         }
         Ok(())
