@@ -1,11 +1,12 @@
 //! Every seed workload does what its name says, on the library and on a directory.
 
-use hearth_bench::activity::Job;
+use hearth_bench::activity::{Job, path};
 use hearth_bench::allocations::Counting;
 use hearth_bench::measure::{prepare, rate, times};
 use hearth_bench::seeds::contender::Contender;
 use hearth_bench::seeds::thread_perf::{ALL, Test};
 use hearth_bench::seeds::{families, teardown};
+use hearth_bench::target::Client;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -66,6 +67,52 @@ fn every_activity_leaves_the_tree_that_it_should() {
             }
         }
     });
+}
+
+/// A file that nobody should have made, in every directory.
+fn stray(client: &dyn Client, directory: &str) {
+    let entries = client.entries(&path(directory)).expect("it is a directory");
+    for entry in entries.iter().filter(|entry| entry.is_dir) {
+        let name = String::from_utf8_lossy(&entry.name);
+        stray(
+            client,
+            &format!("{}/{name}", directory.trim_end_matches('/')),
+        );
+    }
+    let file = path(format!("{}/stray", directory.trim_end_matches('/')));
+    let made = client.open(&file, libc::O_CREAT | libc::O_RDWR);
+    let closed = client.close(made.expect("there is room"));
+    closed.expect("it is open");
+}
+
+#[test]
+fn a_tree_that_is_not_as_it_should_be_is_noticed() {
+    let own = ["single", "file-ops", "paths"];
+    for family in families()
+        .iter()
+        .filter(|family| own.contains(&family.name()))
+    {
+        for activity in family.activities() {
+            let fresh = Contender::new("lib").unwrap().fresh().unwrap();
+            prepare(fresh.target(), &*activity, 2).unwrap();
+            let done = rate(fresh.target(), &*activity, 2, Duration::from_millis(1));
+            assert!(done.is_ok(), "{}", activity.name());
+            stray(&*fresh.target().client(), "/");
+            let said = activity.check(&*fresh.target().client(), &[9, 9]);
+            assert!(said.is_err(), "{}", activity.name());
+        }
+    }
+    for (kind, _) in ALL {
+        let test = Test { kind, times: 3 };
+        let fresh = Contender::new("lib").unwrap().fresh().unwrap();
+        times(fresh.target(), &test, 2).unwrap();
+        stray(&*fresh.target().client(), "/");
+        assert!(
+            test.check(&*fresh.target().client(), 2).is_err(),
+            "{}",
+            kind.name()
+        );
+    }
 }
 
 #[test]
