@@ -10,6 +10,7 @@ const STEPS: u64 = 32;
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
+    sum: u64,
     most: u64,
 }
 
@@ -19,6 +20,7 @@ impl Histogram {
         Histogram {
             buckets: vec![0; bucket_of(u64::MAX) + 1],
             count: 0,
+            sum: 0,
             most: 0,
         }
     }
@@ -28,6 +30,7 @@ impl Histogram {
     pub fn add(&mut self, ns: u64) {
         self.buckets[bucket_of(ns)] += 1;
         self.count += 1;
+        self.sum += ns;
         self.most = self.most.max(ns);
     }
 
@@ -39,6 +42,26 @@ impl Histogram {
     /// The largest.
     pub fn most(&self) -> u64 {
         self.most
+    }
+
+    /// Adds what another one counted.
+    pub fn absorb(&mut self, other: &Histogram) {
+        for (bucket, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += count;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.most = self.most.max(other.most);
+    }
+
+    /// The mean; of nothing it is no number.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+
+    /// How many were above `ns`, to the width of a bucket.
+    pub fn above(&self, ns: u64) -> u64 {
+        self.buckets[bucket_of(ns) + 1..].iter().sum()
     }
 
     /// The latency that the share `part` of all do not exceed: the upper end of its bucket.
@@ -118,5 +141,10 @@ mod tests {
         }
         assert_eq!(histogram.percentile(1.0), 1_000_000);
         assert_eq!(histogram.most(), 1_000_000);
+        assert_eq!((histogram.above(2_000), histogram.above(2_000_000)), (1, 0));
+        let before = histogram.clone();
+        histogram.absorb(&before);
+        assert_eq!((histogram.count(), histogram.above(2_000)), (2002, 2));
+        assert_eq!(histogram.mean(), before.mean());
     }
 }

@@ -31,8 +31,8 @@ const ABILITIES: Abilities = Abilities {
 };
 /// Kinds of operations of the model: every one is made.
 const KINDS: usize = 62;
-/// Scripts that a thread runs before it counts as warm.
-const WARM: u32 = 300;
+/// Scripts that a thread runs in one round; then the tree, which grows, is taken away.
+const ROUND: u32 = 300;
 
 /// Allocations that may be there at the end and were not at the start: lists that have another
 /// length, never one for each thousandth operation.
@@ -107,14 +107,10 @@ impl Scripts {
     }
 }
 
-/// Runs scripts until `goes_on` says no; answers how many operations, and of which kinds.
-fn work(
-    volume: &Volume,
-    scripts: &mut Scripts,
-    goes_on: &mut dyn FnMut() -> bool,
-) -> (u64, BTreeSet<String>) {
+/// Runs so many scripts; answers how many operations, and of which kinds.
+fn work(volume: &Volume, scripts: &mut Scripts, scripts_each: u32) -> (u64, BTreeSet<String>) {
     let (mut done, mut kinds) = (0, BTreeSet::new());
-    while goes_on() {
+    for _ in 0..scripts_each {
         let mut library = Library::new(volume.clone());
         for (p, op) in scripts.next() {
             library.apply(p, &op);
@@ -137,21 +133,9 @@ fn work(
 
 /// Every thread works; the volume is empty afterwards. Answers how many operations were made, and
 /// of how many kinds by every thread.
-fn all_threads(
-    volume: &Volume,
-    scripts: &mut [Scripts],
-    goes_on: &(dyn Fn(u32) -> bool + Sync),
-) -> (u64, usize) {
+fn all_threads(volume: &Volume, scripts: &mut [Scripts], scripts_each: u32) -> (u64, usize) {
     let results: Vec<_> = std::thread::scope(|scope| {
-        let spawn = |scripts| {
-            scope.spawn(move || {
-                let mut rounds = 0;
-                work(volume, scripts, &mut || {
-                    rounds += 1;
-                    goes_on(rounds)
-                })
-            })
-        };
+        let spawn = |scripts| scope.spawn(move || work(volume, scripts, scripts_each));
         let threads: Vec<_> = scripts.iter_mut().map(spawn).collect();
         threads
             .into_iter()
@@ -216,15 +200,20 @@ fn nothing_is_left_when_all_operations_ran_on_all_threads() {
     let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
     let mut scripts: Vec<_> = (0..threads).map(|n| Scripts::new(seed, n)).collect();
     // What the program makes once, for whichever volume, is made now.
-    all_threads(&Volume::memory(), &mut scripts, &|round| round <= 10);
+    all_threads(&Volume::memory(), &mut scripts, 10);
     settle();
     let empty = Live::now();
     let volume = Volume::memory();
     // Tables and per-core parts have their size when this is over.
-    all_threads(&volume, &mut scripts, &|round| round <= WARM);
+    all_threads(&volume, &mut scripts, ROUND);
     let (before, live_before) = (Held::now(&volume), Live::now());
     let end = Instant::now() + Duration::from_secs(seconds);
-    let (done, kinds) = all_threads(&volume, &mut scripts, &|_| Instant::now() < end);
+    let (mut done, mut kinds) = (0, KINDS);
+    while Instant::now() < end {
+        let round = all_threads(&volume, &mut scripts, ROUND);
+        done += round.0;
+        kinds = kinds.min(round.1);
+    }
     let (after, live_after) = (Held::now(&volume), Live::now());
     println!("{done} operations of {kinds} kinds on {threads} threads, seed {seed}");
     println!("{before:?}, then {after:?}");

@@ -33,6 +33,17 @@ impl Grid {
         }
     }
 
+    /// Takes over the cells of another grid.
+    pub fn absorb(&mut self, other: Grid) {
+        self.cells.extend(other.cells);
+    }
+
+    /// Brings the workloads into the order of `names`.
+    pub fn sort_workloads(&mut self, names: &[&str]) {
+        let place = |key: &Key| names.iter().position(|name| *name == key.workload);
+        self.cells.sort_by_key(|(key, _)| place(key));
+    }
+
     /// The runs of a cell; none where nothing was measured.
     pub fn runs(&self, workload: &str, target: &str, tasks: usize) -> &[f64] {
         let found = self.cells.iter().find(|(key, _)| {

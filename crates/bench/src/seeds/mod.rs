@@ -5,9 +5,11 @@
 //! the session alternates the runs, keeps the rows and the asks, and draws.
 
 pub mod ask;
+pub mod chinner;
 pub mod contender;
 pub mod counted;
 pub mod file_ops;
+pub mod fxmark;
 pub mod git;
 pub mod grid;
 pub mod options;
@@ -18,6 +20,7 @@ pub mod session;
 pub mod single;
 pub mod teardown;
 pub mod thread_perf;
+pub mod tiobench;
 
 use crate::activity::Activity;
 use crate::row::write_json;
@@ -57,6 +60,9 @@ pub fn families() -> Vec<Box<dyn Family>> {
         Box::new(thread_perf::ThreadPerf),
         Box::new(teardown::Teardown),
         Box::new(git::Git),
+        Box::new(fxmark::FxMark),
+        Box::new(tiobench::TioBench),
+        Box::new(chinner::Chinner),
     ]
 }
 

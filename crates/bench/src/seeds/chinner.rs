@@ -1,0 +1,253 @@
+//! Chinner's test: every thread makes a fixed number of empty files in a directory of its own,
+//! walks them, changes their modes and removes them (the script around fs_mark with which he
+//! measured XFS: create, `find -ctime`, chmod, `rm -rf`).
+//!
+//! The number of files per thread is fixed, so N threads do N times the work of one: ideally in the
+//! same time.
+
+use super::Family;
+use super::grid::Grid;
+use super::session::Session;
+use crate::activity::{Job, Phased, must, path};
+use crate::chart::Chart;
+use crate::table::{Table, short};
+use crate::target::Client;
+use std::ffi::CString;
+
+/// The test.
+pub struct Chinner;
+
+const PHASES: [&str; 4] = ["create", "walk", "chmod", "unlink"];
+const WORKLOAD: &str = "create/walk/chmod/unlink";
+/// Files in one directory; a thread has as many directories as it needs.
+const IN_DIRECTORY: usize = 1_000;
+/// Permissions after the change.
+const MODE: u16 = 0o600;
+
+/// So many files for each thread.
+pub struct Files {
+    each: usize,
+}
+
+fn top(task: usize) -> CString {
+    path(format!("/thread-{task}"))
+}
+
+fn file(task: usize, n: usize) -> CString {
+    path(format!("/thread-{task}/{}/file-{n}", n / IN_DIRECTORY))
+}
+
+impl Job for Files {
+    fn name(&self) -> String {
+        WORKLOAD.to_owned()
+    }
+
+    fn phases(&self) -> Vec<&'static str> {
+        PHASES.to_vec()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
+    }
+
+    fn task<'c>(
+        &'c self,
+        client: Box<dyn Client + 'c>,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Phased + 'c>, String> {
+        Ok(Box::new(Thread {
+            job: self,
+            client,
+            task,
+        }))
+    }
+
+    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        let left = client.list(c"/")?;
+        must(left == 0, || {
+            format!("{left} of {tasks} directories are left")
+        })
+    }
+}
+
+struct Thread<'c> {
+    job: &'c Files,
+    client: Box<dyn Client + 'c>,
+    task: usize,
+}
+
+impl Thread<'_> {
+    fn create(&self) -> Result<usize, String> {
+        for n in 0..self.job.each {
+            if n % IN_DIRECTORY == 0 {
+                let dir = format!("/thread-{}/{}", self.task, n / IN_DIRECTORY);
+                self.client.mkdir(&path(dir))?;
+            }
+            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+            self.client
+                .close(self.client.open(&file(self.task, n), flags)?)?;
+        }
+        Ok(self.job.each)
+    }
+
+    /// Calls `f` with every file below `dir`, as `find` finds them, and `after` with every
+    /// directory once it is through with it.
+    fn walk(
+        &self,
+        dir: &CString,
+        f: &mut dyn FnMut(CString) -> Result<(), String>,
+        after: &mut dyn FnMut(&CString) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for entry in self.client.entries(dir)? {
+            let below = path([dir.to_bytes(), b"/", &entry.name].concat());
+            if entry.is_dir {
+                self.walk(&below, f, after)?;
+            } else {
+                f(below)?;
+            }
+        }
+        after(dir)
+    }
+}
+
+impl Phased for Thread<'_> {
+    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+        let (client, top) = (&self.client, top(self.task));
+        let mut files = 0;
+        let mut keep = |_: &CString| Ok(());
+        match PHASES[phase] {
+            "create" => files = self.create()?,
+            "walk" => {
+                let mut look = |file: CString| {
+                    let about = client.about(&file)?;
+                    files += 1;
+                    must(!about.is_dir && about.size == 0, || format!("{file:?}"))
+                };
+                self.walk(&top, &mut look, &mut keep)?;
+            }
+            "chmod" => {
+                for n in 0..self.job.each {
+                    client.chmod(&file(self.task, n), MODE)?;
+                }
+                files = self.job.each;
+            }
+            _ => {
+                let changed = client.about(&file(self.task, self.job.each - 1))?.mode;
+                must(changed == MODE, || format!("mode {changed:o}"))?;
+                let mut remove = |file: CString| {
+                    files += 1;
+                    client.unlink(&file)
+                };
+                self.walk(&top, &mut remove, &mut |dir| client.rmdir(dir))?;
+            }
+        }
+        must(files == self.job.each, || {
+            format!("{}: {files} files", PHASES[phase])
+        })?;
+        Ok(files as u64)
+    }
+}
+
+impl Family for Chinner {
+    fn name(&self) -> &'static str {
+        "chinner"
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
+             them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
+             a directory. Files per second of all threads.",
+            each(true, false),
+            each(false, false),
+            each(true, true),
+            each(false, true)
+        )
+    }
+
+    fn workloads(&self) -> Vec<String> {
+        vec![WORKLOAD.to_owned()]
+    }
+
+    fn run(&self, session: &mut Session) -> Result<(), String> {
+        let tasks = if session.is_quick() {
+            vec![1, 2]
+        } else {
+            session.tasks()
+        };
+        let mut grid = Grid::default();
+        for _ in 0..session.effort().runs {
+            for &tasks in &tasks {
+                for contender in session.contenders() {
+                    let each = each(contender.is_library(), session.is_quick());
+                    let fresh = contender.fresh();
+                    let times = session.job(contender, fresh, &Files { each }, tasks)?;
+                    for (phase, time) in PHASES.iter().zip(times) {
+                        let rate = time.operations as f64 / time.seconds;
+                        grid.push(phase, &contender.name, tasks, rate);
+                    }
+                }
+            }
+        }
+        println!("{}", table(&grid, &session.names(), &tasks));
+        session.keep(grid.rows(self.name(), "files_per_s", "1/s"));
+        for phase in PHASES {
+            let mut chart = Chart::new(phase, "files per second");
+            for name in session.names() {
+                let median = |n| grid.median(phase, &name, n).map(|cell| cell.0);
+                chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
+            }
+            session.draw(&format!("chinner-{phase}"), &chart)?;
+            session.ask_to_scale(&grid, phase);
+        }
+        Ok(())
+    }
+}
+
+/// Files of each thread.
+fn each(is_library: bool, quick: bool) -> usize {
+    match (is_library, quick) {
+        (true, true) => 4_000,
+        (true, false) => 20_000,
+        (false, true) => 200,
+        (false, false) => 2_000,
+    }
+}
+
+fn table(grid: &Grid, targets: &[String], tasks: &[usize]) -> String {
+    let mut heading = vec!["files per second".to_owned(), "threads".to_owned()];
+    heading.extend(PHASES.map(str::to_owned));
+    let mut table = Table::new(heading);
+    for target in targets {
+        for &tasks in tasks {
+            let cell = |phase| {
+                let cell = grid.median(phase, target, tasks);
+                cell.map_or(String::new(), |(value, ci95)| {
+                    format!("{} ±{:.0}%", short(value), ci95 / value * 100.0)
+                })
+            };
+            let line = [target.clone(), tasks.to_string()];
+            table.row(line.into_iter().chain(PHASES.map(cell)));
+        }
+    }
+    table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::times;
+    use crate::target::{Library, Sharing};
+
+    #[test]
+    fn every_phase_is_about_every_file() {
+        for each in [1, 1_000, 1_001] {
+            let target = Library::new(Sharing::Processes).unwrap();
+            let job = Files { each };
+            let phases = times(&target, &job, 2).unwrap();
+            let done: Vec<u64> = phases.iter().map(|phase| phase.operations).collect();
+            assert_eq!(done, [2 * each as u64; 4]);
+        }
+    }
+}

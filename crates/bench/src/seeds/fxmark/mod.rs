@@ -1,0 +1,162 @@
+//! FxMark's 19 micro-benchmarks (Min, Kashyap, Maass, Kang, Kim: "Understanding Manycore
+//! Scalability of File Systems", USENIX ATC 2016, table 1).
+//!
+//! A name is four letters: data or metadata (D, M), read or write (R, W), the operation, and how
+//! much the tasks share: low, everything is private; medium, one file or directory, each task its
+//! own part of it; high, the very same block or path. Differences to the program of the paper:
+//! those that use up their files do a fixed number of operations instead of running until a full
+//! disk stops them, and a listing is one operation, not each of its entries.
+
+mod place;
+mod steady;
+mod used_up;
+
+pub use steady::Steady;
+pub use used_up::{Kind, UsedUp};
+
+use super::Family;
+use super::ask::Ask;
+use super::grid::Grid;
+use super::session::Session;
+use crate::activity::{Activity, Job};
+use crate::chart::Chart;
+use crate::pinned::allowed_cores;
+
+/// The test.
+pub struct FxMark;
+
+/// The names, in the order of the paper.
+pub const NAMES: [&str; 19] = [
+    "DWAL", "DWOL", "DWOM", "DWSL", "DWTL", "DRBL", "DRBM", "DRBH", "MRPL", "MRPM", "MRPH", "MRDL",
+    "MRDM", "MWCL", "MWCM", "MWUL", "MWUM", "MWRL", "MWRM",
+];
+/// What two tasks on two cores must do of what one does.
+const SCALES: f64 = 1.6;
+/// By how many of the 19.
+const MANY: f64 = 17.0;
+/// Branches of the tree of MRPM.
+const BRANCHES: usize = 8;
+
+impl Family for FxMark {
+    fn name(&self) -> &'static str {
+        "fxmark"
+    }
+
+    fn about(&self) -> String {
+        let steady = Steady::all(BRANCHES).map(|one| (Activity::name(&one), one.about()));
+        let times = 1;
+        let used_up = Kind::ALL.map(|kind| (Job::name(&UsedUp { kind, times }), kind.about()));
+        let line = |name: &&str| {
+            let mut all = steady.iter().chain(&used_up);
+            let about = all.find(|one| one.0 == **name).map_or("", |one| one.1);
+            format!("- {name}: {about}")
+        };
+        let lines: Vec<String> = NAMES.iter().map(line).collect();
+        format!(
+            "FxMark's micro-benchmarks, each task on its own core (ATC 2016). In a first look the \
+             tree of MRPM has 4\nbranches a directory instead of {BRANCHES}.\n\n{}",
+            lines.join("\n")
+        )
+    }
+
+    fn workloads(&self) -> Vec<String> {
+        NAMES.map(str::to_owned).to_vec()
+    }
+
+    fn activities(&self) -> Vec<Box<dyn Activity>> {
+        activities(4)
+    }
+
+    fn run(&self, session: &mut Session) -> Result<(), String> {
+        let quick = session.is_quick();
+        let tasks = if quick { vec![1, 2] } else { session.tasks() };
+        let branches = if quick { 4 } else { BRANCHES };
+        let mut grid = session.rates(self.name(), &activities(branches), &tasks)?;
+        let used_up = used_up_rates(session, &tasks)?;
+        session.keep(used_up.rows(self.name(), "ops_per_s", "1/s"));
+        grid.absorb(used_up);
+        grid.sort_workloads(&NAMES);
+        println!("{}", session.table_of_rates(self.name(), &grid, &tasks));
+        for workload in grid.workloads() {
+            let mut chart = Chart::new(&*workload, "operations per second");
+            for name in session.names() {
+                let median = |tasks| grid.median(&workload, &name, tasks).map(|cell| cell.0);
+                chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
+            }
+            session.draw(&format!("fxmark-{workload}"), &chart)?;
+        }
+        judge(session, &grid);
+        Ok(())
+    }
+}
+
+fn activities(branches: usize) -> Vec<Box<dyn Activity>> {
+    let boxed = |one| Box::new(one) as Box<dyn Activity>;
+    Steady::all(branches).map(boxed).into()
+}
+
+/// Operations per second of the seven that use up their files.
+fn used_up_rates(session: &Session, tasks: &[usize]) -> Result<Grid, String> {
+    let mut grid = Grid::default();
+    for kind in Kind::ALL {
+        let name = Job::name(&UsedUp { kind, times: 1 });
+        if !session.options().wants("fxmark", &name) {
+            continue;
+        }
+        for _ in 0..session.effort().runs {
+            for &tasks in tasks {
+                for contender in session.contenders() {
+                    let times = match (contender.is_library(), session.is_quick()) {
+                        (true, true) => 4_000,
+                        (true, false) => 16_000,
+                        (false, true) => 200,
+                        (false, false) => 1_000,
+                    };
+                    let job = UsedUp { kind, times };
+                    let time = session.job(contender, contender.fresh(), &job, tasks)?[0];
+                    let rate = time.operations as f64 / time.seconds;
+                    grid.push(&name, &contender.name, tasks, rate);
+                }
+            }
+        }
+        eprintln!("measured: fxmark, {name}");
+    }
+    Ok(grid)
+}
+
+/// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library.
+fn judge(session: &mut Session, grid: &Grid) {
+    // A part of the 19 proves nothing.
+    if allowed_cores().len() < 2 || grid.workloads().len() < NAMES.len() {
+        return;
+    }
+    let libraries = session.contenders().iter().filter(|one| one.is_library());
+    let names: Vec<String> = libraries.map(|one| one.name.clone()).collect();
+    for target in names {
+        let scale = |name: &&'static str| {
+            let ratios = grid.ratios(name, (&target, 2), (&target, 1));
+            let ask = Ask::at_least(*name, SCALES, &ratios);
+            (*name, ask.got.unwrap_or_default())
+        };
+        let scales: Vec<(&str, f64)> = NAMES.iter().map(scale).collect();
+        let below = |one: &&(&str, f64)| one.1 < SCALES;
+        let names: Vec<String> = scales
+            .iter()
+            .filter(below)
+            .map(|(name, ratio)| format!("{name} {ratio:.2}"))
+            .collect();
+        let many = (scales.len() - names.len()) as f64;
+        let what = match &*names.join(", ") {
+            "" => String::new(),
+            names => format!(" (not {names})"),
+        };
+        session.ask(Ask::at_least(
+            format!("{target}, FxMark: how many do 1.6 times with 2 tasks{what}"),
+            MANY,
+            &[many],
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! Each does what its name says: the calls of two tasks are written down and compared.
+
+use super::*;
+use crate::activity::{Activity, Job};
+use crate::measure::{apart, times};
+use crate::target::{About, Client, Entry, Handle, Library, Sharing, Target};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::sync::Mutex;
+
+/// A call and what it was made on: a path, and for an open file the path and the offset.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    what: &'static str,
+    on: String,
+    at: u64,
+}
+
+/// A target that writes down what its clients call, client by client.
+struct Spy {
+    library: Library,
+    calls: Mutex<Vec<Vec<Call>>>,
+}
+
+struct SpyClient<'a> {
+    inner: Box<dyn Client + 'a>,
+    open: RefCell<BTreeMap<Handle, String>>,
+    calls: RefCell<Vec<Call>>,
+    all: &'a Mutex<Vec<Vec<Call>>>,
+}
+
+impl Spy {
+    fn new() -> Spy {
+        Spy {
+            library: Library::new(Sharing::Processes).unwrap(),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// What each client called since this was asked last, preparations and checks left out.
+    fn take(&self) -> Vec<Vec<Call>> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+}
+
+impl Target for Spy {
+    fn client(&self) -> Box<dyn Client + '_> {
+        Box::new(SpyClient {
+            inner: self.library.client(),
+            open: RefCell::default(),
+            calls: RefCell::default(),
+            all: &self.calls,
+        })
+    }
+}
+
+impl SpyClient<'_> {
+    fn note(&self, what: &'static str, on: impl Into<String>, at: u64) {
+        let on = on.into();
+        self.calls.borrow_mut().push(Call { what, on, at });
+    }
+
+    fn note_path(&self, what: &'static str, path: &CStr) {
+        self.note(what, path.to_str().unwrap(), 0);
+    }
+
+    fn note_file(&self, what: &'static str, file: Handle, at: u64) {
+        let on = self.open.borrow()[&file].clone();
+        self.note(what, on, at);
+    }
+}
+
+impl Drop for SpyClient<'_> {
+    fn drop(&mut self) {
+        self.all.lock().unwrap().push(self.calls.take());
+    }
+}
+
+impl Client for SpyClient<'_> {
+    fn stat(&self, path: &CStr) -> bool {
+        self.note_path("stat", path);
+        self.inner.stat(path)
+    }
+
+    fn about(&self, path: &CStr) -> Result<About, String> {
+        self.inner.about(path)
+    }
+
+    fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
+        let creates = flags & libc::O_CREAT != 0;
+        self.note_path(if creates { "create" } else { "open" }, path);
+        let file = self.inner.open(path, flags)?;
+        let name = path.to_str().unwrap().to_owned();
+        self.open.borrow_mut().insert(file, name);
+        Ok(file)
+    }
+
+    fn refuses(&self, path: &CStr, flags: i32) -> bool {
+        self.inner.refuses(path, flags)
+    }
+
+    fn close(&self, file: Handle) -> Result<(), String> {
+        self.open.borrow_mut().remove(&file);
+        self.inner.close(file)
+    }
+
+    fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
+        self.note_file("read", file, off);
+        self.inner.read(file, out, off)
+    }
+
+    fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
+        self.note_file("write", file, off);
+        self.inner.write(file, data, off)
+    }
+
+    fn read_next(&self, file: Handle, out: &mut [u8]) -> Result<usize, String> {
+        self.note_file("read_next", file, 0);
+        self.inner.read_next(file, out)
+    }
+
+    fn write_next(&self, file: Handle, data: &[u8]) -> Result<usize, String> {
+        self.note_file("write_next", file, 0);
+        self.inner.write_next(file, data)
+    }
+
+    fn truncate(&self, file: Handle, size: u64) -> Result<(), String> {
+        self.note_file("truncate", file, size);
+        self.inner.truncate(file, size)
+    }
+
+    fn sync(&self, file: Handle) -> Result<(), String> {
+        self.note_file("sync", file, 0);
+        self.inner.sync(file)
+    }
+
+    fn lock(&self, file: Handle, at: u64, is_taken: bool) -> Result<(), String> {
+        self.inner.lock(file, at, is_taken)
+    }
+
+    fn unlink(&self, path: &CStr) -> Result<(), String> {
+        self.note_path("unlink", path);
+        self.inner.unlink(path)
+    }
+
+    fn rename(&self, old: &CStr, new: &CStr) -> Result<(), String> {
+        self.note_path("rename", old);
+        self.note_path("to", new);
+        self.inner.rename(old, new)
+    }
+
+    fn chmod(&self, path: &CStr, mode: u16) -> Result<(), String> {
+        self.inner.chmod(path, mode)
+    }
+
+    fn mkdir(&self, path: &CStr) -> Result<(), String> {
+        self.inner.mkdir(path)
+    }
+
+    fn rmdir(&self, path: &CStr) -> Result<(), String> {
+        self.inner.rmdir(path)
+    }
+
+    fn list(&self, path: &CStr) -> Result<usize, String> {
+        self.note_path("list", path);
+        self.inner.list(path)
+    }
+
+    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
+        self.inner.entries(path)
+    }
+
+    fn chdir(&self, path: &CStr) -> Result<(), String> {
+        self.inner.chdir(path)
+    }
+
+    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
+        self.inner.allow_open(descriptors)
+    }
+
+    fn end(self: Box<Self>) {}
+}
+
+/// Operations of each task.
+const TIMES: u32 = 20;
+
+/// What two tasks of a benchmark called.
+fn calls(name: &str) -> [Vec<Call>; 2] {
+    let spy = Spy::new();
+    let seen = match Kind::ALL
+        .into_iter()
+        .find(|kind| format!("{kind:?}").to_uppercase() == name)
+    {
+        Some(kind) => {
+            let times_each = TIMES as usize;
+            let job = UsedUp {
+                kind,
+                times: times_each,
+            };
+            let seconds = times(&spy, &job, 2).expect(name);
+            assert_eq!(seconds[0].operations, 2 * u64::from(TIMES), "{name}");
+            // The first client prepared, the last one checked.
+            let all = spy.take();
+            assert_eq!((all.len(), Job::name(&job).as_str()), (4, name));
+            vec![all[1].clone(), all[2].clone()]
+        }
+        None => {
+            let all = Steady::all(3);
+            let one = all
+                .into_iter()
+                .find(|one| Activity::name(one) == name)
+                .expect(name);
+            apart(&spy, &|client| one.prepare(client, 2)).expect(name);
+            spy.take();
+            for task in 0..2 {
+                apart(&spy, &|client| one.task(client, task, 2)?.repeat(TIMES)).expect(name);
+            }
+            let seen = spy.take();
+            let done = [u64::from(TIMES); 2];
+            apart(&spy, &|client| one.check(client, &done)).expect(name);
+            seen
+        }
+    };
+    seen.try_into().expect("two tasks")
+}
+
+/// The calls of one name.
+fn of<'a>(calls: &'a [Call], what: &str) -> Vec<&'a Call> {
+    calls.iter().filter(|call| call.what == what).collect()
+}
+
+/// Files, and directories of the files.
+fn files(calls: &[&Call]) -> BTreeSet<String> {
+    calls.iter().map(|call| call.on.clone()).collect()
+}
+
+fn directories(calls: &[&Call]) -> BTreeSet<String> {
+    let above = |call: &&Call| call.on.rsplit_once('/').expect("a path").0.to_owned();
+    calls.iter().map(above).collect()
+}
+
+#[test]
+fn there_are_nineteen_with_the_names_of_the_paper() {
+    let steady = Steady::all(8).map(|one| Activity::name(&one));
+    let used_up = Kind::ALL.map(|kind| Job::name(&UsedUp { kind, times: 1 }));
+    let all: BTreeSet<String> = steady.into_iter().chain(used_up).collect();
+    assert_eq!(all, NAMES.map(str::to_owned).into());
+    assert_eq!(all.len(), 19);
+}
+
+/// Fourth letter L or M, and a file each: (name, call, other calls with it).
+#[test]
+fn pages_are_of_private_files_of_private_regions_or_the_same() {
+    for (name, what) in [
+        ("DWOL", "write"),
+        ("DWSL", "write"),
+        ("DWAL", "write_next"),
+        ("DRBL", "read"),
+        ("DWOM", "write"),
+        ("DRBM", "read"),
+        ("DRBH", "read"),
+    ] {
+        let [a, b] = calls(name);
+        for calls in [&a, &b] {
+            assert_eq!(of(calls, what).len(), TIMES as usize, "{name}");
+            let syncs = if name == "DWSL" { TIMES as usize } else { 0 };
+            assert_eq!(of(calls, "sync").len(), syncs, "{name}");
+            assert_eq!(
+                calls.len(),
+                1 + TIMES as usize + syncs,
+                "{name}: and one open"
+            );
+        }
+        let (a, b) = (of(&a, what), of(&b, what));
+        let is_shared = name.ends_with('M') || name.ends_with('H');
+        assert_eq!(files(&a) == files(&b), is_shared, "{name}");
+        assert_eq!(files(&a).is_disjoint(&files(&b)), !is_shared, "{name}");
+        assert_eq!(a[0].at == b[0].at, !name.ends_with('M'), "{name}");
+        if name.ends_with('M') {
+            assert_eq!(b[0].at - a[0].at, 8 << 20, "{name}");
+        }
+    }
+}
+
+#[test]
+fn truncations_take_a_page_each_until_the_private_file_is_empty() {
+    let [a, b] = calls("DWTL");
+    let (a, b) = (of(&a, "truncate"), of(&b, "truncate"));
+    assert!(files(&a).is_disjoint(&files(&b)));
+    let sizes: Vec<u64> = a.iter().map(|call| call.at).collect();
+    let wanted: Vec<u64> = (0..u64::from(TIMES)).rev().map(|n| n * 4096).collect();
+    assert_eq!(sizes, wanted);
+}
+
+#[test]
+fn paths_are_private_random_or_the_same_and_five_levels_deep() {
+    for name in ["MRPL", "MRPM", "MRPH"] {
+        let [a, b] = calls(name);
+        assert_eq!(
+            (a.len(), b.len()),
+            (TIMES as usize, TIMES as usize),
+            "{name}"
+        );
+        let (a, b) = (of(&a, "stat"), of(&b, "stat"));
+        assert!(
+            a.iter()
+                .chain(&b)
+                .all(|call| call.on.matches('/').count() == 5),
+            "{name}"
+        );
+        match name {
+            "MRPL" => assert!(files(&a).is_disjoint(&files(&b)) && files(&a).len() == 1),
+            "MRPH" => assert!(files(&a) == files(&b) && files(&a).len() == 1),
+            _ => {
+                assert!(files(&a) != files(&b) && files(&a).len() > 10);
+                // The whole tree is everybody's.
+                let tops = |calls: &[&Call]| -> BTreeSet<String> {
+                    calls.iter().map(|call| call.on[..2].to_owned()).collect()
+                };
+                assert_eq!(tops(&a), tops(&b));
+            }
+        }
+    }
+}
+
+#[test]
+fn listings_are_of_private_directories_or_of_the_shared_one() {
+    for (name, is_shared) in [("MRDL", false), ("MRDM", true)] {
+        let [a, b] = calls(name);
+        let (a, b) = (of(&a, "list"), of(&b, "list"));
+        assert_eq!(
+            (a.len(), b.len()),
+            (TIMES as usize, TIMES as usize),
+            "{name}"
+        );
+        assert_eq!(files(&a) == files(&b), is_shared, "{name}");
+    }
+}
+
+#[test]
+fn names_come_and_go_in_private_directories_or_in_the_shared_one() {
+    for (name, what, is_shared) in [
+        ("MWCL", "create", false),
+        ("MWCM", "create", true),
+        ("MWUL", "unlink", false),
+        ("MWUM", "unlink", true),
+        ("MWRL", "rename", false),
+        ("MWRM", "rename", false),
+        ("MWRL", "to", false),
+        ("MWRM", "to", true),
+    ] {
+        let [a, b] = calls(name);
+        let writes = if name == "MWCM" { TIMES as usize } else { 0 };
+        assert_eq!(of(&a, "write").len(), writes, "{name}");
+        let (a, b) = (of(&a, what), of(&b, what));
+        assert_eq!(
+            (a.len(), b.len()),
+            (TIMES as usize, TIMES as usize),
+            "{name}"
+        );
+        assert_eq!(
+            files(&a).len(),
+            TIMES as usize,
+            "{name}: a new name each time"
+        );
+        assert!(files(&a).is_disjoint(&files(&b)), "{name}");
+        assert_eq!(directories(&a).len(), 1, "{name}");
+        assert_eq!(directories(&a) == directories(&b), is_shared, "{name}");
+    }
+}

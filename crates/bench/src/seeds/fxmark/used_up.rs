@@ -1,0 +1,208 @@
+//! The seven that use up what they work on: a fixed number of operations for each task.
+
+use super::place::{self, PAGE};
+use crate::activity::{Job, Phased, must, path};
+use crate::target::{Client, Handle};
+use std::ffi::CString;
+
+/// One of the seven.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Dwal,
+    Dwtl,
+    Mwcl,
+    Mwcm,
+    Mwul,
+    Mwum,
+    Mwrm,
+}
+
+use Kind::{Dwal, Dwtl, Mwcl, Mwcm, Mwrm, Mwul, Mwum};
+
+/// So many operations of a kind by each task.
+#[derive(Clone, Copy, Debug)]
+pub struct UsedUp {
+    /// What is done.
+    pub kind: Kind,
+    /// How often by each task.
+    pub times: usize,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 7] = [Dwal, Dwtl, Mwcl, Mwcm, Mwul, Mwum, Mwrm];
+
+    /// What is done, by what the paper's table says.
+    pub fn about(self) -> &'static str {
+        match self {
+            Dwal => "append a page to a private file",
+            Dwtl => "truncate a private file by a page",
+            Mwcl => "create an empty file in a private directory",
+            Mwcm => "create a file of a page in the shared directory",
+            Mwul => "unlink an empty file in a private directory",
+            Mwum => "unlink an empty file in the shared directory",
+            Mwrm => "rename a file from a private directory into the shared one",
+        }
+    }
+
+    fn has_private_directory(self) -> bool {
+        matches!(self, Mwcl | Mwul | Mwrm)
+    }
+
+    fn begins_with_files(self) -> bool {
+        matches!(self, Mwul | Mwum | Mwrm)
+    }
+
+    /// File number `n` of a task, where it is at first.
+    fn file(self, task: usize, n: usize) -> CString {
+        path(match self {
+            Dwal | Dwtl => return place::private_file(task),
+            Mwcl | Mwul | Mwrm => format!("/private-{task}/file-{task}-{n}"),
+            Mwcm | Mwum => format!("/shared/file-{task}-{n}"),
+        })
+    }
+}
+
+fn moved(task: usize, n: usize) -> CString {
+    path(format!("/shared/file-{task}-{n}"))
+}
+
+impl Job for UsedUp {
+    fn name(&self) -> String {
+        format!("{:?}", self.kind).to_uppercase()
+    }
+
+    fn phases(&self) -> Vec<&'static str> {
+        vec!["work"]
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        client.mkdir(&place::shared_directory())?;
+        for task in 0..tasks {
+            if self.kind.has_private_directory() {
+                client.mkdir(&place::private_directory(task))?;
+            }
+            if self.kind.begins_with_files() {
+                (0..self.times).try_for_each(|n| place::make(client, &self.kind.file(task, n)))?;
+            }
+            match self.kind {
+                Dwal => place::make(client, &place::private_file(task))?,
+                Dwtl => {
+                    let bytes = (self.times * PAGE) as u64;
+                    place::fill(client, &place::private_file(task), bytes)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn task<'c>(
+        &'c self,
+        client: Box<dyn Client + 'c>,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Phased + 'c>, String> {
+        let file = match self.kind {
+            Dwal => {
+                let flags = libc::O_WRONLY | libc::O_APPEND;
+                Some(client.open(&place::private_file(task), flags)?)
+            }
+            Dwtl => Some(client.open(&place::private_file(task), libc::O_RDWR)?),
+            _ => None,
+        };
+        Ok(Box::new(Task {
+            client,
+            job: *self,
+            task,
+            file,
+            page: vec![place::BYTE; PAGE],
+        }))
+    }
+
+    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        let mut in_private = 0;
+        for task in 0..tasks {
+            if self.kind.has_private_directory() {
+                in_private += client.list(&place::private_directory(task))?;
+            }
+            if matches!(self.kind, Dwal | Dwtl) {
+                let size = client.about(&place::private_file(task))?.size;
+                let wanted = if self.kind == Dwal {
+                    self.times * PAGE
+                } else {
+                    0
+                };
+                must(size == wanted as u64, || {
+                    format!("{size} bytes, task {task}")
+                })?;
+            }
+        }
+        let in_shared = client.list(&place::shared_directory())?;
+        let all = self.times * tasks;
+        let wanted = match self.kind {
+            Mwcl => (all, 0),
+            Mwcm | Mwrm => (0, all),
+            Dwal | Dwtl | Mwul | Mwum => (0, 0),
+        };
+        must((in_private, in_shared) == wanted, || {
+            format!(
+                "{}: {in_private} private files, {in_shared} shared",
+                self.name()
+            )
+        })?;
+        if self.kind == Mwcm {
+            let size = client.about(&self.kind.file(0, self.times - 1))?.size;
+            must(size == PAGE as u64, || format!("MWCM: {size} bytes"))?;
+        }
+        Ok(())
+    }
+}
+
+struct Task<'c> {
+    client: Box<dyn Client + 'c>,
+    job: UsedUp,
+    task: usize,
+    file: Option<Handle>,
+    page: Vec<u8>,
+}
+
+impl Task<'_> {
+    fn once(&self, n: usize) -> Result<(), String> {
+        let (client, file) = (&self.client, self.job.kind.file(self.task, n));
+        let open = self.file.unwrap_or(-1);
+        match self.job.kind {
+            Dwal => {
+                let done = client.write_next(open, &self.page)?;
+                must(done == PAGE, || format!("append number {n}"))
+            }
+            Dwtl => client.truncate(open, ((self.job.times - n - 1) * PAGE) as u64),
+            Mwcl => place::make(&**client, &file),
+            Mwcm => {
+                let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+                let handle = client.open(&file, flags)?;
+                let done = client.write(handle, &self.page, 0)?;
+                must(done == PAGE, || format!("write to {file:?}"))?;
+                client.close(handle)
+            }
+            Mwul | Mwum => client.unlink(&file),
+            Mwrm => client.rename(&file, &moved(self.task, n)),
+        }
+    }
+}
+
+impl Phased for Task<'_> {
+    fn phase(&mut self, _phase: usize) -> Result<u64, String> {
+        (0..self.job.times).try_for_each(|n| self.once(n))?;
+        Ok(self.job.times as u64)
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.file {
+            let _ = self.client.close(file);
+        }
+    }
+}
