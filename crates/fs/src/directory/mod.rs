@@ -30,6 +30,7 @@ use hearth_sync::lock::{Class, Lock, Waiting};
 use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hearth_sync::rcu::RcuSlot;
+use hearth_sync::seq::SeqCount;
 use table::Table;
 
 /// Buckets of a new table, as a power of two.
@@ -45,6 +46,13 @@ impl Class for Grow {
     const RANK: u32 = 30;
 }
 
+/// Waits for a rename that gives the directory another one above.
+pub(crate) struct Moves;
+impl Class for Moves {
+    const NAME: &'static str = "directory.moves";
+    const RANK: u32 = 12;
+}
+
 /// Names of one directory, on a line of its own: what is allocated beside it is no concern of those
 /// who look.
 #[repr(align(64))]
@@ -58,6 +66,9 @@ pub(crate) struct Directory {
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
     parent: AtomicU64,
+    /// Counts the renames that give the directory another one above. Written under the volume's
+    /// rename lock.
+    pub moves: SeqCount<Moves>,
     /// Generation of the directory above when this one was removed; its number may be another's
     /// since.
     orphaned: AtomicU32,
@@ -80,6 +91,7 @@ impl Directory {
             complete: AtomicBool::new(complete),
             grow: Lock::new(()),
             parent: AtomicU64::new(parent),
+            moves: SeqCount::new(),
             orphaned: AtomicU32::new(0),
             tables: AtomicU32::new(0),
         }

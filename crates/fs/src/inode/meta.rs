@@ -29,6 +29,7 @@ pub(crate) struct Meta {
     owner_last: LastCore,
     uid: AtomicU32,
     gid: AtomicU32,
+    /// And [`NAMELESS`]: asked at every last use, so not on the line that names move.
     flags: AtomicU32,
     project: AtomicU32,
     /// Blocks that extended attributes and ACLs are charged for. Written under `change` (Relaxed: a
@@ -102,7 +103,7 @@ impl Meta {
             owner_last: LastCore::new(),
             uid: AtomicU32::new(f.uid),
             gid: AtomicU32::new(f.gid),
-            flags: AtomicU32::new(f.flags),
+            flags: AtomicU32::new(f.word()),
             project: AtomicU32::new(f.project),
             account: AtomicU32::new(f.account),
             extra_blocks: AtomicU32::new(0),
@@ -137,8 +138,13 @@ impl Meta {
         self.nlink.load(Relaxed)
     }
 
+    /// Whether it has no name left, or none yet.
+    pub fn is_nameless(&self) -> bool {
+        self.flags.load(Relaxed) & NAMELESS != 0
+    }
+
     pub fn flags(&self) -> u32 {
-        self.flags.load(Relaxed)
+        self.flags.load(Relaxed) & !NAMELESS
     }
 
     pub fn perm(&self) -> u16 {
@@ -171,12 +177,15 @@ impl Meta {
             self.perm.store(new.perm, Relaxed);
             self.uid.store(new.uid, Relaxed);
             self.gid.store(new.gid, Relaxed);
-            self.flags.store(new.flags, Relaxed);
+            self.flags.store(new.word(), Relaxed);
             self.project.store(new.project, Relaxed);
             self.account.store(new.account, Relaxed);
             self.btime.store(new.btime.nanos(), Relaxed);
         }
         self.nlink.store(new.nlink, Relaxed);
+        if (new.nlink == 0) != (old.nlink == 0) {
+            self.flags.store(new.word(), Relaxed);
+        }
         for (i, time) in [new.atime, new.mtime, new.ctime].into_iter().enumerate() {
             self.seconds[i].store(time.sec, Relaxed);
             self.nanoseconds[i].store(time.nsec, Relaxed);
@@ -189,7 +198,7 @@ impl Meta {
             perm: self.perm.load(Relaxed),
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
-            flags: self.flags.load(Relaxed),
+            flags: self.flags(),
         }
     }
 
@@ -216,7 +225,20 @@ impl Meta {
     }
 }
 
+/// Bit of `flags` that is no flag: whether `nlink` is 0.
+const NAMELESS: u32 = 1 << 31;
+
 impl Fields {
+    /// Flags, and whether there is a name, in one word.
+    fn word(&self) -> u32 {
+        debug_assert_eq!(self.flags & NAMELESS, 0);
+        if self.nlink == 0 {
+            self.flags | NAMELESS
+        } else {
+            self.flags
+        }
+    }
+
     fn owner(&self) -> Owner {
         Owner {
             perm: self.perm,

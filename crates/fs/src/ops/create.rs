@@ -44,7 +44,7 @@ pub(crate) fn create(
     mode: u16,
     g: &Guard,
 ) -> Step<NodeRef> {
-    if parent.meta.nlink() == 0 {
+    if parent.meta.is_nameless() {
         // Before the name is looked at, as in Linux.
         return Err(Errno::ENOENT.into());
     }

@@ -28,7 +28,7 @@ pub(crate) fn list(
     if !directory.is_complete() {
         return Err(whole(node));
     }
-    if node.meta.nlink() == 0 {
+    if node.meta.is_nameless() {
         return Err(Errno::ENOENT.into());
     }
     touch_atime(cx, node, noatime);

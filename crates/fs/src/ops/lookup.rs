@@ -21,7 +21,7 @@ pub(crate) fn lookup<'g>(
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may(cx.caller, parent, EXEC, g)?;
     if name.len() > NAME_MAX {
-        let removed = parent.meta.nlink() == 0;
+        let removed = parent.meta.is_nameless();
         return Err(if removed {
             Errno::ENOENT
         } else {
@@ -54,8 +54,10 @@ pub(crate) fn lookup<'g>(
 /// number may be another's: then there is none.
 fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
     match cx.core.node(directory.parent(), g) {
-        Ok(node) if here.meta.nlink() > 0 || node.generation() == directory.orphaned() => Ok(node),
-        Err(stop) if here.meta.nlink() > 0 => Err(stop),
+        Ok(node) if !here.meta.is_nameless() || node.generation() == directory.orphaned() => {
+            Ok(node)
+        }
+        Err(stop) if !here.meta.is_nameless() => Err(stop),
         Err(Stop::Load(load)) => Err(Stop::Load(load)),
         _ => Err(Errno::ENOENT.into()),
     }

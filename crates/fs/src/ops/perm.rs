@@ -74,7 +74,7 @@ fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
 
 /// Whether entries may be made in directory `parent`.
 pub(crate) fn may_create(caller: &Caller<'_>, parent: &Node, g: &Guard) -> Result<()> {
-    if parent.meta.nlink() == 0 {
+    if parent.meta.is_nameless() {
         return Err(Errno::ENOENT);
     }
     may(caller, parent, WRITE | EXEC, g)

@@ -51,7 +51,7 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         return Err(Errno::EBUSY.into());
     }
     let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
-    if from.parent.meta.nlink() == 0 || to.parent.meta.nlink() == 0 {
+    if from.parent.meta.is_nameless() || to.parent.meta.is_nameless() {
         return Err(Errno::ENOENT.into());
     }
     let source = find(from.parent, from_at, g)?;
@@ -171,7 +171,7 @@ impl<'a> Turn<'a> {
         Ok(crowded)
     }
 
-    /// Takes effect. A walk that saw the old tree through `..` notices by `moves`.
+    /// Takes effect. A walk that passed through a directory that moves notices by its `moves`.
     fn apply(
         &self,
         pair: Pair<'_>,
@@ -183,11 +183,13 @@ impl<'a> Turn<'a> {
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
         }
-        let _moving = self.cx.core.moves.0.write();
-        if let Some(directory) = source.directory() {
+        let source = source.directory();
+        let exchanged = exchanged.and_then(|node| node.directory());
+        let _moving = [source, exchanged].map(|moved| moved.map(|it| it.moves.write()));
+        if let Some(directory) = source {
             directory.set_parent(self.to.parent.number());
         }
-        if let Some(directory) = exchanged.and_then(|node| node.directory()) {
+        if let Some(directory) = exchanged {
             directory.set_parent(self.from.parent.number());
         }
         pair.apply(here, there, self.g)

@@ -134,7 +134,7 @@ impl Process {
             let root = self.place(&self.root, g).number();
             let mut node = self.place(&self.cwd, g);
             let mut parts = Vec::new();
-            if node.meta.nlink() == 0 {
+            if node.meta.is_nameless() {
                 return Err(Errno::ENOENT.into());
             }
             while node.number() != root {

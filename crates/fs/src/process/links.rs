@@ -186,7 +186,7 @@ impl Process {
             }
             let removed = [from.parent, to.parent]
                 .iter()
-                .any(|dir| dir.meta.nlink() == 0);
+                .any(|dir| dir.meta.is_nameless());
             let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
             if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
                 return Err(Errno::EEXIST.into());

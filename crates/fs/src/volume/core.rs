@@ -26,7 +26,6 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use hearth_sync::primitive::cores;
 use hearth_sync::rcu::RcuCell;
-use hearth_sync::seq::SeqCount;
 use hearth_sync::spread::Counter;
 
 /// The one volume behind its handles. Begins a cache line, so that the count of the handles before it
@@ -56,9 +55,6 @@ pub(crate) struct Core {
     pub owner: (u32, u32),
     /// Renames of directories across directories.
     pub rename: OwnLine<Lock<RenameLock, ()>>,
-    /// Counts the renames that move a directory, so that a walk notices one. Written under `rename`
-    /// and `moving`.
-    pub moves: OwnLine<SeqCount<RenameLock>>,
     pub waits: WaitGraph,
     pub lock_allowance: LockAllowance,
     /// Names that a file may have; immutable.
@@ -110,7 +106,6 @@ impl Core {
             read_only: AtomicBool::new(settings.read_only),
             owner: settings.owner,
             rename: OwnLine(Lock::new(())),
-            moves: OwnLine(SeqCount::new()),
             waits: WaitGraph::new(),
             lock_allowance: LockAllowance::new(settings.lock_ranges),
             links_max: settings.links_max,
@@ -234,7 +229,7 @@ impl Core {
         // this fence in the other thread; of the two, at least one sees what the other did before
         // it.
         fence(Ordering::SeqCst);
-        if node.meta.nlink() > 0 {
+        if !node.meta.is_nameless() {
             return;
         }
         let (number, generation) = (node.number(), node.generation());

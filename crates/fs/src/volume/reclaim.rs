@@ -74,7 +74,7 @@ impl Core {
     /// Drops what `node` has in memory, and `node` if nobody refers to it, until about `bytes` are
     /// won. Failing homes keep their objects here.
     fn evict(&self, node: &Node, bytes: u64, g: &Guard) {
-        if node.meta.nlink() == 0 || crate::is_control(node.number()) {
+        if node.meta.is_nameless() || crate::is_control(node.number()) {
             return;
         }
         let Some(data) = node.data() else {
@@ -138,7 +138,7 @@ impl Core {
         let _change = node.meta.change.lock();
         let _inside = node.gate.enter(node.shares());
         self.write_back(node)?;
-        if node.meta.nlink() == 0 {
+        if node.meta.is_nameless() {
             return Ok(());
         }
         let record = record_of(node, &pin());

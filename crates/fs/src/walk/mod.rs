@@ -2,8 +2,11 @@
 //!
 //! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to
 //! another directory meanwhile could show a path that never was, through `..` or a missing name;
-//! such answers count only if no directory moved during the walk ([`crate::volume::Core::moves`]).
+//! such answers count only if no directory that the walk passed through moved meanwhile ([`Trail`]).
+//! Who finds what a path names, without `..`, does not ask.
 //! After [`RESTARTS`] attempts the walk is made under the rename lock.
+
+mod trail;
 
 use crate::attr::Kind;
 use crate::errno::Errno;
@@ -14,6 +17,7 @@ use crate::stats::Event;
 use crate::volume::{Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
 use std::cell::Cell;
+use trail::Trail;
 
 /// Symbolic links followed in one walk at most, as in Linux.
 const LINKS: u32 = 40;
@@ -97,21 +101,14 @@ pub(crate) fn walk<'x>(
         return Err(Errno::ENAMETOOLONG.into());
     }
     for _ in 0..RESTARTS {
-        let before = cx.core.moves.0.read_begin();
-        let walker = Walker {
-            cx,
-            root: from.root,
-            links: Cell::new(0),
-            up: Cell::new(false),
-            g,
-        };
+        let walker = Walker::new(cx, from.root, g);
         let walked = walker.run(from.start, path, follow);
         let doubtful = walker.up.get()
             || match &walked {
                 Ok(walked) => walked.node.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
             };
-        if !doubtful || !cx.core.moves.0.read_retry(before) {
+        if !doubtful || walker.trail.is_whole() {
             return walked;
         }
         cx.core.stats.event(Event::WalkRestart);
@@ -130,13 +127,7 @@ fn walk_slowly<'x>(
 ) -> Step<Walked<'x>> {
     cx.core.stats.event(Event::WalkFallback);
     let _still = cx.core.rename.0.lock();
-    let walker = Walker {
-        cx,
-        root: from.root,
-        links: Cell::new(0),
-        up: Cell::new(false),
-        g,
-    };
+    let walker = Walker::new(cx, from.root, g);
     walker.run(from.start, path, follow)
 }
 
@@ -146,10 +137,22 @@ struct Walker<'c, 'x> {
     links: Cell<u32>,
     /// Whether `..` was used.
     up: Cell<bool>,
+    trail: Trail<'x>,
     g: &'x Guard,
 }
 
-impl<'x> Walker<'_, 'x> {
+impl<'c, 'x> Walker<'c, 'x> {
+    fn new(cx: &'c Ctx<'c>, root: &'x Node, g: &'x Guard) -> Walker<'c, 'x> {
+        Walker {
+            cx,
+            root,
+            links: Cell::new(0),
+            up: Cell::new(false),
+            trail: Trail::new(),
+            g,
+        }
+    }
+
     fn run(&self, start: &'x Node, path: &'x [u8], follow: Follow) -> Step<Walked<'x>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
@@ -164,6 +167,7 @@ impl<'x> Walker<'_, 'x> {
             };
             return Ok(root);
         }
+        self.trail.pass(here, None);
         loop {
             let end = rest.iter().position(|&b| b == b'/').unwrap_or(rest.len());
             let (name, after) = rest.split_at(end);
@@ -172,13 +176,19 @@ impl<'x> Walker<'_, 'x> {
                 return self.last(here, name, !after.is_empty(), follow);
             }
             let node = self.step(here, name)?;
-            here = match &node.body {
-                Body::Symlink(_) => self.follow(here, node)?.existing()?,
-                _ => node,
+            let (next, above) = match &node.body {
+                Body::Symlink(_) => {
+                    let walked = self.follow(here, node)?;
+                    let above = (walked.last == Last::Name).then_some(walked.parent);
+                    (walked.existing()?, above)
+                }
+                _ => (node, (!matches!(name, b"." | b"..")).then_some(here)),
             };
-            if !here.is_dir() {
+            if !next.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
+            self.trail.pass(next, above);
+            here = next;
         }
     }
 
