@@ -28,8 +28,8 @@ use hearth_sync::primitive::cores;
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::spread::Counter;
 
-/// The one volume behind its handles. Begins a cache line, so that the count of the handles before it
-/// is on another than what every operation reads.
+/// The one volume behind its handles. Begins a cache line, so that the count of the handles before
+/// it is on another than what every operation reads.
 #[repr(align(64))]
 pub(crate) struct Core {
     /// Inodes in memory by number.

@@ -2,8 +2,8 @@
 //!
 //! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to
 //! another directory meanwhile could show a path that never was, through `..` or a missing name;
-//! such answers count only if no directory that the walk passed through moved meanwhile ([`Trail`]).
-//! Who finds what a path names, without `..`, does not ask.
+//! such answers count only if no directory that the walk passed through moved meanwhile
+//! ([`Trail`]). Who finds what a path names, without `..`, does not ask.
 //! After [`RESTARTS`] attempts the walk is made under the rename lock.
 
 mod trail;

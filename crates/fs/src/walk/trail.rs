@@ -1,10 +1,11 @@
 //! The directories that a walk has passed through, to tell at its end whether one of them moved.
+//! `docs/design/locks.md` says why these are enough.
 
 use crate::inode::Node;
 use std::cell::Cell;
 
 /// Directories that are remembered. A deeper walk counts as broken, and if it misses it is made
-/// again under the rename lock.
+/// again, in the end under the rename lock.
 const LENGTH: usize = 24;
 
 /// A directory and the count of its moves when the walk came to it.

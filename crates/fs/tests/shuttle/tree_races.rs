@@ -275,6 +275,30 @@ fn a_walk_through_exchanged_directories_always_arrives() {
 }
 
 #[test]
+fn a_name_that_is_always_there_is_never_missed_through_a_directory_that_moved() {
+    explore(SCHEDULES, &["before", "after"], || {
+        let world = World::new();
+        for dir in ["/p", "/q", "/p/d", "/q/d"] {
+            world.process.mkdir(dir, 0o755).unwrap();
+        }
+        let one = make_file(&world.process, "/p/d/x");
+        let two = make_file(&world.process, "/q/d/x");
+        let mover = world.task(|process| {
+            let flags = libc::RENAME_EXCHANGE;
+            process.renameat2(AT_FDCWD, "/p/d", AT_FDCWD, "/q/d", flags)?;
+            process.unlink("/q/d/x")
+        });
+        let found = ino(&world.process, "/p/d/x");
+        assert_eq!(mover.join().unwrap(), Ok(()));
+        match found {
+            Ok(ino) if ino == one => "before",
+            Ok(ino) if ino == two => "after",
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
 fn directories_that_move_into_each_other_never_form_a_loop() {
     explore(SCHEDULES, &["a in b", "b in a"], || {
         let world = World::new();
