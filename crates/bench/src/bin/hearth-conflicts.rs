@@ -1,10 +1,11 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
+use hearth_bench::conflicts::cores::Cores;
 use hearth_bench::conflicts::matrix::Matrix;
-use hearth_bench::conflicts::plan::Plan;
+use hearth_bench::conflicts::plan::{Extent, Plan};
 use hearth_bench::conflicts::source::Source;
-use hearth_bench::conflicts::window::Cores;
-use hearth_bench::conflicts::{allow_list, judge, report, self_check, steps};
+use hearth_bench::conflicts::verdict::Sum;
+use hearth_bench::conflicts::{allow_list, hot, judge, report, second, self_check, steps};
 use hearth_bench::row;
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
 use std::path::{Path, PathBuf};
@@ -19,16 +20,27 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
-conflicts [--quick] [--only PART] [--verbose] [--json FILE] [--html FILE] [--svg FILE]";
+conflicts [--quick | --sample N] [--only PART] [--verbose] [--json FILE] [--html FILE] [--svg FILE]
+          [--record] [--check lackey [--every N]] [--self-check]";
+
+/// The second opinion is asked about one commuting case of so many.
+const EVERY: usize = 200;
 
 #[derive(Default)]
 struct Options {
     is_quick: bool,
+    sample: Option<usize>,
+    is_record: bool,
     is_verbose: bool,
     only: Option<String>,
     json: Option<PathBuf>,
     html: Option<PathBuf>,
     svg: Option<PathBuf>,
+    /// The program to trace.
+    traced: Option<PathBuf>,
+    is_lackey: bool,
+    every: Option<usize>,
+    is_self_check: bool,
 }
 
 fn main() -> ExitCode {
@@ -58,39 +70,95 @@ fn options() -> Result<Options, String> {
             "--json" => options.json = Some(file()?.into()),
             "--html" => options.html = Some(file()?.into()),
             "--svg" => options.svg = Some(file()?.into()),
+            "--traced" => options.traced = Some(file()?.into()),
+            "--check" => match &*file()? {
+                "lackey" => options.is_lackey = true,
+                other => return Err(format!("unknown check '{other}': there is lackey")),
+            },
+            "--sample" => options.sample = Some(number(&file()?)?),
+            "--every" => options.every = Some(number(&file()?)?),
+            "--record" => options.is_record = true,
+            "--self-check" => options.is_self_check = true,
             other => return Err(format!("unknown argument '{other}'; {USAGE}")),
         }
     }
     Ok(options)
 }
 
+fn number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or(format!("'{text}' is no number from 1 up"))
+}
+
+impl Options {
+    fn extent(&self) -> Extent {
+        match (self.is_quick, self.sample) {
+            (true, _) => Extent::QUICK,
+            (false, Some(cases)) => Extent::sample(cases),
+            (false, None) => Extent::WHOLE,
+        }
+    }
+}
+
 fn run(options: &Options) -> Result<(), String> {
     let start = Instant::now();
     let cores = Cores::start()?;
     self_check::check(&cores)?;
+    if options.is_self_check {
+        println!("the runner sees what it is there to see");
+        return Ok(());
+    }
+    if options.is_lackey {
+        return second_opinion(&cores, options);
+    }
     let rules = allow_list::parse(&read(&page())?)
         .map_err(|what| format!("{}: {what}", page().display()))?;
-    let plan = Plan::new(options.is_quick, options.only.as_deref());
-    if plan.cases.is_empty() {
-        return Err("no case that commutes has this in its text; see --verbose".into());
-    }
     let mut source = Source::of_this_program()?;
-    let verdicts = judge::judge(&cores, &plan, options.is_quick, &rules, &mut source)?;
+    let mut ask = |extent: Extent| {
+        let plan = Plan::new(extent, options.only.as_deref());
+        if plan.cases.is_empty() {
+            return Err("no case that commutes has this in its text".to_owned());
+        }
+        let verdicts = judge::judge(&cores, &plan, extent, &rules, &mut source)?;
+        Ok((plan.tally, verdicts))
+    };
+    let extent = options.extent();
+    let (tally, verdicts) = ask(extent)?;
+    let costs = hot::measure(&cores);
+    let mut rows = report::rows(tally, &verdicts);
+    rows.extend(costs.rows());
+    rows.push(report::row(
+        "all",
+        "sampled_one_of",
+        extent.cases as f64,
+        "1",
+    ));
+    if options.is_record {
+        let (_, quick) = ask(Extent::QUICK)?;
+        let share = Sum::of(&quick).share();
+        rows.push(report::row("quick", "conflict_free_share", share, "ratio"));
+    }
     let matrix = Matrix::of(&verdicts);
     let shown = if options.is_verbose { usize::MAX } else { 4 };
     let text = format!(
-        "{}\n{}{}",
-        report::sums(plan.tally, &verdicts),
+        "{}\n{}\n{}{}",
+        report::sums(tally, &verdicts),
+        costs.text(),
         matrix.text(),
         report::conflicts(&verdicts, &mut source, shown)
     );
     println!("{text}\n{:.1} s", start.elapsed().as_secs_f64());
-    let mut rows = report::rows(plan.tally, &verdicts);
     for files in FILES {
         let steps = steps::count(files)?;
         let (lines, most) = (steps.lines, steps.most);
         println!("stat among {files}: {lines:.2} cache lines, {most} at most");
         rows.extend(steps.rows());
+    }
+    if options.is_record {
+        let place = workspace().join("docs/benchmarks");
+        row::write_json(&place.join("conflicts.json"), &rows)?;
+        write(&place.join("conflicts.svg"), &matrix.svg())?;
+        write(&place.join("conflicts.md"), &report::page(extent, &text))?;
     }
     if let Some(path) = &options.json {
         row::write_json(path, &rows)?;
@@ -101,12 +169,39 @@ fn run(options: &Options) -> Result<(), String> {
     if let Some(path) = &options.svg {
         write(path, &matrix.svg())?;
     }
-    Ok(())
+    costs.check()
+}
+
+/// Compares the recorder's verdicts with those of a trace of every load and store.
+fn second_opinion(cores: &Cores, options: &Options) -> Result<(), String> {
+    let program = options.traced.as_ref();
+    let program = program.ok_or("--check lackey is a verb of `cargo xtask conflicts`")?;
+    let mut plan = Plan::new(Extent::WHOLE, options.only.as_deref());
+    let every = options.every.unwrap_or(EVERY);
+    plan.cases = plan.cases.into_iter().step_by(every).collect();
+    let start = Instant::now();
+    let agreement = second::compare(cores, program, &plan.cases)?;
+    println!("{}", agreement.text(plan.tally.commute));
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+    if let Some(path) = &options.json {
+        row::write_json(path, &agreement.rows())?;
+    }
+    match agreement.share() >= second::LEAST {
+        true => Ok(()),
+        false => Err(format!(
+            "the two agree on less than {:.1} %",
+            second::LEAST * 100.0
+        )),
+    }
 }
 
 /// The page that holds the allow-list.
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/conflicts.md")
+    workspace().join("docs/design/conflicts.md")
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -10,7 +10,7 @@ pub const CHUNK: usize = 16;
 /// The extended attribute that every file has.
 pub const XATTR: &str = "user.case";
 /// Descriptors that `dup2` is asked for.
-pub const DUP2_TARGETS: [Fd; 2] = [500, 501];
+pub const DUP2_TARGETS: [Fd; 2] = [1000, 1001];
 
 /// The path of a place, or of its stand-in for the `i`-th repetition.
 pub fn path(place: Place, i: usize) -> String {

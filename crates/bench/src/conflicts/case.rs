@@ -54,6 +54,24 @@ impl Case {
         a.0 == b.0 && shares
     }
 
+    /// The case as numbers, for another program.
+    pub fn code(&self) -> Vec<u8> {
+        let mut code = vec![self.sharing as u8, u8::from(self.is_noatime)];
+        self.sides.iter().for_each(|op| code.extend(op.code()));
+        code
+    }
+
+    /// The case of some numbers.
+    pub fn of_code(code: &[u8]) -> Option<Case> {
+        let (head, rest) = code.split_at_checked(2)?;
+        let (first, second) = rest.split_at_checked(Operation::CODE)?;
+        Some(Case {
+            sides: [Operation::of_code(first)?, Operation::of_code(second)?],
+            sharing: *Sharing::ALL.get(usize::from(head[0]))?,
+            is_noatime: head[1] != 0,
+        })
+    }
+
     /// Whether both sides use one open file.
     pub fn shares_open_file(&self) -> bool {
         let [a, b] = self.sides.map(|op| op.descriptor());

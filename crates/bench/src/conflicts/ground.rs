@@ -15,8 +15,10 @@ pub const MOMENT: i64 = 3_000;
 /// Names for each name of the state: the smallest table has that many buckets, and a name stays
 /// in its eighth of the table however large it is, so that two names never share a bucket.
 const EIGHTHS: usize = 8;
-/// Names that are tried, to have enough of each.
-const CANDIDATES: usize = 4096;
+/// Names that are tried, to have enough of each for long windows.
+pub const CANDIDATES: usize = 4096;
+/// The same for windows of one call.
+pub const FEW_CANDIDATES: usize = 96;
 
 /// A volume.
 pub struct Ground {
@@ -46,7 +48,7 @@ impl Ground {
     ///
     /// # Panics
     /// When the library refuses what is needed.
-    pub fn new(is_noatime: bool, shift: usize) -> Ground {
+    pub fn new(is_noatime: bool, shift: usize, candidates: usize) -> Ground {
         let time = Arc::new(AtomicI64::new(MADE));
         let atime = if is_noatime {
             AtimeMode::No
@@ -57,7 +59,7 @@ impl Ground {
             .clock(SteppedClock(time.clone()))
             .atime(atime);
         let volume = builder.build().expect("settings that make sense");
-        let names = names(&volume.process(Credentials::root()));
+        let names = names(&volume.process(Credentials::root()), candidates);
         Ground {
             volume,
             time,
@@ -108,9 +110,9 @@ impl Ground {
 }
 
 /// Names by the eighth of a listing that they come in, which is the order of their hashes.
-fn names(p: &Process) -> [Vec<String>; EIGHTHS] {
+fn names(p: &Process, candidates: usize) -> [Vec<String>; EIGHTHS] {
     p.mkdir("/names", 0o755).expect("a new directory");
-    for n in 0..CANDIDATES {
+    for n in 0..candidates {
         p.mknod(format!("/names/{n}"), 0o100644, 0)
             .expect("a new name");
     }

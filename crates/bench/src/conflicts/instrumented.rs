@@ -60,8 +60,12 @@ pub fn build() -> Result<PathBuf, String> {
 /// One line that says what failed.
 pub fn run(args: &[String]) -> Result<(), String> {
     let program = build()?;
-    let status = Command::new(&program)
-        .args(args)
+    let mut runner = Command::new(&program);
+    runner.args(args);
+    if args.iter().any(|arg| arg == "--check") {
+        runner.arg("--traced").arg(build_traced()?);
+    }
+    let status = runner
         .status()
         .map_err(|error| format!("{}: {error}", program.display()))?;
     if status.success() {
@@ -69,6 +73,27 @@ pub fn run(args: &[String]) -> Result<(), String> {
     } else {
         Err(format!("hearth-conflicts: {status}"))
     }
+}
+
+/// Builds the program that a memory trace runs, as programs are built that no tool watches.
+fn build_traced() -> Result<PathBuf, String> {
+    let root = workspace();
+    let target = match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root.join(dir),
+        None => root.join("target"),
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build
+        .current_dir(&root)
+        .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
+        .args(["--bin", "hearth-traced"])
+        .env("CARGO_INCREMENTAL", "0");
+    let status = build.status().map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("building the program to trace: {status}"));
+    }
+    Ok(target.join("release/hearth-traced"))
 }
 
 fn workspace() -> PathBuf {

@@ -2,12 +2,14 @@
 
 use super::allow_list::Rule;
 use super::case::LONG;
-use super::plan::Plan;
+use super::cores::Cores;
+use super::manner::{Layout, Manner};
+use super::overlap::overlap;
+use super::plan::{Extent, Plan};
 use super::run::run;
 use super::source::Source;
 use super::verdict::Verdict;
-use super::window::Cores;
-use super::world::Layout;
+use super::window::Recording;
 use std::collections::HashMap;
 
 /// Layouts for windows of one call: other addresses, another maker, another order.
@@ -29,30 +31,30 @@ const LAYOUTS: [Layout; 3] = [
     },
 ];
 
-/// Long windows in a quick run: one case of so many.
-const LONG_SAMPLE: usize = 4;
-
-/// Runs what is planned; a quick run has one layout, and few long windows.
+/// Runs what is planned.
 ///
 /// # Errors
 /// The library does not answer what the model does.
 pub fn judge(
     cores: &Cores,
     plan: &Plan,
-    is_quick: bool,
+    extent: Extent,
     rules: &[Rule],
     source: &mut Source,
 ) -> Result<Vec<Verdict>, String> {
     let mut verdicts: Vec<Verdict> = Vec::new();
-    let long: Vec<_> = match is_quick {
-        true => plan.cases.iter().copied().step_by(LONG_SAMPLE).collect(),
-        false => plan.cases.clone(),
-    };
-    let short = if is_quick { &LAYOUTS[..1] } else { &LAYOUTS };
+    let long: Vec<_> = plan.cases.iter().copied().step_by(extent.long).collect();
+    let short = &LAYOUTS[..extent.layouts];
     for (window, cases, layouts) in [(1, &plan.cases, short), (LONG, &long, &LAYOUTS[..1])] {
         let mut known = HashMap::new();
         for &layout in layouts {
-            run(cores, cases, window, layout, |verdict: Verdict| {
+            let manner = Manner {
+                count: window,
+                layout,
+                is_lean: false,
+            };
+            run(cores, cases, manner, Recording, |case, [a, b]| {
+                let verdict = Verdict::new(case, window, overlap(&a, &b));
                 let at = *known.entry(verdict.case).or_insert(verdicts.len());
                 match verdicts.get_mut(at) {
                     Some(worst) => worst.worsen(verdict),

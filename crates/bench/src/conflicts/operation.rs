@@ -150,6 +150,51 @@ impl Name {
 }
 
 impl Operation {
+    /// Numbers of a call.
+    pub const CODE: usize = 8;
+
+    /// The call as numbers, for another program.
+    pub fn code(&self) -> [u8; Operation::CODE] {
+        // 255: there is no other name.
+        let (dir, name) = self
+            .to
+            .map_or((255, 255), |to| (to.dir as u8, to.name as u8));
+        let on = [self.on.dir as u8, self.on.name as u8];
+        let (slot, choice) = (self.slot as u8, self.choice);
+        [
+            self.verb as u8,
+            on[0],
+            on[1],
+            dir,
+            name,
+            slot,
+            choice,
+            self.value,
+        ]
+    }
+
+    /// The call of some numbers.
+    pub fn of_code(code: &[u8]) -> Option<Operation> {
+        let &[verb, dir, name, to_dir, to_name, slot, choice, value] = code else {
+            return None;
+        };
+        let place = |dir: u8, name: u8| {
+            Some(Place {
+                dir: *Dir::ALL.get(usize::from(dir))?,
+                name: *Name::ALL.get(usize::from(name)).unwrap_or(&Name::Itself),
+            })
+        };
+        let slots = [Slot::First, Slot::Twin, Slot::Again];
+        Some(Operation {
+            verb: *Verb::ALL.get(usize::from(verb))?,
+            on: place(dir, name)?,
+            to: place(to_dir, to_name),
+            slot: *slots.get(usize::from(slot))?,
+            choice,
+            value,
+        })
+    }
+
     /// Whether each repetition needs a name of its own in place of `on`: the call takes or gives
     /// that name.
     pub fn varies_on(&self) -> bool {

@@ -19,6 +19,13 @@ pub struct Line {
     pub stores: u32,
 }
 
+impl Line {
+    /// Whether anything was written.
+    pub fn is_written(&self) -> bool {
+        self.write.bytes != 0
+    }
+}
+
 /// The reads, or the writes, of one line.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

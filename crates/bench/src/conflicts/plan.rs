@@ -4,7 +4,7 @@ use super::case::Case;
 use super::commute::{Commutes, Errnos, commutes};
 use super::enumerate;
 use super::reference::Grounds;
-use super::report::Tally;
+use super::tally::Tally;
 
 /// Cases that commute, with the results that the library must give.
 pub struct Plan {
@@ -14,18 +14,49 @@ pub struct Plan {
     pub tally: Tally,
 }
 
-/// A quick run takes one case of so many.
-const SAMPLE: usize = 16;
+/// How much is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// One case of so many.
+    pub cases: usize,
+    /// Long windows for one of so many of these.
+    pub long: usize,
+    /// Layouts of the short windows.
+    pub layouts: usize,
+}
+
+impl Extent {
+    /// Everything.
+    pub const WHOLE: Extent = Extent {
+        cases: 1,
+        long: 1,
+        layouts: 3,
+    };
+    /// What the tests run.
+    pub const QUICK: Extent = Extent {
+        cases: 16,
+        long: 4,
+        layouts: 1,
+    };
+
+    /// One case of `cases`, in every layout.
+    pub fn sample(cases: usize) -> Extent {
+        Extent {
+            cases,
+            ..Extent::WHOLE
+        }
+    }
+}
 
 impl Plan {
-    /// Asks the model about every case, or about every so-many-th; only those whose text has
-    /// `only` in it. On as many threads as there are cores.
+    /// Asks the model about the cases of `extent`; only those whose text has `only` in it. On as
+    /// many threads as there are cores.
     ///
     /// # Panics
     /// When the model does.
-    pub fn new(is_quick: bool, only: Option<&str>) -> Plan {
-        let step = if is_quick { SAMPLE } else { 1 };
-        let mut cases: Vec<Case> = enumerate::cases().into_iter().step_by(step).collect();
+    pub fn new(extent: Extent, only: Option<&str>) -> Plan {
+        let all = enumerate::cases().into_iter();
+        let mut cases: Vec<Case> = all.step_by(extent.cases).collect();
         if let Some(only) = only {
             cases.retain(|case| case.to_string().contains(only));
         }
@@ -76,4 +107,22 @@ fn ask(cases: &[Case]) -> Vec<(Commutes, Errnos)> {
         .iter()
         .map(|case| commutes(&mut grounds, case))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What sv6 was judged on.
+    const ENOUGH: usize = 13_664;
+
+    #[test]
+    fn enough_cases_commute_and_none_is_dropped() {
+        let Plan { cases, tally } = Plan::new(Extent::WHOLE, None);
+        assert!(tally.commute >= ENOUGH, "{tally:?}");
+        assert_eq!(cases.len(), tally.commute);
+        assert_eq!(tally.commute + tally.depend + tally.open, tally.cases);
+        let distinct: std::collections::HashSet<Case> = cases.iter().map(|it| it.0).collect();
+        assert_eq!(distinct.len(), tally.commute);
+    }
 }

@@ -2,24 +2,13 @@
 
 use super::case::LONG;
 use super::matrix::Matrix;
+use super::plan::Extent;
 use super::source::Source;
+use super::tally::Tally;
 use super::verdict::{Sum, Verdict};
 use crate::row::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-/// What became of every case that was enumerated.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    /// All.
-    pub cases: usize,
-    /// Same results and same state in both orders.
-    pub commute: usize,
-    /// Results or state differ.
-    pub depend: usize,
-    /// Linux leaves open what happens.
-    pub open: usize,
-}
 
 /// Some of the verdicts, under a name.
 type Part = (&'static str, fn(&Verdict) -> bool);
@@ -111,6 +100,23 @@ fn parts(verdicts: &[Verdict]) -> impl Iterator<Item = (&'static str, Sum)> {
     PARTS
         .into_iter()
         .map(move |(name, wanted)| (name, of(wanted)))
+}
+
+/// The page of a recorded run.
+pub fn page(extent: Extent, text: &str) -> String {
+    let (command, what) = match extent.cases {
+        1 => (String::new(), "Every case".to_owned()),
+        n => (
+            format!(" --sample {n}"),
+            format!("One enumerated case of {n}"),
+        ),
+    };
+    format!(
+        "# Conflicts of commuting calls\n\n`cargo xtask conflicts --record{command}`. {what}, in \
+         three layouts and both windows; method and allow-list: `docs/design/conflicts.md`.\n\n\
+         ![Pairs of calls: green is free, the number is that of cases in conflict, grey are those \
+         that a rule allows](conflicts.svg)\n\n```text\n{text}```\n"
+    )
 }
 
 /// The conflicts, grouped by the two places in the source, the most frequent first; of each the

@@ -2,70 +2,69 @@
 
 use super::case::Case;
 use super::commute::Errnos;
-use super::ground::{Ground, MADE, MOMENT, SETTLED};
-use super::overlap::{Conflict, overlap};
-use super::verdict::Verdict;
-use super::window::{Cores, empty_epoch, window};
-use super::world::{Layout, World};
+use super::cores::{Cores, Watch, empty_epoch};
+use super::ground::{CANDIDATES, FEW_CANDIDATES, Ground, MADE, MOMENT, SETTLED};
+use super::manner::Manner;
+use super::world::World;
 use std::sync::Arc;
 
-/// Cases that share a volume.
-const BATCH: usize = 96;
-
-/// Runs cases in windows of `count` calls a side.
+/// Runs cases; `each` gets what was seen of either side.
 ///
 /// # Errors
 /// A case whose first calls do not answer what the model does.
-pub fn run(
+pub fn run<W: Watch>(
     cores: &Cores,
     cases: &[(Case, Errnos)],
-    count: usize,
-    layout: Layout,
-    mut each: impl FnMut(Verdict),
+    manner: Manner,
+    watch: W,
+    mut each: impl FnMut(Case, [W::Seen; 2]),
 ) -> Result<(), String> {
+    // Cases that share a volume, and names that are tried in each.
+    let (batch, candidates) = match manner.is_lean {
+        true => (1_000, FEW_CANDIDATES),
+        false => (96, CANDIDATES),
+    };
     for is_noatime in [false, true] {
-        let these: Vec<_> = cases
-            .iter()
-            .filter(|it| it.0.is_noatime == is_noatime)
-            .collect();
-        for batch in these.chunks(BATCH) {
-            let mut ground = Arc::new(Ground::new(is_noatime, layout.seed));
+        let these = cases.iter().filter(|it| it.0.is_noatime == is_noatime);
+        let these: Vec<_> = these.collect();
+        for batch in these.chunks(batch) {
+            let seed = manner.layout.seed;
+            let mut ground = Arc::new(Ground::new(is_noatime, seed, candidates));
             for &&(case, errnos) in batch {
                 let alone = Arc::get_mut(&mut ground).expect("every state is gone");
                 let base = alone.next_base();
-                let found = measure(cores, &ground, base, case, count, layout);
-                if found.1 != errnos {
-                    let wrong = format!("{case}: {:?}, the model {errnos:?}", found.1);
+                let (seen, found) = measure(cores, &ground, base, case, manner, watch);
+                if found != errnos {
+                    let wrong = format!("{case}: {found:?}, the model {errnos:?}");
                     return Err(format!("the library and the model differ: {wrong}"));
                 }
-                each(Verdict::new(case, count, found.0));
+                each(case, seen);
             }
         }
     }
     Ok(())
 }
 
-/// The lines in conflict, and the results of the first calls.
-fn measure(
+/// What was seen of either side, and the results of the first calls.
+fn measure<W: Watch>(
     cores: &Cores,
     ground: &Arc<Ground>,
     base: String,
     case: Case,
-    count: usize,
-    layout: Layout,
-) -> (Vec<Conflict>, Errnos) {
+    manner: Manner,
+    watch: W,
+) -> ([W::Seen; 2], Errnos) {
+    let layout = manner.layout;
     ground.set_time(MADE);
     let mut world = {
         let ground = ground.clone();
-        let seed = layout.seed;
-        cores.run(layout.maker, move || {
-            World::new(ground, base, case, count, seed)
-        })
+        cores.run(layout.maker, move || World::new(ground, base, case, manner))
     };
     for side in 0..2 {
         world = on(cores, side, world, move |world| world.seat(side));
     }
-    for side in [0, 1, 0, 1] {
+    let rounds = if manner.is_lean { 1 } else { 2 };
+    for side in [0, 1].repeat(rounds) {
         world = on(cores, side, world, move |world| world.warm(side));
     }
     ground.set_time(SETTLED);
@@ -76,14 +75,14 @@ fn measure(
             empty_epoch();
         });
     }
-    let mut lines = [Vec::new(), Vec::new()];
+    let mut seen = [None, None];
     let mut errnos = [0, 0];
     for (moment, side) in [layout.first, 1 - layout.first].into_iter().enumerate() {
         ground.set_time(MOMENT + moment as i64);
         let mut seat = world.take(side);
         let (seat, touched, errno) = cores.run(side, move || {
             let mut errno = 0;
-            let touched = window(&mut || {
+            let touched = watch.window(side, &mut || {
                 for (i, call) in seat.calls.iter().enumerate() {
                     let answer = call.make(&seat.process, &mut seat.hands, i);
                     if let (0, Err(no)) = (i, answer) {
@@ -94,7 +93,7 @@ fn measure(
             (seat, touched, errno)
         });
         world.put(side, seat);
-        lines[side] = touched;
+        seen[side] = Some(touched);
         errnos[side] = errno;
     }
     // Everything goes where it was made.
@@ -103,7 +102,10 @@ fn measure(
         cores.run(side, move || drop(seat));
     }
     cores.run(layout.maker, move || drop(world));
-    (overlap(&lines[0], &lines[1]), errnos)
+    (
+        seen.map(|seen| seen.expect("both sides had their window")),
+        errnos,
+    )
 }
 
 fn on(

@@ -1,5 +1,6 @@
 //! From return addresses to lines of the source.
 
+use super::field::{field, owner};
 use super::overlap::Side;
 use addr2line::Loader;
 use std::collections::HashMap;
@@ -10,6 +11,8 @@ pub struct Source {
     /// Where the program was loaded.
     base: u64,
     known: HashMap<usize, Vec<Frame>>,
+    /// Source files that were read.
+    texts: HashMap<String, String>,
 }
 
 /// Frames of the library that are shown for one access, innermost first.
@@ -34,6 +37,7 @@ impl Source {
             loader,
             base,
             known: HashMap::new(),
+            texts: HashMap::new(),
         })
     }
 
@@ -46,11 +50,9 @@ impl Source {
             shown = frames.iter().take(SHOWN).collect();
         }
         shown.dedup_by_key(|frame| &frame.line);
-        let what = shown
-            .first()
-            .map(|frame| self.what(frame))
-            .unwrap_or_default();
         let lines: Vec<&str> = shown.iter().map(|frame| &*frame.line).collect();
+        let first = shown.first().copied();
+        let what = first.map(|frame| self.what(frame)).unwrap_or_default();
         format!("{what} at {}", lines.join(" < "))
     }
 
@@ -69,13 +71,15 @@ impl Source {
 
     /// Type and field of an access: the type whose method makes it, and what the source line
     /// names before the call that touches memory.
-    fn what(&self, frame: &Frame) -> String {
-        let owner = owner(&frame.function);
-        let text = std::fs::read_to_string(&frame.file).unwrap_or_default();
+    fn what(&mut self, frame: &Frame) -> String {
+        let read = || std::fs::read_to_string(&frame.file).unwrap_or_default();
+        let text = self.texts.entry(frame.file.clone()).or_insert_with(read);
+        let number = frame.number as usize;
         let line = text
             .lines()
-            .nth(frame.number.saturating_sub(1) as usize)
+            .nth(number.saturating_sub(1))
             .unwrap_or_default();
+        let owner = owner(text, number).unwrap_or_else(|| "?".to_owned());
         match field(line) {
             Some(field) => format!("{owner}.{field}"),
             None => owner,
@@ -91,15 +95,10 @@ impl Source {
         let mut lines = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame
-                    .function
-                    .as_ref()
-                    .and_then(|name| name.demangle().ok());
                 if let Some(at) = frame.location {
                     let (file, number) = (at.file.unwrap_or("?"), at.line.unwrap_or(0));
                     lines.push(Frame {
                         line: format!("{}:{number}", short(file)),
-                        function: name.map(|name| name.into_owned()).unwrap_or_default(),
                         file: file.to_owned(),
                         number,
                     });
@@ -116,8 +115,6 @@ impl Source {
 struct Frame {
     /// Short file and number.
     line: String,
-    /// Name with its type, as the compiler writes it.
-    function: String,
     file: String,
     number: u32,
 }
@@ -128,59 +125,6 @@ impl Frame {
     }
 }
 
-/// `Spread` of `<hearth_sync::spread::Spread<2>>::add`; the function where there is no type.
-fn owner(function: &str) -> String {
-    let function = function
-        .replace("::{closure#0}", "")
-        .replace("::{{closure}}", "");
-    let plain: String = match function.rsplit_once(">::") {
-        Some((owner, _)) => {
-            let owner = owner.trim_start_matches('<');
-            let owner = owner.split(" as ").next().unwrap_or(owner);
-            owner.split('<').next().unwrap_or(owner).to_owned()
-        }
-        None => {
-            let mut parts = function.rsplit("::");
-            let last = parts.next().unwrap_or_default();
-            match parts.next() {
-                Some(owner) if owner.starts_with(char::is_uppercase) => owner.to_owned(),
-                _ => last.to_owned(),
-            }
-        }
-    };
-    plain.rsplit("::").next().unwrap_or(&plain).to_owned()
-}
-
-/// The last name before the call that touches memory: `size` of `self.size.store(size, Relaxed)`.
-fn field(line: &str) -> Option<String> {
-    const CALLS: [&str; 10] = [
-        ".load(",
-        ".store(",
-        ".fetch_",
-        ".swap(",
-        ".compare_exchange",
-        ".lock(",
-        ".try_lock(",
-        ".add(",
-        ".get(",
-        ".set(",
-    ];
-    let at = CALLS.iter().filter_map(|call| line.find(call)).min();
-    let before = match at {
-        Some(at) => &line[..at],
-        // A field that is used as it is.
-        None => line.split_once("self.").map(|(_, rest)| {
-            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
-            &rest[..end.unwrap_or(rest.len())]
-        })?,
-    };
-    let before = before.trim_end_matches([']', ')']);
-    let name = before
-        .rsplit(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()?;
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
 /// `fs/src/...` for files of this repository, the last three parts of the path for others.
 fn short(file: &str) -> String {
     if let Some((_, inside)) = file.rsplit_once("crates/") {
@@ -188,32 +132,4 @@ fn short(file: &str) -> String {
     }
     let parts: Vec<&str> = file.rsplitn(4, '/').take(3).collect();
     parts.into_iter().rev().collect::<Vec<_>>().join("/")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn type_and_field_are_read_from_function_and_line() {
-        assert_eq!(owner("<hearth::inode::meta::Meta>::set_size"), "Meta");
-        assert_eq!(
-            owner("<hearth_sync::spread::Spread<2> as core::ops::Drop>::drop"),
-            "Spread"
-        );
-        assert_eq!(owner("hearth::ops::io::read"), "read");
-        assert_eq!(
-            field("        self.size.store(size, Relaxed);").as_deref(),
-            Some("size")
-        );
-        assert_eq!(
-            field("    lanes[lane].fetch_add(1, Relaxed)").as_deref(),
-            Some("lane")
-        );
-        assert_eq!(
-            field("    let n = self.count + 1;").as_deref(),
-            Some("count")
-        );
-        assert_eq!(field("    return;"), None);
-    }
 }

@@ -3,23 +3,13 @@
 use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
 use super::case::{Case, Open, Sharing};
 use super::ground::Ground;
+use super::manner::Manner;
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::perform::{Call, Hands};
 use super::verb::Verb;
 use hearth::fdtable::FdPolicy;
 use hearth::{Credentials, Fd, Process};
 use std::sync::Arc;
-
-/// How the memory of a state is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Sizes of what is allocated between the objects, and which names are taken.
-    pub seed: usize,
-    /// The side whose thread makes the tree.
-    pub maker: usize,
-    /// The side whose window comes first.
-    pub first: usize,
-}
 
 /// A state, ready for one case.
 pub struct World {
@@ -33,6 +23,7 @@ pub struct World {
     /// Shifts the addresses of what comes between.
     padding: Vec<Vec<u8>>,
     seed: usize,
+    is_lean: bool,
 }
 
 /// What one side works with.
@@ -50,8 +41,9 @@ impl World {
     ///
     /// # Panics
     /// When the library refuses, as all methods here.
-    pub fn new(ground: Arc<Ground>, base: String, case: Case, count: usize, seed: usize) -> World {
+    pub fn new(ground: Arc<Ground>, base: String, case: Case, manner: Manner) -> World {
         let process = ground.volume.process(Credentials::root());
+        let (count, seed) = (manner.count, manner.layout.seed);
         let mut world = World {
             ground,
             case,
@@ -61,6 +53,7 @@ impl World {
             open: Default::default(),
             padding: Vec::new(),
             seed,
+            is_lean: manner.is_lean,
         };
         process.mkdir(&world.base, 0o755).expect("a new directory");
         for dir in case.dirs() {
@@ -69,7 +62,10 @@ impl World {
                 .expect("a new directory");
             world.widen(&process, dir);
             for name in Name::ALL {
-                world.make(&process, Place { dir, name }, 0);
+                let place = Place { dir, name };
+                if world.has(place) {
+                    world.make(&process, place, 0);
+                }
             }
         }
         for place in case.varying() {
@@ -118,9 +114,11 @@ impl World {
                 self.warm_file(&process, &self.path(place, 0));
             }
         }
-        drop(process.fork());
-        process.statfs("/").expect("statfs");
-        self.settle(side);
+        if !self.is_lean {
+            drop(process.fork());
+            process.statfs("/").expect("statfs");
+            self.settle(side);
+        }
     }
 
     /// Reads everything once. On the thread of each side.
@@ -130,12 +128,12 @@ impl World {
             process
                 .read_dir(self.dir(dir))
                 .expect("a directory can be listed");
-            let place = |name| Place { dir, name };
-            process
-                .readlink(self.path(place(Name::Link), 0))
-                .expect("a link can be read");
-            for name in [Name::File, Name::File2, Name::Link] {
-                let path = self.path(place(name), 0);
+            let here = [Name::File, Name::File2, Name::Link].map(|name| Place { dir, name });
+            for place in here.into_iter().filter(|&place| self.has(place)) {
+                let path = self.path(place, 0);
+                if place.name == Name::Link {
+                    process.readlink(&path).expect("a link can be read");
+                }
                 let fd = process
                     .open(&path, libc::O_RDONLY, 0)
                     .expect("a file can be opened");
@@ -182,6 +180,20 @@ impl World {
 
     fn path(&self, place: Place, i: usize) -> Vec<u8> {
         self.ground.path(&self.base, place, i)
+    }
+
+    /// Whether the place is made. A lean state has what the calls name and what keeps `s` from
+    /// being empty.
+    fn has(&self, place: Place) -> bool {
+        let is_file = place.name == Name::File;
+        let behind = Place {
+            name: Name::Link,
+            ..place
+        };
+        let mut named = self.case.sides.iter().flat_map(|op| op.places());
+        !self.is_lean
+            || is_file && place.dir.above().is_some()
+            || named.any(|other| other == place || is_file && other == behind)
     }
 
     fn dir(&self, dir: Dir) -> Vec<u8> {
@@ -308,6 +320,10 @@ impl World {
         let fd = p.open(&from, flags, 0o644).expect("create");
         p.write(fd, &[1; CHUNK]).expect("append");
         p.close(fd).expect("close");
+        if self.is_lean {
+            p.unlink(&from).expect("unlink");
+            return;
+        }
         p.link(&from, path("link")).expect("link");
         p.unlink(path("link")).expect("unlink");
         p.rename(&from, &to).expect("rename");
@@ -321,6 +337,13 @@ impl World {
     }
 
     fn warm_file(&self, p: &Process, path: &[u8]) {
+        if self.is_lean {
+            let fd = p.open(path, libc::O_RDWR, 0).expect("open");
+            p.pwrite(fd, &[1; CHUNK], 0).expect("write");
+            p.flock(fd, libc::LOCK_EX).expect("flock");
+            p.close(fd).expect("close");
+            return;
+        }
         p.stat(path).expect("stat");
         p.access(path, 4).expect("access");
         p.getxattr(path, XATTR.as_bytes()).expect("getxattr");

@@ -1,0 +1,37 @@
+//! Runs cases of the conflict runner with marks around their windows, for a memory trace from
+//! outside: `hearth-traced FILE`, one case a line as hexadecimal numbers. Built without the
+//! ThreadSanitizer pass; `hearth-bench conflicts --check lackey` runs it under valgrind.
+
+use hearth_bench::conflicts::case::Case;
+use hearth_bench::conflicts::commute::Errnos;
+use hearth_bench::conflicts::cores::Cores;
+use hearth_bench::conflicts::lackey::{LEAN, parse_cases};
+use hearth_bench::conflicts::marks::{self, Marking};
+use hearth_bench::conflicts::run::run;
+use std::process::ExitCode;
+
+/// The allocator of the program `hearth`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let Some(path) = std::env::args().nth(1) else {
+        eprintln!("hearth-traced: give it the file with the cases");
+        return ExitCode::from(2);
+    };
+    match traced(&path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("hearth-traced: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn traced(path: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let cases: Vec<(Case, Errnos)> = parse_cases(&text)?;
+    let cores = Cores::start()?;
+    println!("marks {:x}", marks::address());
+    run(&cores, &cases, LEAN, Marking, |_, _| {})
+}
