@@ -381,7 +381,7 @@ fn a_link_against_the_last_unlink_revives_nothing() {
     });
 }
 
-/// Fails when the last close drops the pages itself instead of leaving them to the end of the inode.
+/// Fails when the last close drops the pages itself instead of leaving them to the inode's end.
 #[test]
 fn a_descriptor_that_is_closed_under_a_reader_reads_all_or_is_bad() {
     explore(SCHEDULES, &["read", "bad"], || {
