@@ -319,7 +319,7 @@ fn a_busy_thread_draws_few_and_the_sums_still_hold() {
         Busy = "busy", 1;
         Calm = "calm", 1;
     }
-    const TURNS: u64 = 2_000_000;
+    const TURNS: u64 = 20_000_000;
     let turn = Turn::real_clock(Draw::Adaptive);
     let (busy, calm) = (Lock::<Busy, u64>::new(0), Lock::<Calm, ()>::new(()));
     for step in 0..TURNS {

@@ -111,22 +111,26 @@ impl WordLock {
     fn lock_slow(&self) {
         let mut patience = parking::Patience::new();
         loop {
-            if self.try_lock() {
-                return;
+            if patience.spin() {
+                if self.try_lock() {
+                    return;
+                }
+                continue;
             }
             // Relaxed: the exchange decides.
             let word = self.word.load(Ordering::Relaxed);
             if word & LOCKED == 0 {
+                if self.try_lock() {
+                    return;
+                }
                 continue;
             }
             if word & PARKED == 0 {
+                let with = word | PARKED;
                 // Relaxed: who is about to park looks again under the queue's lock.
-                let marked = || {
-                    let with = word | PARKED;
-                    let (ok, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-                    self.word.compare_exchange_weak(word, with, ok, failed)
-                };
-                if patience.spin() || marked().is_err() {
+                let (ok, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+                let marked = self.word.compare_exchange_weak(word, with, ok, failed);
+                if marked.is_err() {
                     continue;
                 }
             }

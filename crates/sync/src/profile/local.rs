@@ -11,11 +11,11 @@ use super::switch::{end_of_hold, is_exact, session};
 use crate::primitive::{Mutex, thread_local};
 
 /// A busy thread draws one lock in about so many nanoseconds.
-const APART_NS: u64 = 16_000;
+const APART_NS: u64 = 64_000;
 /// How many draws a thread looks back at to see how busy it is.
 const BATCH: u32 = 64;
 /// A drawn lock stands for this many at most.
-const PERIOD_MAX: u32 = 4096;
+const PERIOD_MAX: u32 = 1 << 14;
 
 thread_local! {
     /// A session, and how many free locks to go in it until one is drawn. Apart from the rest,

@@ -38,7 +38,7 @@ pub(crate) use {
 /// Which of the locks that are free when they are asked for are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// All by threads that take few; of a busy thread one in about 16 microseconds, which then
+    /// All by threads that take few; of a busy thread one in about 64 microseconds, which then
     /// stands for the others.
     Adaptive,
     /// All. Costs what it costs: two looks at the clock for every lock.
