@@ -21,7 +21,7 @@ pub enum SchedError {
         /// How many were asked for.
         asked: usize,
     },
-    /// Every station has a driver.
+    /// Every station, or the one that was asked for, has a driver.
     NoSeat {
         /// How many stations there are.
         stations: usize,
@@ -50,7 +50,7 @@ impl fmt::Display for SchedError {
             }
             SchedError::NoSeat { stations } => write!(
                 f,
-                "all {stations} stations are driven: build the scheduler with more seats, \
+                "no free station among {stations}: build the scheduler with more seats, \
                  or drop a worker"
             ),
             SchedError::Thread { reason } => write!(

@@ -120,7 +120,8 @@ impl Scheduler {
     }
 
     /// Ends the scheduler: steps of tasks that run are waited for, except on workers of callers
-    /// and when a task calls this; tasks that are left are cancelled.
+    /// and when a task calls this; tasks that are runnable or sleep are cancelled, others when
+    /// they are woken. A task whose wakers are never used nor dropped never ends.
     pub fn shutdown(self) {}
 }
 
@@ -255,6 +256,17 @@ impl Handle {
         }
         let stations = self.0.seats.len();
         Err(SchedError::NoSeat { stations })
+    }
+
+    /// [`Handle::worker`] for one station: for a thread that is bound to a core or a queue.
+    ///
+    /// # Errors
+    /// The station has a driver, or there is no such station.
+    pub fn worker_at(&self, station: usize, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
+        let stations = self.0.seats.len();
+        let seat = self.0.seats.get(station);
+        seat.and_then(|seat| Worker::take(seat, unpark).ok())
+            .ok_or(SchedError::NoSeat { stations })
     }
 
     /// Runs on this thread what is runnable now, each task once at most, at stations that have

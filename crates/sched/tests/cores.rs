@@ -20,6 +20,7 @@ fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
     let other = scheduler.worker(None).expect("another one is free");
     let refused = scheduler.worker(None).err();
     assert_eq!(refused, Some(SchedError::NoSeat { stations: 2 }));
+    assert!(scheduler.worker_at(1, None).is_err() && scheduler.worker_at(2, None).is_err());
     // All work waits at the other's station.
     let key = other.station() as u64;
     let count = Arc::new(AtomicUsize::new(0));

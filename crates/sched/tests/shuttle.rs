@@ -87,6 +87,16 @@ fn a_wake_up_from_anywhere_is_not_lost() {
 }
 
 #[test]
+fn the_only_worker_does_not_sleep_through_a_task() {
+    check(2_000, || {
+        let scheduler = build(1, 0);
+        for _ in 0..4 {
+            assert!(scheduler.spawn_fn(Spec::default(), || ()).join().is_ok());
+        }
+    });
+}
+
+#[test]
 fn a_task_never_runs_on_two_workers_and_each_wake_up_gives_one_step_at_most() {
     check(2_000, || {
         let scheduler = build(3, 0);
