@@ -104,7 +104,7 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     }
 
     /// [`Fleet::switch`] without a clock, after a task of a tenant that is alone here and whose
-    /// tasks run for less than a reading of the clock is worth: at most [`COAST`] times in a row.
+    /// tasks run for less than a reading of the clock is worth: a few times in a row.
     ///
     /// # Errors
     /// It is time for a full switch; the task comes back.
