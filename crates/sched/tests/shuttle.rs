@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use hearth_sched::{Clock, Scheduler, Spec, TaskError, block_in_place, yield_now};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize};
 use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
+use shuttle::rand::Rng;
 
 /// Runs `test` in `runs` random interleavings.
 fn check(runs: usize, test: impl Fn() + Send + Sync + 'static) {
@@ -90,7 +91,12 @@ fn a_wake_up_from_anywhere_is_not_lost() {
 fn the_only_worker_does_not_sleep_through_a_task() {
     check(2_000, || {
         let scheduler = build(1, 0);
+        let turn = AtomicBool::new(false);
         for _ in 0..4 {
+            // Time enough for the worker to look around in vain, or nearly.
+            for _ in 0..shuttle::rand::thread_rng().gen_range(0..80) {
+                turn.store(true, SeqCst);
+            }
             assert!(scheduler.spawn_fn(Spec::default(), || ()).join().is_ok());
         }
     });
