@@ -1,5 +1,5 @@
-//! `hearth-bench quota`: what quotas cost in the library, on against off, far from the limits and in
-//! the last hundredth of the room.
+//! `hearth-bench quota`: what quotas cost in the library, on against off, far from the limits and
+//! in the last hundredth of the room.
 //!
 //! Off is a volume that tells no owners apart and knows only its own size; on, every create and
 //! write is charged to a user, a group and a project with limits. One user works on all tasks, as

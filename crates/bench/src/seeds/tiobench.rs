@@ -180,7 +180,11 @@ const WORKLOAD: &str = "tiobench";
 /// The columns of one run of a phase.
 fn columns(time: &PhaseTime, latencies: &Histogram) -> [f64; 7] {
     let rate = (time.operations as usize * BLOCK) as f64 / 1e6 / time.seconds;
-    let cpu = time.cpu.total() / time.seconds * 100.0;
+    // A phase may end between two ticks of the accounting: then nothing was measured.
+    let cpu = match time.cpu.total() {
+        0.0 => f64::NAN,
+        cpu => cpu / time.seconds * 100.0,
+    };
     let part = |count: u64| count as f64 / latencies.count() as f64 * 100.0;
     [
         rate,
@@ -189,8 +193,7 @@ fn columns(time: &PhaseTime, latencies: &Histogram) -> [f64; 7] {
         latencies.most() as f64 / 1e6,
         part(latencies.above(2_000_000_000)),
         part(latencies.above(10_000_000_000)),
-        // Short phases end between two ticks of the accounting.
-        if cpu > 0.0 { rate / cpu } else { f64::NAN },
+        rate / cpu,
     ]
 }
 

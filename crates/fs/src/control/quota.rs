@@ -60,8 +60,8 @@ fn usage(usage: &QuotaUsage) -> String {
         .deadline
         .map_or("null".to_owned(), |deadline| deadline.to_string());
     format!(
-        "{{\"used\":{},\"reserved\":{},\"hard\":{},\"soft\":{},\"grace\":{},\"deadline\":{deadline},\
-         \"warnings\":{},\"own\":{}}}",
+        "{{\"used\":{},\"reserved\":{},\"hard\":{},\"soft\":{},\"grace\":{},\
+         \"deadline\":{deadline},\"warnings\":{},\"own\":{}}}",
         usage.used,
         usage.reserved,
         some(usage.hard),

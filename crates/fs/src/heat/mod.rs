@@ -175,7 +175,8 @@ impl Tracker {
         }
     }
 
-    /// Wakes this thread, by unparking it, when a core's ring becomes half full. The first one stays.
+    /// Wakes this thread, by unparking it, when a core's ring becomes half full. The first one
+    /// stays.
     pub fn wakes(&self, folder: Thread) {
         self.folder.get_or_init(|| folder);
     }

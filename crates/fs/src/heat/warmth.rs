@@ -247,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn cooling_in_two_steps_is_cooling_in_one(n in 1u64..5000, a in 0u64..HOUR, b in 0u64..HOUR) {
+        fn two_steps_of_cooling_are_one(n in 1u64..5000, a in 0u64..HOUR, b in 0u64..HOUR) {
             let once = touched(n, 0).at(a + b, &lives());
             let twice = touched(n, 0).at(a, &lives()).at(a + b, &lives());
             prop_assert!((once.degrees() - twice.degrees()).abs() < 1e-9);
