@@ -189,7 +189,9 @@ pub fn watch() {
                     "told to end"
                 };
                 eprintln!("hearth-bench: {why}; taking the mounts down");
-                while let Some(number) = live().first().map(|live| live.number) {
+                // A function of its own, so that the list is not locked while one is taken down.
+                let next = || live().first().map(|live| live.number);
+                while let Some(number) = next() {
                     take_down(number);
                 }
                 std::process::exit(if is_stuck { 124 } else { 130 });
