@@ -1,57 +1,99 @@
-//! The quick form of the conflict runner, with a figure below which the tree may not fall.
+//! The quick form of the conflict runner, with a figure below which the tree may not fall, and its
+//! checks of itself.
 
 use hearth_bench::conflicts::instrumented;
-use std::process::Command;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
 
-/// Cases that commute and share no more than they may, of all that commute, allowed ones counted as
-/// what they are: not free. Raise it when the tree gets better, never lower it.
-const LEAST: f64 = 0.88;
+/// The recorded figure; `cargo xtask conflicts --record` writes it.
+const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
+/// How far a run may be below the record: where memory lies differs from run to run, and now and
+/// then two small things share a line. Some cases of 3,590.
+const LUCK: f64 = 0.002;
+/// Fewer commuting cases than this means that the runner lost some.
+const CASES: f64 = 2_500.0;
+
 /// Cache lines that a `stat` may touch more in a directory a hundred times as large: part of one,
 /// because tables are not all equally full.
 const GROWTH: f64 = 0.75;
-/// Fewer commuting cases than this means that the runner lost some.
-const CASES: u64 = 2_500;
+
+fn runner(args: &[&str]) -> Output {
+    let program = instrumented::build().expect("the runner compiles");
+    let output = Command::new(program).args(args).output();
+    output.expect("the runner starts")
+}
+
+fn value(rows: &str, workload: &str, metric: &str) -> f64 {
+    rows.lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|row| row["workload"] == workload && row["metric"] == metric)
+        .and_then(|row| row["value"].as_f64())
+        .unwrap_or_else(|| panic!("a row for {workload}, {metric}"))
+}
 
 #[test]
 fn commuting_operations_share_no_cache_line() {
-    let program = instrumented::build().expect("the runner compiles");
     let name = format!("hearth-test-{}-conflicts.json", std::process::id());
     let json = std::env::temp_dir().join(name);
-    let output = Command::new(program)
-        .args(["--quick", "--json"])
-        .arg(&json)
-        .output()
-        .expect("the runner starts");
+    let output = runner(&["--quick", "--json", &json.to_string_lossy()]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}{errors}");
     let rows = std::fs::read_to_string(&json).expect("the runner writes its rows");
     std::fs::remove_file(&json).expect("the rows are there");
 
-    let value = |workload: &str, metric: &str| {
-        rows.lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find(|row| row["workload"] == workload && row["metric"] == metric)
-            .and_then(|row| row["value"].as_f64())
-            .expect("a row for the workload")
-    };
-    let (share, cases) = (
-        value("all", "conflict_free_share"),
-        value("all", "cases") as u64,
-    );
-    assert!(cases >= CASES, "only {cases} cases commute\n{text}");
+    let cases = value(&rows, "all", "cases");
+    assert!(cases >= CASES, "only {cases} cases\n{text}");
+    let share = value(&rows, "all", "conflict_free_share");
+    let recorded = value(RECORDED, "quick", "conflict_free_share");
     assert!(
-        share >= LEAST,
-        "{share:.4} of {cases} cases are free of conflicts\n{text}"
+        share >= recorded - LUCK,
+        "{share:.4} of {cases} cases are free of conflicts, {recorded:.4} are recorded\n{text}"
     );
-    let lines = |files| value(&format!("stat among {files}"), "lines_per_op");
+    let lines = |files| value(&rows, &format!("stat among {files}"), "lines_per_op");
     let (few, many) = (lines(2_000), lines(200_000));
     assert!(few > 5.0, "{few} lines: the recorder sees no lookup");
     assert!(
         many - few < GROWTH,
         "a stat touches {few} cache lines among 2,000 files and {many} among 200,000"
     );
+    for call in ["stat", "access", "readlink", "pread", "fd lookup"] {
+        let shared = value(&rows, &format!("hot {call}"), "shared_rmw_per_op");
+        assert_eq!(shared, 0.0, "{call} modifies a shared line\n{text}");
+    }
+}
+
+#[test]
+fn the_runner_sees_a_locked_map_and_a_planted_counter() {
+    let output = runner(&["--self-check"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+}
+
+#[test]
+fn what_the_runner_does_not_know_is_named_with_a_remedy() {
+    for (args, what) in [
+        (&["--fast"][..], "'--fast'"),
+        (&["--sample", "none"], "'none' is no number"),
+        (&["--check", "perf"], "'perf': there is lackey"),
+        (&["--only", "no such call"], "no case"),
+    ] {
+        let output = runner(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && errors.contains(what),
+            "{errors}"
+        );
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+}
+
+#[test]
+fn the_page_of_the_record_is_there() {
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
+    for name in ["conflicts.md", "conflicts.svg"] {
+        let text = std::fs::read_to_string(record.join(name)).expect("the record is committed");
+        assert!(text.contains("rename"), "{name}");
+    }
 }
