@@ -11,12 +11,16 @@ const SEGMENTS: usize = BLOCKS_MAX.ilog2() as usize;
 
 /// Block 0 is inline; segment `s` holds the blocks `2^s..2^(s+1)`.
 ///
-/// A table grows by publishing one more segment pointer, which never changes again. Nothing is
-/// copied and no descriptor moves, so a reader or installer cannot tell that the table grew.
+/// A table grows by publishing one more block, and now and then a segment of places for blocks;
+/// neither ever changes again. Nothing is copied and no descriptor moves, so a reader or installer
+/// cannot tell that the table grew. Each block is made by the core that takes it: blocks of two
+/// cores are never written by one.
 pub(super) struct Blocks<T: Send + Sync + 'static> {
     first: Block<T>,
-    segments: [OnceLock<Box<[Block<T>]>>; SEGMENTS],
+    segments: [OnceLock<Segment<T>>; SEGMENTS],
 }
+
+type Segment<T> = Box<[OnceLock<Box<Block<T>>>]>;
 
 impl<T: Send + Sync + 'static> Blocks<T> {
     pub(super) fn new() -> Blocks<T> {
@@ -32,7 +36,8 @@ impl<T: Send + Sync + 'static> Blocks<T> {
             return Some(&self.first);
         };
         let blocks = self.segments.get(segment as usize)?.get()?;
-        blocks.get((number - (1 << segment)) as usize)
+        let block = blocks.get((number - (1 << segment)) as usize)?.get()?;
+        Some(block)
     }
 
     /// The block of this number, which is below [`BLOCKS_MAX`]; grows the table if needed. Whoever
@@ -43,16 +48,17 @@ impl<T: Send + Sync + 'static> Blocks<T> {
         };
         let size = 1 << segment;
         let blocks = self.segments[segment as usize]
-            .get_or_init(|| (0..size).map(|_| Block::new()).collect());
-        &blocks[(number - size) as usize]
+            .get_or_init(|| (0..size).map(|_| OnceLock::new()).collect());
+        blocks[(number - size) as usize].get_or_init(|| Box::new(Block::new()))
     }
 
-    /// All blocks there are, with their numbers, in order. Segments may be missing in between.
+    /// All blocks there are, with their numbers, in order. Blocks may be missing in between.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Block<T>)> {
         let segments = (0..)
             .zip(&self.segments)
             .filter_map(|(s, cell)| Some((s, cell.get()?)));
         let later = segments.flat_map(|(s, blocks)| (1u32 << s..).zip(blocks.iter()));
+        let later = later.filter_map(|(number, cell)| Some((number, &**cell.get()?)));
         std::iter::once((0, &self.first)).chain(later)
     }
 }

@@ -146,7 +146,10 @@ impl Inode {
     /// The caller holds `change`, or is the only one who knows the inode.
     pub fn set_extra_blocks(&self, blocks: u64) {
         let blocks = u32::try_from(blocks).expect("names and values have limits");
-        self.meta.extra_blocks.store(blocks, Relaxed);
+        // Most changes take no further block, and whoever looks the inode up reads this line.
+        if self.meta.extra_blocks.load(Relaxed) != blocks {
+            self.meta.extra_blocks.store(blocks, Relaxed);
+        }
     }
 
     pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {

@@ -17,13 +17,17 @@ pub(crate) struct Ledger {
     numbers: ConcurrentMap<Owners, u32>,
     /// The account that each core looked up last; a hint.
     recent: PerCore<AtomicU32>,
-    book: Lock<BookLock, Book>,
+    book: BookLine,
     /// Seconds of the wall clock.
     clock: Box<dyn Fn() -> i64 + Send + Sync>,
     keep: u64,
     /// Whether owners are told apart; otherwise only the volume's own limits count.
     by_owner: bool,
 }
+
+/// On lines of its own: who takes the book is no concern of those who charge beside it.
+#[repr(align(64))]
+struct BookLine(Lock<BookLock, Book>);
 
 /// Units that are taken but not yet used; what is left goes back on drop.
 #[must_use = "what is not spent goes back"]
@@ -46,7 +50,7 @@ impl Ledger {
             slots: Slots::new(),
             numbers: ConcurrentMap::new(),
             recent: PerCore::new(|_| AtomicU32::new(NO_ACCOUNT)),
-            book: Lock::new(Book::new(tuning, blocks, inodes)),
+            book: BookLine(Lock::new(Book::new(tuning, blocks, inodes))),
             clock: Box::new(clock),
             keep: tuning.keep(),
             by_owner,
@@ -148,7 +152,7 @@ impl Ledger {
     /// Runs `work` with the book. Nothing else is locked inside.
     pub fn with_book<R>(&self, g: &Guard, work: impl FnOnce(&mut Book, &Hand<'_>) -> R) -> R {
         let now = (self.clock)();
-        let mut book: lock::Guard<'_, BookLock, Book> = self.book.lock();
+        let mut book: lock::Guard<'_, BookLock, Book> = self.book.0.lock();
         let hand = Hand {
             slots: &self.slots,
             numbers: &self.numbers,
