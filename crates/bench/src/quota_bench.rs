@@ -161,7 +161,7 @@ fn measure(workload: Workload, on: bool, each: usize) -> Result<(f64, f64), Errn
         let before = ROOM - u64::from(TASKS) * last as u64;
         (0..before).try_for_each(|n| create(&user, &format!("/p/{}/old{n}", n % 16)))?;
     }
-    let barrier = Barrier::new(TASKS as usize + 1);
+    let barrier = Barrier::new(TASKS as usize);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..TASKS)
             .map(|task| {
@@ -170,23 +170,22 @@ fn measure(workload: Workload, on: bool, each: usize) -> Result<(f64, f64), Errn
                     let names: Vec<String> = (0..each).map(|n| format!("/p/{task}/f{n}")).collect();
                     let page = [7; PAGE];
                     barrier.wait();
-                    if workload == Workload::Write {
-                        let fd = user.open(&*names[0], libc::O_CREAT | libc::O_WRONLY, 0o644)?;
-                        (0..each / 2)
-                            .try_for_each(|n| user.pwrite(fd, &page, (n * PAGE) as u64).map(drop))
-                    } else {
-                        names.iter().try_for_each(|name| create(&user, name))
-                    }
+                    let (begin, cpu) = (Instant::now(), CpuTime::of_this_thread());
+                    work(workload, &user, &names, &page)?;
+                    let cpu = (CpuTime::of_this_thread() - cpu).total();
+                    Ok::<_, Errno>((begin, Instant::now(), cpu))
                 })
             })
             .collect();
-        barrier.wait();
-        let (begin, cpu) = (Instant::now(), CpuTime::of_this_program());
+        // From the first that begins to the last that ends, by their own clocks.
+        let mut times = Vec::new();
         for worker in workers {
-            worker.join().map_err(|_| Errno::EIO)??;
+            times.push(worker.join().map_err(|_| Errno::EIO)??);
         }
-        let seconds = begin.elapsed().as_secs_f64();
-        let cpu = (CpuTime::of_this_program() - cpu).total();
+        let begin = times.iter().map(|t| t.0).min().ok_or(Errno::EINVAL)?;
+        let end = times.iter().map(|t| t.1).max().ok_or(Errno::EINVAL)?;
+        let seconds = (end - begin).as_secs_f64();
+        let cpu: f64 = times.iter().map(|t| t.2).sum();
         let done = match workload {
             Workload::Write => each / 2,
             _ => each,
@@ -194,6 +193,15 @@ fn measure(workload: Workload, on: bool, each: usize) -> Result<(f64, f64), Errn
             * f64::from(TASKS);
         Ok((done / seconds, cpu * 1e6 / done))
     })
+}
+
+/// What one task does with its names.
+fn work(workload: Workload, user: &Process, names: &[String], page: &[u8]) -> Result<(), Errno> {
+    if workload != Workload::Write {
+        return names.iter().try_for_each(|name| create(user, name));
+    }
+    let fd = user.open(&*names[0], libc::O_CREAT | libc::O_WRONLY, 0o644)?;
+    (0..names.len() / 2).try_for_each(|n| user.pwrite(fd, page, (n * PAGE) as u64).map(drop))
 }
 
 /// Instructions of a create and of a write of a new page, and whether they are too many.
