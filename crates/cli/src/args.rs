@@ -191,6 +191,7 @@ mod tests {
         let value = |name: &str| match name {
             "transport=auto|uring|dev" => "transport=uring".to_owned(),
             "errors=remount-ro|continue|panic" => "errors=continue".to_owned(),
+            "heat=exact" => "heat=exact".to_owned(),
             "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
             _ => match name.split_once('=') {
                 Some((name, _)) => format!("{name}=8192"),

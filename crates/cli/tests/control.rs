@@ -29,8 +29,13 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
     let expected = [
         "./locks",
         "./locks.json",
+        "./quota/events",
+        "./quota/report.json",
         "./stats",
         "./sys/fs/atime",
+        "./sys/fs/hot-mem-high-thresh",
+        "./sys/fs/hot-track",
+        "./sys/fs/hot-update-interval",
         "./sys/fs/memory-budget",
         "./sys/fs/read-only",
         "./version",
