@@ -70,9 +70,18 @@ pub fn measure(cores: &Cores) -> Costs {
         let window = move || Recording.window(0, &mut || (0..count).for_each(|_| call(&hot)));
         Cost::of(&cores.run(0, window), &theirs, count)
     };
+    // Garbage is collected in one call of many: what a call needs it does every time.
+    let alone = |call: Call| {
+        let tries = [cost(call, 1), cost(call, 1), cost(call, 1)];
+        let shared = |cost: &Cost| cost.shared_modifies + cost.shared_lines;
+        let least = tries
+            .into_iter()
+            .min_by(|a, b| shared(a).total_cmp(&shared(b)));
+        least.unwrap_or_default()
+    };
     let each = CALLS.iter();
     Costs(
-        each.map(|&(name, call)| (name, [cost(call, 1), cost(call, LONG)]))
+        each.map(|&(name, call)| (name, [alone(call), cost(call, LONG)]))
             .collect(),
     )
 }
