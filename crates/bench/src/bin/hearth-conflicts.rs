@@ -20,8 +20,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
-conflicts [--quick | --sample N] [--only PART] [--verbose] [--json FILE] [--html FILE] [--svg FILE] \
-[--record] [--check lackey [--every N]] [--self-check]";
+conflicts [--quick | --sample N] [--only PART] [--verbose] [--json FILE] [--html FILE] \
+[--svg FILE] [--record] [--check lackey [--every N]] [--self-check]";
 
 /// The second opinion is asked about one commuting case of so many.
 const EVERY: usize = 200;

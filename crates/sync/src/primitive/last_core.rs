@@ -7,7 +7,7 @@ use crate::primitive::core;
 /// Set in every byte but that of a lock that nobody took.
 const SOMEBODY: u8 = 0x80;
 
-/// The core that took a lock last: its number below [`SOMEBODY`], 0 for none. Cores from 128 on
+/// The core that took a lock last: its number below 128, 0 for none. Cores from 128 on
 /// share numbers with others.
 ///
 /// Lies beside the word of its lock, which taking the lock has just written, and is written by

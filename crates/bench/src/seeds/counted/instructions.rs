@@ -34,7 +34,7 @@ pub fn count(wanted: &[Wanted], options: &SeedOptions) -> Result<Vec<f64>, Strin
     values.collect()
 }
 
-/// Runs every wanted activity; callgrind counts what [`in_window`] does.
+/// Runs every wanted activity; callgrind counts what `in_window` does.
 ///
 /// # Errors
 /// The library refuses.
