@@ -31,6 +31,14 @@ pub enum Verb {
     Stats(StatsArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
+    /// Put one question to a mounted volume, as it takes them in .hearth/ask
+    Ask {
+        /// Where the volume is mounted
+        mount: PathBuf,
+        /// The question; 'help' lists what may be asked
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON

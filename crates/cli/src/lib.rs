@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod ask;
 mod doctor;
 mod failure;
 mod fstab;

@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
-use crate::{doctor, fstab, generate, locks, mount, output, stats, umount};
+use crate::{ask, doctor, fstab, generate, locks, mount, output, stats, umount};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -39,6 +39,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Umount(args) => umount::run(&args),
         Verb::Stats(args) => stats::run(&args),
         Verb::Locks(args) => locks::run(&args),
+        Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),
         Verb::Doctor { json } => doctor::run(json),
         Verb::Completions { shell } => generate::completions(shell),
         Verb::Man { directory } => generate::man(&directory),

@@ -18,6 +18,7 @@ harness::on_both_transports!(
     a_tunable_takes_what_makes_sense_and_nothing_else,
     a_volume_made_read_only_refuses_changes_until_it_is_made_writable,
     a_command_shows_what_the_file_has,
+    a_question_is_answered_on_the_same_open_file,
 );
 
 fn the_directory_is_found_and_not_listed(transport: Transport) {
@@ -27,6 +28,7 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
     assert_eq!(listed, "file\n./file\n");
     let inside = succeed(&mut shell(&mounted.at(".hearth"), "find . -type f | sort"));
     let expected = [
+        "./ask",
         "./locks",
         "./locks.json",
         "./quota/events",
@@ -232,4 +234,21 @@ fn write(file: &Path, value: &str) -> Result<(), Errno> {
             rustix::io::dup(&file).map(drop).map_err(Into::into)
         });
     done.map_err(|error| Errno::from_io_error(&error).expect("an error of the system"))
+}
+
+fn a_question_is_answered_on_the_same_open_file(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let asked = |question: &str| {
+        let ask = "exec 3<>.hearth/ask; echo \"$1\" >&3; echo $?; cat <&3";
+        let mut command = std::process::Command::new("bash");
+        command.current_dir(mounted.path());
+        succeed(command.args(["-c", ask, "bash", question]))
+    };
+    let text = asked("help");
+    assert!(text.starts_with("0\n") && text.contains("help "), "{text}");
+    let text = asked("no such thing");
+    assert!(
+        text.starts_with("1\n'no such thing' is no question"),
+        "{text}"
+    );
 }

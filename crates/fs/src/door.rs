@@ -266,8 +266,8 @@ impl Door {
         if !file.readable() {
             return Err(Errno::EBADF);
         }
-        if let Some(text) = file.text() {
-            return Ok(io::read_text(text, off, out));
+        if let Some(dialogue) = file.dialogue() {
+            return dialogue.read(off, out);
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
         self.run(&Caller::ROOT, |cx, g| {
@@ -286,6 +286,9 @@ impl Door {
     ) -> Result<usize> {
         if !file.writable() {
             return Err(Errno::EBADF);
+        }
+        if let Some(dialogue) = file.dialogue() {
+            return self.run(caller, |cx, _| dialogue.write(cx.core, caller, off, data));
         }
         let append = file.flags() & libc::O_APPEND != 0;
         let done = self.run(caller, |cx, g| {

@@ -1,8 +1,11 @@
 //! The control files below `/.hearth`: plain text to look at, and tunables to write.
 //!
 //! They are inodes like others, with numbers from [`CONTROL`] on, a text that is made when the file
-//! is opened, and a directory that lookup finds and listings of the root do not show.
+//! is opened, and a directory that lookup finds and listings of the root do not show. What one open
+//! of a control file says is its [`Dialogue`]; `.hearth/ask` answers questions (see [`ask`]).
 
+mod ask;
+mod dialogue;
 mod locks;
 mod quota;
 mod stats;
@@ -17,6 +20,9 @@ use crate::number::{CONTROL, ROOT};
 use crate::volume::Core;
 use hearth_sync::epoch::pin;
 
+pub(crate) use ask::{Question, answer};
+pub(crate) use dialogue::Dialogue;
+
 /// Name of the directory in the root.
 pub(crate) const NAME: &[u8] = b".hearth";
 
@@ -30,94 +36,102 @@ struct ControlFile {
     /// Path below `.hearth`.
     path: &'static str,
     render: fn(&Core) -> String,
-    set: Option<fn(&Core, &str) -> Result<()>>,
+    takes: Takes,
     /// Whether only the owner of the volume may look.
     private: bool,
 }
 
-/// The text of control file `file` as of now.
-pub(crate) fn text(file: usize, core: &Core) -> Box<[u8]> {
-    (FILES[file].render)(core).into_bytes().into()
+/// What a write to a control file is.
+enum Takes {
+    Nothing,
+    /// A new value; `EINVAL` for nonsense, which changes nothing.
+    Setting(fn(&Core, &str) -> Result<()>),
+    /// A question; everybody may ask, and who may do what is decided by question.
+    Question,
 }
 
-/// Takes what was written to control file `file`; `EINVAL` for nonsense, which changes nothing.
-pub(crate) fn write(file: usize, core: &Core, text: &[u8]) -> Result<()> {
-    let set = FILES[file].set.ok_or(Errno::EACCES)?;
-    let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
-    set(core, text.trim())
+/// The text of control file `file` as of now.
+fn text(file: usize, core: &Core) -> Box<[u8]> {
+    (FILES[file].render)(core).into_bytes().into()
 }
 
 static FILES: &[ControlFile] = &[
     ControlFile {
         path: "version",
         render: version,
-        set: None,
+        takes: Takes::Nothing,
+        private: false,
+    },
+    ControlFile {
+        path: "ask",
+        render: ask::hint,
+        takes: Takes::Question,
         private: false,
     },
     ControlFile {
         path: "stats",
         render: stats::render,
-        set: None,
+        takes: Takes::Nothing,
         private: false,
     },
     ControlFile {
         path: "quota/report.json",
         render: quota::report,
-        set: None,
+        takes: Takes::Nothing,
         private: true,
     },
     ControlFile {
         path: "quota/events",
         render: quota::events,
-        set: None,
+        takes: Takes::Nothing,
         private: true,
     },
     ControlFile {
         path: "locks",
         render: locks::table,
-        set: Some(locks::switch),
+        takes: Takes::Setting(locks::switch),
         private: false,
     },
     ControlFile {
         path: "locks.json",
         render: locks::json,
-        set: None,
+        takes: Takes::Nothing,
         private: false,
     },
     ControlFile {
         path: "sys/fs/memory-budget",
         render: tunables::memory_budget,
-        set: Some(tunables::set_memory_budget),
+        takes: Takes::Setting(tunables::set_memory_budget),
         private: false,
     },
     ControlFile {
         path: "sys/fs/hot-track",
         render: tunables::hot_track,
-        set: Some(tunables::set_hot_track),
+        takes: Takes::Setting(tunables::set_hot_track),
         private: false,
     },
     ControlFile {
         path: "sys/fs/hot-update-interval",
         render: tunables::hot_update_interval,
-        set: Some(tunables::set_hot_update_interval),
+        takes: Takes::Setting(tunables::set_hot_update_interval),
         private: false,
     },
     ControlFile {
         path: "sys/fs/hot-mem-high-thresh",
         render: tunables::hot_mem_high_thresh,
-        set: Some(tunables::set_hot_mem_high_thresh),
+        takes: Takes::Setting(tunables::set_hot_mem_high_thresh),
         private: false,
     },
     ControlFile {
         path: "sys/fs/atime",
         render: tunables::atime,
-        set: Some(tunables::set_atime),
+        takes: Takes::Setting(tunables::set_atime),
         private: false,
     },
     ControlFile {
         path: "sys/fs/read-only",
         render: tunables::read_only,
-        set: Some(tunables::set_read_only),
+        takes: Takes::Setting(tunables::set_read_only),
         private: false,
     },
 ];
@@ -142,10 +156,11 @@ pub(crate) fn build(core: &Core) -> Result<()> {
                     ino
                 }
                 (None, None) => {
-                    let perm = match (file.set.is_some(), file.private) {
-                        (true, _) => 0o644,
-                        (false, false) => 0o444,
-                        (false, true) => 0o400,
+                    let perm = match (&file.takes, file.private) {
+                        (Takes::Question, _) => 0o666,
+                        (Takes::Setting(_), _) => 0o644,
+                        (Takes::Nothing, false) => 0o444,
+                        (Takes::Nothing, true) => 0o400,
                     };
                     let ino = make(core, &mut next, Kind::File, perm, Body::Control(index))?;
                     add(core, parent, part, ino, Kind::File)?;

@@ -6,13 +6,12 @@
 
 use crate::attr::Time;
 use crate::caller::Caller;
-use crate::control;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
 use crate::home;
-use crate::inode::{Body, COUNT, ChangeLock, Node, NodeExt};
+use crate::inode::{COUNT, ChangeLock, Node, NodeExt};
 use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
@@ -60,10 +59,6 @@ pub(crate) fn write(
     kill_suidgid: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
-    if let Body::Control(file) = &node.body {
-        control::write(*file, cx.core, src)?;
-        return Ok((off, src.len()));
-    }
     let data = data_of(node)?;
     cx.core.check_writable()?;
     if node.meta.flags() & flags::IMMUTABLE != 0 {
@@ -90,14 +85,6 @@ pub(crate) fn write(
     cx.node_changed(node, Some(at..at + len as u64));
     cx.core.heat.note(node, Access::Write, at, len);
     Ok((at, len))
-}
-
-/// Reads the text of a control file.
-pub(crate) fn read_text(text: &[u8], off: u64, out: &mut [u8]) -> usize {
-    let from = usize::try_from(off).unwrap_or(usize::MAX).min(text.len());
-    let len = out.len().min(text.len() - from);
-    out[..len].copy_from_slice(&text[from..from + len]);
-    len
 }
 
 /// Whether a write by `caller` clears setuid and setgid.

@@ -6,7 +6,7 @@ use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
 use crate::attr::Kind;
 use crate::caller::Caller;
-use crate::control;
+use crate::control::Dialogue;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
@@ -18,6 +18,7 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::HeldSlot;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
@@ -36,8 +37,8 @@ pub struct OpenFile {
     linkable: bool,
     /// Who opened it.
     opener: Opener,
-    /// Text of a control file as it was when it was opened.
-    text: Option<Box<[u8]>>,
+    /// What a control file says to who opened it.
+    dialogue: Option<Arc<Dialogue>>,
 }
 
 /// Credentials at the time of an open.
@@ -60,8 +61,8 @@ struct Moving {
 
 impl OpenFile {
     pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32, linkable: bool) -> OpenFile {
-        let text = match &node.body {
-            Body::Control(file) => Some(control::text(*file, cx.core)),
+        let dialogue = match &node.body {
+            Body::Control(file) => Some(Dialogue::begin(*file, cx.core)),
             _ => None,
         };
         OpenFile {
@@ -79,7 +80,7 @@ impl OpenFile {
                 gid: cx.caller.gid,
                 groups: (!cx.caller.groups.is_empty()).then(|| cx.caller.groups.into()),
             },
-            text,
+            dialogue,
         }
     }
 
@@ -154,8 +155,9 @@ impl OpenFile {
         self.node.get(g).ok_or(Errno::EBADF)
     }
 
-    pub(crate) fn text(&self) -> Option<&[u8]> {
-        self.text.as_deref()
+    /// What a control file says; `None` for other files.
+    pub(crate) fn dialogue(&self) -> Option<&Arc<Dialogue>> {
+        self.dialogue.as_ref()
     }
 
     /// The last close: locks of this description go, and the inode's reference.

@@ -306,8 +306,8 @@ pub(super) fn read_at(
     out: &mut [u8],
     g: &Guard,
 ) -> Step<usize> {
-    if let Some(text) = file.text() {
-        return Ok(io::read_text(text, off, out));
+    if let Some(dialogue) = file.dialogue() {
+        return Ok(dialogue.read(off, out)?);
     }
     let noatime = file.flags() & libc::O_NOATIME != 0;
     io::read(cx, file.node(g)?, off, out, noatime, g)
@@ -342,6 +342,9 @@ pub(super) fn write_at(
     data: &[u8],
     g: &Guard,
 ) -> Step<(u64, usize)> {
+    if let Some(dialogue) = file.dialogue() {
+        return Ok((off, dialogue.write(cx.core, cx.caller, off, data)?));
+    }
     let append = file.flags() & libc::O_APPEND != 0;
     let kill = io::kills_suid(cx.caller);
     io::write(cx, file.node(g)?, off, data, append, kill, g)

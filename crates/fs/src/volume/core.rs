@@ -1,5 +1,6 @@
 //! The one volume behind its handles, and what operations ask of it.
 
+use super::Volume;
 use super::background::Background;
 use super::settings::{AtimeMode, OnError, Protection, Settings};
 use super::stop::{Load, Step, Stop};
@@ -22,9 +23,8 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
-use hearth_sync::primitive::cores;
+use hearth_sync::primitive::{Arc, Weak, cores};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::spread::Counter;
 
@@ -32,6 +32,7 @@ use hearth_sync::spread::Counter;
 /// it is on another than what every operation reads.
 #[repr(align(64))]
 pub(crate) struct Core {
+    me: Weak<Core>,
     /// Inodes in memory by number.
     pub inodes: Table<Inode>,
     pub home: Box<dyn Home>,
@@ -85,13 +86,14 @@ lock_class! {
 
 impl Core {
     /// A volume with nothing in it, not even a root.
-    pub(super) fn empty(settings: Settings) -> Core {
+    pub(super) fn empty(settings: Settings, me: &Weak<Core>) -> Core {
         let room = (settings.size / crate::data::PAGE, settings.inodes);
         let clock = Arc::clone(&settings.clock);
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
             clock.now().sec
         });
         Core {
+            me: me.clone(),
             inodes: Table::new(ROOT + 1),
             ledger,
             resident: Counter::new(),
@@ -117,6 +119,11 @@ impl Core {
             observing: RawLock::new(),
             kept: Lock::new(Vec::new()),
         }
+    }
+
+    /// Another handle of the volume; `None` when the last is going.
+    pub(super) fn handle(&self) -> Option<Volume> {
+        self.me.upgrade().map(|core| Volume { core })
     }
 
     pub fn is_read_only(&self) -> bool {

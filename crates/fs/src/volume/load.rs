@@ -4,6 +4,7 @@ use super::core::{Core, INODE_BYTES, PAGE_BYTES};
 use super::stop::Load;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
+use crate::control;
 use crate::data::{Data, PAGE};
 use crate::directory::{Directory, Hashed};
 use crate::errno::{Errno, Result};
@@ -17,11 +18,14 @@ impl Core {
     /// Brings what an operation lacked; the operation then runs again. Nothing is pinned while the
     /// home is asked, but for a directory that others change all the time.
     pub(super) fn load(&self, what: &Load) -> Result<()> {
-        self.stats.event(Event::HomeLoad);
+        if !matches!(what, Load::Answer(_)) {
+            self.stats.event(Event::HomeLoad);
+        }
         match what {
             Load::Inode(ino) => self.load_inode(*ino),
             Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
             Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
+            Load::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
             Load::Page { ino, index } => self.loading(*ino, |node| self.load_page(node, *index)),
         }
     }

@@ -59,11 +59,9 @@ impl Volume {
     /// A volume with a root directory and nothing else.
     pub(crate) fn new(settings: Settings) -> Result<Volume> {
         let (mode, background) = (settings.mode, settings.background);
-        let core = Core::empty(settings);
+        let core = Arc::new_cyclic(|me| Core::empty(settings, me));
         core.make_root(mode)?;
-        let volume = Volume {
-            core: Arc::new(core),
-        };
+        let volume = Volume { core };
         if background {
             volume.start_background();
         }

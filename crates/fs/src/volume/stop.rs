@@ -1,5 +1,6 @@
 //! Why an operation does not finish at once.
 
+use crate::control::Question;
 use crate::errno::Errno;
 use crate::quota::Refusal;
 
@@ -28,11 +29,19 @@ impl From<Refusal> for Stop {
 /// Result of a step that may need something from the home.
 pub(crate) type Step<T> = std::result::Result<T, Stop>;
 
-/// What to bring from the home.
+/// What to bring, from the home but for answers.
 #[derive(Debug)]
 pub(crate) enum Load {
     Inode(u64),
-    Entry { dir: u64, name: Box<[u8]> },
+    Entry {
+        dir: u64,
+        name: Box<[u8]>,
+    },
     Directory(u64),
-    Page { ino: u64, index: u64 },
+    Page {
+        ino: u64,
+        index: u64,
+    },
+    /// The answer to a question about the volume.
+    Answer(Question),
 }

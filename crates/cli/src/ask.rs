@@ -1,0 +1,59 @@
+//! Asking a mounted volume: one question, one answer, over `.hearth/ask`.
+
+use crate::failure::{Failure, reason};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Longest question in bytes: what a kernel passes on in one piece.
+const LONGEST: usize = 4096;
+
+/// Asks the volume mounted at `mount` and answers its text.
+///
+/// # Errors
+/// The volume's own reason where it has one, which names the input and the remedy.
+pub fn ask(mount: &Path, question: &str) -> Result<String, Failure> {
+    let mut file = open(mount)?;
+    if question.len() > LONGEST {
+        return Err(Failure::at(mount, "too much in one question; ask in parts"));
+    }
+    match file.write(question.as_bytes()) {
+        Ok(len) => answer(&file, len as u64).map_err(|error| Failure::at(mount, reason(&error))),
+        // A failed write leaves the reason where the answer would be.
+        Err(error) => Err(match answer(&file, 0) {
+            Ok(said) if !said.is_empty() && error.kind() != ErrorKind::NotConnected => {
+                Failure::refused(said.trim_end())
+            }
+            _ => Failure::at(mount, reason(&error)),
+        }),
+    }
+}
+
+fn open(mount: &Path) -> Result<File, Failure> {
+    let path = mount.join(".hearth/ask");
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                "not the top of a Hearth mount; 'findmnt -t fuse.hearth' lists the mounts"
+                    .to_owned()
+            }
+            _ => reason(&error),
+        };
+        Failure::at(mount, what)
+    })
+}
+
+fn answer(file: &File, begin: u64) -> std::io::Result<String> {
+    let mut text = Vec::new();
+    let mut piece = vec![0; 128 << 10];
+    loop {
+        let got = file.read_at(&mut piece, begin + text.len() as u64)?;
+        if got == 0 {
+            break;
+        }
+        text.extend_from_slice(&piece[..got]);
+    }
+    String::from_utf8(text).map_err(|_| std::io::Error::from(ErrorKind::InvalidData))
+}

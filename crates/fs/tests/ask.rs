@@ -1,0 +1,53 @@
+//! `.hearth/ask` from inside: one question a write, its answer on the same open file.
+
+#![allow(clippy::unwrap_used)]
+
+use hearth::{Credentials, Errno, Process, Volume};
+
+const PATH: &str = "/.hearth/ask";
+
+fn asked(process: &Process, question: &str) -> (Result<usize, Errno>, String) {
+    let fd = process.open(PATH, libc::O_RDWR, 0).unwrap();
+    let said = process.write(fd, question.as_bytes());
+    let mut text = vec![0; 1 << 16];
+    let len = process.read(fd, &mut text).unwrap();
+    text.truncate(len);
+    process.close(fd).unwrap();
+    (said, String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn an_answer_is_read_where_the_question_was_written() {
+    let volume = Volume::memory();
+    for who in [Credentials::root(), Credentials::user(1000, 1000)] {
+        let process = volume.process(who);
+        let (said, text) = asked(&process, "help\n");
+        assert_eq!(said, Ok(5));
+        assert!(text.lines().any(|line| line.starts_with("help ")), "{text}");
+    }
+}
+
+#[test]
+fn a_question_that_makes_no_sense_fails_with_the_reason_and_the_next_is_answered() {
+    let process = Volume::memory().process(Credentials::root());
+    let (said, text) = asked(&process, "how are you");
+    assert_eq!(said, Err(Errno::EINVAL));
+    assert_eq!(text, "'how are you' is no question; ask 'help'\n");
+    assert_eq!(asked(&process, "").0, Err(Errno::EINVAL));
+    assert_eq!(asked(&process, "help").0, Ok(4));
+}
+
+#[test]
+fn open_files_do_not_hear_each_others_answers() {
+    let process = Volume::memory().process(Credentials::root());
+    let [one, other] = [(); 2].map(|()| process.open(PATH, libc::O_RDWR, 0).unwrap());
+    assert_eq!(process.write(one, b"nonsense"), Err(Errno::EINVAL));
+    assert_eq!(process.write(other, b"help"), Ok(4));
+    let mut text = [0; 11];
+    process.pread(one, &mut text, 0).unwrap();
+    assert_eq!(&text, b"'nonsense' ");
+    assert_eq!(process.pread(other, &mut text, 0), Err(Errno::EINVAL));
+    // The same question twice is asked twice.
+    assert_eq!(process.write(other, b"help"), Ok(4));
+    assert_eq!(process.write(one, &[0xff, 0xfe]), Err(Errno::EINVAL));
+}
