@@ -6,6 +6,7 @@ use hearth_bench::conflicts::plan::{Extent, Plan};
 use hearth_bench::conflicts::source::Source;
 use hearth_bench::conflicts::verdict::Sum;
 use hearth_bench::conflicts::{allow_list, hot, judge, report, second, self_check, steps};
+use hearth_bench::pinned::allowed_cores;
 use hearth_bench::row;
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
-conflicts [--quick | --sample N] [--only PART] [--verbose] [--json FILE] [--html FILE] \
+conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
 [--svg FILE] [--record] [--check lackey [--every N]] [--self-check]";
 
 /// The second opinion is asked about one commuting case of so many.
@@ -40,6 +41,8 @@ struct Options {
     traced: Option<PathBuf>,
     is_lackey: bool,
     every: Option<usize>,
+    /// Worker processes.
+    jobs: Option<usize>,
     is_self_check: bool,
 }
 
@@ -77,6 +80,7 @@ fn options() -> Result<Options, String> {
             },
             "--sample" => options.sample = Some(number(&file()?)?),
             "--every" => options.every = Some(number(&file()?)?),
+            "--jobs" => options.jobs = Some(number(&file()?)?),
             "--record" => options.is_record = true,
             "--self-check" => options.is_self_check = true,
             other => return Err(format!("unknown argument '{other}'; {USAGE}")),
@@ -102,31 +106,29 @@ impl Options {
 
 fn run(options: &Options) -> Result<(), String> {
     let start = Instant::now();
-    let cores = Cores::start()?;
-    self_check::check(&cores)?;
+    self_check::check(&Cores::start()?)?;
     if options.is_self_check {
         println!("the runner sees what it is there to see");
         return Ok(());
     }
     if options.is_lackey {
-        return second_opinion(&cores, options);
+        return second_opinion(&Cores::start()?, options);
     }
     let rules = allow_list::parse(&read(&page())?)
         .map_err(|what| format!("{}: {what}", page().display()))?;
     let mut source = Source::of_this_program()?;
+    let workers = options.jobs.unwrap_or(allowed_cores().len());
     let mut ask = |extent: Extent| {
         let plan = Plan::new(extent, options.only.as_deref());
         if plan.cases.is_empty() {
             return Err("no case that commutes has this in its text".to_owned());
         }
-        let verdicts = judge::judge(&cores, &plan, extent, &rules, &mut source)?;
+        let verdicts = judge::judge(workers, &plan, extent, &rules, &mut source)?;
         Ok((plan.tally, verdicts))
     };
     let extent = options.extent();
     let (tally, verdicts) = ask(extent)?;
-    let costs = hot::measure(&cores);
     let mut rows = report::rows(tally, &verdicts);
-    rows.extend(costs.rows());
     rows.push(report::row(
         "all",
         "sampled_one_of",
@@ -138,6 +140,8 @@ fn run(options: &Options) -> Result<(), String> {
         let share = Sum::of(&quick).share();
         rows.push(report::row("quick", "conflict_free_share", share, "ratio"));
     }
+    let costs = hot::measure(&Cores::start()?);
+    rows.extend(costs.rows());
     let matrix = Matrix::of(&verdicts);
     let shown = if options.is_verbose { usize::MAX } else { 4 };
     let text = format!(

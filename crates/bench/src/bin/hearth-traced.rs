@@ -7,7 +7,7 @@ use hearth_bench::conflicts::commute::Errnos;
 use hearth_bench::conflicts::cores::Cores;
 use hearth_bench::conflicts::lackey::{LEAN, parse_cases};
 use hearth_bench::conflicts::marks::{self, Marking};
-use hearth_bench::conflicts::run::run;
+use hearth_bench::conflicts::run::{batches, run};
 use std::process::ExitCode;
 
 /// The allocator of the program `hearth`.
@@ -33,5 +33,7 @@ fn traced(path: &str) -> Result<(), String> {
     let cases: Vec<(Case, Errnos)> = parse_cases(&text)?;
     let cores = Cores::start()?;
     println!("marks {:x}", marks::address());
-    run(&cores, &cases, LEAN, Marking, |_, _| {})
+    let each = batches(&cases, LEAN).into_iter();
+    each.map(|batch| run(&cores, &batch, Marking, |_, _| {}))
+        .collect()
 }

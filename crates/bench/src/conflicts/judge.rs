@@ -1,16 +1,15 @@
 //! Every planned case in both windows and several layouts, and what the allow-list says.
 
 use super::allow_list::Rule;
-use super::case::LONG;
-use super::cores::Cores;
+use super::case::{Case, LONG};
 use super::manner::{Layout, Manner};
-use super::overlap::overlap;
 use super::plan::{Extent, Plan};
-use super::run::run;
+use super::run::batches;
 use super::source::Source;
 use super::verdict::Verdict;
-use super::window::Recording;
+use super::workers::spread;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Layouts for windows of one call: other addresses, another maker, another order.
 const LAYOUTS: [Layout; 3] = [
@@ -31,40 +30,37 @@ const LAYOUTS: [Layout; 3] = [
     },
 ];
 
-/// Runs what is planned.
+/// Runs what is planned in `workers` processes. The caller has no other thread.
 ///
 /// # Errors
 /// The library does not answer what the model does.
 pub fn judge(
-    cores: &Cores,
+    workers: usize,
     plan: &Plan,
     extent: Extent,
     rules: &[Rule],
     source: &mut Source,
 ) -> Result<Vec<Verdict>, String> {
-    let mut verdicts: Vec<Verdict> = Vec::new();
     let long: Vec<_> = plan.cases.iter().copied().step_by(extent.long).collect();
-    let short = &LAYOUTS[..extent.layouts];
-    for (window, cases, layouts) in [(1, &plan.cases, short), (LONG, &long, &LAYOUTS[..1])] {
-        let mut known = HashMap::new();
-        for &layout in layouts {
-            let manner = Manner {
-                count: window,
-                layout,
-                is_lean: false,
-            };
-            run(cores, cases, manner, Recording, |case, [a, b]| {
-                let verdict = Verdict::new(case, window, overlap(&a, &b));
-                let at = *known.entry(verdict.case).or_insert(verdicts.len());
-                match verdicts.get_mut(at) {
-                    Some(worst) => worst.worsen(verdict),
-                    None => verdicts.push(verdict),
-                }
-            })?;
-            let took = format!("{} cases, {window} calls a side, {layout:?}", cases.len());
-            eprintln!("{took}");
-        }
+    let manner = |count, layout| Manner {
+        count,
+        layout,
+        is_lean: false,
+    };
+    // The longest batches first, so that no worker is left with one at the end.
+    let mut all = batches(&long, manner(LONG, LAYOUTS[0]));
+    for &layout in &LAYOUTS[..extent.layouts] {
+        all.extend(batches(&plan.cases, manner(1, layout)));
     }
+    let mut worst: HashMap<(usize, Case), Verdict> = HashMap::new();
+    spread(&all, workers, |_, _, verdict| {
+        match worst.entry((verdict.window, verdict.case)) {
+            Entry::Occupied(mut known) => known.get_mut().worsen(verdict),
+            Entry::Vacant(new) => drop(new.insert(verdict)),
+        }
+    })?;
+    let mut verdicts: Vec<Verdict> = worst.into_values().collect();
+    verdicts.sort_unstable_by_key(|verdict| (verdict.window, verdict.case));
     for verdict in verdicts.iter_mut().filter(|verdict| !verdict.is_free()) {
         verdict.rule = explanation(verdict, rules, source);
     }

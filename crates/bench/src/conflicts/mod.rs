@@ -52,3 +52,5 @@ pub mod source;
 pub mod steps;
 #[cfg(feature = "recorder")]
 pub mod window;
+#[cfg(feature = "recorder")]
+pub mod workers;

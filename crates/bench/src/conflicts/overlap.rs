@@ -56,6 +56,49 @@ pub struct Conflict {
     pub is_false_sharing: bool,
 }
 
+impl Side {
+    /// Numbers of a side.
+    const WORDS: usize = 2 + FRAMES;
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        let frames = self.frames.iter().map(|&frame| frame as u64);
+        [self.bytes, self.depth].into_iter().chain(frames)
+    }
+
+    fn of_words(words: &[u64]) -> Side {
+        Side {
+            bytes: words[0],
+            depth: words[1].min(FRAMES as u64),
+            frames: std::array::from_fn(|n| words[2 + n] as usize),
+        }
+    }
+}
+
+impl Conflict {
+    /// Numbers of a conflict.
+    pub const WORDS: usize = 2 + 2 * Side::WORDS;
+
+    /// The conflict as numbers, for another process.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        let [a, b] = self.writes.map(u64::from);
+        let flags = a | b << 1 | u64::from(self.is_false_sharing) << 2;
+        let sides = self.sides.iter().flat_map(Side::words);
+        [self.address as u64, flags].into_iter().chain(sides)
+    }
+
+    /// The conflict of [`Conflict::WORDS`] such numbers.
+    pub fn of_words(words: &[u64]) -> Conflict {
+        let (head, sides) = words.split_at(2);
+        let flag = |bit: u32| head[1] >> bit & 1 == 1;
+        Conflict {
+            address: head[0] as usize,
+            sides: [0, 1].map(|n| Side::of_words(&sides[n * Side::WORDS..])),
+            writes: [flag(0), flag(1)],
+            is_false_sharing: flag(2),
+        }
+    }
+}
+
 /// The lines in conflict, by address.
 pub fn overlap(a: &[Line], b: &[Line]) -> Vec<Conflict> {
     let by_address = |lines: &[Line]| {
@@ -132,6 +175,16 @@ mod tests {
                 (writes, is_false)
             );
         }
+    }
+
+    #[test]
+    fn a_conflict_comes_back_from_its_numbers() {
+        let mut found = overlap(&[line(64, 0, 1)], &[line(64, 2, 0)]).remove(0);
+        found.sides[1].depth = 2;
+        found.sides[1].frames[1] = 7;
+        let words: Vec<u64> = found.words().collect();
+        assert_eq!(words.len(), Conflict::WORDS);
+        assert_eq!(Conflict::of_words(&words), found);
     }
 
     #[test]

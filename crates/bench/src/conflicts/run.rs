@@ -6,41 +6,66 @@ use super::cores::{Cores, Watch, empty_epoch};
 use super::ground::{CANDIDATES, FEW_CANDIDATES, Ground, MADE, MOMENT, SETTLED};
 use super::manner::Manner;
 use super::world::World;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Runs cases; `each` gets what was seen of either side.
-///
-/// # Errors
-/// A case whose first calls do not answer what the model does.
-pub fn run<W: Watch>(
-    cores: &Cores,
-    cases: &[(Case, Errnos)],
-    manner: Manner,
-    watch: W,
-    mut each: impl FnMut(Case, [W::Seen; 2]),
-) -> Result<(), String> {
-    // Cases that share a volume, and names that are tried in each.
-    let (batch, candidates) = match manner.is_lean {
-        true => (1_000, FEW_CANDIDATES),
-        false => (96, CANDIDATES),
-    };
+/// Cases that share a volume, with how they run.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The cases, each with the results that the library must give.
+    pub cases: Vec<(Case, Errnos)>,
+    /// How they run.
+    pub manner: Manner,
+    is_noatime: bool,
+}
+
+/// Splits `cases` into batches, those with access times first.
+pub fn batches(cases: &[(Case, Errnos)], manner: Manner) -> Vec<Batch> {
+    let size = if manner.is_lean { 1_000 } else { 96 };
+    let mut found = Vec::new();
     for is_noatime in [false, true] {
         let these = cases.iter().filter(|it| it.0.is_noatime == is_noatime);
-        let these: Vec<_> = these.collect();
-        for batch in these.chunks(batch) {
-            let seed = manner.layout.seed;
-            let mut ground = Arc::new(Ground::new(is_noatime, seed, candidates));
-            for &&(case, errnos) in batch {
-                let alone = Arc::get_mut(&mut ground).expect("every state is gone");
-                let base = alone.next_base();
-                let (seen, found) = measure(cores, &ground, base, case, manner, watch);
-                if found != errnos {
-                    let wrong = format!("{case}: {found:?}, the model {errnos:?}");
-                    return Err(format!("the library and the model differ: {wrong}"));
-                }
-                each(case, seen);
-            }
+        let these: Vec<_> = these.copied().collect();
+        found.extend(these.chunks(size).map(|cases| Batch {
+            cases: cases.to_vec(),
+            manner,
+            is_noatime,
+        }));
+    }
+    found
+}
+
+/// Runs a batch; `each` gets what was seen of either side, with the number of the case.
+///
+/// # Errors
+/// A case whose first calls do not answer what the model does, or in which a call panics.
+pub fn run<W: Watch>(
+    cores: &Cores,
+    batch: &Batch,
+    watch: W,
+    mut each: impl FnMut(usize, [W::Seen; 2]),
+) -> Result<(), String> {
+    let manner = batch.manner;
+    let candidates = match (manner.is_lean, manner.count) {
+        (false, 2..) => CANDIDATES,
+        _ => FEW_CANDIDATES,
+    };
+    let mut ground = Arc::new(Ground::new(
+        batch.is_noatime,
+        manner.layout.seed,
+        candidates,
+    ));
+    for (n, &(case, errnos)) in batch.cases.iter().enumerate() {
+        let alone = Arc::get_mut(&mut ground).expect("every state is gone");
+        let base = alone.next_base();
+        let measured = AssertUnwindSafe(|| measure(cores, &ground, base, case, manner, watch));
+        let (seen, found) = catch_unwind(measured)
+            .map_err(|_| format!("{case}: a step of it panics, {manner:?}"))?;
+        if found != errnos {
+            let wrong = format!("{case}: {found:?}, the model {errnos:?}");
+            return Err(format!("the library and the model differ: {wrong}"));
         }
+        each(n, seen);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::cores::Cores;
 use super::lackey::{self, LEAN};
 use super::overlap::overlap;
 use super::report::row;
-use super::run::run;
+use super::run::{batches, run};
 use super::window::Recording;
 use crate::row::Row;
 use std::collections::HashMap;
@@ -37,9 +37,11 @@ pub fn compare(
     cases: &[(Case, Errnos)],
 ) -> Result<Agreement, String> {
     let mut ours = HashMap::new();
-    run(cores, cases, LEAN, Recording, |case, [a, b]| {
-        ours.insert(case, overlap(&a, &b).len());
-    })?;
+    for batch in batches(cases, LEAN) {
+        run(cores, &batch, Recording, |n, [a, b]| {
+            ours.insert(batch.cases[n].0, overlap(&a, &b).len());
+        })?;
+    }
     let part = cases.len().div_ceil(AT_ONCE).max(1);
     let theirs: Vec<Result<HashMap<Case, usize>, String>> = std::thread::scope(|scope| {
         let each = cases.chunks(part).enumerate();
