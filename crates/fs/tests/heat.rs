@@ -5,6 +5,11 @@
     reason = "a test fails by panicking, in what its tests share as well"
 )]
 
+#[path = "heat/bounds.rs"]
+mod bounds;
+#[path = "heat/truth.rs"]
+mod truth;
+
 use hearth::heat::{HeatRank, Tenant};
 use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
 use std::sync::Arc;
@@ -203,107 +208,6 @@ fn tunables_are_checked() {
         Err(Errno::EINVAL)
     );
     assert_eq!((heat.interval(), heat.memory()), (150, 0));
-}
-
-#[test]
-fn a_cap_holds_at_every_sample_and_the_hottest_stay() {
-    let (volume, process, _) = tracked();
-    volume.heat().set_memory(1).unwrap();
-    let fd = process
-        .open("/sparse", libc::O_CREAT | libc::O_RDWR, 0o644)
-        .unwrap();
-    process.ftruncate(fd, 1 << 50).unwrap();
-    let mut byte = [0; 1];
-    for i in 0..200_000u64 {
-        let range = 100 + i;
-        process.pread(fd, &mut byte, range * MIB).unwrap();
-        process.pread(fd, &mut byte, i % 50 * MIB).unwrap();
-        if i % 500 == 0 {
-            volume.heat().age();
-            let gauges = volume.heat().gauges();
-            assert!(gauges.record_bytes <= MIB, "{gauges:?}");
-        }
-    }
-    let top = volume.heat().top_ranges(HeatRank::Reads, 50, None);
-    let mut hottest: Vec<u64> = top.iter().map(|r| r.start / MIB).collect();
-    hottest.sort_unstable();
-    assert_eq!(hottest, (0..50).collect::<Vec<_>>());
-}
-
-/// A generator of its own, so that the trace is the same everywhere.
-fn random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
-/// The trace in small: what heat holds for the hottest equals a count kept beside it, and
-/// the what-if curve equals an exact computation.
-#[test]
-fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
-    let (files, accesses) = (2000usize, 100_000u64);
-    let (volume, process, hand) = tracked();
-    let fds: Vec<i32> = (0..files)
-        .map(|i| create(&process, &format!("/{i}"), 1))
-        .collect();
-    let inodes: Vec<u64> = fds
-        .iter()
-        .map(|&fd| process.fstat(fd).unwrap().ino)
-        .collect();
-    volume.heat().age();
-    let weights: Vec<f64> = (1..=files).map(|rank| 1.0 / rank as f64).collect();
-    let sums: Vec<f64> = weights
-        .iter()
-        .scan(0.0, |sum, w| {
-            *sum += w;
-            Some(*sum)
-        })
-        .collect();
-    let total = sums[files - 1];
-    let mut exact = vec![0.0f64; files];
-    let mut seed = 0x1234_5678_9abc_def1;
-    let mut byte = [0; 1];
-    for i in 0..accesses {
-        let pick = (random(&mut seed) >> 11) as f64 / (1u64 << 53) as f64 * total;
-        let file = sums.partition_point(|&sum| sum < pick).min(files - 1);
-        process.pread(fds[file], &mut byte, 0).unwrap();
-        exact[file] += 1.0;
-        if i % 1000 == 999 {
-            volume.heat().gauges();
-            volume.heat().top_files(HeatRank::Reads, 1, None);
-            hand.pass(Duration::from_secs(36));
-            for count in &mut exact {
-                *count *= 0.5f64.powf(36.0 / 3600.0);
-            }
-        }
-    }
-    assert_eq!(volume.heat().gauges().dropped, 0);
-    let top = volume.heat().top_files(HeatRank::Reads, 100, None);
-    let mut order: Vec<usize> = (0..files).collect();
-    order.sort_by(|&a, &b| exact[b].total_cmp(&exact[a]));
-    for (place, row) in top.iter().enumerate() {
-        let file = inodes.iter().position(|&ino| ino == row.ino).unwrap();
-        let should = exact[order[place]];
-        assert!(
-            (exact[file] - should).abs() <= 0.01 * should,
-            "place {place}: {} for {should}",
-            exact[file]
-        );
-    }
-    let curve = volume.heat().what_if(&[10 * MIB, 100 * MIB, 1000 * MIB]);
-    let mut plain = vec![0u64; files];
-    let mut seed = 0x1234_5678_9abc_def1;
-    for _ in 0..accesses {
-        let pick = (random(&mut seed) >> 11) as f64 / (1u64 << 53) as f64 * total;
-        plain[sums.partition_point(|&sum| sum < pick).min(files - 1)] += 1;
-    }
-    plain.sort_unstable_by(|a, b| b.cmp(a));
-    for point in &curve.points {
-        let held = (point.bytes / MIB) as usize;
-        let share = plain[..held].iter().sum::<u64>() as f64 / accesses as f64;
-        assert!((point.reads - share).abs() < 0.02, "{point:?} for {share}");
-    }
 }
 
 #[test]

@@ -36,13 +36,15 @@ use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::thread::Thread;
-use shard::{FileId, RECORD_BYTES, Shard};
+use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::collections::HashMap;
 use tenants::{Owners, Tenants};
-use warmth::{Counts, Millis};
+use warmth::{Counts, HalfLives, Millis};
 
 /// Parts of the records.
 const SHARDS: usize = 16;
+/// Ranges of a file that lie in one shard, as a shift.
+const STRIPE_SHIFT: u32 = 6;
 /// Records that one sweep looks at, per shard, besides an eighth of all.
 const SWEEP: usize = 256;
 /// Entries of a fold between two looks at the epoch.
@@ -153,8 +155,9 @@ impl Tracker {
     /// The home was asked for the page at `off`. Off the fast path.
     pub fn note_load(&self, ino: u64, generation: u32, off: u64) {
         if let (true, Some(state)) = (self.is_on(), self.state.get()) {
-            let file = file_id(ino, generation);
-            state.shard(file).lock().loaded(file, off >> RANGE_SHIFT);
+            let (file, range) = (file_id(ino, generation), off >> RANGE_SHIFT);
+            state.home(file).lock().loaded(file, WHOLE);
+            state.part(file, range).lock().loaded(file, range);
         }
     }
 
@@ -162,7 +165,9 @@ impl Tracker {
     pub fn forget(&self, node: &Node) {
         if let Some(state) = self.tracking(node) {
             let file = file_id(node.number(), node.generation());
-            state.shard(file).lock().forget(file);
+            state
+                .parts_of(file, node)
+                .for_each(|shard| shard.lock().forget(file));
         }
     }
 
@@ -171,7 +176,8 @@ impl Tracker {
         if let Some(state) = self.tracking(node) {
             let file = file_id(node.number(), node.generation());
             let first_gone = size.div_ceil(1 << RANGE_SHIFT);
-            state.shard(file).lock().truncate(file, first_gone);
+            let parts = state.parts_of(file, node);
+            parts.for_each(|shard| shard.lock().truncate(file, first_gone));
         }
     }
 
@@ -224,8 +230,9 @@ impl Tracker {
     /// What was made when tracking was first switched on, if `node` may have records.
     fn tracking(&self, node: &Node) -> Option<&State> {
         let state = self.state.get()?;
-        // Relaxed: a fold that sets it beside us is undone by the sweep.
-        node.tracked.load(Ordering::Relaxed).then_some(state)
+        // A fold that sets it beside us looks again whether the inode has ended; what both miss the
+        // sweep finds.
+        node.tracked.is_any().then_some(state)
     }
 }
 
@@ -246,9 +253,27 @@ impl State {
         }
     }
 
-    fn shard(&self, file: FileId) -> &Lock<ShardLock, Shard> {
-        let mixed = file.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    /// Where the record of a file is, and those of its first ranges.
+    fn home(&self, file: FileId) -> &Lock<ShardLock, Shard> {
+        self.part(file, 0)
+    }
+
+    /// Where the record of a range is. Large files are spread, so that each shard can bound its
+    /// part of the memory by itself.
+    fn part(&self, file: FileId, range: u64) -> &Lock<ShardLock, Shard> {
+        let stripe = (range >> STRIPE_SHIFT).wrapping_mul(0xD1B5_4A32_D192_ED03);
+        let mixed = file
+            .0
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(stripe);
         &self.shards[(mixed >> 60) as usize]
+    }
+
+    /// Every shard where the file may have records.
+    fn parts_of(&self, file: FileId, node: &Node) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
+        let all = node.tracked.is_apart().then_some(&self.shards);
+        let home = all.is_none().then(|| self.home(file));
+        all.into_iter().flatten().chain(home)
     }
 
     fn fold(&self, core: &Core, settings: &Settings) {
@@ -270,22 +295,41 @@ impl State {
                 if node.is_none() && !core.home.evictable() {
                     continue;
                 }
-                let file = key.file();
-                let mut shard = self.shard(file).lock();
-                shard.keep_below(most);
-                shard.touch(file, key.range(), counts, now, &lives);
-                drop(shard);
                 if let Some(node) = node {
-                    node.tracked.store(true, Ordering::Relaxed);
-                    owners
-                        .entry(Owners::of(&node.fields()))
-                        .or_default()
-                        .add(counts);
+                    node.tracked.mark(key.range() >> STRIPE_SHIFT > 0);
+                }
+                self.credit(*key, counts, most, (now, &lives));
+                let Some(node) = node else { continue };
+                owners
+                    .entry(Owners::of(&node.fields()))
+                    .or_default()
+                    .add(counts);
+                // It was marked before, so whoever ends it from now on forgets it; this is for who
+                // looked at the mark before that.
+                if node.is_dead() {
+                    let file = key.file();
+                    self.parts_of(file, node)
+                        .for_each(|shard| shard.lock().forget(file));
                 }
             }
         }
         self.tenants.lock().touch(&owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes what was counted of one range, for the file as well.
+    fn credit(&self, key: Key, counts: &Counts, most: usize, (now, lives): (Millis, &HalfLives)) {
+        let (file, range) = (key.file(), key.range());
+        let (home, part) = (self.home(file), self.part(file, range));
+        let mut shard = home.lock();
+        shard.keep_below(most);
+        shard.touch_file(file, counts, now, lives);
+        if !std::ptr::eq(home, part) {
+            drop(shard);
+            shard = part.lock();
+            shard.keep_below(most);
+        }
+        shard.touch_range(file, range, counts, now, lives);
     }
 }
 

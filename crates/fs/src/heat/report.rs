@@ -166,7 +166,7 @@ impl Tracker {
     pub fn of_file(&self, core: &Core, node: &Node) -> Option<FileHeat> {
         let view = View::of(self, core);
         let file = file_id(node.number(), node.generation());
-        let record = view.state?.shard(file).lock().get(file, WHOLE)?.clone();
+        let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
             warm: view.warm_of(&record),
@@ -178,12 +178,8 @@ impl Tracker {
     pub fn ranges_of(&self, core: &Core, node: &Node) -> Vec<RangeHeat> {
         let view = View::of(self, core);
         let file = file_id(node.number(), node.generation());
-        let Some(state) = view.state else {
-            return Vec::new();
-        };
-        let shard = state.shard(file).lock();
-        let mut ranges: Vec<RangeHeat> = shard.ranges(file).map(|r| view.range(r)).collect();
-        drop(shard);
+        let mut ranges: Vec<RangeHeat> = Vec::new();
+        view.each_range(file, |record| ranges.push(view.range(record)));
         ranges.sort_by_key(|range| range.start);
         ranges
     }
@@ -307,8 +303,15 @@ impl<'a> View<'a> {
     }
 
     fn ranges(&self, file: FileId) -> usize {
-        self.state
-            .map_or(0, |state| state.shard(file).lock().ranges(file).count())
+        let mut ranges = 0;
+        self.each_range(file, |_| ranges += 1);
+        ranges
+    }
+
+    fn each_range(&self, file: FileId, mut see: impl FnMut(&Record)) {
+        for shard in self.state.iter().flat_map(|state| &state.shards) {
+            shard.lock().ranges(file).for_each(&mut see);
+        }
     }
 
     fn range(&self, record: &Record) -> RangeHeat {

@@ -1,4 +1,7 @@
-//! Records of a part of the files: found by key, linked by bucket and by file, bounded in number.
+//! A part of the records: found by key, linked by bucket and by file, bounded in number.
+//!
+//! The ranges of a large file are spread over the parts. Where a file has ranges and its own record
+//! is elsewhere, an anchor holds them together; it goes with the last of them.
 
 use super::warmth::{Counts, HalfLives, Millis, Warmth};
 use ahash::RandomState;
@@ -16,11 +19,14 @@ pub(super) const BUCKETS: usize = 256;
 /// No record.
 const NIL: u32 = u32::MAX;
 
+/// Records whose memory is not worth giving back.
+const SMALL: usize = 1024;
+
 /// What is known of a file or of one of its ranges.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub file: FileId,
-    /// In units of 1 MiB, or [`WHOLE`].
+    /// In units of 1 MiB, or [`WHOLE`], of an anchor as well.
     pub range: u64,
     pub total: Counts,
     /// Accesses that the home had to be asked for.
@@ -29,19 +35,21 @@ pub(super) struct Record {
     pub last_write: Option<Millis>,
     pub warmth: Warmth,
     bucket: u8,
+    /// Holds ranges of a file together, and is in no bucket.
+    is_anchor: bool,
     /// Neighbours in the bucket.
     hotter: u32,
     colder: u32,
     /// Of a file: its first range. Of a range: the next range of the file.
     next: u32,
-    /// Of a range: the one before, or the file.
+    /// Of a range: the one before, or the file, or the anchor.
     before: u32,
 }
 
 /// Bytes that one record takes, its place in the index included while that grows.
 pub(super) const RECORD_BYTES: u64 = size_of::<Record>() as u64 + 20;
 
-/// Some of the files, with all their ranges. Not synchronised.
+/// Some of the files, and some of the ranges. Not synchronised.
 pub(super) struct Shard {
     /// Freed records are in the list that begins at `free`, linked by `next`.
     slab: Vec<Record>,
@@ -107,8 +115,14 @@ impl Shard {
         }
     }
 
-    /// Takes accesses to one range of a file, for the range and for the file.
-    pub fn touch(
+    /// Takes accesses to a file whose own record is here.
+    pub fn touch_file(&mut self, file: FileId, counts: &Counts, now: Millis, lives: &HalfLives) {
+        let whole = self.find_or_make(Record::new(file, WHOLE), NIL);
+        self.warm(whole, counts, now, lives);
+    }
+
+    /// Takes accesses to one range. Where the file's own record is not here, an anchor is.
+    pub fn touch_range(
         &mut self,
         file: FileId,
         range: u64,
@@ -116,19 +130,16 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) {
-        let whole = self.find_or_make(file, WHOLE, NIL);
-        self.warm(whole, counts, now, lives);
-        let part = self.find_or_make(file, range, whole);
+        let whole = self.find_or_make(Record::anchor(file), NIL);
+        let part = self.find_or_make(Record::new(file, range), whole);
         self.warm(part, counts, now, lives);
     }
 
     /// Takes a read that the home had to be asked for.
     pub fn loaded(&mut self, file: FileId, range: u64) {
-        for range in [WHOLE, range] {
-            if let Some(id) = self.find(file, range) {
-                let loads = &mut self.slab[id as usize].loads;
-                *loads = loads.saturating_add(1);
-            }
+        if let Some(id) = self.find(file, range) {
+            let loads = &mut self.slab[id as usize].loads;
+            *loads = loads.saturating_add(1);
         }
     }
 
@@ -144,6 +155,7 @@ impl Shard {
     pub fn truncate(&mut self, file: FileId, first: u64) {
         if let Some(whole) = self.find(file, WHOLE) {
             self.forget_ranges(whole, first);
+            self.drop_anchor(whole);
         }
     }
 
@@ -165,7 +177,7 @@ impl Shard {
         })
     }
 
-    /// Every record, hottest bucket first.
+    /// Every record but anchors, hottest bucket first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         let ends = self.buckets.iter().flat_map(|kind| kind.iter().rev());
         ends.flat_map(move |ends| {
@@ -209,9 +221,12 @@ impl Shard {
                 continue;
             }
             let bucket = record.warmth.at(now, lives).bucket();
-            if bucket != record.bucket {
+            if bucket != record.bucket && !record.is_anchor {
                 self.move_to(id, bucket);
             }
+        }
+        if self.slab.len() > SMALL && self.len() < self.slab.len() / 4 {
+            self.compact();
         }
         steps
     }
@@ -240,16 +255,16 @@ impl Shard {
         self.index.find(hash, same).copied()
     }
 
-    /// The record of a range; `whole` is that of its file, or nothing if the file is meant.
-    fn find_or_make(&mut self, file: FileId, range: u64, whole: u32) -> u32 {
-        if let Some(id) = self.find(file, range) {
+    /// The record with the key of `fresh`, else that. Of a range, `whole` is the file or anchor.
+    fn find_or_make(&mut self, fresh: Record, whole: u32) -> u32 {
+        if let Some(id) = self.find(fresh.file, fresh.range) {
             return id;
         }
         if self.len() >= self.max {
             self.evict_one_but(whole);
         }
-        let id = self.allocate(Record::new(file, range));
-        let hash = self.hash.hash_one((file, range));
+        let hash = self.hash.hash_one((fresh.file, fresh.range));
+        let id = self.allocate(fresh);
         let (slab, hasher) = (&self.slab, &self.hash);
         self.index.insert_unique(hash, id, |&id| {
             let record = &slab[id as usize];
@@ -288,14 +303,19 @@ impl Shard {
         for bucket in 0..BUCKETS {
             let range = self.buckets[0][bucket].last;
             if range != NIL {
-                return self.remove(range);
+                let whole = self.remove(range);
+                if whole != kept {
+                    self.drop_anchor(whole);
+                }
+                return;
             }
             let mut file = self.buckets[1][bucket].last;
             // A file that has ranges is as hot as the hottest of them.
             while file != NIL {
                 let record = &self.slab[file as usize];
                 if file != kept && record.next == NIL {
-                    return self.remove(file);
+                    self.remove(file);
+                    return;
                 }
                 file = record.hotter;
             }
@@ -314,21 +334,34 @@ impl Shard {
         }
     }
 
-    /// Takes a record out of everything. A file has no ranges any more.
-    fn remove(&mut self, id: u32) {
+    /// Removes `whole` if it is an anchor that holds nothing any more.
+    fn drop_anchor(&mut self, whole: u32) {
+        if let Some(record) = self.slab.get(whole as usize)
+            && record.is_anchor
+            && record.next == NIL
+        {
+            self.remove(whole);
+        }
+    }
+
+    /// Takes a record out of everything. A file or an anchor has no ranges any more. Answers, of a
+    /// range, what stood before it.
+    fn remove(&mut self, id: u32) -> u32 {
         self.bucket_out(id);
         let record = &self.slab[id as usize];
         let hash = self.hash.hash_one((record.file, record.range));
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
             entry.remove();
         }
-        if record.range != WHOLE {
-            self.unlink_range(id);
-        }
+        let whole = match record.range {
+            WHOLE => NIL,
+            _ => self.unlink_range(id),
+        };
         let record = &mut self.slab[id as usize];
         record.file = (0, 0);
         record.next = self.free;
         self.free = id;
+        whole
     }
 
     fn link_range(&mut self, whole: u32, id: u32) {
@@ -340,12 +373,14 @@ impl Shard {
         }
     }
 
-    fn unlink_range(&mut self, id: u32) {
+    /// Answers what stands before in the list of the file: its record or anchor, or a range.
+    fn unlink_range(&mut self, id: u32) -> u32 {
         let (before, next) = (self.slab[id as usize].before, self.slab[id as usize].next);
         self.slab[before as usize].next = next;
         if next != NIL {
             self.slab[next as usize].before = before;
         }
+        before
     }
 
     fn move_to(&mut self, id: u32, bucket: u8) {
@@ -355,6 +390,9 @@ impl Shard {
 
     fn bucket_in(&mut self, id: u32, bucket: u8) {
         let record = &mut self.slab[id as usize];
+        if record.is_anchor {
+            return;
+        }
         let ends = &mut self.buckets[usize::from(record.range == WHOLE)][bucket as usize];
         (record.bucket, record.hotter, record.colder) = (bucket, NIL, ends.first);
         let second = std::mem::replace(&mut ends.first, id);
@@ -367,6 +405,9 @@ impl Shard {
 
     fn bucket_out(&mut self, id: u32) {
         let record = &self.slab[id as usize];
+        if record.is_anchor {
+            return;
+        }
         let (hotter, colder) = (record.hotter, record.colder);
         let ends = &mut self.buckets[usize::from(record.range == WHOLE)][record.bucket as usize];
         ends.len -= 1;
@@ -392,13 +433,13 @@ impl Shard {
         // Coldest first, so that each goes in front of those before; files before their ranges.
         records.reverse();
         records.sort_by_key(|record| record.range != WHOLE);
-        fresh.slab.reserve_exact(records.len());
+        fresh.slab.reserve_exact(self.len());
         for record in records {
             let whole = match record.range {
                 WHOLE => NIL,
-                _ => fresh.find(record.file, WHOLE).unwrap_or(NIL),
+                _ => fresh.find_or_make(Record::anchor(record.file), NIL),
             };
-            let id = fresh.find_or_make(record.file, record.range, whole);
+            let id = fresh.find_or_make(Record::new(record.file, record.range), whole);
             let bucket = record.bucket;
             let links = &mut fresh.slab[id as usize];
             *links = Record {
@@ -426,10 +467,18 @@ impl Record {
             last_write: None,
             warmth: Warmth::default(),
             bucket: 0,
+            is_anchor: false,
             hotter: NIL,
             colder: NIL,
             next: NIL,
             before: NIL,
+        }
+    }
+
+    fn anchor(file: FileId) -> Record {
+        Record {
+            is_anchor: true,
+            ..Record::new(file, WHOLE)
         }
     }
 

@@ -19,6 +19,7 @@
 
 mod extra;
 mod meta;
+mod tracked;
 
 pub(crate) use extra::Extra;
 pub(crate) use meta::{ChangeLock, Fields, Owner};
@@ -31,9 +32,10 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, Object};
 use hearth_sync::primitive::OnceLock;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::rcu::RcuSlot;
 use meta::Meta;
+use tracked::Tracked;
 
 /// An inode in its table.
 pub(crate) type Node = Object<Inode>;
@@ -63,8 +65,7 @@ pub(crate) struct Inode {
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
     pub gate: Gate<GateLock>,
-    /// Heat has records of this file. Relaxed: written once, by a fold.
-    pub tracked: AtomicBool,
+    pub tracked: Tracked,
     /// Advisory locks; made on first use.
     pub locks: OnceLock<Box<FileLocks>>,
 }
@@ -88,7 +89,7 @@ impl Inode {
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
-            tracked: AtomicBool::new(false),
+            tracked: Tracked::never(),
             locks: OnceLock::new(),
         }
     }

@@ -1,0 +1,108 @@
+//! What heat says of a long trace against what the trace says of itself.
+
+use crate::{create, tracked};
+use hearth::heat::HeatRank;
+use std::collections::HashMap;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+const FILES: usize = 100_000;
+const ACCESSES: u64 = 1_000_000;
+/// Accesses between two passes of the background.
+const STEP: u64 = 1000;
+/// What passes in each: the whole trace takes ten hours.
+const PASSES: Duration = Duration::from_secs(36);
+const HALF_LIFE: f64 = 3600.0;
+
+/// The trace: Zipf over the files, the same everywhere.
+struct Trace {
+    /// Sums of the weights up to each file.
+    sums: Vec<f64>,
+    state: u64,
+}
+
+impl Trace {
+    fn new() -> Trace {
+        let add = |sum: &mut f64, rank: usize| {
+            *sum += 1.0 / rank as f64;
+            Some(*sum)
+        };
+        Trace {
+            sums: (1..=FILES).scan(0.0, add).collect(),
+            state: 0x1234_5678_9abc_def1,
+        }
+    }
+
+    fn next(&mut self) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let share = (self.state >> 11) as f64 / (1u64 << 53) as f64;
+        let pick = share * self.sums[FILES - 1];
+        let file = self.sums.partition_point(|&sum| sum < pick);
+        // Neighbours in rank are no neighbours in the tree.
+        file.min(FILES - 1) * 7919 % FILES
+    }
+}
+
+#[test]
+fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
+    let (volume, process, hand) = tracked();
+    process.set_fd_limit(16 + FILES as u32).unwrap();
+    for directory in 0..FILES / 1000 {
+        process.mkdir(format!("/{directory}"), 0o755).unwrap();
+    }
+    let name = |n: usize| format!("/{}/{n}", n / 1000);
+    let fds: Vec<i32> = (0..FILES).map(|n| create(&process, &name(n), 0)).collect();
+    let mut file_of = HashMap::new();
+    for (file, &fd) in fds.iter().enumerate() {
+        process.ftruncate(fd, 1).unwrap();
+        file_of.insert(process.fstat(fd).unwrap().ino, file);
+    }
+    let mut trace = Trace::new();
+    let (mut decayed, mut plain) = (vec![0.0f64; FILES], vec![0u64; FILES]);
+    let factor = 0.5f64.powf(PASSES.as_secs_f64() / HALF_LIFE);
+    for access in 1..=ACCESSES {
+        let file = trace.next();
+        assert_eq!(process.pread(fds[file], &mut [0], 0), Ok(1));
+        decayed[file] += 1.0;
+        plain[file] += 1;
+        if access % STEP == 0 {
+            volume.run_background_once();
+            hand.pass(PASSES);
+            decayed.iter_mut().for_each(|count| *count *= factor);
+        }
+    }
+    let gauges = volume.heat().gauges();
+    assert_eq!(gauges.dropped, 0);
+    let touched = plain.iter().filter(|&&count| count > 0).count() as u64;
+    assert_eq!((gauges.files, gauges.ranges), (touched, touched));
+
+    let top = volume.heat().top_files(HeatRank::Reads, 1000, None);
+    assert_eq!(top.len(), 1000);
+    let mut order: Vec<f64> = decayed.clone();
+    order.sort_by(|a, b| b.total_cmp(a));
+    for (place, row) in top.iter().enumerate() {
+        let file = file_of[&row.ino];
+        let (got, due) = (decayed[file], order[place]);
+        assert!(
+            (got - due).abs() <= 0.01 * due,
+            "place {place}: {got} for {due}"
+        );
+        // What it says of itself is what was done.
+        let rate = row.warm.reads_per_second;
+        let exact = got * std::f64::consts::LN_2 / HALF_LIFE;
+        assert!((rate - exact).abs() <= 1e-6 * exact, "{rate} for {exact}");
+        assert_eq!(row.warm.reads, plain[file]);
+    }
+
+    plain.sort_unstable_by(|a, b| b.cmp(a));
+    let sizes = [1, 3, 10, 100, 1000, 10_000, 100_000].map(|files| files * MIB);
+    let curve = volume.heat().what_if(&sizes);
+    for point in &curve.points {
+        let held = (point.bytes / MIB) as usize;
+        let share = plain[..held].iter().sum::<u64>() as f64 / ACCESSES as f64;
+        assert!((point.reads - share).abs() < 0.02, "{point:?} for {share}");
+    }
+    assert_eq!(curve.recorded_bytes, touched * MIB);
+}
