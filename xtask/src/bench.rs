@@ -21,9 +21,15 @@ pub fn run(what: &[String]) -> Result<(), String> {
     let mut build = process::cargo();
     build.args(["build", "--release"]);
     match what.first() {
-        Some(verb) if verb == "sched" => {
-            build.args(["--package", "hearth-bench", "--features", "tokio"])
-        }
+        Some(verb) if verb == "sched" => build.args([
+            "--package",
+            "hearth-bench",
+            "--package",
+            "hearth-cli",
+            "--bins",
+            "--features",
+            "hearth-bench/tokio",
+        ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
         Some(verb) if verb == "seeds" => build.args([
             "--package",

@@ -20,6 +20,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tar", "tar"),
     ("e2fsprogs", "mkfs.ext4"),
     ("valgrind", "valgrind"),
+    // Commands of the SDET scripts.
+    ("cpio", "cpio"),
+    ("diffutils", "diff"),
+    ("ed", "ed"),
+    ("findutils", "find"),
+    ("groff-base", "nroff"),
+    ("spell", "spell"),
+    ("time", "time"),
 ];
 
 /// Crate, version, program.

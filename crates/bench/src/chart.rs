@@ -2,6 +2,7 @@
 
 use crate::table::short;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// A curve for each of several things over the number of tasks.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +81,26 @@ impl Chart {
         }
         out.push_str("</svg>\n");
         out
+    }
+
+    /// Draws it as `NAME.svg`: beside the rows if they are kept in a file, else in `folder`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn draw(&self, name: &str, rows: Option<&Path>, folder: &str) -> Result<PathBuf, String> {
+        let path = match rows {
+            Some(rows) => {
+                let stem = rows.file_stem().unwrap_or_default().to_string_lossy();
+                rows.with_file_name(format!("{stem}-{name}.svg"))
+            }
+            None => {
+                std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
+                Path::new(folder).join(format!("{name}.svg"))
+            }
+        };
+        let written = std::fs::write(&path, self.svg());
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
     }
 
     fn axes(&self, out: &mut String) {

@@ -59,7 +59,9 @@ impl Mounted {
             let image = base.join("image");
             let made = std::fs::File::create(&image).and_then(|file| file.set_len(1 << 30));
             made.map_err(|error| format!("{}: {error}", image.display()))?;
-            finish(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
+            // As many inodes as the workloads may need; by its size it would have 65,536.
+            let make = ["-q", "-F", "-N", "300000"];
+            finish(Command::new("mkfs.ext4").args(make).arg(&image))?;
             let mut mount = Command::new("mount");
             mount_by(
                 mount.args(["-t", "ext4", "-o", "loop"]).arg(&image),

@@ -26,6 +26,11 @@ impl Ask {
         Ask::within(what, least, f64::INFINITY, ratios)
     }
 
+    /// That the ratios have a median of at most `most`.
+    pub fn at_most(what: impl Into<String>, most: f64, ratios: &[f64]) -> Ask {
+        Ask::within(what, f64::NEG_INFINITY, most, ratios)
+    }
+
     /// That the ratios have a median from `least` to `most`.
     pub fn within(what: impl Into<String>, least: f64, most: f64, ratios: &[f64]) -> Ask {
         let mut sorted = ratios.to_vec();
@@ -66,10 +71,10 @@ pub fn table(asks: &[Ask]) -> String {
     let heading = ["asked", "wanted", "median", "runs", "by CPU time", "met"];
     let mut table = Table::new(heading.map(str::to_owned));
     for ask in asks {
-        let wanted = if ask.most.is_finite() {
-            format!("{} to {}", ask.least, ask.most)
-        } else {
-            format!(">= {}", ask.least)
+        let wanted = match (ask.least.is_finite(), ask.most.is_finite()) {
+            (true, true) => format!("{} to {}", ask.least, ask.most),
+            (false, _) => format!("<= {}", ask.most),
+            (true, false) => format!(">= {}", ask.least),
         };
         let (median, runs) = match ask.got {
             Some(got) => (
@@ -117,6 +122,7 @@ mod tests {
         let asks = [
             Ask::at_least("twice", 2.0, &[1.0, 1.5, 2.5]).by_cpu(&[2.0, 2.2]),
             Ask::within("same", 0.97, 1.03, &[]),
+            Ask::at_most("little", 1.1, &[1.0]),
         ];
         let text = table(&asks);
         let cells = |line: usize| -> Vec<String> {
@@ -134,5 +140,7 @@ mod tests {
             cells(3),
             ["same", "0.97 to 1.03", "", "", "", "not measured"]
         );
+        assert_eq!(cells(4)[1..3], ["<= 1.1", "1.00"]);
+        assert_eq!(Ask::at_most("a", 1.1, &[1.2]).is_met(), Some(false));
     }
 }

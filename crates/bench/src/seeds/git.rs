@@ -5,7 +5,7 @@ use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
 use crate::chart::Chart;
-use crate::cpu_time::CpuTime;
+use crate::cpu_time::{CpuTime, of_process};
 use crate::git_checkout::{Checkout, FILES, finish, git};
 use crate::patience::beat;
 use crate::table::Table;
@@ -183,21 +183,6 @@ impl Place {
     }
 }
 
-/// Processor seconds of another process so far, user and system.
-fn of_process(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // SAFETY: the call takes no pointer.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    ticks(&stat) / per_second as f64
-}
-
-/// The fields 14 and 15; the second one, a name in parentheses, may have blanks in it.
-fn ticks(stat: &str) -> f64 {
-    let behind = stat.rsplit(')').next().unwrap_or_default();
-    let fields = behind.split_whitespace().skip(11).take(2);
-    fields.filter_map(|field| field.parse::<f64>().ok()).sum()
-}
-
 fn table(grids: &[Grid; 4], counts: &[usize]) -> String {
     let heading = ["seconds", "trees", "on", "real", "user", "sys", "daemon"];
     let mut table = Table::new(heading.map(str::to_owned));
@@ -219,14 +204,6 @@ fn table(grids: &[Grid; 4], counts: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_ticks_of_a_process_are_behind_its_name() {
-        let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 1 0 0 0 40 2 0 0 20 0 1 0 1 1 1";
-        assert_eq!(ticks(stat), 42.0);
-        assert_eq!(ticks(""), 0.0);
-        assert!(of_process(std::process::id()) >= 0.0);
-    }
 
     #[test]
     fn git_finds_trees_unchanged_and_says_when_one_is_not() {

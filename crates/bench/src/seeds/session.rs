@@ -12,7 +12,6 @@ use crate::measure::{Effort, PhaseTime, prepare, rate, times};
 use crate::pinned::allowed_cores;
 use crate::row::Row;
 use crate::target::Fresh;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Targets when none are named.
@@ -264,19 +263,8 @@ impl Session {
     /// # Errors
     /// It cannot be written.
     pub fn draw(&self, name: &str, chart: &Chart) -> Result<(), String> {
-        let path = match &self.options.common.json {
-            Some(rows) => {
-                let stem = rows.file_stem().unwrap_or_default().to_string_lossy();
-                rows.with_file_name(format!("{stem}-{name}.svg"))
-            }
-            None => {
-                let folder = PathBuf::from("target/seeds");
-                std::fs::create_dir_all(&folder).map_err(|e| format!("target/seeds: {e}"))?;
-                folder.join(format!("{name}.svg"))
-            }
-        };
-        let written = std::fs::write(&path, chart.svg());
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        let rows = self.options.common.json.as_deref();
+        let path = chart.draw(name, rows, "target/seeds")?;
         println!("Drawn: {}\n", path.display());
         Ok(())
     }

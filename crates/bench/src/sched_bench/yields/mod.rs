@@ -6,11 +6,13 @@
 mod gauge;
 mod targets;
 
+use super::Report;
 use super::confidence::Samples;
 use crate::options::Options;
 use crate::patience::beat;
 use crate::pinned::allowed_cores;
 use crate::row::Row;
+use crate::seeds::ask::Ask;
 use crate::table::Table;
 use gauge::Gauge;
 use std::time::Duration;
@@ -26,7 +28,7 @@ struct Setting {
 ///
 /// # Errors
 /// A target cannot be set up.
-pub fn run(options: &Options) -> Result<Vec<Row>, String> {
+pub fn run(options: &Options) -> Result<Report, String> {
     let all = Setting {
         workload: "sched_test_yield",
         cores: allowed_cores().len(),
@@ -37,7 +39,8 @@ pub fn run(options: &Options) -> Result<Vec<Row>, String> {
     };
     let mut rows = one_setting(&all, options)?;
     rows.extend(one_setting(&one, options)?);
-    Ok(rows)
+    let asks = asks(&rows);
+    Ok(Report { rows, asks })
 }
 
 fn one_setting(setting: &Setting, options: &Options) -> Result<Vec<Row>, String> {
@@ -110,6 +113,39 @@ fn sizes(quick: bool) -> Vec<usize> {
             .collect(),
         false => all.collect(),
     }
+}
+
+/// Flat in the number of tasks, at most tokio's at every size, at most 150 ns on one core.
+fn asks(rows: &[Row]) -> Vec<Ask> {
+    let cell = |workload: &str, target: &str, tasks: u32| {
+        let is_it =
+            |row: &&Row| row.workload == workload && row.target == target && row.tasks == tasks;
+        rows.iter().find(is_it).map(|row| row.value)
+    };
+    let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other?);
+    let mut asks = Vec::new();
+    for setting in ["sched_test_yield", "sched_test_yield_one_core"] {
+        let lib = |tasks| cell(setting, "lib", tasks);
+        for (tasks, most) in [(4096, 1.1), (100_000, 1.5)] {
+            let got = ratio(lib(tasks), lib(16));
+            asks.push(Ask::at_most(
+                format!("{setting}: {tasks} tasks / 16"),
+                most,
+                got.as_slice(),
+            ));
+        }
+        let sizes = rows
+            .iter()
+            .filter(|row| row.workload == setting && row.target == "tokio");
+        let by_tokio = sizes.filter_map(|row| ratio(lib(row.tasks), Some(row.value)));
+        let worst = by_tokio.reduce(f64::max);
+        let what = format!("{setting}: lib / tokio, the worst size");
+        asks.push(Ask::at_most(what, 1.0, worst.as_slice()));
+    }
+    let one_core = cell("sched_test_yield_one_core", "lib", 16);
+    let what = "one core, 16 tasks: microseconds per yield";
+    asks.push(Ask::at_most(what, 0.15, one_core.as_slice()));
+    asks
 }
 
 fn shown(cell: &Samples) -> String {
