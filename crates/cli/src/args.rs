@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::quota::QuotaArgs;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
@@ -39,6 +40,8 @@ pub enum Verb {
         #[arg(required = true)]
         words: Vec<String>,
     },
+    /// Show and set who may use how much of a mounted volume
+    Quota(QuotaArgs),
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON
@@ -71,7 +74,7 @@ Mount options (-o), the default first:
   ro                               refuse every change
   relatime, strictatime, noatime   when reads move the access time
   nodev, nosuid, noexec            as mount(8)
-  size=BYTES, inodes=COUNT         room of the volume (k, m, g, t scale); unlimited
+  size=BYTES, inodes=COUNT         room of the volume (2G, 512MiB; 50k): half of the memory
   errors=remount-ro|continue|panic what a panic in an operation leads to
   entry_timeout=SECONDS            how long the kernel believes a name
   attr_timeout=SECONDS             how long it believes attributes

@@ -13,6 +13,7 @@ mod locks;
 mod mount;
 mod mounts;
 mod output;
+mod quota;
 mod serve;
 mod source;
 mod stats;

@@ -2,6 +2,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
+use crate::quota::EventLog;
 use crate::source::Source;
 use crate::{fstab, output};
 use hearth::Volume;
@@ -33,7 +34,9 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         .detach
         .then(|| log_file(args.log.as_deref()))
         .transpose()?;
-    let session = start(source, args.mountpoint(), options)?;
+    let volume = volume(source, &options)?;
+    let session = Session::start(volume.clone(), args.mountpoint(), options);
+    let session = session.map_err(Failure::refused)?;
     output::print(&format!(
         "hearth: {} on {}, transport {}\n",
         args.source(),
@@ -43,21 +46,22 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     if let Some(log) = &log {
         detach(log)?;
     }
+    let _log = EventLog::start(&volume);
+    drop(volume);
     serve(session, signals)
 }
 
-fn start(source: Source, mountpoint: &Path, options: MountOptions) -> Result<Session, Failure> {
+fn volume(source: Source, options: &MountOptions) -> Result<Volume, Failure> {
     let builder = match source {
         Source::Memory => Volume::builder(),
     };
     // A new volume belongs to whoever makes it.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let builder = builder.root_owner(user.as_raw(), group.as_raw());
-    let volume = options
+    options
         .volume(builder)
         .build()
-        .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))?;
-    Session::start(volume, mountpoint, options).map_err(Failure::refused)
+        .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))
 }
 
 /// Opens the file for messages before anything is mounted, so that a bad name is told at once.

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod amount;
 mod attr;
 mod builder;
 mod caller;

@@ -1,6 +1,6 @@
 //! Mount options: parsed from `-o` strings, plain data with measured defaults.
 
-use hearth::{AtimeMode, OnError, VolumeBuilder};
+use hearth::{AtimeMode, OnError, VolumeBuilder, amount};
 use std::fmt;
 use std::time::Duration;
 
@@ -69,9 +69,9 @@ pub struct MountOptions {
     pub nosuid: bool,
     /// `noexec`.
     pub noexec: bool,
-    /// `size=BYTES` of the volume; unlimited by default.
+    /// `size=BYTES` of the volume; by default half of the memory.
     pub size: Option<u64>,
-    /// `inodes=COUNT` of the volume; unlimited by default.
+    /// `inodes=COUNT` of the volume; by default one for each 4 KiB of that.
     pub inodes: Option<u64>,
     /// `errors=remount-ro|continue|panic`.
     pub errors: OnError,
@@ -223,16 +223,17 @@ impl MountOptions {
             "attr_timeout" => self.attr_timeout = seconds(value).ok_or(bad(SECONDS))?,
             "negative_timeout" => self.negative_timeout = seconds(value).ok_or(bad(SECONDS))?,
             "max_write" => {
-                let bytes = scaled(value).filter(|bytes| (4096..=16 << 20).contains(bytes));
-                self.max_write = bytes.ok_or(bad("4096 to 16m bytes"))? as u32 / 4096 * 4096;
+                let bytes = amount::bytes(value).ok();
+                let bytes = bytes.filter(|bytes| (4096..=16 << 20).contains(bytes));
+                self.max_write = bytes.ok_or(bad("4096 to 16M bytes"))? as u32 / 4096 * 4096;
             }
             "size" => {
-                let bytes = scaled(value).filter(|&bytes| bytes >= 4096);
-                self.size = Some(bytes.ok_or(bad("at least 4096 bytes; k, m, g, t scale"))?);
+                let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
+                self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
             }
             "inodes" => {
-                let count = scaled(value).filter(|&count| count > 0);
-                self.inodes = Some(count.ok_or(bad("at least 1; k, m, g scale"))?);
+                let count = amount::count(value).ok().filter(|&count| count > 0);
+                self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
             }
             "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
             "fsname" => return Err(bad("a name")),
@@ -288,20 +289,6 @@ fn seconds(value: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// A whole number with an optional k, m, g or t (powers of 1,024).
-fn scaled(value: &str) -> Option<u64> {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &value[digits.len()..] {
-        "" => 0,
-        "k" | "K" => 10,
-        "m" | "M" => 20,
-        "g" | "G" => 30,
-        "t" | "T" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,7 +303,7 @@ mod tests {
         assert_eq!(options.attr_timeout, Duration::from_millis(500));
         assert_eq!(
             (options.size, options.inodes),
-            (Some(2 << 30), Some(10 << 10))
+            (Some(2 << 30), Some(10_000))
         );
     }
 

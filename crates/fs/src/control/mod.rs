@@ -76,7 +76,7 @@ static FILES: &[ControlFile] = &[
     },
     ControlFile {
         path: "quota/report.json",
-        render: quota::report,
+        render: quota::all,
         takes: Takes::Nothing,
         private: true,
     },

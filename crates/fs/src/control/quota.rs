@@ -1,73 +1,139 @@
-//! `/.hearth/quota`: the report and the events, for the owner of the volume.
+//! Quotas as text: the files in `/.hearth/quota` for the owner of the volume, and the answers of
+//! `/.hearth/ask`.
 
-use crate::quota::{Happening, QuotaUsage, Reason};
+use crate::quota::{Happening, Limit, QuotaEvent, QuotaKind, QuotaRecord, QuotaUsage, Reason};
+use crate::quotactl::{Quota, QuotaCheck};
 use crate::volume::Core;
-use hearth_sync::epoch::pin;
 use std::fmt::Write;
 
+/// `report.json`: all records.
+pub(super) fn all(core: &Core) -> String {
+    let quota = Quota::of(core);
+    report(&quota, &quota.report())
+}
+
 /// One object a record, in the order of the library's report; limits that are not there are null.
-pub(super) fn report(core: &Core) -> String {
-    let (records, latest) = core.ledger.with_book(&pin(), |book, hand| {
-        (book.show_all(hand), book.latest_event())
+pub(super) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
+    let mut out = format!(
+        "{{\"owner\":{},\"latest_event\":{},\"kinds\":[",
+        quota.owner(),
+        quota.latest_event()
+    );
+    let kinds = &QuotaKind::ALL[1..];
+    list(&mut out, kinds, |&kind| {
+        let rules = quota.defaults(kind);
+        let of = |limit: Limit, grace: u64| {
+            let (hard, soft) = (some(limit.hard), some(limit.soft));
+            format!("{{\"hard\":{hard},\"soft\":{soft},\"grace\":{grace}}}")
+        };
+        format!(
+            "{{\"kind\":\"{}\",\"enforced\":{},\"bytes\":{},\"inodes\":{}}}",
+            kind.name(),
+            rules.enforced,
+            of(rules.bytes, rules.bytes_grace),
+            of(rules.inodes, rules.inodes_grace),
+        )
     });
-    let mut out = format!("{{\"latest_event\":{latest},\"records\":[");
-    for (n, record) in records.iter().enumerate() {
-        let comma = if n == 0 { "" } else { "," };
-        let _ = write!(
-            out,
-            "{comma}\n{{\"kind\":\"{}\",\"id\":{},\"enforced\":{},\"bytes\":{},\"inodes\":{}}}",
+    out.push_str("],\"records\":[");
+    list(&mut out, records, |record| {
+        format!(
+            "{{\"kind\":\"{}\",\"id\":{},\"enforced\":{},\"bytes\":{},\"inodes\":{}}}",
             record.who.kind.name(),
             record.who.id,
             record.enforced,
             usage(&record.bytes),
             usage(&record.inodes),
-        );
-    }
-    out.push_str("\n]}\n");
+        )
+    });
+    out.push_str("]}\n");
     out
 }
 
 /// A line for each event that is kept: number, time, whose, what, use, limit.
 pub(super) fn events(core: &Core) -> String {
-    let events = core
-        .ledger
-        .with_book(&pin(), |book, _| book.events_after(0));
-    let mut out = String::new();
-    for event in events {
-        let what = match event.what {
-            Happening::SoftCrossed { deadline } => format!("soft-crossed until={deadline}"),
-            Happening::SoftReturned => "soft-returned".to_owned(),
-            Happening::Refused(Reason::Hard) => "refused-hard".to_owned(),
-            Happening::Refused(Reason::GraceEnded) => "refused-grace-ended".to_owned(),
+    let events = Quota::of(core).events(0).unwrap_or_default();
+    events.iter().map(|event| format!("{event}\n")).collect()
+}
+
+/// Events as JSON, oldest first.
+pub(super) fn listed(events: &[QuotaEvent]) -> String {
+    let mut out = String::from("{\"events\":[");
+    list(&mut out, events, |event| {
+        let (what, deadline) = match event.what {
+            Happening::SoftCrossed { deadline } => ("soft-crossed", Some(deadline)),
+            Happening::SoftReturned => ("soft-returned", None),
+            Happening::Refused(Reason::Hard) => ("refused-hard", None),
+            Happening::Refused(Reason::GraceEnded) => ("refused-grace-ended", None),
         };
-        let _ = writeln!(
-            out,
-            "{} {} {} {what} {}={} limit={}",
+        format!(
+            "{{\"sequence\":{},\"time\":{},\"kind\":\"{}\",\"id\":{},\"what\":\"{what}\",\
+             \"deadline\":{},\"resource\":\"{}\",\"used\":{},\"limit\":{}}}",
             event.sequence,
             event.time,
-            event.who,
+            event.who.kind.name(),
+            event.who.id,
+            some(deadline),
             event.resource.name(),
             event.used,
             event.limit,
-        );
-    }
+        )
+    });
+    out.push_str("]}\n");
     out
 }
 
+/// What a check found, as JSON.
+pub(super) fn checked(check: &QuotaCheck) -> String {
+    let mut out = format!(
+        "{{\"clean\":{},\"inodes\":{},\"nameless\":{},\"wrong_blocks\":[",
+        check.is_clean(),
+        check.inodes,
+        check.nameless
+    );
+    list(&mut out, &check.wrong_blocks, |(ino, says, holds)| {
+        format!("{{\"inode\":{ino},\"says\":{says},\"holds\":{holds}}}")
+    });
+    out.push_str("],\"differences\":[");
+    list(&mut out, &check.differences, |difference| {
+        format!(
+            "{{\"kind\":\"{}\",\"id\":{},\"resource\":\"{}\",\"ledger\":{},\"found\":{}}}",
+            difference.who.kind.name(),
+            difference.who.id,
+            difference.resource.name(),
+            difference.ledger,
+            difference.found,
+        )
+    });
+    out.push_str("]}\n");
+    out
+}
+
+/// The elements of a JSON list, one a line.
+fn list<T>(out: &mut String, of: &[T], one: impl Fn(&T) -> String) {
+    for (n, element) in of.iter().enumerate() {
+        let comma = if n == 0 { "" } else { "," };
+        let _ = write!(out, "{comma}\n{}", one(element));
+    }
+    if !of.is_empty() {
+        out.push('\n');
+    }
+}
+
 fn usage(usage: &QuotaUsage) -> String {
-    let some = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
-    let deadline = usage
-        .deadline
-        .map_or("null".to_owned(), |deadline| deadline.to_string());
     format!(
         "{{\"used\":{},\"reserved\":{},\"hard\":{},\"soft\":{},\"grace\":{},\
-         \"deadline\":{deadline},\"warnings\":{},\"own\":{}}}",
+         \"deadline\":{},\"warnings\":{},\"own\":{}}}",
         usage.used,
         usage.reserved,
         some(usage.hard),
         some(usage.soft),
         usage.grace,
+        some(usage.deadline),
         usage.warnings,
         usage.own,
     )
+}
+
+fn some(value: Option<impl ToString>) -> String {
+    value.map_or("null".to_owned(), |value| value.to_string())
 }

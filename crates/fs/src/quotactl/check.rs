@@ -42,7 +42,7 @@ impl QuotaCheck {
     }
 }
 
-impl Quota {
+impl Quota<'_> {
     /// Walks the whole volume, counts what every inode holds, and compares with the ledger and with
     /// `st_blocks`. Exact on a volume at rest; what changes meanwhile may show as a difference.
     ///
@@ -50,7 +50,7 @@ impl Quota {
     /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the home fails.
     pub fn check(&self) -> Result<QuotaCheck, QuotaError> {
         self.keeps()?;
-        let core = &self.volume.core;
+        let core = self.core;
         let mut count = Count::default();
         walk(core, ROOT, &mut |_, node, g| {
             count.add(node, g);

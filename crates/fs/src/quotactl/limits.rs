@@ -28,7 +28,7 @@ pub struct LimitChange {
     pub inodes_soft: Change,
 }
 
-impl Quota {
+impl Quota<'_> {
     /// Changes the limits of `who`, all or nothing; what it had of its kind's defaults it keeps as
     /// its own. A limit below use is allowed: growth is refused then.
     ///
@@ -169,7 +169,7 @@ impl Quota {
     }
 
     pub(super) fn is_on(&self, kind: QuotaKind) -> Result<(), QuotaError> {
-        if self.volume.core.ledger.is_by_owner() || kind == QuotaKind::Volume {
+        if self.core.ledger.is_by_owner() || kind == QuotaKind::Volume {
             Ok(())
         } else {
             Err(QuotaError::Off)

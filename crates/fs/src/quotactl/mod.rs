@@ -4,6 +4,7 @@
 
 mod check;
 mod error;
+mod event;
 mod limits;
 mod record;
 mod tree;
@@ -16,7 +17,7 @@ pub use tree::TreeChange;
 
 use crate::caller::Credentials;
 use crate::quota::{QuotaEvent, QuotaId, QuotaKind};
-use crate::volume::Volume;
+use crate::volume::{Core, Volume};
 
 /// Quotas of a volume.
 ///
@@ -37,32 +38,39 @@ use crate::volume::Volume;
 /// assert_eq!(quota.get(QuotaId::user(1000))?.bytes.used, 8192);
 /// # Ok::<(), hearth::QuotaError>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Quota {
-    volume: Volume,
+#[derive(Clone)]
+pub struct Quota<'v> {
+    core: &'v Core,
     /// Who asks; `None` may do everything.
     asker: Option<Credentials>,
 }
 
 impl Volume {
     /// The volume's quotas, with every right.
-    pub fn quota(&self) -> Quota {
-        Quota {
-            volume: self.clone(),
-            asker: None,
-        }
+    pub fn quota(&self) -> Quota<'_> {
+        Quota::of(&self.core)
     }
 }
 
-impl Quota {
+impl<'v> Quota<'v> {
+    /// The quotas of the volume behind its handles, with every right.
+    pub(crate) fn of(core: &'v Core) -> Quota<'v> {
+        Quota { core, asker: None }
+    }
+
     /// The same with the rights of `asker`: root and the volume's owner may do everything, others
     /// see their own user's and groups' quotas, and those of projects.
     #[must_use]
-    pub fn on_behalf_of(&self, asker: Credentials) -> Quota {
+    pub fn on_behalf_of(&self, asker: Credentials) -> Quota<'v> {
         Quota {
-            volume: self.volume.clone(),
+            core: self.core,
             asker: Some(asker),
         }
+    }
+
+    /// The user who owns the volume and keeps its quotas, beside root.
+    pub fn owner(&self) -> u32 {
+        self.core.owner.0
     }
 
     /// The events after number `sequence` (0: all that are kept), oldest first.
@@ -84,12 +92,12 @@ impl Quota {
         work: impl FnOnce(&mut crate::quota::Book, &crate::quota::Hand<'_>) -> R,
     ) -> R {
         let g = hearth_sync::epoch::pin();
-        self.volume.core.ledger.with_book(&g, work)
+        self.core.ledger.with_book(&g, work)
     }
 
     /// Only root and the owner of the volume.
     fn keeps(&self) -> Result<(), QuotaError> {
-        let owner = self.volume.core.owner.0;
+        let owner = self.owner();
         match &self.asker {
             Some(asker) if asker.uid != 0 && asker.uid != owner => {
                 Err(QuotaError::NotKeeper { owner })
@@ -112,6 +120,13 @@ impl Quota {
         } else {
             Err(QuotaError::NotYours { who })
         }
+    }
+}
+
+impl std::fmt::Debug for Quota<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let asker = &self.asker;
+        f.debug_struct("Quota").field("asker", asker).finish()
     }
 }
 

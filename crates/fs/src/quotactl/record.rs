@@ -18,7 +18,7 @@ pub struct QuotaDefaults {
     pub enforced: bool,
 }
 
-impl Quota {
+impl Quota<'_> {
     /// Use and limits of `who`, who need not own anything.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Quota {
     /// Who is not the keeper of the volume gets what is theirs to see.
     pub fn report(&self) -> Vec<QuotaRecord> {
         let all = self.with_book(|book, hand| book.show_all(hand));
-        let by_owner = self.volume.core.ledger.is_by_owner();
+        let by_owner = self.core.ledger.is_by_owner();
         let kept = |r: &QuotaRecord| by_owner || r.who.kind == QuotaKind::Volume;
         all.into_iter()
             .filter(|r| kept(r) && self.sees(r.who).is_ok())

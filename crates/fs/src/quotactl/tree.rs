@@ -2,14 +2,16 @@
 
 use super::{Quota, QuotaError, check_id};
 use crate::attr::FsXAttr;
-use crate::caller::{Caller, Credentials};
+use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::flags::{PROJINHERIT, to_xflags};
-use crate::inode::Node;
+use crate::inode::{Node, NodeRef};
+use crate::number::{ROOT, is_control};
 use crate::ops::{ioctl, list};
 use crate::quota::{QuotaId, QuotaKind};
-use crate::volume::{Core, Ctx, Step};
-use hearth_sync::epoch::Guard;
+use crate::volume::{Core, Ctx, Step, Stop};
+use crate::walk::{Follow, From, walk as find};
+use hearth_sync::epoch::{Guard, pin};
 use std::collections::HashSet;
 
 /// What [`Quota::set_project_tree`] did.
@@ -21,7 +23,7 @@ pub struct TreeChange {
     pub kept: u64,
 }
 
-impl Quota {
+impl Quota<'_> {
     /// Gives the directory at `path`, and everything below it, the project id `project` and lets
     /// new inodes inherit it; 0 takes them out of any project. What the tree holds is charged to
     /// the project even above its limits.
@@ -37,31 +39,67 @@ impl Quota {
         project: u32,
     ) -> Result<TreeChange, QuotaError> {
         let path = path.as_ref();
+        self.may_enter(project)?;
+        let top = self.core.run(&Caller::ROOT, |cx, g| {
+            let root = cx.core.node(ROOT, g)?;
+            let from = From { start: root, root };
+            let top = find(cx, from, path, Follow::Yes, g)?.existing()?;
+            top.hold().ok_or(Stop::Again)
+        });
+        self.enter_held(top, path, project)
+    }
+
+    /// The same for the directory with number `ino`; `path` is what errors call it.
+    pub(crate) fn set_project_of(
+        &self,
+        ino: u64,
+        path: &[u8],
+        project: u32,
+    ) -> Result<TreeChange, QuotaError> {
+        self.may_enter(project)?;
+        let top = self.core.run(&Caller::ROOT, |cx, g| {
+            let top = cx.core.node(ino, g)?;
+            top.hold().ok_or(Stop::Again)
+        });
+        self.enter_held(top, path, project)
+    }
+
+    fn may_enter(&self, project: u32) -> Result<(), QuotaError> {
         self.keeps()?;
         self.is_on(QuotaKind::Project)?;
-        check_id(QuotaId::project(project))?;
-        let failed = |errno| match errno {
-            Errno::ENOTDIR => QuotaError::NotADirectory { path: path.into() },
-            errno => QuotaError::Path {
-                path: path.into(),
-                errno,
-            },
+        check_id(QuotaId::project(project))
+    }
+
+    /// `top` is held, so that its number stays its own while the tree is walked.
+    fn enter_held(
+        &self,
+        top: Result<NodeRef, Errno>,
+        path: &[u8],
+        project: u32,
+    ) -> Result<TreeChange, QuotaError> {
+        let failed = |errno| QuotaError::Path {
+            path: path.into(),
+            errno,
         };
-        let process = self.volume.process(Credentials::root());
-        let fd = process
-            .open(path, libc::O_RDONLY | libc::O_DIRECTORY, 0)
-            .map_err(failed)?;
-        let top = process.fstat(fd).map_err(failed)?.ino;
+        let top = top.map_err(failed)?;
+        let done = match top.is_dir() && !is_control(top.number()) {
+            true => self.enter_tree(top.number(), project).map_err(failed),
+            false => Err(QuotaError::NotADirectory { path: path.into() }),
+        };
+        self.core.release(top, &pin());
+        done
+    }
+
+    fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
         let mut done = TreeChange::default();
-        walk(&self.volume.core, top, &mut |cx, node, g| {
+        walk(self.core, top, &mut |cx, node, g| {
             if enter(cx, node, project, g)? {
                 done.changed += 1;
             } else {
                 done.kept += 1;
             }
             Ok(())
-        })
-        .map_err(failed)?;
+        })?;
         Ok(done)
     }
 }

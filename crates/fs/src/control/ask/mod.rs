@@ -11,6 +11,8 @@
 //! exec 3<>MOUNT/.hearth/ask; echo help >&3; cat <&3
 //! ```
 
+mod quota;
+
 use super::Dialogue;
 use crate::caller::Credentials;
 use crate::errno::{Errno, Result};
@@ -54,11 +56,18 @@ struct Area {
     answer: fn(&Volume, &Credentials, &[&str]) -> std::result::Result<String, NoAnswer>,
 }
 
-static AREAS: &[Area] = &[Area {
-    name: "help",
-    help: "help                       this text",
-    answer: help,
-}];
+static AREAS: &[Area] = &[
+    Area {
+        name: "help",
+        help: "help                       this text",
+        answer: help,
+    },
+    Area {
+        name: "quota",
+        help: quota::HELP,
+        answer: quota::answer,
+    },
+];
 
 /// What the file says before it was asked.
 pub(super) fn hint(_core: &Core) -> String {

@@ -1,0 +1,226 @@
+//! What can be typed after `hearth quota`.
+
+use super::who::{KindWord, Who};
+use clap::{Args, Subcommand};
+use hearth::{Change, amount};
+use std::path::PathBuf;
+
+/// `hearth quota`.
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT)]
+pub struct QuotaArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: QuotaVerb,
+}
+
+const ABOUT: &str = "\
+WHO is user:NAME, group:NAME, project:NAME (of /etc/projid), each also with a number, or volume.
+Sizes are 65536, 64K, 512MiB, 1.5G, 2T (powers of 1,024) or 2GB (of 1,000); counts of inodes are
+5000, 50k, 2m (powers of 1,000); 'none' or 0 is no limit. Times are 90s, 30m, 12h, 7d.
+Everybody sees their own quota; only root and the owner of the volume set.";
+
+/// The verbs of `hearth quota`.
+#[derive(Debug, Subcommand)]
+pub enum QuotaVerb {
+    /// Set limits of a user, group or project, or of the volume
+    Set(SetArgs),
+    /// Show use and limits of everybody that is yours to see
+    Report(ReportArgs),
+    /// Show use and limits of one user, group or project
+    Get(GetArgs),
+    /// Make a directory tree a project, with everything in it now and later
+    Project(ProjectArgs),
+    /// Set how long use may stay above soft limits
+    Grace(GraceArgs),
+    /// Set limits for all users, groups or projects without their own
+    Default(DefaultArgs),
+    /// Enforce limits
+    On(SwitchArgs),
+    /// Count use, but enforce no limit
+    Off(SwitchArgs),
+    /// Compare the ledger with a walk over the whole volume
+    Check(CheckArgs),
+    /// Show who crossed limits, and when
+    Events(EventsArgs),
+}
+
+/// Limits as they are typed.
+#[derive(Debug, Args)]
+pub struct Limits {
+    /// Bytes that are never passed
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub hard: Option<Change>,
+    /// Bytes that may be passed for the grace period
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub soft: Option<Change>,
+    /// Inodes that are never passed
+    #[arg(long, value_name = "COUNT", value_parser = count, allow_hyphen_values = true)]
+    pub inodes_hard: Option<Change>,
+    /// Inodes that may be passed for the grace period
+    #[arg(long, value_name = "COUNT", value_parser = count, allow_hyphen_values = true)]
+    pub inodes_soft: Option<Change>,
+}
+
+/// `hearth quota set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// user:NAME, group:NAME, project:NAME, or volume
+    pub who: Who,
+    /// Limits
+    #[command(flatten)]
+    pub limits: Limits,
+    /// Drop its own limits and grace periods: those of its kind hold again
+    #[arg(long, conflicts_with_all = ["hard", "soft", "inodes_hard", "inodes_soft"])]
+    pub clear: bool,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// What to show of a report.
+#[derive(Debug, Args)]
+pub struct Shown {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Sizes and counts with units instead of KiB
+    #[arg(short = 's', long)]
+    pub human_readable: bool,
+    /// Ids instead of names
+    #[arg(short, long)]
+    pub numeric: bool,
+}
+
+/// `hearth quota report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Only users
+    #[arg(short, long)]
+    pub user: bool,
+    /// Only groups
+    #[arg(short, long)]
+    pub group: bool,
+    /// Only projects
+    #[arg(short, long)]
+    pub project: bool,
+    /// How
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota get`.
+#[derive(Debug, Args)]
+#[command(override_usage = "hearth quota get [OPTIONS] [WHO] <MOUNT>")]
+pub struct GetArgs {
+    /// Where the volume is mounted; before it, user:NAME, group:NAME, project:NAME or volume
+    /// [default: your user and your group]
+    #[arg(value_name = "MOUNT", num_args = 1..=2, required = true)]
+    pub places: Vec<String>,
+    /// How
+    #[command(flatten)]
+    pub shown: Shown,
+}
+
+/// `hearth quota project`.
+#[derive(Debug, Args)]
+pub struct ProjectArgs {
+    /// A directory of a mounted volume
+    pub directory: PathBuf,
+    /// Number, or name of /etc/projid; 0 takes the tree out of its project
+    #[arg(value_name = "PROJECT", allow_hyphen_values = true)]
+    pub project: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hearth quota grace`.
+#[derive(Debug, Args)]
+pub struct GraceArgs {
+    /// user, group or project for all of a kind, or user:NAME, group:NAME, project:NAME
+    #[arg(value_name = "KIND|WHO")]
+    pub of: String,
+    /// For bytes; 'default' for one id is that of its kind
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub bytes: Option<String>,
+    /// For inodes
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub inodes: Option<String>,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota default`.
+#[derive(Debug, Args)]
+pub struct DefaultArgs {
+    /// For whom
+    pub kind: KindWord,
+    /// Limits
+    #[command(flatten)]
+    pub limits: Limits,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota on` and `off`.
+#[derive(Debug, Args)]
+pub struct SwitchArgs {
+    /// Whose limits
+    pub kind: KindWord,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Only those after this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub after: u64,
+    /// Go on with what happens, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Print JSON, an event a line
+    #[arg(long)]
+    pub json: bool,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+fn bytes(text: &str) -> Result<Change, String> {
+    limit(text, amount::bytes)
+}
+
+fn count(text: &str) -> Result<Change, String> {
+    limit(text, amount::count)
+}
+
+/// 0 is no limit, as `setquota(8)` has it.
+fn limit(
+    text: &str,
+    amount: impl Fn(&str) -> Result<u64, amount::AmountError>,
+) -> Result<Change, String> {
+    if text == "none" {
+        return Ok(Change::Lift);
+    }
+    match amount(text) {
+        Ok(0) => Ok(Change::Lift),
+        Ok(amount) => Ok(Change::To(amount)),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,64 @@
+//! `hearth quota events`.
+
+use super::args::EventsArgs;
+use super::question;
+use super::record::{foreign, object};
+use super::who::with_names;
+use crate::failure::Failure;
+use crate::output;
+use hearth_sync::primitive::thread;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// Between two questions when following.
+const PACE: Duration = Duration::from_millis(500);
+
+/// Prints the events that are kept, and with `--follow` those that come.
+pub fn run(args: &EventsArgs) -> Result<(), Failure> {
+    let mut after = args.after;
+    loop {
+        for event in since(&args.mount, after)? {
+            let sequence = event["sequence"].as_u64();
+            after = sequence.ok_or_else(|| foreign(&args.mount))?;
+            output::print(&match args.json {
+                true => format!("{event}\n"),
+                false => shown(&event),
+            })?;
+        }
+        if !args.follow {
+            return Ok(());
+        }
+        thread::sleep(PACE);
+    }
+}
+
+fn since(mount: &Path, after: u64) -> Result<Vec<Value>, Failure> {
+    let answer = question(mount, &["events".to_owned(), after.to_string()])?;
+    match &mut object(&answer, mount)?["events"] {
+        Value::Array(events) => Ok(std::mem::take(events)),
+        _ => Err(foreign(mount)),
+    }
+}
+
+/// `17 1763720000 user:alice soft-crossed until=1764324800 bytes=8192 limit=4096`.
+fn shown(event: &Value) -> String {
+    let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    let who = match &*word("kind") {
+        "volume" => "volume".to_owned(),
+        kind => with_names(&format!("{kind}:{}", event["id"])),
+    };
+    let until = match &event["deadline"] {
+        Value::Null => String::new(),
+        deadline => format!(" until={deadline}"),
+    };
+    format!(
+        "{} {} {who} {}{until} {}={} limit={}\n",
+        event["sequence"],
+        event["time"],
+        word("what"),
+        word("resource"),
+        event["used"],
+        event["limit"],
+    )
+}

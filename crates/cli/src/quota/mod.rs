@@ -1,0 +1,195 @@
+//! `hearth quota`: what was typed becomes a question to `.hearth/ask`, the answer text or JSON.
+
+mod args;
+mod change;
+mod events;
+mod log;
+mod record;
+mod report;
+mod who;
+
+pub use args::QuotaArgs;
+pub use log::EventLog;
+
+use crate::ask::ask;
+use crate::failure::{Failure, reason};
+use crate::output;
+use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
+use hearth::{QuotaId, QuotaKind};
+use record::{Report, object};
+use report::Form;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use who::{Who, id_of, mount_above, with_names};
+
+/// Runs one of the verbs.
+pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
+    match &args.verb {
+        QuotaVerb::Set(args) => change::set(args),
+        QuotaVerb::Report(args) => report(args),
+        QuotaVerb::Get(args) => get(args),
+        QuotaVerb::Project(args) => project(args),
+        QuotaVerb::Grace(args) => change::grace(args),
+        QuotaVerb::Default(args) => change::default(args),
+        QuotaVerb::On(args) => change::switch(args, "on"),
+        QuotaVerb::Off(args) => change::switch(args, "off"),
+        QuotaVerb::Check(args) => check(args),
+        QuotaVerb::Events(args) => events::run(args),
+    }
+}
+
+/// Asks about quotas; ids in a refusal get their names.
+fn question(mount: &Path, words: &[String]) -> Result<String, Failure> {
+    ask(mount, &format!("quota {}", words.join(" "))).map_err(|failure| Failure {
+        line: with_names(&failure.line),
+        ..failure
+    })
+}
+
+fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let all = [
+        QuotaKind::Volume,
+        QuotaKind::User,
+        QuotaKind::Group,
+        QuotaKind::Project,
+    ];
+    let asked = [false, args.user, args.group, args.project];
+    let wanted: Vec<QuotaKind> = match asked.contains(&true) {
+        true => all
+            .into_iter()
+            .zip(asked)
+            .filter(|(_, asked)| *asked)
+            .map(|(k, _)| k)
+            .collect(),
+        false => all.to_vec(),
+    };
+    let answer = question(&args.mount, &["report".to_owned()])?;
+    show(&answer, &args.mount, &args.shown, &wanted)
+}
+
+fn get(args: &GetArgs) -> Result<(), Failure> {
+    let (who, mount) = match &*args.places {
+        [who, mount] => (
+            Some(who.parse::<Who>().map_err(|why| wrong_who(who, &why))?),
+            mount,
+        ),
+        places => (None, places.last().unwrap_or(&args.places[0])),
+    };
+    let mut words = vec!["get".to_owned()];
+    words.extend(who.map(|who| who.0.to_string()));
+    let answer = question(Path::new(mount), &words)?;
+    let all = [
+        QuotaKind::Volume,
+        QuotaKind::User,
+        QuotaKind::Group,
+        QuotaKind::Project,
+    ];
+    show(&answer, Path::new(mount), &args.shown, &all)
+}
+
+fn show(answer: &str, mount: &Path, shown: &Shown, wanted: &[QuotaKind]) -> Result<(), Failure> {
+    let parsed = Report::parse(answer, mount)?;
+    if shown.json {
+        let mut value = object(answer, mount)?;
+        for list in ["records", "kinds"] {
+            if let Some(list) = value[list].as_array_mut() {
+                list.retain(|r| wanted.iter().any(|kind| r["kind"] == kind.name()));
+            }
+        }
+        return output::print(&format!("{value:#}\n"));
+    }
+    let form = Form {
+        human: shown.human_readable,
+        numeric: shown.numeric,
+        now: now(),
+    };
+    output::print(&report::text(
+        &parsed,
+        &mount.display().to_string(),
+        wanted,
+        form,
+    ))
+}
+
+fn project(args: &ProjectArgs) -> Result<(), Failure> {
+    let directory = &args.directory;
+    let failed = |error: std::io::Error| {
+        let what = format!("{}; give a directory of a mounted volume", reason(&error));
+        Failure::at(directory, what)
+    };
+    let id = id_of(QuotaKind::Project, &args.project).map_err(Failure::usage)?;
+    let attributes = directory.metadata().map_err(failed)?;
+    if !attributes.is_dir() {
+        let what = "is not a directory; a project is a directory tree";
+        return Err(Failure::at(directory, what));
+    }
+    // Held open: its number stays its own while it is spoken of.
+    let held = std::fs::File::open(directory).map_err(failed)?;
+    let inode = held.metadata().map_err(failed)?.ino();
+    let mount = mount_above(directory)?;
+    let words = ["project".to_owned(), inode.to_string(), id.to_string()];
+    let answer = question(&mount, &words).map_err(|failure| Failure {
+        line: failure
+            .line
+            .replace(&format!("inode {inode}"), &directory.display().to_string()),
+        ..failure
+    })?;
+    if args.json {
+        return output::print(&answer);
+    }
+    let answer = object(&answer, &mount)?;
+    let (changed, kept) = (&answer["changed"], &answer["kept"]);
+    let who = with_names(&QuotaId::project(id).to_string());
+    let outcome = match id {
+        0 => "of no project".to_owned(),
+        _ => who,
+    };
+    output::print(&format!(
+        "hearth: {}: {outcome}; {changed} inodes changed, {kept} were so already\n",
+        directory.display()
+    ))
+}
+
+fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let answer = question(&args.mount, &["check".to_owned()])?;
+    let found = object(&answer, &args.mount)?;
+    if args.json {
+        output::print(&answer)?;
+    } else {
+        let mut text = String::new();
+        for d in found["differences"].as_array().into_iter().flatten() {
+            let who = match d["kind"].as_str() {
+                Some("volume") => "volume".to_owned(),
+                kind => with_names(&format!("{}:{}", kind.unwrap_or_default(), d["id"])),
+            };
+            let resource = d["resource"].as_str().unwrap_or_default();
+            let (ledger, walk) = (&d["ledger"], &d["found"]);
+            text += &format!("{who}: the ledger says {ledger} {resource}, the walk {walk}\n");
+        }
+        for w in found["wrong_blocks"].as_array().into_iter().flatten() {
+            let (inode, says, holds) = (&w["inode"], &w["says"], &w["holds"]);
+            text += &format!("inode {inode}: says {says} blocks, holds {holds}\n");
+        }
+        let (inodes, nameless) = (&found["inodes"], &found["nameless"]);
+        text += &format!("{inodes} inodes walked, {nameless} of them open without a name\n");
+        output::print(&text)?;
+    }
+    match found["clean"].as_bool() {
+        Some(true) => Ok(()),
+        _ => {
+            let what = "the ledger and the volume differ; check again when nothing writes to it";
+            Err(Failure::at(&args.mount, what))
+        }
+    }
+}
+
+fn wrong_who(typed: &str, why: &str) -> Failure {
+    Failure::usage(format!("'{typed}': {why}; see 'hearth quota --help'"))
+}
+
+/// Seconds of the wall clock.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs() as i64)
+}

@@ -1,0 +1,24 @@
+//! An event as a line of text.
+
+use crate::quota::{Happening, QuotaEvent, Reason};
+use std::fmt;
+
+/// Number, time, whose, what, use, limit.
+impl fmt::Display for QuotaEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} ", self.sequence, self.time, self.who)?;
+        match self.what {
+            Happening::SoftCrossed { deadline } => write!(f, "soft-crossed until={deadline}"),
+            Happening::SoftReturned => f.write_str("soft-returned"),
+            Happening::Refused(Reason::Hard) => f.write_str("refused-hard"),
+            Happening::Refused(Reason::GraceEnded) => f.write_str("refused-grace-ended"),
+        }?;
+        write!(
+            f,
+            " {}={} limit={}",
+            self.resource.name(),
+            self.used,
+            self.limit
+        )
+    }
+}
