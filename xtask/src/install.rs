@@ -28,6 +28,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("groff-base", "nroff"),
     ("spell", "spell"),
     ("time", "time"),
+    ("xfsprogs", "xfs_io"),
+    ("user-mode-linux", "linux.uml"),
+    ("quota", "repquota"),
 ];
 
 /// Crate, version, program.

@@ -51,8 +51,8 @@ pub fn bytes(text: &str) -> Result<u64, AmountError> {
     })
 }
 
-/// Counts of things, such as inodes: `5000`, `50k`, `1.5m`, `1g` in powers of 1,000, as `setquota(8)`
-/// reads them; `64ki`, `1mi` in powers of 1,024.
+/// Counts of things, such as inodes: `5000`, `50k`, `1.5m`, `1g` in powers of 1,000, as
+/// `setquota(8)` reads them; `64ki`, `1mi` in powers of 1,024.
 ///
 /// ```
 /// assert_eq!(hearth::amount::count("50k"), Ok(50_000));

@@ -13,7 +13,7 @@ pub use log::EventLog;
 
 use crate::ask::ask;
 use crate::failure::{Failure, reason};
-use crate::output;
+use crate::{mounts, output};
 use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
 use hearth::{QuotaId, QuotaKind};
 use record::{Report, object};
@@ -128,6 +128,10 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
     let held = std::fs::File::open(directory).map_err(failed)?;
     let inode = held.metadata().map_err(failed)?.ino();
     let mount = mount_above(directory)?;
+    if !mounts::at(&mount).is_ok_and(|mounted| mounted.is_some_and(|m| m.is_ours())) {
+        let what = "is on no Hearth volume; 'findmnt -t fuse.hearth' lists the mounts";
+        return Err(Failure::at(directory, what));
+    }
     let words = ["project".to_owned(), inode.to_string(), id.to_string()];
     let answer = question(&mount, &words).map_err(|failure| Failure {
         line: failure
