@@ -13,6 +13,9 @@ const SUITES: &[(&str, &str)] = &[
     ("hearth-cli", "kill"),
 ];
 
+/// Races to the limits of quotas in each round.
+const QUOTA_ROUNDS: u64 = 2_000;
+
 /// `soak [MINUTES]` or `soak suites [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {
     match args {
@@ -73,6 +76,13 @@ fn round(seed: u64) -> Result<(), String> {
         .env("HEARTH_SEED", seed.to_string())
         .env("PROPTEST_RNG_SEED", seed.to_string());
     process::run(&mut model).map_err(again)?;
+    // Each of its rounds takes the next seed: far apart, so that no two runs have the same.
+    let mut quota = process::cargo();
+    quota
+        .args(["test", "--package", "hearth", "--test", "quota_rounds"])
+        .env("HEARTH_SEED", (seed * QUOTA_ROUNDS).to_string())
+        .env("HEARTH_ROUNDS", QUOTA_ROUNDS.to_string());
+    process::run(&mut quota).map_err(again)?;
     for (package, suite) in SUITES {
         let mut test = process::cargo();
         test.args(["test", "--package", package, "--test", suite])

@@ -1,0 +1,223 @@
+//! Rounds of 64 threads that race to limits placed at random: never above, always up to, and every
+//! refusal is held against the log of its round.
+//!
+//! `HEARTH_ROUNDS` (how many; otherwise as many as fit `SECONDS`) and `HEARTH_SEED` (the first one)
+//! make it long: `cargo xtask soak` does.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in what its threads share as well"
+)]
+
+#[path = "quota_rounds/log.rs"]
+mod log;
+#[path = "quota_rounds/worker.rs"]
+mod worker;
+
+use hearth::{Change, Credentials, LimitChange, QuotaId, Resource, Volume};
+use log::{Log, Stamps};
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use worker::Worker;
+
+const PAGE: u64 = 4096;
+const THREADS: u64 = 64;
+const USERS: u32 = 3;
+const GROUPS: u32 = 2;
+const PROJECTS: u32 = 3;
+/// How long a run takes rounds up, without `HEARTH_ROUNDS`; never fewer than `LEAST`.
+const SECONDS: u64 = 12;
+const LEAST: u64 = 8;
+
+/// A small generator, of the seed that a failure names.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// The volume and everybody who has a limit.
+fn everybody() -> Vec<QuotaId> {
+    let mut all = vec![QuotaId::VOLUME];
+    all.extend((1..=USERS).map(QuotaId::user));
+    all.extend((1..=GROUPS).map(QuotaId::group));
+    all.extend((1..=PROJECTS).map(QuotaId::project));
+    all
+}
+
+fn used(volume: &Volume, who: QuotaId) -> [u64; 2] {
+    let record = volume.quota().get(who).unwrap();
+    [record.bytes.used / PAGE, record.inodes.used]
+}
+
+/// The hard limits of `who` as they are set, in pages and inodes.
+fn hard(volume: &Volume, who: QuotaId) -> [u64; 2] {
+    let record = volume.quota().get(who).unwrap();
+    [
+        record.bytes.hard.map_or(u64::MAX, |bytes| bytes / PAGE),
+        record.inodes.hard.unwrap_or(u64::MAX),
+    ]
+}
+
+/// A volume whose three project directories everybody may write in, with limits somewhere.
+fn site(dice: &mut Dice) -> Volume {
+    let volume = Volume::builder()
+        .size((1500 + dice.below(4000)) * PAGE)
+        .inodes(500 + dice.below(1500))
+        .build()
+        .unwrap();
+    let root = volume.process(Credentials::root());
+    root.umask(0);
+    for project in 1..=PROJECTS {
+        let tree = format!("/{project}");
+        root.mkdir(&*tree, 0o777).unwrap();
+        volume.quota().set_project_tree(&*tree, project).unwrap();
+    }
+    for who in everybody().into_iter().skip(1) {
+        // Some have plenty, some little, some one page, some none at all.
+        let mut place = |plenty: u64| match dice.below(6) {
+            0 => Change::Lift,
+            1 => Change::To(dice.below(3)),
+            _ => Change::To(dice.below(plenty)),
+        };
+        let (pages, inodes) = (place(2500), place(700));
+        let bytes = match pages {
+            // Not always whole pages: what is beyond the last one nobody can use.
+            Change::To(pages) => Change::To(pages * PAGE + dice.below(2) * 1000),
+            other => other,
+        };
+        let change = LimitChange {
+            bytes_hard: bytes,
+            inodes_hard: inodes,
+            ..LimitChange::default()
+        };
+        volume.quota().set(who, &change).unwrap();
+    }
+    volume
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Looks again and again until `done`; how often it looked.
+fn sample(volume: &Volume, done: &AtomicBool, seed: u64) -> u64 {
+    let mut looks = 0;
+    while !done.load(Relaxed) {
+        looks += 1;
+        for record in volume.quota().report() {
+            for usage in [record.bytes, record.inodes] {
+                let limit = usage.hard.unwrap_or(u64::MAX);
+                // A directory of a project was there before its limit.
+                let over = usage.used > limit.max(1);
+                assert!(!over, "seed {seed}, {}: {usage:?}", record.who);
+                assert!(usage.used <= usage.reserved, "seed {seed}: {record:?}");
+            }
+        }
+        std::thread::yield_now();
+    }
+    looks
+}
+
+/// One round; how many refusals there were, and how many samples.
+fn round(seed: u64) -> (usize, u64) {
+    let mut dice = Dice(seed.wrapping_mul(7919).wrapping_add(13));
+    let volume = site(&mut dice);
+    let before = everybody()
+        .into_iter()
+        .map(|who| (who, used(&volume, who)))
+        .collect::<BTreeMap<_, _>>();
+    let (stamps, done) = (Stamps::default(), AtomicBool::new(false));
+    let barrier = Barrier::new(THREADS as usize);
+    let (done_by_all, looks) = std::thread::scope(|scope| {
+        // Set even if a worker panics, so that the sampler ends.
+        let _end = SetOnDrop(&done);
+        let sampler = scope.spawn(|| sample(&volume, &done, seed));
+        let workers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let dice = Dice(dice.below(u64::MAX));
+                let (volume, stamps, barrier) = (&volume, &stamps, &barrier);
+                scope.spawn(move || {
+                    let mut worker = Worker::new(volume, thread, dice, stamps);
+                    barrier.wait();
+                    worker.race();
+                    barrier.wait();
+                    // From here on nobody gives anything back, and everybody wants more.
+                    let ends = worker.demand();
+                    (worker.into_log(), ends)
+                })
+            })
+            .collect();
+        let done_by_all: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect();
+        done.store(true, Relaxed);
+        (done_by_all, sampler.join().unwrap())
+    });
+    let (logs, ends): (Vec<_>, Vec<_>) = done_by_all.into_iter().unzip();
+    let log = Log::merged(logs);
+    let refusals = log.justify(&before, |who| hard(&volume, who), seed);
+    log.agree(&before, |who| used(&volume, who), seed);
+    for (payers, resource) in ends.into_iter().flatten() {
+        exactly_at_a_limit(&volume, payers, resource, seed);
+    }
+    let check = volume.quota().check().unwrap();
+    assert!(check.is_clean(), "seed {seed}: {check:?}");
+    (refusals, looks)
+}
+
+/// Who wanted one more and did not get it is exactly at a limit.
+fn exactly_at_a_limit(volume: &Volume, payers: [QuotaId; 4], resource: Resource, seed: u64) {
+    let at = resource as usize;
+    let full = |who: QuotaId| {
+        let (used, hard) = (used(volume, who)[at], hard(volume, who)[at]);
+        // The directory of a project may have been there before a limit of none.
+        used == hard || (hard == 0 && used == 1 && resource == Resource::Inodes)
+    };
+    assert!(
+        payers.into_iter().any(full),
+        "seed {seed}: {payers:?} were refused {resource:?} below every limit"
+    );
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number")),
+    )
+}
+
+#[test]
+fn sixty_four_threads_end_exactly_at_the_limits_and_every_refusal_is_justified() {
+    let first = number("HEARTH_SEED").unwrap_or(1);
+    let rounds = number("HEARTH_ROUNDS");
+    let end = Instant::now() + Duration::from_secs(SECONDS);
+    let (mut seed, mut refusals, mut looks) = (first, 0, 0);
+    while match rounds {
+        Some(rounds) => seed - first < rounds,
+        None => seed - first < LEAST || Instant::now() < end,
+    } {
+        let seen = round(seed);
+        assert!(seen.0 > 0, "seed {seed}: nobody was refused anything");
+        refusals += seen.0;
+        looks += seen.1;
+        seed += 1;
+    }
+    println!(
+        "{} rounds, {refusals} refusals justified, {looks} samples",
+        seed - first
+    );
+}
