@@ -3,12 +3,12 @@
 use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::inode::{Node, NodeExt, NodeRef};
+use crate::inode::{Mark, Node, NodeExt, NodeRef};
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::open::OpenFile;
 use crate::ops::{
-    attr, create, io, ioctl, link, list, lock, lookup, open, perm, range, remove, rename, statfs,
-    xattr,
+    attr, create, io, ioctl, link, list, lock, lookup, open, perm, promise, range, remove, rename,
+    statfs, xattr,
 };
 use crate::volume::{Ctx, Step, Volume};
 use hearth_sync::epoch::{Guard, pin};
@@ -273,6 +273,32 @@ impl Door {
         self.run(&Caller::ROOT, |cx, g| {
             io::read(cx, file.node(g)?, off, out, noatime, g)
         })
+    }
+
+    /// For a kernel in front: whether it must pass on each read and write of `file`, which was opened
+    /// just now, because a quota may refuse what it would acknowledge by itself.
+    pub fn charges_first(&self, file: &OpenFile) -> bool {
+        promise::charges_first(&self.volume.core, file, &pin())
+    }
+
+    /// [`Door::read`] of what goes into a kernel's cache, where a mapping of a file that
+    /// [`Door::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and there
+    /// is no room for its holes.
+    pub fn read_for_cache(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
+        let room = self.run(&Caller::ROOT, |cx, g| {
+            let node = file.node(g)?;
+            // The open of a writer was answered before a page is read through it.
+            match node.marks.has(Mark::Charged) {
+                true => promise::promise(cx, node, off, out.len(), g),
+                false => Ok(()),
+            }
+        });
+        match room {
+            // Who only looks is not refused.
+            Err(Errno::EDQUOT | Errno::ENOSPC) if !file.writable() => {}
+            done => done?,
+        }
+        self.read(file, off, out)
     }
 
     /// Writes at `off`, or at the end for `O_APPEND`; answers the bytes written.

@@ -6,6 +6,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// All open files of one session. Finding one writes nothing shared, so requests on one handle do
 /// not meet here.
@@ -22,6 +23,8 @@ pub(crate) struct Handle {
     /// kernel tells of a process that closes a file, but not of an open file description that ends
     /// with locks of its own.
     lock_owners: Lock<OwnersLock, Vec<u64>>,
+    /// A write was passed on through this handle. Relaxed: its close comes after its writes.
+    written: AtomicBool,
 }
 
 impl Handle {
@@ -31,6 +34,19 @@ impl Handle {
         if !owners.contains(&owner) {
             owners.push(owner);
         }
+    }
+
+    /// A write was passed on.
+    pub fn set_written(&self) {
+        // Looked at first: writes of one handle may come from several cores.
+        if !self.has_written() {
+            self.written.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a write was.
+    pub fn has_written(&self) -> bool {
+        self.written.load(Relaxed)
     }
 
     /// The record locks of `owner` were given up.
@@ -53,6 +69,7 @@ impl Handles {
         let held = self.table.insert(|_, _| Handle {
             file,
             lock_owners: Lock::new(Vec::new()),
+            written: AtomicBool::new(false),
         });
         let number = held.number();
         held.into_raw_count();

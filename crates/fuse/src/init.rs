@@ -91,7 +91,10 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
     let mut bits = ALWAYS;
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
     add(
-        options.writeback.unwrap_or(minor >= PRUNE_MINOR_VERSION),
+        // A kernel that believes its own times does not move them for writes that it passes on.
+        options
+            .writeback
+            .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io),
         init::WRITEBACK_CACHE,
     );
     let readdirplus = options.agreed_readdirplus();

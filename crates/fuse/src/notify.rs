@@ -56,6 +56,16 @@ struct Stale {
     count: AtomicUsize,
 }
 
+impl Stale {
+    /// Whether it is new.
+    fn mark(&self, ino: u64) -> bool {
+        let mut inodes = self.inodes.lock();
+        let first = inodes.insert(ino);
+        self.count.store(inodes.len(), Ordering::Relaxed);
+        first
+    }
+}
+
 impl Notifier {
     /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times
     /// itself.
@@ -83,6 +93,13 @@ impl Notifier {
         self.stale.as_ref().is_some_and(|stale| {
             stale.count.load(Ordering::Relaxed) > 0 && stale.inodes.lock().contains(&ino)
         })
+    }
+
+    /// A regular file has other times than the kernel believes; [`Notifier::prune_closed`] is next.
+    pub fn mark_stale(&self, ino: u64) {
+        if let Some(stale) = &self.stale {
+            stale.mark(ino);
+        }
     }
 
     /// The kernel has dropped the inode.
@@ -117,10 +134,7 @@ impl Notifier {
         {
             return;
         }
-        let mut inodes = stale.inodes.lock();
-        let first = inodes.insert(ino);
-        stale.count.store(inodes.len(), Ordering::Relaxed);
-        drop(inodes);
+        let first = stale.mark(ino);
         self.prune(ino);
         // A close that is still being answered holds the inode for a moment. One that was stale
         // before is open: the next close will see to it.

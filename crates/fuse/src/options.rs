@@ -181,6 +181,8 @@ impl MountOptions {
             "no_opendir" => self.no_opendir = true,
             "no_flush" => self.no_flush = true,
             "direct_io" => self.direct_io = true,
+            // No write is acknowledged before it is charged, of no file.
+            "quota" => self.writeback = Some(false),
             "hot_track" => self.hot_track = true,
             _ => return Err(OptionError::unknown(name)),
         }

@@ -23,6 +23,22 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
+    /// Which pages of this range are not allocated. Absent when only the home knows. Inside the gate.
+    pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, Absent> {
+        let pages = touched(off, len);
+        if !self.is_complete() {
+            self.check_known(pages.clone(), g)?;
+        }
+        let there = self.walk(pages.clone(), g);
+        let mut there = there
+            .filter(|(_, place)| place.is_allocated(g))
+            .map(|(index, _)| index)
+            .peekable();
+        Ok(pages
+            .filter(|page| there.next_if_eq(page).is_none())
+            .collect())
+    }
+
     /// Writes `src` at `off` and says how many pages that brought. Absent, as in
     /// [`absent_pages`](Data::absent_pages), before anything was changed.
     ///

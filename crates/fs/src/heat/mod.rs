@@ -28,7 +28,7 @@ pub(crate) use settings::Settings;
 pub use settings::{HEAT_INTERVAL_MAX, HEAT_MEMORY_MAX};
 pub use tenants::Tenant;
 
-use crate::inode::{Node, NodeExt};
+use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
 use cells::{Cells, Key, Noted, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
@@ -232,7 +232,7 @@ impl Tracker {
         let state = self.state.get()?;
         // A fold that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
-        node.tracked.is_any().then_some(state)
+        node.marks.has(Mark::Tracked).then_some(state)
     }
 }
 
@@ -271,7 +271,7 @@ impl State {
 
     /// Every shard where the file may have records.
     fn parts_of(&self, file: FileId, node: &Node) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
-        let all = node.tracked.is_apart().then_some(&self.shards);
+        let all = node.marks.has(Mark::TrackedApart).then_some(&self.shards);
         let home = all.is_none().then(|| self.home(file));
         all.into_iter().flatten().chain(home)
     }
@@ -296,7 +296,10 @@ impl State {
                     continue;
                 }
                 if let Some(node) = node {
-                    node.tracked.mark(key.range() >> STRIPE_SHIFT > 0);
+                    node.marks.set(Mark::Tracked);
+                    if key.range() >> STRIPE_SHIFT > 0 {
+                        node.marks.set(Mark::TrackedApart);
+                    }
                 }
                 self.credit(*key, counts, most, (now, &lives));
                 let Some(node) = node else { continue };

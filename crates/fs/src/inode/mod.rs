@@ -18,10 +18,11 @@
 //! ```
 
 mod extra;
+mod marks;
 mod meta;
-mod tracked;
 
 pub(crate) use extra::Extra;
+pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, Owner};
 
 use crate::attr::{Attr, Kind, Target, Time};
@@ -35,7 +36,6 @@ use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::rcu::RcuSlot;
 use meta::Meta;
-use tracked::Tracked;
 
 /// An inode in its table.
 pub(crate) type Node = Object<Inode>;
@@ -65,7 +65,8 @@ pub(crate) struct Inode {
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
     pub gate: Gate<GateLock>,
-    pub tracked: Tracked,
+    /// What few files are: see [`Marks`].
+    pub marks: Marks,
     /// Advisory locks; made on first use.
     pub locks: OnceLock<Box<FileLocks>>,
 }
@@ -89,7 +90,7 @@ impl Inode {
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
-            tracked: Tracked::never(),
+            marks: Marks::default(),
             locks: OnceLock::new(),
         }
     }

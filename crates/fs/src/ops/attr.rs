@@ -2,6 +2,7 @@
 
 use super::io::{keeps_setgid, set_size};
 use super::perm::{WRITE, may, may_own};
+use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::errno::Errno;
 use crate::flags;
@@ -80,7 +81,7 @@ pub(crate) fn recharge(
     match cx.core.payer(node)? {
         None => Ok(node.meta.account()),
         Some(account) => {
-            let amounts = [node.blocks(), 1];
+            let amounts = [node.blocks() + promise::count(cx.core, node), 1];
             let ledger = &cx.core.ledger;
             Ok(ledger.transfer(account, owners, amounts, force, g)?)
         }

@@ -4,6 +4,7 @@
 //! extension, truncate) holds `change`, and what takes pages away closes the gate as well. Reads
 //! take nothing.
 
+use super::promise;
 use crate::attr::Time;
 use crate::caller::Caller;
 use crate::data::{Absent, Data, PAGE};
@@ -11,7 +12,7 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
 use crate::home;
-use crate::inode::{COUNT, ChangeLock, Node, NodeExt};
+use crate::inode::{COUNT, ChangeLock, Mark, Node, NodeExt};
 use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
@@ -176,6 +177,12 @@ fn crosses_page(off: u64, src: &[u8]) -> bool {
 }
 
 fn store_all(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<()> {
+    // What is promised to this write was so before it was asked for.
+    if node.marks.has(Mark::Promised) {
+        let installed = promise::store(cx, node, data, (off, src), g)?;
+        cx.core.resident.add(installed as i64 * PAGE_BYTES);
+        return Ok(());
+    }
     let need = data
         .absent_pages(off, src.len() as u64, g)
         .map_err(|absent| page(node, absent))?;

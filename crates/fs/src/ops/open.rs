@@ -4,6 +4,7 @@ use super::create::{New, create, tmpfile};
 use super::io::set_size;
 use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
+use super::promise;
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::control::Dialogue;
@@ -19,7 +20,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::HeldSlot;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
 ///
@@ -35,6 +36,9 @@ pub struct OpenFile {
     moving: Moving,
     /// Whether a nameless file may get a name.
     linkable: bool,
+    /// Whether it counts as a charged writer of its inode. Relaxed: set before anybody else knows
+    /// the open file.
+    charged: AtomicBool,
     /// Who opened it.
     opener: Opener,
     /// What a control file says to who opened it.
@@ -75,6 +79,7 @@ impl OpenFile {
                 handles: OwnLine(Handles::new()),
             },
             linkable,
+            charged: AtomicBool::new(false),
             opener: Opener {
                 uid: cx.caller.uid,
                 gid: cx.caller.gid,
@@ -146,6 +151,16 @@ impl OpenFile {
         !self.is_path() && self.flags() & libc::O_ACCMODE != libc::O_RDONLY
     }
 
+    /// It counts as a charged writer from now on, until its last close.
+    pub(crate) fn set_charged(&self) {
+        self.charged.store(true, Relaxed);
+    }
+
+    /// Whether the kernel passes each of its writes on.
+    pub fn is_charged(&self) -> bool {
+        self.charged.load(Relaxed)
+    }
+
     pub(crate) fn syncs(&self) -> bool {
         self.flags() & (libc::O_SYNC | libc::O_DSYNC) != 0
     }
@@ -167,6 +182,9 @@ impl OpenFile {
         if let Some(locks) = node.locks.get() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
+        }
+        if self.is_charged() {
+            promise::close(core, &node, g);
         }
         core.release(node, g);
     }

@@ -162,6 +162,13 @@ impl Ledger {
         work(&mut book, &hand)
     }
 
+    /// Whether a limit of bytes is in force for the user, group or project of an account.
+    pub fn is_limited(&self, number: u32, g: &Guard) -> bool {
+        let account = self.slots.get(number, g);
+        // Relaxed: a setting; see `Book::apply`.
+        account.is_some_and(|account| account.limited.iter().any(|limited| limited.load(Relaxed)))
+    }
+
     /// Whether owners are told apart.
     pub fn is_by_owner(&self) -> bool {
         self.by_owner

@@ -18,6 +18,11 @@ impl Bounds {
         soft: None,
         grace: 0,
     };
+
+    /// Whether there is any.
+    pub fn is_limit(&self) -> bool {
+        self.hard.is_some() || self.soft.is_some()
+    }
 }
 
 /// Why a limit says no.

@@ -5,7 +5,9 @@ use super::{Quota, QuotaError};
 use crate::errno::Errno;
 use crate::inode::{Extra, Node, NodeExt};
 use crate::number::{ROOT, is_control};
+use crate::ops::promise;
 use crate::quota::{Owners, QuotaId, Resource};
+use crate::volume::Core;
 use hearth_sync::epoch::{Guard, pin};
 use std::collections::{BTreeMap, HashSet};
 
@@ -53,13 +55,13 @@ impl Quota<'_> {
         let core = self.core;
         let mut count = Count::default();
         walk(core, ROOT, &mut |_, node, g| {
-            count.add(node, g);
+            count.add(core, node, g);
             Ok(())
         })
         .map_err(|errno: Errno| QuotaError::Volume { errno })?;
         let g = pin();
         core.inodes.scan(0, &g, |node| {
-            if node.meta.nlink() == 0 && count.add(node, &g) {
+            if node.meta.nlink() == 0 && count.add(core, node, &g) {
                 count.result.nameless += 1;
             }
             true
@@ -99,7 +101,7 @@ struct Count {
 
 impl Count {
     /// False if the inode was counted before, or is not to be.
-    fn add(&mut self, node: &Node, g: &Guard) -> bool {
+    fn add(&mut self, core: &Core, node: &Node, g: &Guard) -> bool {
         let ino = node.number();
         if is_control(ino) || !self.seen.insert(ino) {
             return false;
@@ -110,7 +112,7 @@ impl Count {
             self.result.wrong_blocks.push((ino, node.blocks(), held));
         }
         let sum = self.owners.entry(node.meta.read().owners()).or_default();
-        sum[Resource::Blocks as usize] += held;
+        sum[Resource::Blocks as usize] += held + promise::count(core, node);
         sum[Resource::Inodes as usize] += 1;
         self.result.inodes += 1;
         true

@@ -16,7 +16,7 @@ use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
 use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
-use crate::quota::{Ledger, NO_ACCOUNT, Resource, Tuning};
+use crate::quota::{Ledger, NO_ACCOUNT, Promises, Resource, Tuning};
 use crate::stats::Stats;
 use ahash::RandomState;
 use hearth_sync::epoch::Guard;
@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(super) keys: RandomState,
     /// Who uses how many blocks and inodes, and may use more.
     pub ledger: Ledger,
+    /// Blocks set aside for pages that a kernel has in its cache.
+    pub promises: Promises,
     /// Bytes in memory that reclaim could win back, for homes that give them back.
     pub resident: Counter,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
@@ -96,6 +98,7 @@ impl Core {
             me: me.clone(),
             inodes: Table::new(ROOT + 1),
             ledger,
+            promises: Promises::new(),
             resident: Counter::new(),
             budget: AtomicU64::new(settings.budget),
             homing: [const { RawLock::new() }; 16],

@@ -5,11 +5,15 @@ use crate::handles::Handle;
 use crate::reply::Reply;
 use crate::service::{Lane, Later, Small};
 use crate::wire::{
-    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, RELEASE_FLOCK_UNLOCK,
-    ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut, fopen,
+    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, READ_LOCKOWNER,
+    RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
+    fopen,
 };
 use hearth::{Errno, OpenFile, SetAttr};
 use hearth_sync::primitive::Arc;
+
+/// Times closer together than this are the same to programs: a tick of the kernel's own clock.
+const TICK_NS: u64 = 10_000_000;
 
 impl Dispatcher {
     pub(crate) fn open(
@@ -44,7 +48,12 @@ impl Dispatcher {
             let slot = std::cell::RefCell::new(buffer);
             self.on_file(
                 args.fh,
-                |file| self.door.read(file, args.offset, &mut slot.borrow_mut()),
+                |file| match args.read_flags & READ_LOCKOWNER {
+                    0 => self
+                        .door
+                        .read_for_cache(file, args.offset, &mut slot.borrow_mut()),
+                    _ => self.door.read(file, args.offset, &mut slot.borrow_mut()),
+                },
                 || {
                     self.door
                         .read_node(cx.ino(), args.offset, &mut slot.borrow_mut())
@@ -71,7 +80,13 @@ impl Dispatcher {
         };
         let size = self.on_file(
             handle,
-            |file| self.door.write(&caller, file, args.offset, data, kill),
+            |file| {
+                let size = self.door.write(&caller, file, args.offset, data, kill)?;
+                if self.settings.writeback {
+                    self.handles.with(handle, Handle::set_written);
+                }
+                Ok(size)
+            },
             || self.door.write_node(&caller, ino, args.offset, data, kill),
         )?;
         reply.push(&WriteOut {
@@ -99,6 +114,9 @@ impl Dispatcher {
 
     pub(crate) fn release(&self, args: &ReleaseIn) -> Result<Done, Errno> {
         let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
+        if let Some(ino) = self.moved_times(args.fh) {
+            self.notifier.mark_stale(ino);
+        }
         let ino = self.close(args.fh, flock.then_some(args.lock_owner));
         if let Some(ino) = ino.filter(|&ino| self.notifier.is_stale(ino)) {
             let notifier = Arc::clone(&self.notifier);
@@ -115,6 +133,20 @@ impl Dispatcher {
             );
         }
         Ok(Done::Reply)
+    }
+
+    /// The inode of a handle whose writes were passed on, if the kernel, which keeps times itself and
+    /// does not move them for such writes, believes an older one than the file has.
+    fn moved_times(&self, handle: u64) -> Option<u64> {
+        if !self.settings.writeback {
+            return None;
+        }
+        let wrote = |handle: &Handle| handle.has_written().then(|| handle.file.ino());
+        let ino = self.handles.with(handle, wrote).flatten()?;
+        let attr = self.door.getattr(ino).ok()?;
+        // What was written at once when it was made has the time that the kernel was told then.
+        let since_made = attr.mtime.nanos().saturating_sub(attr.btime.nanos());
+        (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)
     }
 
     pub(crate) fn fsync(&self, args: &FsyncIn) -> Result<Done, Errno> {
@@ -165,7 +197,7 @@ impl Dispatcher {
     /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
     /// kernel says so.
     fn file_open_flags(&self, file: &OpenFile) -> u32 {
-        let direct = self.settings.direct_io || file.is_control();
+        let direct = self.settings.direct_io || file.is_control() || self.door.charges_first(file);
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
             false => fopen::KEEP_CACHE,

@@ -60,6 +60,8 @@ pub(crate) const OPEN_KILL_SUIDGID: u32 = 1 << 0;
 pub(crate) const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
 /// `LkIn::lk_flags`: an `flock(2)`, not a record lock.
 pub(crate) const LK_FLOCK: u32 = 1 << 0;
+/// `ReadIn::read_flags`: a `read(2)` that is passed on; without it the page cache reads.
+pub(crate) const READ_LOCKOWNER: u32 = 1 << 1;
 /// `WriteIn::write_flags`: from the page cache, the handle is a guess.
 pub(crate) const WRITE_CACHE: u32 = 1 << 0;
 /// `WriteIn::write_flags`: clear setuid and setgid.

@@ -4,6 +4,7 @@ use super::{Book, Hand, QuotaEvent};
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
 use crate::quota::rules::{Own, Rules};
 use crate::quota::tally::Tally;
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// One resource of a record as of now, in units of the ledger.
 #[derive(Clone, Debug)]
@@ -93,6 +94,12 @@ impl Book {
             let record = &self.records[index];
             let bounds = self.bounds(record.who, &record.own, resource);
             self.recall(index, resource, hand);
+            if resource == Resource::Blocks {
+                // Relaxed: a setting; an open that overlaps the change may see either.
+                self.records[index]
+                    .limited
+                    .store(bounds.is_limit(), Relaxed);
+            }
             let tally = self.records[index].tally(resource);
             let noted = tally.set_bounds(bounds, hand.now);
             self.note(index, resource, noted, hand);

@@ -19,6 +19,7 @@ use events::Events;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::primitive::Arc;
 use records::Records;
 
 /// Credit sizes; smaller under a model checker.
@@ -146,6 +147,7 @@ impl Book {
             owners,
             number,
             serial: self.serial,
+            limited: [1, 2, 3].map(|kind| Arc::clone(&self.records[records[kind]].limited)),
             credit: Credit::new(),
         };
         hand.slots.put(number, Some(Box::new(account)), hand.g);

@@ -3,6 +3,8 @@
 use crate::quota::kind::{QuotaId, Resource};
 use crate::quota::rules::Own;
 use crate::quota::tally::{Bounds, Tally};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::AtomicBool;
 use std::collections::{BTreeSet, HashMap};
 
 /// What is known of one id.
@@ -14,6 +16,8 @@ pub(crate) struct Record {
     pub tallies: [Tally; 2],
     /// Accounts that some core may have credit of, by resource.
     pub active: [BTreeSet<u32>; 2],
+    /// Whether a limit of bytes is in force; its accounts have it too, for who has no lock.
+    pub limited: Arc<AtomicBool>,
     /// Accounts that it is a record of.
     pub accounts: usize,
 }
@@ -42,8 +46,10 @@ impl Records {
         if let Some(index) = self.find(who) {
             return index;
         }
+        let blocks = bounds(Resource::Blocks);
         let record = Record {
             who,
+            limited: Arc::new(AtomicBool::new(blocks.is_limit())),
             own: Own::default(),
             tallies: Resource::ALL.map(|resource| Tally::new(bounds(resource))),
             active: Default::default(),

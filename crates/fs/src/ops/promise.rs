@@ -1,0 +1,113 @@
+//! What a kernel in front may acknowledge by itself, charged before: see "Charged before it is
+//! acknowledged" in `docs/design/quota.md`.
+
+use super::io::{data_of, page};
+use super::open::OpenFile;
+use crate::data::Data;
+use crate::inode::{COUNT, Mark, Node};
+use crate::quota::Resource;
+use crate::volume::{Core, Ctx, Step, Stop};
+use hearth_sync::epoch::Guard;
+
+/// Whether the kernel must pass on each write and read of `file`, which was opened just now. A
+/// writer of a file that a limit may refuse growth counts as a charged writer until it is closed.
+pub(crate) fn charges_first(core: &Core, file: &OpenFile, g: &Guard) -> bool {
+    let Ok(node) = file.node(g) else { return false };
+    if node.data().is_none() {
+        return false;
+    }
+    if file.writable() && core.ledger.is_limited(node.meta.account(), g) {
+        let mut promised = core.promises.of(node.number());
+        promised.add_writer();
+        // In the lock, as it is cleared.
+        node.marks.set(Mark::Charged);
+        file.set_charged();
+        return true;
+    }
+    // A reader that comes beside the first writer has its pages dropped when that one maps the file.
+    node.marks.has(Mark::Charged)
+}
+
+/// A charged writer of `node` is closed.
+pub(crate) fn close(core: &Core, node: &Node, g: &Guard) {
+    let _inside = node.gate.enter(node.shares());
+    let mut promised = core.promises.of(node.number());
+    let Some(left) = promised.remove_writer() else {
+        return;
+    };
+    // In the lock, as they are set.
+    node.marks.clear(Mark::Charged);
+    node.marks.clear(Mark::Promised);
+    core.ledger
+        .free(node.meta.account(), Resource::Blocks, left, g);
+}
+
+/// The kernel is about to have these bytes in its cache, where a mapping may change them: what is a
+/// hole of them has a block from now on, if `node` has a charged writer.
+pub(crate) fn promise(cx: &Ctx<'_>, node: &Node, off: u64, len: usize, g: &Guard) -> Step<()> {
+    let data = data_of(node)?;
+    let _inside = node.gate.enter(node.shares());
+    let absent = |absent| page(node, absent);
+    let holes = data.holes(off, len as u64, g).map_err(absent)?;
+    if holes.is_empty() {
+        return Ok(());
+    }
+    let Some(account) = cx.core.payer(node)? else {
+        return Ok(());
+    };
+    let mut promised = cx.core.promises.of(node.number());
+    if !promised.has_writers() {
+        return Ok(());
+    }
+    let new: Vec<u64> = holes
+        .into_iter()
+        .filter(|&hole| !promised.has(hole))
+        .collect();
+    let more = new.len() as u64;
+    let mut room = cx.core.ledger.charge(account, Resource::Blocks, more, g)?;
+    room.spend(more);
+    promised.add(new);
+    // The write that needs it comes after the answer to this read.
+    node.marks.set(Mark::Promised);
+    Ok(())
+}
+
+/// Stores bytes of a file that has promises; answers the pages that had to be installed. The gate is
+/// entered.
+pub(crate) fn store(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    (off, src): (u64, &[u8]),
+    g: &Guard,
+) -> Step<u64> {
+    let absent = |absent| page(node, absent);
+    // Those that it writes in part must be here.
+    data.absent_pages(off, src.len() as u64, g)
+        .map_err(absent)?;
+    let account = cx.core.payer(node)?.ok_or(Stop::Again)?;
+    // Held until the pages are there: of two who write the same page, the second needs nothing.
+    let mut promised = cx.core.promises.of(node.number());
+    let holes = data.holes(off, src.len() as u64, g).map_err(absent)?;
+    let (kept, new): (Vec<u64>, Vec<u64>) = holes.into_iter().partition(|&hole| promised.has(hole));
+    let more = new.len() as u64;
+    let mut room = cx.core.ledger.charge(account, Resource::Blocks, more, g)?;
+    let written = data.store(off, src, g).map_err(absent)?;
+    promised.remove(&kept);
+    // Others may have brought some of them meanwhile, and paid.
+    let from_promises = written.added.min(kept.len() as u64);
+    room.spend(written.added - from_promises);
+    let unused = kept.len() as u64 - from_promises;
+    cx.core.ledger.free(account, Resource::Blocks, unused, g);
+    node.shares().add(COUNT, written.added as i64);
+    Ok(written.installed)
+}
+
+/// Blocks that are promised to `node`. The caller keeps others out of the gate, or bears with what
+/// they do meanwhile.
+pub(crate) fn count(core: &Core, node: &Node) -> u64 {
+    match node.marks.has(Mark::Promised) {
+        true => core.promises.of(node.number()).count(),
+        false => 0,
+    }
+}
