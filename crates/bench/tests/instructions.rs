@@ -14,6 +14,7 @@ fn release_build() -> PathBuf {
     let status = Command::new(cargo)
         .current_dir(root)
         .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
+        .args(["--bin", "hearth-bench"])
         .env("CARGO_INCREMENTAL", "0")
         .status()
         .expect("cargo starts");

@@ -396,7 +396,7 @@ impl Door {
     ) -> Result<()> {
         self.run(&Caller::ROOT, |cx, g| {
             let noatime = file.flags() & libc::O_NOATIME != 0;
-            list::list(cx, file.node(g)?, cookie, noatime, f, g)
+            list::list(cx, file.node(g)?, cookie, noatime, &mut *f, g)
         })
     }
 

@@ -43,6 +43,9 @@ pub fn build() -> Result<PathBuf, String> {
         ])
         .env("CARGO_TARGET_DIR", &target)
         .env("CARGO_INCREMENTAL", "0")
+        // Functions stay apart, so that an access is told with the one that makes it.
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         // The pass is not a stable flag; the compiler is the ordinary one.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", FLAGS)

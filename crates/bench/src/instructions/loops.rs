@@ -16,7 +16,7 @@ const PAGE: usize = 4_096;
 type Loop = (&'static str, fn(&World, usize) -> Result<(), Errno>);
 
 /// What is counted, in the order of its counts.
-pub const LOOPS: [Loop; 5] = [
+pub const LOOPS: [Loop; 6] = [
     ("open+close", |world, turn| {
         let fd = world.process.open(world.file(turn), libc::O_RDONLY, 0)?;
         world.process.close(fd)
@@ -44,6 +44,22 @@ pub const LOOPS: [Loop; 5] = [
             Err(Errno::EIO)
         }
     }),
+    ("readdir of 64", |world, _| {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let fd = world.process.open(&world.listed, flags, 0)?;
+        let mut bytes = 0;
+        world.process.getdents(fd, &mut |entry| {
+            bytes += entry.name.len();
+            true
+        })?;
+        world.process.close(fd)?;
+        // `.`, `..` and as many names of at least this length.
+        if bytes > FILES * "file-0".len() {
+            Ok(())
+        } else {
+            Err(Errno::EIO)
+        }
+    }),
 ];
 
 /// What the loops work on.
@@ -51,6 +67,8 @@ pub struct World {
     process: Process,
     shallow: Vec<String>,
     deep: Vec<String>,
+    /// The directory of the deep ones.
+    listed: String,
     new: Vec<String>,
     open: Fd,
 }
@@ -76,6 +94,7 @@ impl World {
             process,
             shallow,
             deep,
+            listed: below,
             new: names("", "new"),
             open,
         })

@@ -98,8 +98,9 @@ impl Bucket {
     }
 
     /// Every entry, in no order.
+    #[inline]
     pub fn for_each<'g>(&'g self, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
-        self.for_each_slot(g, &mut |slot| {
+        self.for_each_slot(g, |slot| {
             if let Some((_, entry)) = slot.load(g) {
                 f(entry);
             }
@@ -111,7 +112,7 @@ impl Bucket {
     pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let mut free: Option<&TagSlot<Entry>> = None;
         let mut old: Option<&TagSlot<Entry>> = None;
-        self.for_each_slot(g, &mut |slot| match slot.load(g) {
+        self.for_each_slot(g, |slot| match slot.load(g) {
             None => free = free.or(Some(slot)),
             Some((t, e)) if t == tag && e.name() == entry.name() => old = Some(slot),
             Some(_) => {}
@@ -125,7 +126,7 @@ impl Bucket {
 
     /// Removes the entry of `name`. Needs the lock and a write section.
     pub fn remove(&self, name: &[u8], tag: u16, g: &Guard) {
-        self.for_each_slot(g, &mut |slot| {
+        self.for_each_slot(g, |slot| {
             if slot.load_if(tag, g).is_some_and(|e| e.name() == name) {
                 slot.take(g);
             }
@@ -135,7 +136,7 @@ impl Bucket {
     /// Moves every entry to the bucket that `target` names for it; needs this lock and a write
     /// section, and nobody may have reached the targets yet.
     pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(&Entry) -> &'t Bucket) {
-        self.for_each_slot(g, &mut |slot| {
+        self.for_each_slot(g, |slot| {
             if let Some((_, entry)) = slot.load(g) {
                 let to = target(entry);
                 slot.move_to(to.free_slot(g), g);
@@ -145,7 +146,7 @@ impl Bucket {
 
     fn free_slot<'g>(&'g self, g: &'g Guard) -> &'g TagSlot<Entry> {
         let mut free: Option<&TagSlot<Entry>> = None;
-        self.for_each_slot(g, &mut |slot| {
+        self.for_each_slot(g, |slot| {
             if slot.is_empty() {
                 free = free.or(Some(slot));
             }
@@ -153,11 +154,12 @@ impl Bucket {
         free.unwrap_or_else(|| self.add_line(g))
     }
 
-    fn for_each_slot<'s>(&'s self, g: &'s Guard, f: &mut dyn FnMut(&'s TagSlot<Entry>)) {
-        self.slots.iter().for_each(&mut *f);
+    #[inline]
+    fn for_each_slot<'s>(&'s self, g: &'s Guard, mut f: impl FnMut(&'s TagSlot<Entry>)) {
+        self.slots.iter().for_each(&mut f);
         let mut line = self.next.load(g);
         while let Some(overflow) = line {
-            overflow.slots.iter().for_each(&mut *f);
+            overflow.slots.iter().for_each(&mut f);
             line = overflow.next.load(g);
         }
     }

@@ -16,6 +16,7 @@ mod bucket;
 mod change;
 mod entry;
 mod learn;
+mod list;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -190,51 +191,6 @@ impl Directory {
         // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an
         // eviction forgot an entry also fails the bucket's sequence check.
         self.complete.load(Ordering::Acquire)
-    }
-
-    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers
-    /// whether the directory was complete; if not, it must be loaded and the listing goes on where
-    /// it stopped.
-    pub fn list<'g>(
-        &'g self,
-        cookie: u64,
-        g: &'g Guard,
-        f: &mut dyn FnMut(&'g Entry) -> bool,
-    ) -> bool {
-        let mut batch: Vec<&'g Entry> = Vec::new();
-        let mut position = cookie.saturating_add(1);
-        while position < 1 << NameHash::BITS {
-            let live = self.live(position, g);
-            if !self.is_complete() {
-                return false;
-            }
-            let Some((table, bucket)) = live else {
-                return true;
-            };
-            batch.clear();
-            let start = bucket.seq.read_begin();
-            bucket.for_each(g, |entry| batch.push(entry));
-            if bucket.is_moved() || bucket.seq.read_retry(start) {
-                continue;
-            }
-            batch.retain(|entry| !entry.is_negative() && entry.cookie >= position);
-            batch.sort_unstable_by_key(|entry| entry.cookie);
-            if !batch.iter().all(|entry| f(entry)) {
-                return true;
-            }
-            position = table.end_of(table.index_of(position));
-        }
-        true
-    }
-
-    /// Whether an entry is in memory, asked without a lock.
-    pub fn has_entries(&self, g: &Guard) -> bool {
-        let mut found = false;
-        self.list(0, g, &mut |_| {
-            found = true;
-            false
-        });
-        found
     }
 
     /// Grows the table if `entries` are too many for it. No lock may be held.

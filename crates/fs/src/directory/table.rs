@@ -51,6 +51,11 @@ impl Table {
         &self.buckets
     }
 
+    /// The buckets from `first` on, with their numbers.
+    pub fn buckets_from(&self, first: usize) -> impl Iterator<Item = (usize, &Bucket)> {
+        self.buckets.iter().enumerate().skip(first)
+    }
+
     /// First cookie that belongs to the bucket after `index`.
     pub fn end_of(&self, index: usize) -> u64 {
         ((index as u64) + 1) << (NameHash::BITS - self.log2)

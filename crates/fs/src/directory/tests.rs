@@ -62,7 +62,7 @@ impl Names {
     fn list(&self) -> Vec<u64> {
         let g = pin();
         let mut seen = Vec::new();
-        assert!(self.directory.list(2, &g, &mut |entry| {
+        assert!(self.directory.list(2, &g, |entry| {
             seen.push(entry.ino());
             true
         }));
@@ -105,7 +105,7 @@ fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
     let (mut seen, mut cookie) = (Vec::new(), 2);
     while seen.len() < 300 {
         let before = seen.len();
-        names.directory.list(cookie, &g, &mut |entry| {
+        names.directory.list(cookie, &g, |entry| {
             if entry.ino() > 300 {
                 cookie = entry.cookie;
                 return true;

@@ -21,7 +21,7 @@ pub(crate) fn list(
     node: &Node,
     cookie: u64,
     noatime: bool,
-    f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    mut f: impl FnMut(DirEntry<'_>) -> bool,
     g: &Guard,
 ) -> Step<()> {
     let directory = node.directory().ok_or(Errno::ENOTDIR)?;
@@ -49,7 +49,7 @@ pub(crate) fn list(
         }
     }
     let from = cookie.max(AFTER_DOTS);
-    directory.list(from, g, &mut |entry| {
+    directory.list(from, g, |entry| {
         f(DirEntry {
             ino: entry.ino(),
             kind: entry.kind(),

@@ -1,6 +1,6 @@
 //! Finding an entry of a directory.
 
-use super::perm::{EXEC, may};
+use super::perm::may_search;
 use crate::control;
 use crate::directory::{Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
@@ -19,7 +19,7 @@ pub(crate) fn lookup<'g>(
     g: &'g Guard,
 ) -> Step<&'g Node> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    may(cx.caller, parent, EXEC, g)?;
+    may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
         let removed = parent.meta.is_nameless();
         return Err(if removed {

@@ -28,7 +28,22 @@ pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Res
     may_access(caller, node, &owner, want, g)
 }
 
-/// The same for `access(2)`, which ignores inode flags and asks whatever door the caller comes
+/// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], which every component of
+/// every path asks. Root and, without an ACL, everybody where everybody may are told without
+/// reading who owns it.
+#[inline]
+pub(crate) fn may_search(caller: &Caller<'_>, directory: &Node, g: &Guard) -> Result<()> {
+    let all = 0o111;
+    if !caller.checks()
+        || caller.privileged()
+        || directory.meta.perm() & all == all && directory.extra(g).is_none()
+    {
+        return Ok(());
+    }
+    may(caller, directory, EXEC, g)
+}
+
+/// [`may`] for `access(2)`, which ignores inode flags and asks whatever door the caller comes
 /// through.
 pub(crate) fn may_access(
     caller: &Caller<'_>,

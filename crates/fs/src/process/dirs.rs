@@ -213,7 +213,7 @@ impl Batch {
     ) -> Step<()> {
         self.taken = 0;
         let from = self.reached;
-        let mut each = |entry: DirEntry<'_>| {
+        let each = |entry: DirEntry<'_>| {
             let cookie = entry.cookie;
             let goes_on = self.taken < piece::ENTRIES && f(entry);
             if goes_on {
@@ -222,7 +222,7 @@ impl Batch {
             }
             goes_on
         };
-        list(cx, node, from, noatime, &mut each, g)
+        list(cx, node, from, noatime, each, g)
     }
 }
 

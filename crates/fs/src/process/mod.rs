@@ -157,7 +157,7 @@ impl Process {
         pace();
         let g = pin();
         let credentials = self.credentials.load(&g);
-        let mut run = Run::new(self.core(), Origin::Library, &g);
+        let run = Run::new(self.core(), Origin::Library, &g);
         match run.attempt(&self.caller(credentials), &mut f, &g) {
             Ok(value) => run.end(Ok(value), g),
             Err(Stop::Errno(errno)) => run.end(Err(errno), g),

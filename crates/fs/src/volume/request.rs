@@ -12,7 +12,8 @@ use std::cell::RefCell;
 pub(crate) struct Ctx<'a> {
     pub core: &'a Core,
     pub caller: &'a Caller<'a>,
-    pub(super) notes: RefCell<Vec<Note>>,
+    /// What it has changed so far, for observers.
+    pub(super) notes: &'a RefCell<Vec<Note>>,
     pub(super) observed: bool,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Run<'c> {
     core: &'c Core,
     /// Whether somebody wants to know.
     observed: bool,
-    notes: Vec<Note>,
+    notes: RefCell<Vec<Note>>,
 }
 
 impl Core {
@@ -28,7 +28,7 @@ impl Core {
         self.keep_budget();
         pace();
         let guard = pin();
-        let mut run = Run::new(self, caller.origin, &guard);
+        let run = Run::new(self, caller.origin, &guard);
         match run.attempt(caller, &mut operation, &guard) {
             Ok(value) => run.end(Ok(value), guard),
             Err(Stop::Errno(errno)) => run.end(Err(errno), guard),
@@ -46,14 +46,14 @@ impl<'c> Run<'c> {
         Run {
             core,
             observed: origin == Origin::Library && !core.observers.load(g).is_empty(),
-            notes: Vec::new(),
+            notes: RefCell::new(Vec::new()),
         }
     }
 
     /// Runs the operation once.
     #[inline]
     pub fn attempt<T>(
-        &mut self,
+        &self,
         caller: &Caller<'_>,
         operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
         g: &Guard,
@@ -61,19 +61,17 @@ impl<'c> Run<'c> {
         let cx = Ctx {
             core: self.core,
             caller,
-            notes: RefCell::new(std::mem::take(&mut self.notes)),
+            notes: &self.notes,
             observed: self.observed,
         };
-        let step = operation(&cx, g);
-        self.notes = cx.notes.take();
-        step
+        operation(&cx, g)
     }
 
     /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
     /// home takes its time.
     #[cold]
     pub fn go_on<T>(
-        mut self,
+        self,
         mut stop: Stop,
         caller: &Caller<'_>,
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
@@ -96,7 +94,7 @@ impl<'c> Run<'c> {
     #[inline]
     pub fn end<T>(self, result: Result<T>, guard: Guard) -> Result<T> {
         if self.observed {
-            self.core.tell(&self.notes, guard);
+            self.core.tell(&self.notes.borrow(), guard);
         }
         result
     }

@@ -16,7 +16,6 @@ use crate::ops::lookup::lookup;
 use crate::stats::Event;
 use crate::volume::{Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
-use std::cell::Cell;
 use trail::Trail;
 
 /// Symbolic links followed in one walk at most, as in Linux.
@@ -101,9 +100,9 @@ pub(crate) fn walk<'x>(
         return Err(Errno::ENAMETOOLONG.into());
     }
     for _ in 0..RESTARTS {
-        let walker = Walker::new(cx, from.root, g);
+        let mut walker = Walker::new(cx, from.root, g);
         let walked = walker.run(from.start, path, follow);
-        let doubtful = walker.up.get()
+        let doubtful = walker.up
             || match &walked {
                 Ok(walked) => walked.node.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
@@ -127,16 +126,15 @@ fn walk_slowly<'x>(
 ) -> Step<Walked<'x>> {
     cx.core.stats.event(Event::WalkFallback);
     let _still = cx.core.rename.0.lock();
-    let walker = Walker::new(cx, from.root, g);
-    walker.run(from.start, path, follow)
+    Walker::new(cx, from.root, g).run(from.start, path, follow)
 }
 
 struct Walker<'c, 'x> {
     cx: &'c Ctx<'c>,
     root: &'x Node,
-    links: Cell<u32>,
+    links: u32,
     /// Whether `..` was used.
-    up: Cell<bool>,
+    up: bool,
     trail: Trail<'x>,
     g: &'x Guard,
 }
@@ -146,14 +144,14 @@ impl<'c, 'x> Walker<'c, 'x> {
         Walker {
             cx,
             root,
-            links: Cell::new(0),
-            up: Cell::new(false),
+            links: 0,
+            up: false,
             trail: Trail::new(),
             g,
         }
     }
 
-    fn run(&self, start: &'x Node, path: &'x [u8], follow: Follow) -> Step<Walked<'x>> {
+    fn run(&mut self, start: &'x Node, path: &'x [u8], follow: Follow) -> Step<Walked<'x>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
         let mut rest = skip_slashes(path);
@@ -169,8 +167,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
         self.trail.pass(here, None);
         loop {
-            let end = rest.iter().position(|&b| b == b'/').unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
+            let (name, after) = rest.split_at(end_of_name(rest));
             rest = skip_slashes(after);
             if rest.is_empty() {
                 return self.last(here, name, !after.is_empty(), follow);
@@ -193,7 +190,7 @@ impl<'c, 'x> Walker<'c, 'x> {
     }
 
     fn last(
-        &self,
+        &mut self,
         parent: &'x Node,
         name: &'x [u8],
         slash: bool,
@@ -229,9 +226,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         })
     }
 
-    fn step(&self, here: &'x Node, name: &[u8]) -> Step<&'x Node> {
+    fn step(&mut self, here: &'x Node, name: &[u8]) -> Step<&'x Node> {
         if name == b".." {
-            self.up.set(true);
+            self.up = true;
             if std::ptr::eq(here, self.root) {
                 return lookup(self.cx, here, b".", self.g);
             }
@@ -239,9 +236,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         lookup(self.cx, here, name, self.g)
     }
 
-    fn follow(&self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x>> {
-        self.links.set(self.links.get() + 1);
-        if self.links.get() > LINKS {
+    fn follow(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x>> {
+        self.links += 1;
+        if self.links > LINKS {
             return Err(Errno::ELOOP.into());
         }
         let target = readlink(self.cx, link)?;
@@ -260,7 +257,51 @@ fn may_follow(cx: &Ctx<'_>, parent: &Node, link: &Node) -> Result<(), Errno> {
     if is_safe { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-fn skip_slashes(path: &[u8]) -> &[u8] {
-    let start = path.iter().position(|&b| b != b'/').unwrap_or(path.len());
-    &path[start..]
+fn skip_slashes(mut path: &[u8]) -> &[u8] {
+    while let [b'/', rest @ ..] = path {
+        path = rest;
+    }
+    path
+}
+
+/// Where the first slash is, or the end. Looks at eight bytes at a time: every path goes through
+/// here.
+fn end_of_name(path: &[u8]) -> usize {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    let mut at = 0;
+    while let Some(eight) = path[at..].first_chunk::<8>() {
+        // A slash becomes zero; the lowest byte of `zero` that is set is the first zero.
+        let other = u64::from_le_bytes(*eight) ^ (EACH * b'/' as u64);
+        let zero = other.wrapping_sub(EACH) & !other & (EACH * 0x80);
+        if zero != 0 {
+            return at + zero.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = &path[at..];
+    at + rest.iter().position(|&b| b == b'/').unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_at_the_first_slash_whatever_bytes_it_has() {
+        // Neighbours of the slash, and bytes that borrow from the next one.
+        for byte in [b'a', b'.', b'0', 0, 1, 0x80, 0xaf, 0xff, b'/' + 1, b'/' - 1] {
+            for length in 0..40 {
+                let mut path = vec![byte; length];
+                assert_eq!(end_of_name(&path), length, "{byte:#x}");
+                for slash in 0..length {
+                    path[slash..].fill(byte);
+                    path[slash] = b'/';
+                    assert_eq!(end_of_name(&path), slash, "{byte:#x}");
+                    path[length - 1] = b'/';
+                    assert_eq!(end_of_name(&path), slash, "{byte:#x}");
+                    path[slash..].fill(byte);
+                }
+            }
+        }
+    }
 }

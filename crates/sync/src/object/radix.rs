@@ -61,7 +61,8 @@ impl<T> Radix<T> {
         if !covers(height, number) {
             return None;
         }
-        for level in (1..=height).rev() {
+        let mut level = height;
+        while level > 0 {
             // SAFETY: roots and inner slots point to nodes that live as long as the tree.
             let slot = &unsafe { &*node }.0[index(number, level)].0;
             // Acquire: pairs with the Release in `child`.
@@ -69,6 +70,7 @@ impl<T> Radix<T> {
             if node.is_null() {
                 return None;
             }
+            level -= 1;
         }
         // SAFETY: at level 0 it is a leaf.
         Some(unsafe { place(node, index(number, 0)) })
@@ -252,14 +254,19 @@ unsafe fn free<T>(node: *mut Node, level: u32) {
     }
 }
 
+/// Levels above the leaves in a tree that has every number.
+const TALLEST: u32 = (u64::BITS - 1) / BLOCK_BITS;
+const _: () = assert!(TALLEST as usize <= HEIGHT);
+
+/// `level` is at most [`TALLEST`].
 #[inline]
 fn index(number: u64, level: u32) -> usize {
-    number.checked_shr(level * BLOCK_BITS).unwrap_or(0) as usize % FAN
+    (number >> (level * BLOCK_BITS)) as usize % FAN
 }
 
 #[inline]
 fn covers(height: u32, number: u64) -> bool {
-    number.checked_shr((height + 1) * BLOCK_BITS).unwrap_or(0) == 0
+    height == TALLEST || number >> ((height + 1) * BLOCK_BITS) == 0
 }
 
 #[inline]

@@ -1,0 +1,131 @@
+//! Listing a directory: bucket after bucket, each as it was at one moment, its entries in the order
+//! of their cookies.
+
+use super::{Directory, Entry};
+use crate::name::NameHash;
+use hearth_sync::epoch::Guard;
+
+/// Entries that are put in order by counting. A bucket rarely has more.
+const FEW: usize = 8;
+
+impl Directory {
+    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers
+    /// whether the directory was complete; if not, it must be loaded and the listing goes on where
+    /// it stopped.
+    pub fn list<'g>(
+        &'g self,
+        cookie: u64,
+        g: &'g Guard,
+        mut f: impl FnMut(&'g Entry) -> bool,
+    ) -> bool {
+        let mut found: Vec<&'g Entry> = Vec::with_capacity(2 * FEW);
+        let mut position = cookie.saturating_add(1);
+        while position < 1 << NameHash::BITS {
+            let live = self.live(position, g);
+            if !self.is_complete() {
+                return false;
+            }
+            let Some((table, _)) = live else {
+                return true;
+            };
+            // Until one of the buckets has moved to another table.
+            for (index, bucket) in table.buckets_from(table.index_of(position)) {
+                found.clear();
+                let start = bucket.seq.read_begin();
+                bucket.for_each(g, |entry| {
+                    if entry.cookie >= position && !entry.is_negative() {
+                        found.push(entry);
+                    }
+                });
+                // Asked before the count is checked: eviction forgets entries inside a write
+                // section.
+                let is_complete = self.is_complete();
+                if bucket.is_moved() || bucket.seq.read_retry(start) {
+                    break;
+                }
+                if !is_complete {
+                    return false;
+                }
+                if !in_order(&mut found, &mut f) {
+                    return true;
+                }
+                position = table.end_of(index);
+            }
+        }
+        true
+    }
+
+    /// Whether an entry is in memory, asked without a lock.
+    pub fn has_entries(&self, g: &Guard) -> bool {
+        let mut found = false;
+        self.list(0, g, |_| {
+            found = true;
+            false
+        });
+        found
+    }
+}
+
+/// Hands the entries of a bucket to `f` in the order of their cookies until it answers false, and
+/// answers what it answered last.
+///
+/// Their order is random, so a comparison that decides where to go is guessed wrong every other
+/// time. Few entries are put in order without one: each goes where as many are before it as have
+/// lower cookies.
+#[inline]
+fn in_order<'g>(found: &mut [&'g Entry], f: &mut impl FnMut(&'g Entry) -> bool) -> bool {
+    let count = found.len();
+    if count > FEW {
+        found.sort_unstable_by_key(|entry| entry.cookie);
+        return found.iter().all(|entry| f(entry));
+    }
+    let Some(&first) = found.first() else {
+        return true;
+    };
+    let mut ordered = [first; FEW];
+    for (at, entry) in found.iter().enumerate() {
+        let before = found[..at].iter().filter(|e| e.cookie <= entry.cookie);
+        let after = found[at..].iter().filter(|e| e.cookie < entry.cookie);
+        ordered[(before.count() + after.count()) % FEW] = entry;
+    }
+    ordered[..count].iter().all(|entry| f(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::{Kind, Target};
+
+    #[test]
+    fn entries_come_in_the_order_of_their_cookies_few_or_many() {
+        let to = Target {
+            ino: 7,
+            generation: 1,
+            kind: Kind::File,
+        };
+        for count in 0..3 * FEW as u64 {
+            // Every order that a step through a ring makes, and equal cookies.
+            for step in [1, 5, 7, 11, 13] {
+                let cookie = |n: u64| n * step % 25 / 2;
+                let entries: Vec<_> = (0..count)
+                    .map(|n| Entry::new(b"name", cookie(n), to))
+                    .collect();
+                let mut found: Vec<_> = entries.iter().collect();
+                let mut seen = Vec::new();
+                assert!(in_order(&mut found, &mut |entry| {
+                    seen.push(entry.cookie);
+                    true
+                }));
+                let mut cookies: Vec<_> = (0..count).map(cookie).collect();
+                cookies.sort_unstable();
+                assert_eq!(seen, cookies);
+                let mut taken = 0;
+                let whole = in_order(&mut entries.iter().collect::<Vec<_>>(), &mut |_| {
+                    taken += 1;
+                    taken < 2
+                });
+                assert_eq!((whole, taken), (count < 2, count.min(2)), "{count}");
+            }
+        }
+    }
+}
