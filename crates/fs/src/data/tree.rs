@@ -23,8 +23,9 @@ const BITS: u32 = FAN.trailing_zeros();
 const LEVELS: usize = 8;
 
 /// Slots on cache lines of their own. A slot is written when it is first filled and when it is
-/// emptied; eight neighbours share a line, so *first* writes of neighbouring pages do conflict,
-/// and overwriting a page that is there writes the page only.
+/// emptied. Eight slots share a line, those of every eighth page: neighbours, which different
+/// threads write first at the same time more often than others, lie on different lines.
+/// Overwriting a page that is there writes the page only.
 #[repr(align(64))]
 struct Slots<T>([RcuSlot<T>; FAN as usize]);
 
@@ -35,12 +36,19 @@ impl<T: Send + Sync + 'static> Slots<T> {
 
     /// The slot of the page group `number`, counted in children of this level.
     fn at(&self, number: u64) -> &RcuSlot<T> {
-        &self.0[(number % FAN) as usize]
+        &self.0[place_of(number)]
     }
 
     fn is_vacant(&self) -> bool {
         self.0.iter().all(|slot| slot.is_empty())
     }
+}
+
+/// Where the slot of a number lies: rows and columns of eight are exchanged.
+fn place_of(number: u64) -> usize {
+    const ROW: u64 = 8;
+    let at = number % FAN;
+    (at % ROW * (FAN / ROW) + at / ROW) as usize
 }
 
 /// 64 pages.
@@ -67,7 +75,7 @@ impl Leaf {
     pub(super) fn place(&self, index: u64) -> Place<'_> {
         let at = (index % FAN) as usize;
         Place {
-            slot: &self.pages.0[at],
+            slot: self.pages.at(index),
             spot: Spot::new(&self.marks[at / MARKS], at % MARKS),
         }
     }

@@ -7,7 +7,8 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::RcuSlot;
 
 /// Head of a table. Two heads may share one array of buckets: the one that the directory publishes
-/// and the one that the preceding table points to.
+/// and the one that the preceding table points to. On a line of its own: every lookup reads it.
+#[repr(align(64))]
 pub(super) struct Table {
     log2: u32,
     buckets: Arc<[Bucket]>,

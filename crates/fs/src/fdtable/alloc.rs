@@ -19,9 +19,13 @@ pub(super) struct Alloc {
     owned: Set,
     /// Where the search for a block to own goes on. Per-core policy only.
     rover: u32,
-    /// One more than the highest block ever owned. Per-core policy only.
-    high: u32,
+    /// The core that owned each block last; as long as the highest block ever owned asks for.
+    /// Per-core policy only.
+    homes: Vec<u32>,
 }
+
+/// Blocks that a search looks at, of which it asks a few for room.
+const SCANNED: u32 = 1024;
 
 /// A set of block numbers, as long as its highest member asks for.
 #[derive(Default)]
@@ -64,10 +68,12 @@ impl Alloc {
         self.full.remove(fd / BLOCK_FDS);
     }
 
-    /// Chooses a block for a core to own in place of `old`: a few known ones are asked for room
-    /// first, then the table grows by one, and only when it may not grow are all asked.
+    /// Chooses a block for `core` to own in place of `old`: a few that it owned before are asked
+    /// for room first, then the table grows by one, and only when it may not grow are all asked.
+    /// So cores do not meet in blocks whose descriptors another core opened and closes.
     pub(super) fn own(
         &mut self,
+        core: u32,
         old: Option<u32>,
         limit: u32,
         has_room: impl Fn(u32) -> bool,
@@ -77,23 +83,42 @@ impl Alloc {
             self.owned.remove(old);
         }
         let blocks = limit.div_ceil(BLOCK_FDS).min(BLOCKS_MAX);
-        let known = self.high.min(blocks);
+        let known = (self.homes.len() as u32).min(blocks);
         let chosen = self
-            .rove(known, GLANCES, &has_room)
+            .rove(known, GLANCES, Some(core), &has_room)
             .or_else(|| (known < blocks).then_some(known))
-            .or_else(|| self.rove(known, known, &has_room))?;
-        self.high = self.high.max(chosen + 1);
+            .or_else(|| self.rove(known, known, None, &has_room))?;
+        match self.homes.get_mut(chosen as usize) {
+            Some(home) => *home = core,
+            None => self.homes.push(core),
+        }
         self.owned.insert(chosen);
         Some(chosen)
     }
 
-    /// Asks up to `glances` of the first `known` blocks, from where the last search ended.
-    fn rove(&mut self, known: u32, glances: u32, has_room: impl Fn(u32) -> bool) -> Option<u32> {
-        for _ in 0..glances.min(known) {
+    /// Asks up to `glances` of the first `known` blocks, from where the last search ended; only
+    /// those of `home`, if one is given.
+    fn rove(
+        &mut self,
+        known: u32,
+        glances: u32,
+        home: Option<u32>,
+        has_room: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let mut left = glances;
+        for _ in 0..known.min(SCANNED.max(glances)) {
             let block = self.rover % known;
             self.rover = block + 1;
-            if !self.owned.contains(block) && has_room(block) {
+            let is_other = home.is_some_and(|home| self.homes[block as usize] != home);
+            if is_other || self.owned.contains(block) {
+                continue;
+            }
+            if has_room(block) {
                 return Some(block);
+            }
+            left -= 1;
+            if left == 0 {
+                break;
             }
         }
         None

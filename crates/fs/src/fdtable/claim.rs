@@ -5,14 +5,22 @@ use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use super::block::BLOCK_FDS;
 use super::{Described, FdTable, take};
 
-/// The block that a core allocates from, `NO_BLOCK` at first. Changed under the allocation lock.
-pub(super) struct CoreBlock(AtomicU32);
+/// What a core allocates from.
+pub(super) struct CoreBlock {
+    /// `NO_BLOCK` at first. Changed under the allocation lock.
+    number: AtomicU32,
+    /// Whose it is. Immutable.
+    core: u32,
+}
 
 const NO_BLOCK: u32 = u32::MAX;
 
 impl CoreBlock {
-    pub(super) fn new() -> CoreBlock {
-        CoreBlock(AtomicU32::new(NO_BLOCK))
+    pub(super) fn new(core: usize) -> CoreBlock {
+        CoreBlock {
+            number: AtomicU32::new(NO_BLOCK),
+            core: core as u32,
+        }
     }
 }
 
@@ -41,25 +49,25 @@ impl<T: Described> FdTable<T> {
         let limit = self.limit();
         loop {
             // Relaxed: a preference. Whichever block it is, its lock decides.
-            let mine = core.0.load(Ordering::Relaxed);
+            let mine = core.number.load(Ordering::Relaxed);
             if let Some(fd) = self.claim_in(mine, limit, cloexec) {
                 return Some(fd);
             }
             let mut alloc = self.alloc.0.lock();
             // Relaxed: written under the lock that is held.
-            if core.0.load(Ordering::Relaxed) != mine {
+            if core.number.load(Ordering::Relaxed) != mine {
                 continue;
             }
             let old = (mine != NO_BLOCK).then_some(mine);
             let has_room = |number| self.room(number, limit);
-            let Some(chosen) = alloc.own(old, limit, has_room) else {
+            let Some(chosen) = alloc.own(core.core, old, limit, has_room) else {
                 // Relaxed: as above.
-                core.0.store(NO_BLOCK, Ordering::Relaxed);
+                core.number.store(NO_BLOCK, Ordering::Relaxed);
                 drop(alloc);
                 return self.claim_lowest(0, cloexec);
             };
             self.blocks.grow_to(&mut alloc, chosen);
-            core.0.store(chosen, Ordering::Relaxed);
+            core.number.store(chosen, Ordering::Relaxed);
         }
     }
 

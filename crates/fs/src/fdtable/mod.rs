@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! allocation (rank 900, one per table): lowest-first policy: every allocation and release;
-//!            per-core policy: only to give a core a block of 64 descriptors, and for calls that
-//!            name a number (`dupfd`, `dup2`)
+//!            per-core policy: only to give a core a block of 64 descriptors, for `dupfd`, and for
+//!            `dup2` onto a number whose block is not there yet
 //!     block (rank 910, one per 64 descriptors, never two at once): every change but installing
 //! ```
 //!
@@ -88,7 +88,7 @@ impl<T: Described> FdTable<T> {
         let per_core = policy == FdPolicy::PerCore;
         FdTable {
             blocks: Blocks::new(),
-            cores: per_core.then(|| PerCore::new(|_| CoreBlock::new())),
+            cores: per_core.then(|| PerCore::new(CoreBlock::new)),
             limit: AtomicU32::new(FDS_MAX),
             alloc: OwnLine(Lock::new(Alloc::default())),
         }
@@ -288,8 +288,15 @@ impl<T: Described> FdTable<T> {
             return Err(Errno::EBADF);
         }
         let before = {
-            let mut alloc = self.alloc.0.lock();
-            let block = self.blocks.grow_to(&mut alloc, new / BLOCK_FDS);
+            let mut alloc = self.lock_lowest();
+            let block = match (self.blocks.get(new / BLOCK_FDS), &mut alloc) {
+                (Some(block), _) => block,
+                (None, Some(alloc)) => self.blocks.grow_to(alloc, new / BLOCK_FDS),
+                (None, None) => {
+                    let mut alloc = self.alloc.0.lock();
+                    self.blocks.grow_to(&mut alloc, new / BLOCK_FDS)
+                }
+            };
             let bit = new % BLOCK_FDS;
             let mut used = block.lock();
             let before = block.get(bit, &guard).map(Arc::clone);
@@ -300,7 +307,7 @@ impl<T: Described> FdTable<T> {
             let file = self.retained(old, &guard)?;
             block.slot(bit).store(Some(Box::new(file)), &guard);
             take(block, &mut used, bit, cloexec);
-            if self.cores.is_none() {
+            if let Some(alloc) = &mut alloc {
                 alloc.note_taken(new, used.is_full());
             }
             before

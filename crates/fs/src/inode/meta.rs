@@ -11,8 +11,8 @@ use hearth_sync::primitive::atomic::{
 };
 use hearth_sync::seq::SeqLock;
 
-/// Packed attributes, in this order: what permission checks read first, what naming, growing and
-/// times move after it, so that the inode can lay the two on different cache lines.
+/// Packed attributes, in this order: what permission checks read first, then what naming and times
+/// move, then what growing moves, so that the inode can lay the three on different cache lines.
 ///
 /// `lock` is taken by every writer of anything but `size`; who reads under it sees all attributes
 /// as they were at one moment. `owner_lock` is taken inside it, and only when mode, owner or flags
@@ -38,10 +38,6 @@ pub(crate) struct Meta {
     /// Number of the quota account that pays. Written by the holder of `change`, of a file with the
     /// gate closed.
     account: AtomicU32,
-    /// In nanoseconds since 1970: it comes from a clock.
-    btime: AtomicU64,
-    /// Written by the holder of `change`, outside `lock`.
-    size: AtomicU64,
     /// Of access, of modification, of change; their nanoseconds below.
     seconds: [AtomicI64; 3],
     nanoseconds: [AtomicU32; 3],
@@ -49,6 +45,11 @@ pub(crate) struct Meta {
     lock: SeqLock<MetaLock>,
     /// Of `lock`.
     last: LastCore,
+    /// In nanoseconds since 1970: it comes from a clock.
+    btime: AtomicU64,
+    _rest_of_names: [u64; 1],
+    /// Written by the holder of `change`, outside `lock`.
+    size: AtomicU64,
     /// Serialises changes of size, attributes, xattrs and ACLs.
     pub change: Lock<ChangeLock, ()>,
 }
@@ -91,8 +92,10 @@ pub(crate) struct Owner {
 }
 
 impl Meta {
-    /// Where the part begins that naming and growing move.
-    pub const MOVING_AT: usize = std::mem::offset_of!(Meta, size);
+    /// Where the part begins that naming moves.
+    pub const NAMES_AT: usize = std::mem::offset_of!(Meta, seconds);
+    /// Where the part begins that growing moves.
+    pub const SIZE_AT: usize = std::mem::offset_of!(Meta, size);
 
     pub fn new(kind: Kind, f: &Fields) -> Meta {
         let times = [f.atime, f.mtime, f.ctime];
@@ -107,13 +110,14 @@ impl Meta {
             project: AtomicU32::new(f.project),
             account: AtomicU32::new(f.account),
             extra_blocks: AtomicU32::new(0),
-            btime: AtomicU64::new(f.btime.nanos()),
             size: AtomicU64::new(f.size),
             seconds: times.map(|time| AtomicI64::new(time.sec)),
             nanoseconds: times.map(|time| AtomicU32::new(time.nsec)),
             nlink: AtomicU32::new(f.nlink),
             lock: SeqLock::new(),
             last: LastCore::new(),
+            btime: AtomicU64::new(f.btime.nanos()),
+            _rest_of_names: [0],
             change: Lock::new(()),
         }
     }

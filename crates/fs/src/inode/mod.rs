@@ -29,12 +29,12 @@ use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::locks::{FileLocks, LockAllowance};
+use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, Object};
-use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
-use hearth_sync::rcu::RcuSlot;
+use hearth_sync::rcu::{OnceSlot, RcuSlot};
 use meta::Meta;
 
 /// An inode in its table.
@@ -51,13 +51,16 @@ pub(crate) const SUBDIR: i64 = 1 << 40;
 
 lock_class!(pub(crate) GateLock = "inode.gate", 60);
 
-/// One inode: a line that walks and permission checks read, one that names, growth and times move,
-/// one with what every use of the contents reads.
+/// One inode: a line that walks and permission checks read, one that names and times move, one that
+/// growth moves, one with what every use of the contents reads.
 #[repr(C)]
 pub(crate) struct Inode {
+    /// Advisory locks; made on first use. On the first line: whoever closes the file asks for it.
+    pub locks: OnceSlot<FileLocks>,
     pub meta: Meta,
     /// Extended attributes and ACLs; replaced as a whole under `change`, read under the epoch.
     pub extra: RcuSlot<Extra>,
+    _rest_of_growth: [u64; 5],
     pub body: Body,
     /// Pages that lie wholly below the size, or fewer: who stays inside them needs no size, and is
     /// not disturbed by appends. Written by the holder of `change`, before the size shrinks and
@@ -67,8 +70,7 @@ pub(crate) struct Inode {
     pub gate: Gate<GateLock>,
     /// What few files are: see [`Marks`].
     pub marks: Marks,
-    /// Advisory locks; made on first use.
-    pub locks: OnceLock<Box<FileLocks>>,
+    _rest_of_contents: [u64; 2],
 }
 
 /// What an inode holds, by kind. Immutable choice.
@@ -87,11 +89,13 @@ impl Inode {
         Inode {
             meta: Meta::new(kind, fields),
             extra: RcuSlot::empty(),
+            _rest_of_growth: [0; 5],
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
             marks: Marks::default(),
-            locks: OnceLock::new(),
+            _rest_of_contents: [0; 2],
+            locks: OnceSlot::empty(),
         }
     }
 
@@ -160,14 +164,16 @@ impl Inode {
 
     /// The advisory locks, made on first use within the volume's `allowance`.
     pub fn locks(&self, allowance: &LockAllowance) -> &FileLocks {
-        let make = || Box::new(FileLocks::within(allowance.clone()));
-        self.locks.get_or_init(make)
+        self.locks
+            .get_or_set(|| FileLocks::within(allowance.clone()))
     }
 }
 
 /// What needs the number and the lanes beside the inode.
 pub(crate) trait NodeExt {
     fn attr(&self) -> Attr;
+    /// Whether it is a file with pages of its own. Asks nothing of the contents.
+    fn has_data(&self) -> bool;
     /// What an entry for this inode says.
     fn target(&self) -> Target;
     /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up.
@@ -226,6 +232,10 @@ impl NodeExt for Node {
             flags: f.flags,
             project: f.project,
         }
+    }
+
+    fn has_data(&self) -> bool {
+        self.kind() == Kind::File && !is_control(self.number())
     }
 
     fn target(&self) -> Target {
@@ -298,12 +308,14 @@ fn whole_pages(size: u64) -> u32 {
 const ENTRY_SIZE: u64 = 20;
 
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
-// four lines.
+// five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 256);
+const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
     let inode = Node::VALUE_AT;
-    assert!((inode + Meta::MOVING_AT).is_multiple_of(64));
+    let meta = inode + std::mem::offset_of!(Inode, meta);
+    assert!((meta + Meta::NAMES_AT).is_multiple_of(64));
+    assert!((meta + Meta::SIZE_AT).is_multiple_of(64));
     assert!((inode + std::mem::offset_of!(Inode, body)).is_multiple_of(64));
 };

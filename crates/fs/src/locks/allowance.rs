@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use hearth_sync::primitive::{Arc, Mutex};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 
 /// What is counted of all owners. Clones are the same account.
 #[derive(Clone)]
@@ -22,7 +24,12 @@ struct Account {
 /// Ranges held by owner; nobody is here without one.
 #[repr(align(64))]
 #[derive(Default)]
-struct Part(Mutex<HashMap<u64, u64>>);
+struct Part(Lock<AllowanceClass, HashMap<u64, u64>>);
+
+lock_class!(
+    AllowanceClass = "file-locks.allowance",
+    super::ALLOWANCE_RANK
+);
 
 const PARTS: usize = 32;
 

@@ -105,6 +105,11 @@ impl Held {
         }
     }
 
+    /// Whether there are record locks, and whether there are `flock`s.
+    pub(super) fn sorts(&self) -> [bool; 2] {
+        [!self.records.is_empty(), !self.flocks.is_empty()]
+    }
+
     /// Whether the owner's `flock` already is what `request` asks for.
     pub(super) fn has_flock(&self, request: &LockRequest) -> bool {
         self.flocks

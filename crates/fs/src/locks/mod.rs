@@ -5,7 +5,7 @@
 //! ```text
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
-//!     LockAllowance (a mutex of its own per part of the owners; takes nothing)
+//!     LockAllowance (rank 935, one per part of the owners; takes nothing)
 //! Interrupt (rank 940, taken with nothing else held)
 //! ```
 //!
@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use hearth_sync::lock::{self, Lock, Waited};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 
 use crate::errno::Errno;
 use held::Held;
@@ -45,13 +45,22 @@ pub use wait::WaitGraph;
 
 const FILE_RANK: u32 = 920;
 const GRAPH_RANK: u32 = 930;
+const ALLOWANCE_RANK: u32 = 935;
 const BED_RANK: u32 = 940;
 
 /// The advisory locks of one file. Clones are the same table: whoever may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.
 #[derive(Clone)]
 pub struct FileLocks {
-    state: Arc<Lock<FileClass, State>>,
+    shared: Arc<Shared>,
+}
+
+#[repr(align(64))]
+struct Shared {
+    state: Lock<FileClass, State>,
+    /// Whether anybody holds a record lock, and whether anybody holds an `flock`. Written under the
+    /// lock of `state`; who has nothing to give up looks here and leaves the lock alone.
+    any: [AtomicBool; 2],
 }
 
 /// How to wait for a lock that cannot be had at once.
@@ -108,30 +117,33 @@ impl FileLocks {
     /// The same for a file of a volume with this allowance.
     pub fn within(allowance: LockAllowance) -> FileLocks {
         FileLocks {
-            state: Arc::new(Lock::new(State {
-                allowance,
-                ..State::default()
-            })),
+            shared: Arc::new(Shared {
+                state: Lock::new(State {
+                    allowance,
+                    ..State::default()
+                }),
+                any: Default::default(),
+            }),
         }
     }
 
     /// Whether nothing is held and nobody waits.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        let state = self.state.lock();
+        let state = self.shared.state.lock();
         state.held.is_empty() && state.queue.is_empty()
     }
 
     /// How many requests wait.
     #[cfg(test)]
     pub fn waiting(&self) -> usize {
-        self.state.lock().queue.len()
+        self.shared.state.lock().queue.len()
     }
 
     /// The first held lock that keeps `request` from being granted, `None` when it would be.
     pub fn get(&self, request: &LockRequest) -> Option<LockRequest> {
         let request = request.normalised().ok()?;
-        self.state.lock().held.conflicts(&request).next()
+        self.shared.state.lock().held.conflicts(&request).next()
     }
 
     /// Takes, converts or gives up a lock.
@@ -158,8 +170,16 @@ impl FileLocks {
         wait: Option<Wait<'_>>,
     ) -> (Result<(), Errno>, Option<Waited>) {
         let mut decided = Vec::new();
-        let answer = self.state.lock().set(request, wait, &mut decided);
+        let answer = {
+            let mut state = self.shared.state.lock();
+            let answer = state.set(request, wait, &mut decided);
+            self.shared.note(&state);
+            answer
+        };
         wake(decided);
+        // SeqCst: pairs with the fence in `release_owner`. Whoever finds its descriptor open after
+        // this is seen there to hold something.
+        fence(Ordering::SeqCst);
         match answer {
             Ok(None) => (Ok(()), Some(Waited::No)),
             Ok(Some(ticket)) => {
@@ -171,13 +191,23 @@ impl FileLocks {
     }
 
     /// Gives up everything that `owner` holds: `flock` locks or record locks. Requests of the same
-    /// owner that wait go on waiting.
+    /// owner that wait go on waiting. Writes nothing where nobody holds anything.
+    ///
+    /// An owner who takes a lock meanwhile must look after that whether it may have one: see
+    /// `ops::lock`.
     pub fn release_owner(&self, owner: u64, flock: bool) {
+        // SeqCst: pairs with the fence in `decide`: what closes the descriptor came before.
+        fence(Ordering::SeqCst);
+        // Relaxed: the fence orders it.
+        if !self.shared.any[usize::from(flock)].load(Ordering::Relaxed) {
+            return;
+        }
         let mut decided = Vec::new();
         {
-            let mut state = self.state.lock();
+            let mut state = self.shared.state.lock();
             state.release(owner, flock);
             state.settle(&mut decided);
+            self.shared.note(&state);
         }
         wake(decided);
     }
@@ -185,7 +215,7 @@ impl FileLocks {
     fn sleep(&self, ticket: &Arc<Ticket>) -> Result<(), Errno> {
         ticket.bed.sleep_until(|| ticket.outcome() != WAITING);
         if ticket.outcome() == WAITING {
-            let mut state = self.state.lock();
+            let mut state = self.shared.state.lock();
             // Under the file's lock the outcome is final: either it was decided after the
             // interrupt, and counts, or nobody can decide it any more.
             if ticket.outcome() == WAITING {
@@ -198,6 +228,18 @@ impl FileLocks {
             GRANTED => Ok(()),
             REFUSED => Err(Errno::ENOLCK),
             _ => Err(Errno::EDEADLK),
+        }
+    }
+}
+
+impl Shared {
+    /// Notes what is held; the caller holds the lock of `state`.
+    fn note(&self, state: &State) {
+        for (any, is_held) in self.any.iter().zip(state.held.sorts()) {
+            // Relaxed: the lock orders writers, a fence the reader that goes without it.
+            if any.load(Ordering::Relaxed) != is_held {
+                any.store(is_held, Ordering::Relaxed);
+            }
         }
     }
 }

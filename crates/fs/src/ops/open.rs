@@ -11,7 +11,7 @@ use crate::control::Dialogue;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
-use crate::inode::{Body, Inode, Node, NodeRef};
+use crate::inode::{Body, Inode, Node, NodeExt, NodeRef};
 use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::volume::{Core, Ctx, Step, Stop};
@@ -65,8 +65,8 @@ struct Moving {
 
 impl OpenFile {
     pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32, linkable: bool) -> OpenFile {
-        let dialogue = match &node.body {
-            Body::Control(file) => Some(Dialogue::begin(*file, cx.core)),
+        let dialogue = match is_control(node.number()).then_some(&node.body) {
+            Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.core)),
             _ => None,
         };
         OpenFile {
@@ -214,7 +214,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     check_kind(node, flags)?;
     let (reads, writes) = access_of(flags);
     let want = if reads { READ } else { 0 } | if writes { WRITE } else { 0 };
-    if writes && node.data().is_some() {
+    if writes && node.has_data() {
         cx.core.check_writable()?;
     }
     may(cx.caller, node, want, g)?;
@@ -225,7 +225,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
         return Err(Errno::ENXIO.into());
     }
     let held = node.hold().ok_or(Stop::Again)?;
-    if flags & libc::O_TRUNC != 0 && node.data().is_some() {
+    if flags & libc::O_TRUNC != 0 && node.has_data() {
         let change = node.meta.change.lock();
         if let Err(stop) = set_size(cx, node, 0, &change, None, g) {
             drop(change);

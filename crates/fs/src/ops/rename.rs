@@ -54,9 +54,9 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
     if from.parent.meta.is_nameless() || to.parent.meta.is_nameless() {
         return Err(Errno::ENOENT.into());
     }
-    let source = find(from.parent, from_at, g)?;
+    // A source that is not there says everything: whoever makes the target is not disturbed.
+    let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
-    let source = source.ok_or(Errno::ENOENT)?;
     cx.core.check_writable()?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory

@@ -171,7 +171,12 @@ impl Process {
         }
         self.run(|cx, g| {
             let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
-            let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
+            // A source that is not there says everything: whoever makes the target is not disturbed.
+            let follow = match from.found() {
+                Some(_) => Follow::Never,
+                None => Follow::Parent,
+            };
+            let to = walk(cx, self.from(newdirfd, new, g)?, new, follow, g)?;
             if from.last != Last::Name {
                 return Err(Errno::EBUSY.into());
             }

@@ -2,7 +2,7 @@
 
 use super::{Core, Volume};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::primitive::{Arc, Weak, thread};
+use hearth_sync::primitive::{Weak, thread};
 use std::time::Duration;
 
 /// Between two looks at what there is to do.
@@ -32,7 +32,7 @@ impl Volume {
     /// Starts the thread that does the background's work. It ends within a second after the last
     /// handle of the volume is gone.
     pub(super) fn start_background(&self) {
-        let core = Arc::downgrade(&self.core);
+        let core = self.core.downgrade();
         // Without a thread the work is left to `run_background_once` and to who asks for reports.
         let _ = thread::Builder::new()
             .name("hearth-background".to_owned())

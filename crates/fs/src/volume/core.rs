@@ -2,6 +2,7 @@
 
 use super::Volume;
 use super::background::Background;
+use super::handle::{Handle, Shared, Shares};
 use super::settings::{AtimeMode, OnError, Protection, Settings};
 use super::stop::{Load, Step, Stop};
 use crate::attr::{Kind, Time};
@@ -70,6 +71,7 @@ pub(crate) struct Core {
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
     pub(super) observing: RawLock<ObservingLock>,
+    shares: Shares<Core>,
     /// Keeps the root and the control files in memory for ever.
     kept: Lock<KeptLock, Vec<NodeRef>>,
 }
@@ -84,6 +86,12 @@ lock_class! {
     pub(super) HomingLock = "volume.homing", 20;
     pub(super) ObservingLock = "volume.observing", 15;
     KeptLock = "volume.kept", 970;
+}
+
+impl Shared for Core {
+    fn shares(&self) -> &Shares<Core> {
+        &self.shares
+    }
 }
 
 impl Core {
@@ -120,13 +128,17 @@ impl Core {
             background: Background::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),
+            shares: Shares::new(),
             kept: Lock::new(Vec::new()),
         }
     }
 
     /// Another handle of the volume; `None` when the last is going.
     pub(super) fn handle(&self) -> Option<Volume> {
-        self.me.upgrade().map(|core| Volume { core })
+        let core = self.me.upgrade()?;
+        Some(Volume {
+            core: Handle::new(&core),
+        })
     }
 
     pub fn is_read_only(&self) -> bool {

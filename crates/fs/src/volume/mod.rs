@@ -13,6 +13,7 @@
 
 mod background;
 mod core;
+mod handle;
 mod load;
 mod reclaim;
 mod request;
@@ -33,6 +34,7 @@ use crate::errno::Result;
 use crate::observer::Observer;
 use crate::profile::{LockDraw, LockProfile};
 use crate::stats::{Event, Stats};
+use handle::Handle;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 
@@ -52,7 +54,7 @@ pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
 /// ```
 #[derive(Clone)]
 pub struct Volume {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Handle<Core>,
 }
 
 impl Volume {
@@ -61,7 +63,9 @@ impl Volume {
         let (mode, background) = (settings.mode, settings.background);
         let core = Arc::new_cyclic(|me| Core::empty(settings, me));
         core.make_root(mode)?;
-        let volume = Volume { core };
+        let volume = Volume {
+            core: Handle::new(&core),
+        };
         if background {
             volume.start_background();
         }

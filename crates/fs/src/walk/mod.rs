@@ -41,6 +41,8 @@ pub(crate) enum Follow {
     Slash,
     /// Not at all: the name itself is meant (`mkdir`, `unlink`, `rename`).
     Never,
+    /// It is not even looked up: only the directory that it would be in is meant.
+    Parent,
 }
 
 /// Kind of the last component.
@@ -196,7 +198,8 @@ impl<'c, 'x> Walker<'c, 'x> {
         slash: bool,
         follow: Follow,
     ) -> Step<Walked<'x>> {
-        let node = match self.step(parent, name) {
+        let node = match self.step(parent, if follow == Follow::Parent { b"." } else { name }) {
+            Ok(_) if follow == Follow::Parent => None,
             Ok(node) => Some(node),
             Err(Stop::Errno(Errno::ENOENT)) => None,
             Err(stop) => return Err(stop),

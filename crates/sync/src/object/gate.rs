@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::refs::{ENTRIES, LANES};
 use crate::lock::Class;
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::primitive::{Backoff, WordLock, const_unless_loom};
+use crate::primitive::{Backoff, WordLock, const_unless_loom, fenced};
 use crate::profile::{self, Key, Side};
 use crate::spread::Spread;
 
@@ -20,11 +20,13 @@ use crate::spread::Spread;
 ///
 /// | access | ordering | partner |
 /// |---|---|---|
-/// | enter: add to the word | Acquire | close's addition: later comers see it shut |
-/// | enter: `shut` | Acquire | the Release when the gate opens: what was done behind it is seen |
-/// | leave: subtract from the word | Release | close's addition and loads |
-/// | close: add nothing to every word | AcqRel | enter and leave as above |
-/// | open: `shut` | Release | enter's load |
+/// | enter: add to the word, then load `shut` | SeqCst | close: see [`fenced`] |
+/// | close: set `shut`, then load every word | SeqCst | enter: see [`fenced`] |
+/// | leave: subtract from the word | Release | close's loads |
+/// | open: `shut` | Release | enter's load: what was done behind the gate is seen |
+///
+/// Close looks at the words and writes none, and they lie apart from those of the references: a
+/// truncate does not disturb who opens or closes the file meanwhile.
 pub struct Gate<C> {
     /// True while somebody closes the gate or has it closed. Written by the holder of `closer`.
     shut: AtomicBool,
@@ -68,8 +70,8 @@ impl<C: Class> Gate<C> {
     #[track_caller]
     pub fn enter<'a>(&'a self, shares: &'a Spread<LANES>) -> GateEntry<'a> {
         let word = count_in(shares);
-        // Acquire: see the table above.
-        let shut = self.shut.load(Ordering::Acquire);
+        // SeqCst: see the table above.
+        let shut = self.shut.load(Ordering::SeqCst);
         if shut || profile::watched() {
             return self.enter_slow(word, shares, Location::caller());
         }
@@ -84,8 +86,8 @@ impl<C: Class> Gate<C> {
     #[track_caller]
     pub fn try_enter<'a>(&'a self, shares: &'a Spread<LANES>) -> Option<GateEntry<'a>> {
         let word = count_in(shares);
-        // Acquire: see the table above.
-        if !self.shut.load(Ordering::Acquire) {
+        // SeqCst: see the table above.
+        if !self.shut.load(Ordering::SeqCst) {
             return Some(Self::entry(word, None, Location::caller()));
         }
         // Release: as who leaves.
@@ -107,16 +109,16 @@ impl<C: Class> Gate<C> {
             waits();
             self.closer.lock();
         }
-        // Relaxed: published by the additions below.
-        self.shut.store(true, Ordering::Relaxed);
+        // From here on a newcomer turns back, or is seen below.
+        fenced::set(&self.shut);
         let closed = GateClosed {
             shut: &self.shut,
             closer: &self.closer,
             thread: PhantomData,
         };
         for word in shares.settled_cells(ENTRIES) {
-            // AcqRel: see the table above. From here on a newcomer on this word turns back.
-            let mut inside = word.fetch_add(0, Ordering::AcqRel);
+            // SeqCst: see the table above; it is an Acquire for those who left.
+            let mut inside = word.load(Ordering::SeqCst);
             let backoff = Backoff::new();
             while inside != 0 {
                 waits();
@@ -143,8 +145,8 @@ impl<C: Class> Gate<C> {
         site: &'static Location<'static>,
     ) -> GateEntry<'a> {
         let mut since = None;
-        // Acquire: see the table above.
-        while self.shut.load(Ordering::Acquire) {
+        // SeqCst: see the table above.
+        while self.shut.load(Ordering::SeqCst) {
             since = since.or_else(|| profile::watched().then(profile::now));
             // Release: as who leaves.
             word.fetch_sub(1, Ordering::Release);
@@ -229,8 +231,7 @@ impl Drop for GateClosed<'_> {
 #[inline(always)]
 fn count_in(shares: &Spread<LANES>) -> &AtomicU64 {
     let word = shares.cell(ENTRIES);
-    // Acquire: see the table of the gate.
-    word.fetch_add(1, Ordering::Acquire);
+    fenced::add(word, 1);
     word
 }
 

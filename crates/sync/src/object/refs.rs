@@ -56,7 +56,10 @@ pub(super) const ENTRIES: usize = 1;
 const COUNTS: usize = 4;
 
 /// The lanes that only this module and the gate may write.
-const RESERVED: u32 = 1 << HANDLES | 1 << ENTRIES | 1 << COUNTS;
+const RESERVED: u16 = 1 << HANDLES | 1 << ENTRIES | 1 << COUNTS;
+/// The lanes that lie apart: references move them, and who sums the others or closes the gate is
+/// not disturbed.
+const APART: u16 = 1 << HANDLES | 1 << COUNTS;
 
 const LIVE: u32 = 0;
 const DYING: u32 = 1;
@@ -117,7 +120,7 @@ impl Life {
     pub(super) fn one_handle() -> Spread<LANES> {
         let mut words = [0; LANES];
         words[HANDLES] = 1;
-        Spread::owned(words, RESERVED)
+        Spread::owned(words, RESERVED, APART)
     }
 
     /// Ends the object if nobody has a reference. True for the one caller that ended it.

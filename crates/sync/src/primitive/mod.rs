@@ -6,6 +6,7 @@
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod cpu;
+pub(crate) mod fenced;
 mod last_core;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;

@@ -14,10 +14,12 @@
 //! the guard lives as long as the guard, so the second borrow costs nothing there.
 
 mod cell;
+mod once;
 mod slot;
 mod tag;
 
 pub use cell::RcuCell;
+pub use once::OnceSlot;
 pub use slot::RcuSlot;
 pub use tag::TagSlot;
 

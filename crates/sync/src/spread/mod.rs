@@ -15,8 +15,8 @@ use crate::primitive::{core, cores};
 ///
 /// The first core that writes owns the inline part. When another core writes, one part per core
 /// is allocated, each on cache lines of its own, and every core uses its own from then on; the
-/// inline part stays and keeps what it had. A part has two lines, one for reserved lanes and one
-/// for the others: who sums what is counted does not read what references write. A word is either
+/// inline part stays and keeps what it had. A part has two lines, one for lanes that lie apart and
+/// one for the others: who sums what is counted does not read what references write. A word is either
 /// a sum ([`Spread::add`]) or a maximum ([`Spread::raise`]); its reader folds all parts.
 ///
 /// Which part a thread writes is a matter of speed only: every write is atomic, so a thread that
@@ -35,12 +35,14 @@ pub struct Spread<const N: usize> {
     /// The core that owns `inline`, plus one; 0 for none yet.
     owner: AtomicU32,
     /// One bit per lane that only this crate writes. Immutable.
-    reserved: u32,
+    reserved: u16,
+    /// One bit per lane that lies on the second line of each part. Immutable.
+    apart: u16,
 }
 
 type Part<const N: usize> = [AtomicU64; N];
 
-/// The part of one core: the lanes that are not reserved, then those that are. The words of the
+/// The part of one core: the lanes that do not lie apart, then those that do. The words of the
 /// other kind lie idle in each.
 struct OfCore<const N: usize>([Padded<N>; 2]);
 
@@ -54,8 +56,8 @@ impl<const N: usize> OfCore<N> {
     }
 
     #[inline]
-    fn word(&self, lane: usize, reserved: u32) -> &AtomicU64 {
-        &self.0[(reserved >> lane & 1) as usize].0[lane]
+    fn word(&self, lane: usize, apart: u16) -> &AtomicU64 {
+        &self.0[(apart >> lane & 1) as usize].0[lane]
     }
 }
 
@@ -68,6 +70,7 @@ impl<const N: usize> Spread<N> {
             parts: AtomicPtr::new(ptr::null_mut()),
             owner: AtomicU32::new(0),
             reserved: 0,
+            apart: 0,
         }
     }
 
@@ -79,6 +82,7 @@ impl<const N: usize> Spread<N> {
             parts: AtomicPtr::new(ptr::null_mut()),
             owner: AtomicU32::new(0),
             reserved: 0,
+            apart: 0,
         }
     }
 
@@ -125,14 +129,17 @@ impl<const N: usize> Spread<N> {
             .fold(0, |max, cell| max.max(cell.load(Ordering::Relaxed)))
     }
 
-    /// Sets every part of the maximum in `lane` to `value`, even if that lowers it.
+    /// Sets every part of the maximum in `lane` to `value`, even if that lowers it; writes nothing
+    /// where it is that already.
     ///
     /// A raise at the same moment may win or lose.
     pub fn reset_max(&self, lane: usize, value: u64) {
         self.check_writable(lane);
         for cell in self.cells(lane) {
             // Relaxed: see `raise`.
-            cell.store(value, Ordering::Relaxed);
+            if cell.load(Ordering::Relaxed) != value {
+                cell.store(value, Ordering::Relaxed);
+            }
         }
     }
 
@@ -144,13 +151,15 @@ impl<const N: usize> Spread<N> {
     }
 
     /// Words that start at `words`, owned by this core. The lanes whose bits are set in `reserved`
-    /// are read by everybody and written through [`Spread::cell`] only.
-    pub(crate) fn owned(words: [u64; N], reserved: u32) -> Spread<N> {
+    /// are read by everybody and written through [`Spread::cell`] only; those in `apart` share no
+    /// line with the others once there are parts.
+    pub(crate) fn owned(words: [u64; N], reserved: u16, apart: u16) -> Spread<N> {
         Spread {
             inline: words.map(AtomicU64::new),
             parts: AtomicPtr::new(ptr::null_mut()),
             owner: AtomicU32::new(owner_of(core())),
             reserved,
+            apart,
         }
     }
 
@@ -165,7 +174,7 @@ impl<const N: usize> Spread<N> {
         if !parts.is_null() {
             debug_assert!(core < cores());
             // SAFETY: `parts` has `cores()` elements, lives until drop, and `core` is below.
-            return unsafe { &*parts.add(core) }.word(lane, self.reserved);
+            return unsafe { &*parts.add(core) }.word(lane, self.apart);
         }
         // Relaxed: ownership is a matter of speed, see the type.
         if self.owner.load(Ordering::Relaxed) == owner_of(core) {
@@ -187,6 +196,12 @@ impl<const N: usize> Spread<N> {
     /// A thread that splits after this reads the exchange below and so synchronises with it, and
     /// who uses the parts synchronises with the split.
     pub(crate) fn settled_cells(&self, lane: usize) -> impl Iterator<Item = &AtomicU64> {
+        // Acquire: pairs with the Release in `split`. Parts that are there stay, and with the
+        // inline one they are all there is.
+        let parts = self.parts.load(Ordering::Acquire);
+        if !parts.is_null() {
+            return self.cells_of(parts, lane);
+        }
         // AcqRel: Release pairs with the Acquire of the exchange in `split` that comes later,
         // Acquire pairs with its Release if it came first.
         let parts = match self.parts.compare_exchange(
@@ -215,9 +230,9 @@ impl<const N: usize> Spread<N> {
             // drop.
             unsafe { std::slice::from_raw_parts(parts, cores()) }
         };
-        let reserved = self.reserved;
+        let apart = self.apart;
         std::iter::once(&self.inline[lane])
-            .chain(parts.iter().map(move |part| part.word(lane, reserved)))
+            .chain(parts.iter().map(move |part| part.word(lane, apart)))
     }
 
     /// Makes this core the owner, or makes parts if another core is.
@@ -231,7 +246,7 @@ impl<const N: usize> Spread<N> {
             return &self.inline[lane];
         }
         // SAFETY: `split` answers `cores()` elements that live until drop, and `core` is below.
-        unsafe { &*self.split().add(core) }.word(lane, self.reserved)
+        unsafe { &*self.split().add(core) }.word(lane, self.apart)
     }
 
     /// The parts, allocated now unless another core was faster.

@@ -81,7 +81,7 @@ fn parts_of_two_cores_share_no_line() {
 #[test]
 #[should_panic(expected = "this lane is reserved")]
 fn a_reserved_lane_is_not_written_from_outside() {
-    Spread::<2>::owned([0, 0], 0b10).add(1, 1);
+    Spread::<2>::owned([0, 0], 0b10, 0b10).add(1, 1);
 }
 
 #[test]

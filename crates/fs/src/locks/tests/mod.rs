@@ -89,7 +89,7 @@ fn an_impossible_range_is_refused() {
 fn unlocking_the_middle_splits_and_locking_it_again_merges() {
     let locks = FileLocks::new();
     let held = |owner| {
-        let state = locks.state.lock();
+        let state = locks.shared.state.lock();
         let ranges = state.held.ranges(owner).into_iter();
         ranges
             .map(|(start, range)| (start, range.end, range.kind))

@@ -103,7 +103,7 @@ proptest! {
                 model.apply(request);
             }
             for owner in 0..OWNERS {
-                let ranges = locks.state.lock().held.ranges(owner).into_iter();
+                let ranges = locks.shared.state.lock().held.ranges(owner).into_iter();
                 let ranges: Vec<_> = ranges.map(|(s, range)| (s, range.end, range.kind)).collect();
                 prop_assert_eq!(ranges, model.runs(owner));
             }
