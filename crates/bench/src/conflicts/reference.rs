@@ -165,7 +165,7 @@ impl Reference {
                 unreachable!("files of the state can be opened: {outcome:?}")
             };
             fds.push(fd);
-            if open.page > 0 {
+            if open.page > 0 && open.slot != Slot::Twin {
                 let offset = (u64::from(open.page) * PAGE) as i64;
                 let whence = libc::SEEK_SET;
                 self.model.apply(p, &Op::Seek { fd, offset, whence });

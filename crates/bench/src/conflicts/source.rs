@@ -16,7 +16,7 @@ pub struct Source {
 }
 
 /// Frames of the library that are shown for one access, innermost first.
-const SHOWN: usize = 4;
+const SHOWN: usize = 5;
 
 impl Source {
     /// Reads the debug information of the running program.
@@ -44,8 +44,12 @@ impl Source {
     /// What was touched and the lines of the library that led there, innermost first.
     pub fn name(&mut self, side: &Side) -> String {
         let frames = self.frames(side);
-        let ours = |frame: &&Frame| frame.is_ours();
-        let mut shown: Vec<&Frame> = frames.iter().filter(ours).take(SHOWN).collect();
+        let ours: Vec<&Frame> = frames.iter().filter(|frame| frame.is_ours()).collect();
+        // The access itself, then who of the filesystem wants it: what lies between is the same
+        // for every lock and every slot.
+        let (first, rest) = ours.split_at(ours.len().min(1));
+        let callers = rest.iter().filter(|frame| frame.line.starts_with("fs/"));
+        let mut shown: Vec<&Frame> = first.iter().chain(callers).take(SHOWN).copied().collect();
         if shown.is_empty() {
             shown = frames.iter().take(SHOWN).collect();
         }

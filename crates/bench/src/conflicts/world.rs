@@ -2,13 +2,13 @@
 
 use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
 use super::case::{Case, Open, Sharing};
-use super::ground::Ground;
+use super::ground::{Ground, MADE};
 use super::manner::Manner;
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::perform::{Call, Hands};
 use super::verb::Verb;
 use hearth::fdtable::FdPolicy;
-use hearth::{Credentials, Fd, Process};
+use hearth::{Credentials, Fd, Process, SetTime, Time};
 use std::sync::Arc;
 
 /// A state, ready for one case.
@@ -242,10 +242,13 @@ impl World {
                 process.open(self.path(open.place, 0), libc::O_RDWR | appends, 0)
             };
             let fd = fd.expect("a file of the state can be opened");
-            let offset = u64::from(open.page) * PAGE;
-            process
-                .lseek(fd, offset as i64, libc::SEEK_SET)
-                .expect("it is open");
+            // The offset of a twin is that of the descriptor it was made of.
+            if open.slot != Slot::Twin {
+                let offset = u64::from(open.page) * PAGE;
+                process
+                    .lseek(fd, offset as i64, libc::SEEK_SET)
+                    .expect("it is open");
+            }
             fd
         };
         (0..count).map(one).collect()
@@ -355,6 +358,9 @@ impl World {
         p.pread(fd, &mut chunk, 0).expect("read");
         p.pwrite(fd, &chunk, 0).expect("write");
         p.truncate(path, 2 * PAGE).expect("truncate");
+        let made = SetTime::At(Time { sec: MADE, nsec: 0 });
+        p.utimensat(libc::AT_FDCWD, path, None, Some(made), 0)
+            .expect("utimensat");
         p.flock(fd, libc::LOCK_EX).expect("flock");
         let twin = p.dup(fd).expect("dup");
         for target in DUP2_TARGETS {
