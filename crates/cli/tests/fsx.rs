@@ -13,6 +13,7 @@ harness::on_both_transports!(
     a_file_written_back_later_keeps_its_bytes,
     a_file_written_through_keeps_its_bytes,
     a_file_past_the_page_cache_keeps_its_bytes,
+    a_file_whose_requests_are_all_suspended_keeps_its_bytes,
     zeroed_ranges_read_as_zeros_and_the_rest_stays,
 );
 
@@ -54,6 +55,16 @@ fn a_file_written_through_keeps_its_bytes(transport: Transport) {
 
 fn a_file_past_the_page_cache_keeps_its_bytes(transport: Transport) {
     fsx(transport, "direct_io", 5_000, seed() + 20);
+}
+
+fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport) {
+    for (more, options) in ["writeback", "no_writeback", "direct_io"]
+        .iter()
+        .enumerate()
+    {
+        let options = format!("park=every,{options}");
+        fsx(transport, &options, 3_000, seed() + 30 + more as u64);
+    }
 }
 
 fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {

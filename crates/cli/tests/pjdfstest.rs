@@ -8,7 +8,10 @@ use harness::{Mounted, Private, Transport, program, registry_tool, said, succeed
 use std::collections::BTreeSet;
 use std::path::Path;
 
-harness::on_both_transports!(posix_is_kept_wherever_tmpfs_keeps_it);
+harness::on_both_transports!(
+    posix_is_kept_wherever_tmpfs_keeps_it,
+    posix_is_kept_when_every_request_is_suspended_and_resumed,
+);
 
 /// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
 /// The two users are there on every Debian.
@@ -26,7 +29,15 @@ entries = [["nobody", "nogroup"], ["daemon", "daemon"]]
 "#;
 
 fn posix_is_kept_wherever_tmpfs_keeps_it(transport: Transport) {
-    let mounted = Mounted::new(transport, "");
+    compare(&Mounted::new(transport, ""));
+}
+
+/// The suite takes a few seconds, so all of it runs.
+fn posix_is_kept_when_every_request_is_suspended_and_resumed(transport: Transport) {
+    compare(&Mounted::new(transport, "park=every"));
+}
+
+fn compare(mounted: &Mounted) {
     let private = Private::new();
     let configuration = private.path().join("pjdfstest.toml");
     std::fs::write(&configuration, CONFIGURATION).unwrap();

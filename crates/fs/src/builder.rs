@@ -62,10 +62,24 @@ impl VolumeBuilder {
         self
     }
 
-    /// Give the volume a thread for what no request waits for, such as the ageing of heat. Without
-    /// it (the default) call [`Volume::run_background_once`] now and then.
-    pub fn background(mut self, on: bool) -> Self {
-        self.0.background = on;
+    /// Give the volume a thread for what no request waits for, such as the ageing of heat: the
+    /// same as one worker, or none.
+    pub fn background(self, on: bool) -> Self {
+        self.workers(usize::from(on))
+    }
+
+    /// Threads of the volume's scheduler, at most 1,024. They do what no request waits for, and
+    /// help the threads of front ends that fall behind. Without any (the default) call
+    /// [`Volume::run_background_once`] now and then.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.0.workers = workers;
+        self
+    }
+
+    /// Threads of front ends that can take part in the volume's scheduler at the same time; one
+    /// for each core by default. A FUSE mount takes one for each CPU that is there.
+    pub fn seats(mut self, seats: usize) -> Self {
+        self.0.seats = seats;
         self
     }
 
@@ -128,8 +142,9 @@ impl VolumeBuilder {
     /// The volume.
     ///
     /// # Errors
-    /// `EINVAL` for a size below one page or no inode at all; what the home answers when it is
-    /// asked for the root.
+    /// `EINVAL` for a size below one page, no inode at all, or more than 1,024 workers or seats;
+    /// `EAGAIN` if the system refuses a thread; what the home answers when it is asked for the
+    /// root.
     pub fn build(self) -> Result<Volume> {
         if self.0.size < crate::data::PAGE || self.0.inodes == 0 {
             return Err(Errno::EINVAL);

@@ -321,7 +321,7 @@ impl Door {
             let node = file.node(g)?;
             io::write(cx, node, off, data, append, kill_suidgid, g)
         })?;
-        if file.syncs() {
+        if file.is_synchronous() {
             self.fsync(file, false)?;
         }
         Ok(done.1)

@@ -40,6 +40,7 @@ mod profile;
 mod quota;
 mod quotactl;
 mod stats;
+mod tenant;
 mod volume;
 mod walk;
 
@@ -66,4 +67,8 @@ pub use quotactl::{
     Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
-pub use volume::{AtimeMode, OnError, Protection, Volume};
+pub use tenant::TenantId;
+pub use volume::{Absent, AtimeMode, OnError, Protection, Volume, may_wait, without_waiting};
+
+/// The scheduler of volumes: see [`Volume::scheduler`].
+pub use hearth_sched as sched;

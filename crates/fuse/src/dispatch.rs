@@ -8,11 +8,11 @@ use crate::options::MountOptions;
 use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
-use crate::service::{Answer, Lane, Later, Service, Small};
+use crate::service::{Answer, Handled, Lane, Later, Service, Small};
 use crate::waiting::Waiting;
-use crate::wire::{InHeader, init};
+use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
-use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, Volume};
+use hearth::{Absent, Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
 use hearth_sync::primitive::Arc;
 use std::time::Instant;
 
@@ -91,11 +91,14 @@ impl Context<'_> {
 }
 
 impl Service for Dispatcher {
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], since: Option<Instant>) -> Handled {
         let started = Instant::now();
         let operation = match request.operation() {
             Ok(operation) => operation,
-            Err(errno) => return Answer::Error(errno),
+            Err(errno) => {
+                let answer = Answer::Error(errno);
+                return Handled { answer, ns: 0 };
+            }
         };
         let groups = request.groups();
         let context = Context {
@@ -103,12 +106,16 @@ impl Service for Dispatcher {
             groups: groups.ids(),
         };
         let mut reply = Reply::new(out);
-        let done = self.guarded(|| self.perform(&context, operation, &mut reply));
+        let (done, absent) = hearth::without_waiting(|| {
+            self.guarded(|| self.perform(&context, operation, &mut reply))
+        });
+        let ns = started.elapsed().as_nanos() as u64;
         let op = statistic(&operation);
-        match done {
-            Ok(Done::Later(later)) => Answer::Later(self.counted(op, later)),
-            done => {
-                let elapsed = started.elapsed().as_nanos() as u64;
+        let answer = match (done, absent) {
+            (_, Some(absent)) => Answer::Absent(absent),
+            (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
+            (done, _) => {
+                let elapsed = since.map_or(ns, |since| since.elapsed().as_nanos() as u64);
                 self.volume.stats().count(op, elapsed, done.is_ok());
                 match done {
                     Ok(Done::Silent) => Answer::Silent,
@@ -116,7 +123,20 @@ impl Service for Dispatcher {
                     Err(errno) => Answer::Error(errno),
                 }
             }
+        };
+        Handled { answer, ns }
+    }
+
+    fn tenant(&self, header: &InHeader) -> TenantId {
+        // Pages that the kernel writes back come from no process.
+        match header.pid == 0 && header.opcode == Opcode::Write as u32 {
+            true => self.volume.tenant_behind(header.nodeid),
+            false => self.volume.tenant_of(header.nodeid, header.uid),
         }
+    }
+
+    fn bring(&self, absent: &Absent) -> Result<(), Errno> {
+        self.volume.bring(absent)
     }
 }
 

@@ -11,7 +11,9 @@
 //! This crate translates and decides nothing. `docs/design/fuse.md` follows a request through it.
 
 mod connection;
+mod desk;
 mod dispatch;
+mod hall;
 mod handles;
 mod handshake;
 mod init;
@@ -20,6 +22,7 @@ mod notify;
 mod ops;
 mod options;
 mod panics;
+mod parked;
 mod queues;
 mod reply;
 mod request;
@@ -32,6 +35,6 @@ mod wire;
 mod workers;
 
 pub use mount::MountError;
-pub use options::{MountOptions, OptionError, ReadDirPlus, Transport};
+pub use options::{MountOptions, OptionError, Park, ReadDirPlus, Transport};
 pub use session::Session;
 pub use uring_switch::{UringSwitch, uring_switch};

@@ -28,6 +28,16 @@ pub enum ReadDirPlus {
     No,
 }
 
+/// Which requests are parked: made tasks of the scheduler instead of handled at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Park {
+    /// Those that have to wait.
+    #[default]
+    Needed,
+    /// Every one, to test that each can be suspended and resumed.
+    Every,
+}
+
 /// How a volume is mounted. `docs/semantics.md` has the price of each default.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -77,6 +87,10 @@ pub struct MountOptions {
     pub errors: OnError,
     /// `hot_track`, and `heat=exact` with `direct_io`: which files and ranges are hot.
     pub hot_track: bool,
+    /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
+    pub workers: usize,
+    /// `park=every`, for tests of the daemon.
+    pub park: Park,
 }
 
 impl Default for MountOptions {
@@ -105,6 +119,8 @@ impl Default for MountOptions {
             inodes: None,
             errors: OnError::RemountRo,
             hot_track: false,
+            workers: 1,
+            park: Park::Needed,
         }
     }
 }
@@ -158,7 +174,7 @@ impl MountOptions {
             .errors(self.errors)
             .read_only(self.read_only)
             .hot_track(self.hot_track)
-            .background(true)
+            .workers(self.workers)
     }
 
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
@@ -221,6 +237,18 @@ impl MountOptions {
                     _ => return Err(bad("remount-ro, continue or panic")),
                 };
             }
+            "workers" => {
+                let count = value
+                    .parse()
+                    .ok()
+                    .filter(|count| (1..=1024).contains(count));
+                self.workers = count.ok_or(bad("1 to 1024"))?;
+            }
+            "park" => match value {
+                "needed" => self.park = Park::Needed,
+                "every" => self.park = Park::Every,
+                _ => return Err(bad("needed or every")),
+            },
             "entry_timeout" => self.entry_timeout = seconds(value).ok_or(bad(SECONDS))?,
             "attr_timeout" => self.attr_timeout = seconds(value).ok_or(bad(SECONDS))?,
             "negative_timeout" => self.negative_timeout = seconds(value).ok_or(bad(SECONDS))?,
@@ -330,6 +358,9 @@ mod tests {
             "size=99999999999t",
             "inodes=0",
             "fsname=",
+            "workers=0",
+            "workers=1025",
+            "park=never",
         ] {
             let error = MountOptions::parse(&[option]).unwrap_err();
             assert!(error.expected.is_some(), "{option}");

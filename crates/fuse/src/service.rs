@@ -2,14 +2,32 @@
 //! away.
 
 use crate::request::RawRequest;
-use hearth::Errno;
+use crate::wire::InHeader;
+use hearth::{Absent, Errno, TenantId};
+use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
 
 /// Answers requests; called by every queue thread at once.
 pub(crate) trait Service: Send + Sync + 'static {
     /// Answers one request, or says who will. The body of the answer is written into `out`. Must
-    /// not block: what may block is returned as [`Answer::Later`].
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer;
+    /// not block: what may block is returned as [`Answer::Later`] or [`Answer::Absent`].
+    /// A request that was parked came `since`.
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], since: Option<Instant>) -> Handled;
+
+    /// Whose a request is.
+    fn tenant(&self, header: &InHeader) -> TenantId;
+
+    /// Brings what a request lacked, and may block for it.
+    ///
+    /// # Errors
+    /// The request's answer.
+    fn bring(&self, absent: &Absent) -> Result<(), Errno>;
+}
+
+/// What became of a request, and how long it took.
+pub(crate) struct Handled {
+    pub answer: Answer,
+    pub ns: u64,
 }
 
 /// What becomes of a request.
@@ -22,6 +40,8 @@ pub(crate) enum Answer {
     Silent,
     /// May block: to be run by a worker, which then answers.
     Later(Later),
+    /// Something must be brought first; then the request is to be handled again.
+    Absent(Absent),
 }
 
 /// A request that may block, ready to be run on a worker thread.
@@ -37,6 +57,8 @@ pub(crate) enum Lane {
     Wait,
     /// For a device or for many bytes to be copied.
     Io,
+    /// For the home to bring something.
+    Load,
 }
 
 /// The body of an answer that was given late: a few bytes.

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::dispatch::{Dispatcher, Settings};
+use crate::hall::Hall;
 use crate::handshake::{answer_init, check_switch, first_request, prepare_queues};
 use crate::init::{self, Agreed};
 use crate::mount::{self, MountError};
@@ -101,19 +102,26 @@ impl Session {
         options: &MountOptions,
         agreed: &Agreed,
     ) -> io::Result<()> {
-        let dispatcher = Arc::new(Dispatcher::new(
+        let service = Arc::new(Dispatcher::new(
             self.volume.clone(),
             Settings::new(options, agreed),
             Arc::clone(&self.connection.waiting),
             Arc::clone(&self.notifier),
             Arc::clone(&self.workers),
         ));
+        let hall = Arc::new(Hall {
+            service,
+            workers: Arc::clone(&self.workers),
+            waiting: Arc::clone(&self.connection.waiting),
+            sched: self.volume.scheduler(),
+            park: options.park,
+        });
         match queues {
             Some(queues) => {
-                self.read_alone(&dispatcher, agreed)?;
-                self.run_queues(queues, dispatcher, agreed)
+                self.read_alone(&hall, agreed)?;
+                self.run_queues(queues, hall, agreed)
             }
-            None => self.read_in_turns(&dispatcher, agreed),
+            None => self.read_in_turns(&hall, agreed),
         }
     }
 
@@ -160,32 +168,33 @@ impl Session {
     }
 
     /// One thread that reads `/dev/fuse`.
-    fn read_alone(&self, service: &Arc<Dispatcher>, agreed: &Agreed) -> io::Result<()> {
+    fn read_alone(&self, hall: &Arc<Hall<Dispatcher>>, agreed: &Agreed) -> io::Result<()> {
         let device = Arc::clone(&self.connection.mounted.device);
-        self.read(service, agreed, device, None)
+        self.read(hall, agreed, device, None)
     }
 
     /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
-    fn read_in_turns(&self, service: &Arc<Dispatcher>, agreed: &Agreed) -> io::Result<()> {
+    fn read_in_turns(&self, hall: &Arc<Hall<Dispatcher>>, agreed: &Agreed) -> io::Result<()> {
         let cpus = cpu::online();
         let seats = Arc::new(Seats::new(&cpus));
         let has_choice = cpus.len() > 1;
         let first = &self.connection.mounted.device;
-        for (number, cpu) in cpus.into_iter().enumerate() {
-            // Who may mount through the helper need not be allowed to open the device: the threads
-            // then share one descriptor, and its lock.
-            let clone = if number > 0 {
-                first.duplicate().ok()
-            } else {
-                None
-            };
-            let device = clone.map_or_else(|| Arc::clone(first), Arc::new);
+        // Who may mount through the helper need not be allowed to open the device: the threads then
+        // share one descriptor, and its lock.
+        let clones: Vec<_> = (1..cpus.len())
+            .map(|_| first.duplicate().ok().map(Arc::new))
+            .collect();
+        let shares = clones.iter().any(Option::is_none);
+        let devices = std::iter::once(None).chain(clones);
+        for (number, (cpu, clone)) in cpus.into_iter().zip(devices).enumerate() {
             let place = Place {
                 cpu,
                 seats: Arc::clone(&seats),
                 number,
+                shares: shares && clone.is_none(),
             };
-            self.read(service, agreed, device, Some(place))?;
+            let device = clone.unwrap_or_else(|| Arc::clone(first));
+            self.read(hall, agreed, device, Some(place))?;
         }
         if has_choice {
             // Last, since a reader that ends is what ends it.
@@ -198,7 +207,7 @@ impl Session {
 
     fn read(
         &self,
-        service: &Arc<Dispatcher>,
+        hall: &Arc<Hall<Dispatcher>>,
         agreed: &Agreed,
         device: Arc<Device>,
         place: Option<Place>,
@@ -206,8 +215,7 @@ impl Session {
         let number = place.as_ref().map_or(0, |place| place.number);
         let reader = Reader {
             device,
-            service: Arc::clone(service),
-            workers: Arc::clone(&self.workers),
+            hall: Arc::clone(hall),
             max_write: agreed.max_write,
             setxattr_ext: agreed.has(bits::SETXATTR_EXT),
             place,
@@ -226,13 +234,12 @@ impl Session {
     fn run_queues(
         &self,
         queues: Queues<Dispatcher>,
-        service: Arc<Dispatcher>,
+        hall: Arc<Hall<Dispatcher>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let parts = QueueParts {
             device: Arc::clone(&self.connection.mounted.device),
-            service,
-            workers: Arc::clone(&self.workers),
+            hall,
             payload: agreed.max_write.max(READ_OVERHEAD),
         };
         let (threads, result) = queues.go(parts, &self.connection);

@@ -1,4 +1,4 @@
-//! Requests that wait for a lock, so that INTERRUPT finds them.
+//! Requests that wait for a lock or for their turn, so that INTERRUPT finds them.
 //!
 //! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
 //! inside it.
@@ -6,12 +6,68 @@
 use hearth::Interrupt;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use std::collections::{HashMap, VecDeque};
+use std::task::Waker;
 
 /// Interrupts that are remembered because their request may not have begun to wait yet.
 const EARLY: usize = 1024;
 
-lock_class!(WaitingLock = "fuse.waiting", 871);
+lock_class! {
+    WaitingLock = "fuse.waiting", 871;
+    NudgeLock = "fuse.nudge", 875;
+}
+
+/// Wakes a task that waits for its turn.
+#[derive(Debug, Default)]
+pub(crate) struct Nudge {
+    state: Lock<NudgeLock, Nudged>,
+}
+
+#[derive(Debug, Default)]
+struct Nudged {
+    done: bool,
+    waker: Option<Waker>,
+}
+
+impl Nudge {
+    /// Whether the task was nudged; if not, `waker` is woken when it is.
+    pub fn poll(&self, waker: &Waker) -> bool {
+        let mut state = self.state.lock();
+        let old = state.waker.replace(waker.clone());
+        let done = state.done;
+        drop(state);
+        // The last waker of a task frees it: not under the lock.
+        drop(old);
+        done
+    }
+
+    fn give(&self) {
+        let mut state = self.state.lock();
+        state.done = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// How a waiting request is reached.
+#[derive(Clone)]
+enum Token {
+    Thread(Interrupt),
+    Task(Arc<Nudge>),
+}
+
+impl Token {
+    fn trigger(&self) {
+        match self {
+            Token::Thread(interrupt) => interrupt.trigger(),
+            Token::Task(nudge) => nudge.give(),
+        }
+    }
+}
 
 /// The waiting requests of one session by their unique number.
 #[derive(Default)]
@@ -21,7 +77,7 @@ pub(crate) struct Waiting {
 
 #[derive(Default)]
 struct State {
-    tokens: HashMap<u64, Interrupt>,
+    tokens: HashMap<u64, Token>,
     early: VecDeque<u64>,
     closed: bool,
 }
@@ -29,17 +85,34 @@ struct State {
 impl Waiting {
     /// A token for a request that is about to wait; `None` if it was interrupted already.
     pub fn begin(&self, unique: u64) -> Option<Interrupt> {
+        let token = Interrupt::new();
+        let begun = self.enter(unique, Token::Thread(token.clone()));
+        begun.then_some(token)
+    }
+
+    /// The same for a request that waits as a task.
+    pub fn begin_task(&self, unique: u64) -> Option<Arc<Nudge>> {
+        let nudge = Arc::new(Nudge::default());
+        let begun = self.enter(unique, Token::Task(Arc::clone(&nudge)));
+        begun.then_some(nudge)
+    }
+
+    fn enter(&self, unique: u64, token: Token) -> bool {
         let mut state = self.state.lock();
         if state.closed {
-            return None;
+            return false;
         }
         if let Some(at) = state.early.iter().position(|&early| early == unique) {
             state.early.remove(at);
-            return None;
+            return false;
         }
-        let token = Interrupt::new();
-        state.tokens.insert(unique, token.clone());
-        Some(token)
+        state.tokens.insert(unique, token);
+        true
+    }
+
+    /// Whether the session ends.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 
     /// The request waits no more.
@@ -71,7 +144,7 @@ impl Waiting {
         state.closed = true;
         let tokens = std::mem::take(&mut state.tokens);
         drop(state);
-        tokens.values().for_each(Interrupt::trigger);
+        tokens.values().for_each(Token::trigger);
     }
 }
 

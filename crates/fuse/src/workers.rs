@@ -1,6 +1,6 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Two lanes that do not wait for each other. A waiting lock may need an fsync of the lock's holder
+//! Three lanes that do not wait for each other. A waiting lock may need an fsync of its holder
 //! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
 //! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`.
 
@@ -17,6 +17,8 @@ use std::time::Duration;
 const WAIT_THREADS: usize = 4096;
 /// Threads for fsync and large copies.
 const IO_THREADS: usize = 8;
+/// Threads that have the home bring what parked requests lack.
+const LOAD_THREADS: usize = 16;
 /// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Stack of a worker: it only calls into the filesystem.
@@ -29,6 +31,7 @@ pub(crate) type Finish = Box<dyn FnOnce(Result<Small, Errno>) + Send>;
 pub(crate) struct Workers {
     waits: Arc<Pool>,
     io: Arc<Pool>,
+    loads: Arc<Pool>,
 }
 
 lock_class!(PoolLock = "fuse.workers", 872);
@@ -69,6 +72,7 @@ impl Workers {
         Workers {
             waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
+            loads: pool("hearth-load", LOAD_THREADS, true),
         }
     }
 
@@ -77,6 +81,7 @@ impl Workers {
         match later.lane {
             Lane::Wait => self.waits.submit(later, finish),
             Lane::Io => self.io.submit(later, finish),
+            Lane::Load => self.loads.submit(later, finish),
         }
     }
 
@@ -84,6 +89,7 @@ impl Workers {
     pub fn close(&self) {
         self.waits.close();
         self.io.close();
+        self.loads.close();
     }
 }
 

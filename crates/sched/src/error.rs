@@ -16,7 +16,7 @@ pub enum SchedError {
         /// Which ceiling.
         what: &'static str,
     },
-    /// More workers and seats than 1,024.
+    /// More workers, or more seats, than 1,024.
     Workers {
         /// How many were asked for.
         asked: usize,
@@ -46,7 +46,7 @@ impl fmt::Display for SchedError {
                 write!(f, "{what} limit 0: give 1 or more, or no limit at all")
             }
             SchedError::Workers { asked } => {
-                write!(f, "{asked} workers and seats: give at most 1,024 together")
+                write!(f, "{asked} workers: give at most 1,024")
             }
             SchedError::NoSeat { stations } => write!(
                 f,

@@ -1,5 +1,6 @@
 //! The scheduler: building it, spawning, waiting, ending.
 
+use crate::class::Weights;
 use crate::clock::{Clock, Time};
 use crate::drive::{Drive, Worker, employ};
 use crate::error::SchedError;
@@ -17,7 +18,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::future::Future;
 use std::time::Duration;
 
-/// The most workers and seats together.
+/// The most workers, and the most seats.
 const MOST_WORKERS: usize = 1024;
 
 /// What a scheduler is to be.
@@ -60,11 +61,12 @@ impl Builder {
     /// # Errors
     /// Too many workers, or the system refuses a thread; nothing is left running.
     pub fn start(self) -> Result<Scheduler, SchedError> {
-        let asked = self.workers.saturating_add(self.seats);
-        if asked > MOST_WORKERS {
-            return Err(SchedError::Workers { asked });
+        for asked in [self.workers, self.seats] {
+            if asked > MOST_WORKERS {
+                return Err(SchedError::Workers { asked });
+            }
         }
-        let stations = asked.max(1);
+        let stations = (self.workers + self.seats).max(1);
         let shared = Arc::new(Shared {
             fleet: Fleet::new(stations, Tenants::new()),
             timers: (0..stations).map(|_| Timers::new()).collect(),
@@ -230,6 +232,17 @@ impl Handle {
         self.tenants().limits(tenant)
     }
 
+    /// Whether any tenant ever had a ceiling: without it there is nothing to charge.
+    #[inline]
+    pub fn has_ceilings(&self) -> bool {
+        self.tenants().has_ceilings()
+    }
+
+    /// The weight of a tenant.
+    pub fn weight(&self, tenant: Tenant) -> u32 {
+        self.tenants().weight(tenant.index())
+    }
+
     /// Charges work to a tenant's ceilings: the time at which it may go on, now or later.
     pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Time {
         let now = self.now().ns();
@@ -352,6 +365,14 @@ impl Handle {
                 }
             });
             let mut core = queue.stats();
+            station.noted(|tenant, runs, ns| {
+                core.served += u64::from(runs);
+                if let Some(sum) = services.get_mut(tenant) {
+                    sum.runs += u64::from(runs);
+                    sum.served += u64::from(runs);
+                    sum.run_ns += ns;
+                }
+            });
             core.inbox = station.inbox_hint();
             core.driven = station.is_driven();
             core

@@ -35,14 +35,14 @@ use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
-use hearth_sync::primitive::thread::Thread;
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::collections::HashMap;
+use std::task::Waker;
 use tenants::{Owners, Tenants};
 use warmth::{Counts, HalfLives, Millis};
 
 /// Parts of the records.
-const SHARDS: usize = 16;
+pub(crate) const SHARDS: usize = 16;
 /// Ranges of a file that lie in one shard, as a shift.
 const STRIPE_SHIFT: u32 = 6;
 /// Records that one sweep looks at, per shard, besides an eighth of all.
@@ -75,7 +75,7 @@ pub(crate) struct Tracker {
     pub settings: Settings,
     /// Made when tracking is first switched on.
     state: OnceLock<Box<State>>,
-    folder: OnceLock<Thread>,
+    folder: OnceLock<Waker>,
 }
 
 struct State {
@@ -181,9 +181,8 @@ impl Tracker {
         }
     }
 
-    /// Wakes this thread, by unparking it, when a core's ring becomes half full. The first one
-    /// stays.
-    pub fn wakes(&self, folder: Thread) {
+    /// Wakes this task when a core's ring becomes half full. The first one stays.
+    pub fn wakes(&self, folder: Waker) {
         self.folder.get_or_init(|| folder);
     }
 
@@ -196,17 +195,20 @@ impl Tracker {
 
     /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
     pub fn sweep(&self, core: &Core) {
+        (0..SHARDS).for_each(|part| self.sweep_part(core, part));
+    }
+
+    /// The part of [`Tracker::sweep`] in one of [`SHARDS`] parts.
+    pub fn sweep_part(&self, core: &Core, part: usize) {
         let Some(state) = self.state.get() else {
             return;
         };
         let (now, lives) = (core.clock.monotonic(), self.settings.half_lives());
         let most = self.settings.most_records();
-        for shard in &state.shards {
-            let mut shard = shard.lock();
-            let steps = SWEEP + shard.len() / 8;
-            shard.sweep(steps, now, &lives, |file| is_gone(core, file));
-            shard.limit(most / SHARDS);
-        }
+        let mut shard = state.shards[part].lock();
+        let steps = SWEEP + shard.len() / 8;
+        shard.sweep(steps, now, &lives, |file| is_gone(core, file));
+        shard.limit(most / SHARDS);
     }
 
     /// Evicts what is more than the limit allows.
@@ -223,7 +225,7 @@ impl Tracker {
         if !state.pressed.swap(true, Ordering::Relaxed)
             && let Some(folder) = self.folder.get()
         {
-            folder.unpark();
+            folder.wake_by_ref();
         }
     }
 

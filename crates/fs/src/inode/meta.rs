@@ -134,6 +134,14 @@ impl Meta {
         self.kind
     }
 
+    pub fn project(&self) -> u32 {
+        self.project.load(Relaxed)
+    }
+
+    pub fn uid(&self) -> u32 {
+        self.uid.load(Relaxed)
+    }
+
     pub fn size(&self) -> u64 {
         self.size.load(Relaxed)
     }

@@ -78,6 +78,7 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
         true => old.account,
         false => recharge(cx, node, owners, keeper, g)?,
     };
+    cx.core.note_project(owners.project);
     node.change_meta(cx.core.now(), |fields| {
         fields.flags = new;
         fields.project = owners.project;

@@ -161,7 +161,8 @@ impl OpenFile {
         self.charged.load(Relaxed)
     }
 
-    pub(crate) fn syncs(&self) -> bool {
+    /// Whether writes return when they are durable (`O_SYNC`, `O_DSYNC`).
+    pub fn is_synchronous(&self) -> bool {
         self.flags() & (libc::O_SYNC | libc::O_DSYNC) != 0
     }
 

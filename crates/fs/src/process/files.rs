@@ -103,7 +103,7 @@ impl Process {
             check_writable(file)?;
             in_range?;
             let (_, done) = write_at(cx, file, off, data, g)?;
-            Ok((done, file.syncs().then(|| Arc::clone(file))))
+            Ok((done, file.is_synchronous().then(|| Arc::clone(file))))
         })?;
         if let Some(file) = syncs {
             self.sync_written(&file)?;
@@ -266,7 +266,7 @@ impl Process {
 
     /// What `O_SYNC` and `O_DSYNC` ask for after a write.
     pub(super) fn sync_written(&self, file: &OpenFile) -> Result<()> {
-        if file.syncs() {
+        if file.is_synchronous() {
             self.volume().door().fsync(file, false)?;
         }
         Ok(())

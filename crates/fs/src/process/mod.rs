@@ -153,7 +153,7 @@ impl Process {
     /// Runs an operation with the process's credentials. Pinned while it runs and not while it
     /// waits for the home.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
-        self.core().keep_budget();
+        self.core().keep_budget()?;
         pace();
         let g = pin();
         let credentials = self.credentials.load(&g);

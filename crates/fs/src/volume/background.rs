@@ -1,71 +1,172 @@
-//! Work that no request waits for: folding and ageing of heat.
+//! Work that no request waits for: folding and ageing of heat, reclaim. One task of the idle class,
+//! in slices.
+//!
+//! Ageing can wait and pays for itself: after a slice of it the task sleeps for so long that it
+//! takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it goes on until
+//! memory is within its budget, and only steps back between slices. Folding takes what it takes:
+//! what is counted but not folded is bounded.
 
 use super::{Core, Volume};
-use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::primitive::{Weak, thread};
+use crate::heat::SHARDS;
+use hearth_sched::{Handle, Sleep, Spec, block_in_place, yield_now};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::{OnceLock, Weak};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// Between two looks at what there is to do.
 const PERIOD: Duration = Duration::from_millis(1000);
+/// Of so many parts of its time, the task uses one for what can wait.
+const PARTS: u32 = 50;
+/// Bytes that one slice of reclaim wins.
+const RECLAIM: u64 = 1 << 20;
 
-/// When what was done last, in the clock's milliseconds.
+/// What was done last, and who does it.
 pub(crate) struct Background {
-    /// Relaxed: only the thread that does the work writes it, and doing it twice is harmless.
+    /// When ageing last began, in the clock's milliseconds. Relaxed: doing it twice is harmless.
     aged: AtomicU64,
+    /// The last reclaim did not win what it should. Relaxed: a hint.
+    stuck: AtomicBool,
+    /// The task was woken for reclaim since it last looked. Relaxed: a hint.
+    pressed: AtomicBool,
+    task: OnceLock<Waker>,
 }
 
 impl Background {
     pub fn new() -> Background {
         Background {
             aged: AtomicU64::new(0),
+            stuck: AtomicBool::new(false),
+            pressed: AtomicBool::new(false),
+            task: OnceLock::new(),
         }
+    }
+
+    /// Memory is over its budget.
+    pub fn press(&self) {
+        if !self.pressed.load(Ordering::Relaxed)
+            && !self.pressed.swap(true, Ordering::Relaxed)
+            && let Some(task) = self.task.get()
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Whether the last reclaim won all that it should.
+    pub fn set_stuck(&self, stuck: bool) {
+        self.stuck.store(stuck, Ordering::Relaxed);
+    }
+
+    /// Whether memory cannot be won at present: everything is in use.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
     }
 }
 
 impl Volume {
     /// Does what the background would do now, and returns: for programs that have no thread to
-    /// spare (see [`crate::VolumeBuilder::background`]) and call it about once a second.
+    /// spare (see [`crate::VolumeBuilder::workers`]) and call it about once a second. Front ends'
+    /// tasks that nobody else runs get their turn as well.
     pub fn run_background_once(&self) {
-        self.core.background();
+        let core = &self.core;
+        core.fold();
+        if core.is_ageing_due() {
+            core.heat.sweep(core);
+        }
+        let over = core.over_budget();
+        if over > 0 {
+            core.reclaim(over);
+        }
+        core.sched.run_once();
     }
 
-    /// Starts the thread that does the background's work. It ends within a second after the last
-    /// handle of the volume is gone.
+    /// Starts the task that does the background's work. It ends with the last handle of the
+    /// volume.
     pub(super) fn start_background(&self) {
-        let core = self.core.downgrade();
-        // Without a thread the work is left to `run_background_once` and to who asks for reports.
-        let _ = thread::Builder::new()
-            .name("hearth-background".to_owned())
-            .spawn(move || run(&core));
+        let sched = self.core.sched.handle();
+        let work = run(self.core.downgrade(), sched.clone());
+        // With the first worker's station as its key; front ends' threads have their own to do.
+        drop(sched.spawn(Spec::idle().with_key(0), work));
     }
 }
 
-fn run(core: &Weak<Core>) {
-    loop {
-        match core.upgrade() {
-            Some(core) => {
-                core.heat.wakes(thread::current());
-                core.background();
-            }
-            None => return,
-        }
-        thread::park_timeout(PERIOD);
+async fn run(volume: Weak<Core>, sched: Handle) {
+    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+    if let Some(core) = volume.upgrade() {
+        core.heat.wakes(waker.clone());
+        core.background.task.get_or_init(|| waker);
     }
+    loop {
+        let Some(core) = volume.upgrade() else { return };
+        core.fold();
+        let due = core.is_ageing_due();
+        drop(core);
+        reclaim(&volume).await;
+        if due {
+            age(&volume, &sched).await;
+        }
+        rest(sched.sleep(PERIOD)).await;
+    }
+}
+
+async fn reclaim(volume: &Weak<Core>) {
+    while let Some(core) = volume.upgrade() {
+        core.background.pressed.store(false, Ordering::Relaxed);
+        let over = core.over_budget().min(RECLAIM);
+        // The home is written to: another thread drives the station meanwhile.
+        if over == 0 || block_in_place(|| core.reclaim(over)) == 0 {
+            return;
+        }
+        drop(core);
+        yield_now().await;
+    }
+}
+
+async fn age(volume: &Weak<Core>, sched: &Handle) {
+    for part in 0..SHARDS {
+        let Some(core) = volume.upgrade() else { return };
+        core.fold();
+        let begin = sched.now();
+        core.heat.sweep_part(&core, part);
+        drop(core);
+        let used = sched.now().since(begin);
+        rest(sched.sleep(used * (PARTS - 1))).await;
+        // Whatever woke the task meanwhile must not wait for the end of the pass.
+        reclaim(volume).await;
+    }
+}
+
+/// Sleeps, but no longer than until the next wake-up.
+async fn rest(sleep: Sleep) {
+    let (mut sleep, mut slept) = (pin!(sleep), false);
+    poll_fn(|context| {
+        if std::mem::replace(&mut slept, true) {
+            return Poll::Ready(());
+        }
+        sleep.as_mut().poll(context)
+    })
+    .await;
 }
 
 impl Core {
-    fn background(&self) {
-        if !self.heat.is_on() {
-            return;
+    fn fold(&self) {
+        if self.heat.is_on() {
+            self.heat.fold(self);
         }
-        self.heat.fold(self);
+    }
+
+    /// Whether an eighth of the records should age now: a pass over everything in eight parts, one
+    /// interval for all of them.
+    fn is_ageing_due(&self) -> bool {
         let now = self.clock.monotonic();
         let due = self.heat.settings.interval() * 1000;
         let aged = self.background.aged.load(Ordering::Relaxed);
-        // A pass over everything in eight parts, one interval for all of them.
-        if now.saturating_sub(aged) >= due / 8 {
+        let is_due = self.heat.is_on() && now.saturating_sub(aged) >= due / 8;
+        if is_due {
             self.background.aged.store(now, Ordering::Relaxed);
-            self.heat.sweep(self);
         }
+        is_due
     }
 }

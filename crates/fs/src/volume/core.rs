@@ -19,8 +19,10 @@ use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
 use crate::quota::{Ledger, NO_ACCOUNT, Promises, Resource, Tuning};
 use crate::stats::Stats;
+use crate::tenant::TenantId;
 use ahash::RandomState;
-use hearth_sync::epoch::Guard;
+use hearth_sched::{SchedError, Scheduler};
+use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
@@ -74,6 +76,10 @@ pub(crate) struct Core {
     shares: Shares<Core>,
     /// Keeps the root and the control files in memory for ever.
     kept: Lock<KeptLock, Vec<NodeRef>>,
+    /// Whether an inode was ever given a project. Read by every request.
+    has_projects: AtomicBool,
+    /// Runs the background, and what front ends park.
+    pub sched: Scheduler,
 }
 
 pub(crate) struct RenameLock;
@@ -96,7 +102,7 @@ impl Shared for Core {
 
 impl Core {
     /// A volume with nothing in it, not even a root.
-    pub(super) fn empty(settings: Settings, me: &Weak<Core>) -> Core {
+    pub(super) fn empty(settings: Settings, sched: Scheduler, me: &Weak<Core>) -> Core {
         let room = (settings.size / crate::data::PAGE, settings.inodes);
         let clock = Arc::clone(&settings.clock);
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
@@ -130,6 +136,8 @@ impl Core {
             observing: RawLock::new(),
             shares: Shares::new(),
             kept: Lock::new(Vec::new()),
+            has_projects: AtomicBool::new(false),
+            sched,
         }
     }
 
@@ -177,6 +185,31 @@ impl Core {
 
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// An inode is in a project, or is about to be.
+    pub fn note_project(&self, project: u32) {
+        // Relaxed: in force soon. Stored once, so that the line stays with its readers.
+        if project != 0 && !self.has_projects.load(Ordering::Relaxed) {
+            self.has_projects.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whose a request is that names the inode `ino`, when `uid` asks: the inode's project's, else
+    /// the user's.
+    #[inline]
+    pub fn tenant_of(&self, ino: u64, uid: u32) -> TenantId {
+        // Relaxed: as `note_project`.
+        match self.has_projects.load(Ordering::Relaxed) {
+            true => self.project_of(ino).unwrap_or(TenantId::User(uid)),
+            false => TenantId::User(uid),
+        }
+    }
+
+    fn project_of(&self, ino: u64) -> Option<TenantId> {
+        let g = pin();
+        let project = self.inodes.get(ino, &g)?.meta.project();
+        (project != 0).then_some(TenantId::Project(project))
     }
 
     pub fn hash(&self, name: &[u8]) -> NameHash {
@@ -306,6 +339,15 @@ impl Core {
     pub fn keep_forever(&self, node: NodeRef) {
         self.kept.lock().push(node);
     }
+}
+
+pub(super) fn scheduler(settings: &Settings) -> Result<Scheduler> {
+    let builder = Scheduler::builder();
+    let started = builder.workers(settings.workers).seats(settings.seats);
+    started.start().map_err(|error| match error {
+        SchedError::Thread { .. } => Errno::EAGAIN,
+        _ => Errno::EINVAL,
+    })
 }
 
 impl Drop for Core {

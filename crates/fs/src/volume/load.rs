@@ -27,6 +27,10 @@ impl Core {
             Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
             Load::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
             Load::Page { ino, index } => self.loading(*ino, |node| self.load_page(node, *index)),
+            Load::Room(bytes) => {
+                self.reclaim(*bytes);
+                Ok(())
+            }
         }
     }
 
@@ -94,6 +98,7 @@ impl Core {
         };
         // What it is charged for stayed charged while it was out of memory.
         fields.account = self.ledger.number_of(fields.owners(), g);
+        self.note_project(fields.project);
         let body = match attr.kind {
             Kind::File => Body::File(Data::new(false)),
             Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),

@@ -11,6 +11,7 @@
 //!     inode.change           (see `inode`)
 //! ```
 
+mod absent;
 mod background;
 mod core;
 mod handle;
@@ -22,6 +23,8 @@ mod run;
 mod settings;
 mod stop;
 
+pub use absent::{Absent, may_wait, without_waiting};
+use core::scheduler;
 pub(crate) use core::{Core, PAGE_BYTES};
 pub(crate) use load::record_of;
 pub(crate) use request::Ctx;
@@ -34,6 +37,7 @@ use crate::errno::Result;
 use crate::observer::Observer;
 use crate::profile::{LockDraw, LockProfile};
 use crate::stats::{Event, Stats};
+use crate::tenant::TenantId;
 use handle::Handle;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -60,8 +64,9 @@ pub struct Volume {
 impl Volume {
     /// A volume with a root directory and nothing else.
     pub(crate) fn new(settings: Settings) -> Result<Volume> {
-        let (mode, background) = (settings.mode, settings.background);
-        let core = Arc::new_cyclic(|me| Core::empty(settings, me));
+        let (mode, background) = (settings.mode, settings.workers > 0);
+        let sched = scheduler(&settings)?;
+        let core = Arc::new_cyclic(|me| Core::empty(settings, sched, me));
         core.make_root(mode)?;
         let volume = Volume {
             core: Handle::new(&core),
@@ -102,6 +107,29 @@ impl Volume {
     /// Forgets what was recorded; a profile that is on begins again.
     pub fn reset_lock_profile(&self) {
         hearth_sync::profile::reset();
+    }
+
+    /// The volume's scheduler: it runs the background work, and what front ends spawn on it. Its
+    /// tenants have the numbers of [`TenantId::number`].
+    pub fn scheduler(&self) -> hearth_sched::Handle {
+        self.core.sched.handle()
+    }
+
+    /// Whose a request is that names the inode `ino`, when `uid` asks.
+    pub fn tenant_of(&self, ino: u64, uid: u32) -> TenantId {
+        self.core.tenant_of(ino, uid)
+    }
+
+    /// Whose a request is that names the inode `ino` and that nobody asks for, such as the writing
+    /// back of a page: the project's, else the owner's.
+    pub fn tenant_behind(&self, ino: u64) -> TenantId {
+        let g = pin();
+        let uid = self
+            .core
+            .inodes
+            .get(ino, &g)
+            .map_or(0, |node| node.meta.uid());
+        self.core.tenant_of(ino, uid)
     }
 
     /// Statistics.

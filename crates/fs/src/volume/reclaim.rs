@@ -5,8 +5,10 @@
 //! is shared with lookups (C9). Pages go first, then names of directories, then inodes without
 //! reference.
 
+use super::absent::{self, may_wait};
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
 use super::load::record_of;
+use super::stop::Load;
 use crate::errno::Result;
 use crate::home::Change;
 use crate::inode::Node;
@@ -20,18 +22,49 @@ const STEP: usize = 64;
 impl Core {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
-    pub(crate) fn keep_budget(&self) {
+    ///
+    /// A thread that may not wait leaves it to the background, until an eighth too much is in
+    /// memory: then its operation lacks room.
+    ///
+    /// # Errors
+    /// `ABSENT`, see [`crate::without_waiting`].
+    pub(crate) fn keep_budget(&self) -> Result<()> {
         let budget = self.budget.load(Relaxed);
-        if budget > 0 && self.home.evictable() {
-            let over = self.resident.sum() - budget as i64;
-            if over > 0 {
-                self.reclaim(over as u64);
+        if budget == 0 {
+            return Ok(());
+        }
+        let over = self.over_budget();
+        if over == 0 {
+            return Ok(());
+        }
+        if may_wait() {
+            self.reclaim(over);
+        } else {
+            self.background.press();
+            if over > budget / 8 && !self.background.is_stuck() {
+                return Err(absent::leave(Load::Room(over)));
             }
+        }
+        Ok(())
+    }
+
+    /// Bytes in memory beyond the budget that could be won back.
+    pub(super) fn over_budget(&self) -> u64 {
+        match self.budget.load(Relaxed) {
+            0 => 0,
+            _ if !self.home.evictable() => 0,
+            budget => (self.resident.sum() - budget as i64).max(0) as u64,
         }
     }
 
     /// Drops what can be dropped until `bytes` are won or the whole table was seen twice.
     pub(super) fn reclaim(&self, bytes: u64) -> u64 {
+        let won = self.reclaim_some(bytes);
+        self.background.set_stuck(won < bytes);
+        won
+    }
+
+    fn reclaim_some(&self, bytes: u64) -> u64 {
         if !self.home.evictable() {
             return 0;
         }

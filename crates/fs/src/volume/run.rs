@@ -1,5 +1,6 @@
 //! Running an operation until it has what it needs.
 
+use super::absent::{self, may_wait};
 use super::core::Core;
 use super::request::Ctx;
 use super::stop::{Step, Stop};
@@ -25,7 +26,7 @@ impl Core {
         caller: &Caller<'_>,
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
     ) -> Result<T> {
-        self.keep_budget();
+        self.keep_budget()?;
         pace();
         let guard = pin();
         let run = Run::new(self, caller.origin, &guard);
@@ -78,7 +79,8 @@ impl<'c> Run<'c> {
     ) -> Result<T> {
         loop {
             match stop {
-                Stop::Load(load) => self.core.load(&load)?,
+                Stop::Load(load) if may_wait() => self.core.load(&load)?,
+                Stop::Load(load) => return Err(absent::leave(load)),
                 Stop::Again => hearth_sync::primitive::thread::yield_now(),
                 Stop::Errno(errno) => return self.end(Err(errno), pin()),
             }

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, SystemClock};
 use crate::data::PAGE;
 use crate::home::{Home, MemoryHome};
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, cores};
 
 /// When reads move the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,10 @@ pub(crate) struct Settings {
     pub read_only: bool,
     /// Whether heat is tracked from the start.
     pub hot_track: bool,
-    /// Whether the volume has a thread for what no request waits for.
-    pub background: bool,
+    /// Threads for what no request waits for.
+    pub workers: usize,
+    /// Threads of front ends that may take part in the scheduler.
+    pub seats: usize,
     pub owner: (u32, u32),
     pub mode: u16,
     pub lock_ranges: u64,
@@ -79,7 +81,8 @@ impl Default for Settings {
             errors: OnError::RemountRo,
             read_only: false,
             hot_track: false,
-            background: false,
+            workers: 0,
+            seats: cores(),
             owner: (0, 0),
             mode: 0o755,
             lock_ranges: 1 << 20,

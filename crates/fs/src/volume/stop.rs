@@ -44,4 +44,6 @@ pub(crate) enum Load {
     },
     /// The answer to a question about the volume.
     Answer(Question),
+    /// Not from the home but to it: so many bytes of memory are to be won.
+    Room(u64),
 }

@@ -32,7 +32,12 @@ impl Dispatcher {
                 kill_suidgid: true,
                 ..SetAttr::default()
             };
-            self.door.setattr(&caller, cx.ino(), Some(&file), &kill)?;
+            let killed = self.door.setattr(&caller, cx.ino(), Some(&file), &kill);
+            if let Err(errno) = killed {
+                // Nobody will close what nobody has opened.
+                self.door.release(&file, None);
+                return Err(errno);
+            }
         }
         reply.push(&self.opened(file))?;
         Ok(Done::Reply)
@@ -78,6 +83,12 @@ impl Dispatcher {
         } else {
             args.fh
         };
+        if self.door.sync_waits() && handle != 0 {
+            let file = self.file(handle)?;
+            if file.is_synchronous() {
+                return Ok(self.write_through(cx, file, args, data));
+            }
+        }
         let size = self.on_file(
             handle,
             |file| {
@@ -94,6 +105,29 @@ impl Dispatcher {
             padding: 0,
         })?;
         Ok(Done::Reply)
+    }
+
+    /// A write that returns when it is durable: a worker waits for that.
+    fn write_through(
+        &self,
+        cx: &Context<'_>,
+        file: Arc<OpenFile>,
+        args: &WriteIn,
+        data: &[u8],
+    ) -> Done {
+        let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
+        let (offset, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
+        Done::io(move || {
+            let context = Context {
+                header,
+                groups: &[],
+            };
+            let size = door.write(&context.caller(0), &file, offset, &data, kill)?;
+            Ok(Small::new(&WriteOut {
+                size: size as u32,
+                padding: 0,
+            }))
+        })
     }
 
     pub(crate) fn flush(&self, args: &FlushIn) -> Result<Done, Errno> {

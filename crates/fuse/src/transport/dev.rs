@@ -1,16 +1,27 @@
 //! Threads that read `/dev/fuse`.
+//!
+//! A reader is in one of two modes. As a rule it waits in `read`, and handles what comes. While
+//! requests are parked with it, or several tenants' requests wait at the same time, it takes all
+//! that are there without waiting, lets the scheduler say which is next, and sleeps where both the
+//! kernel and the scheduler wake it.
 
 use super::buffer::Buffer;
 use super::cpu;
 use super::device::{Device, Incoming};
+use super::event::Event;
 use super::seats::Seats;
+use crate::desk::{Desk, Fate};
+use crate::hall::Hall;
+use crate::parked::{Parcel, Reason, Step};
 use crate::request::RawRequest;
-use crate::service::{Answer, Service, Small};
+use crate::service::{Answer, Handled, Service, Small};
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
-use crate::workers::Workers;
-use hearth::Errno;
-use hearth_sync::primitive::Arc;
+use crate::workers::Finish;
+use hearth::{Absent, Errno};
+use hearth_sync::primitive::{Arc, thread_local};
+use std::cell::RefCell;
 use std::io;
+use std::time::{Duration, Instant};
 use zerocopy::FromBytes;
 
 /// Room for an answer to anything but READ and listings, which have the size that the kernel gave
@@ -18,12 +29,17 @@ use zerocopy::FromBytes;
 const SMALL_ANSWER: usize = 1 << 17;
 /// Bytes of a WRITE before its data.
 const WRITE_HEAD: usize = size_of::<InHeader>() + size_of::<WriteIn>();
+/// Requests that are taken before one of them is handled.
+const INTAKE: usize = 256;
+/// Parked requests that may go on between two looks at the kernel's queue.
+const TURNS: usize = 2;
+/// Of so many requests of rivals, one is followed by a look whether another waits.
+const LOOK: u32 = 16;
 
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
     pub device: Arc<Device>,
-    pub service: Arc<S>,
-    pub workers: Arc<Workers>,
+    pub hall: Arc<Hall<S>>,
     /// Largest data of a request in bytes.
     pub max_write: usize,
     pub setxattr_ext: bool,
@@ -36,6 +52,8 @@ pub(crate) struct Place {
     pub cpu: usize,
     pub seats: Arc<Seats>,
     pub number: usize,
+    /// Whether other readers have the same descriptor.
+    pub shares: bool,
 }
 
 impl<S: Service> Reader<S> {
@@ -44,79 +62,315 @@ impl<S: Service> Reader<S> {
     /// # Errors
     /// What reading answers when the mount is still there.
     pub fn run(self) -> io::Result<()> {
-        let mut request = Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
+        let buffer = || Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
         let mut answer = Buffer::new(self.max_write.max(SMALL_ANSWER), 0);
-        let (request, answer) = (request.bytes(), answer.bytes());
-        match &self.place {
-            None => self.read_alone(request, answer),
-            Some(place) => {
-                cpu::pin(place.cpu);
-                // However this reader ends: the others, and the lookout, must not wait for ever.
-                let _closed = CloseSeats(&place.seats);
-                self.read_in_turns(place, request, answer)
-            }
-        }
+        let Some(place) = &self.place else {
+            return self.read_alone(buffer().bytes(), answer.bytes());
+        };
+        cpu::pin(place.cpu);
+        // However this reader ends: the others, and the lookout, must not wait for ever.
+        let _closed = CloseSeats(&place.seats);
+        let event = Arc::new(Event::new()?);
+        let bell = Arc::clone(&event);
+        let desk = Desk::new(&self.hall, Box::new(move || bell.set()));
+        let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
+        let mut turns = Turns {
+            reader: &self,
+            place,
+            desk,
+            event,
+            buffers: [buffer(), buffer()],
+            answer,
+            waits: true,
+            looks: 0,
+        };
+        let result = turns.read();
+        turns.close();
+        result
     }
 
+    /// Without a place nothing is parked: what is absent is waited for.
     fn read_alone(&self, request: &mut [u8], answer: &mut [u8]) -> io::Result<()> {
         loop {
             match self.device.receive(request)? {
-                Incoming::Request(size) => self.serve(&request[..size], answer),
+                Incoming::Request(size) => {
+                    let Some(raw) = self.raw(&request[..size]) else {
+                        continue;
+                    };
+                    while let (_, Some(absent)) = self.serve(&raw, answer) {
+                        if let Err(errno) = self.hall.service.bring(&absent) {
+                            send(&self.device, raw.header.unique, Err(errno));
+                            break;
+                        }
+                    }
+                }
                 Incoming::Nothing => {}
                 Incoming::End => return Ok(()),
             }
         }
     }
 
-    /// Waits in the kernel while it has a seat, for a seat otherwise.
-    fn read_in_turns(
-        &self,
-        place: &Place,
-        request: &mut [u8],
-        answer: &mut [u8],
-    ) -> io::Result<()> {
-        loop {
-            place.seats.wait(place.number);
-            let size = match self.device.receive(request)? {
-                Incoming::Request(size) => size,
-                Incoming::Nothing => continue,
-                Incoming::End => return Ok(()),
-            };
-            let request = &request[..size];
-            if let Ok((header, _)) = InHeader::read_from_prefix(request) {
-                let is_write = header.opcode == Opcode::Write as u32;
-                let is_written_back = is_write && header.pid == 0;
-                place
-                    .seats
-                    .serves(place.number, header.pid, is_written_back);
+    fn raw<'r>(&self, request: &'r [u8]) -> Option<RawRequest<'r>> {
+        let raw = RawRequest::from_buffer(request, self.setxattr_ext);
+        if raw.is_none() {
+            let size = request.len();
+            eprintln!("hearth: {size} bytes from /dev/fuse are no request");
+        }
+        raw
+    }
+
+    /// Handles and answers; how long it took, and what it lacked, if that is why it was not
+    /// answered.
+    fn serve(&self, raw: &RawRequest<'_>, out: &mut [u8]) -> (u64, Option<Absent>) {
+        let unique = raw.header.unique;
+        let Handled { answer, ns } = self.hall.service.handle(raw, out, None);
+        match answer {
+            Answer::Reply(size) => send(&self.device, unique, Ok(&out[..size])),
+            Answer::Error(errno) => send(&self.device, unique, Err(errno)),
+            Answer::Silent => {}
+            Answer::Later(later) => {
+                let finish = finish(Arc::clone(&self.device), unique);
+                self.hall.workers.submit(later, finish);
             }
-            self.serve(request, answer);
+            Answer::Absent(absent) => return (ns, Some(absent)),
+        }
+        (ns, None)
+    }
+}
+
+/// A reader at work beside others.
+struct Turns<'r, S> {
+    reader: &'r Reader<S>,
+    place: &'r Place,
+    desk: Desk<S>,
+    event: Arc<Event>,
+    /// For a request, and for the one behind it.
+    buffers: [Buffer; 2],
+    answer: Buffer,
+    /// Whether `read` waits, as far as this reader has said.
+    waits: bool,
+    /// Requests of rivals since the last look at what waits behind them.
+    looks: u32,
+}
+
+/// Whether reading goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Wait,
+    /// Requests of several tenants wait.
+    Order,
+    End,
+}
+
+impl<S: Service> Turns<'_, S> {
+    fn read(&mut self) -> io::Result<()> {
+        let mut next = Next::Wait;
+        loop {
+            next = match next {
+                Next::End => return Ok(()),
+                _ if self.desk.is_busy() => self.take_all()?,
+                Next::Order => self.take_all()?,
+                Next::Wait => self.take_one()?,
+            };
         }
     }
 
-    fn serve(&self, request: &[u8], out: &mut [u8]) {
-        let Some(raw) = RawRequest::from_buffer(request, self.setxattr_ext) else {
-            eprintln!(
-                "hearth: {} bytes from /dev/fuse are no request",
-                request.len()
-            );
+    /// Waits in the kernel while it has a seat, for a seat otherwise.
+    fn take_one(&mut self) -> io::Result<Next> {
+        self.set_waiting(true)?;
+        self.place.seats.wait(self.place.number);
+        match self.receive(0)? {
+            Incoming::Request(size) => self.handle(0, size),
+            Incoming::Nothing => {
+                // Somebody with whom it shares the descriptor may not wait in `read`.
+                self.reader.device.poll(None, None);
+            }
+            Incoming::End => return Ok(Next::End),
+        }
+        if self.desk.has_rivals() {
+            self.looks += 1;
+            if self.looks >= LOOK {
+                self.looks = 0;
+                if self.reader.device.poll(None, Some(Duration::ZERO)) {
+                    return Ok(Next::Order);
+                }
+            }
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Takes what is there, lets some of it go on, and sleeps if there is nothing to do.
+    fn take_all(&mut self) -> io::Result<Next> {
+        self.set_waiting(false)?;
+        let mut taken = 0;
+        while taken < INTAKE {
+            let (first, size) = match self.receive(0)? {
+                Incoming::Request(size) => (0, size),
+                Incoming::Nothing => break,
+                Incoming::End => return Ok(Next::End),
+            };
+            taken += 1;
+            if !self.desk.has_rivals() {
+                self.handle(first, size);
+                continue;
+            }
+            if self.desk.has_work() {
+                self.queue(first, size);
+                continue;
+            }
+            // A request that is alone need not be put in any order.
+            match self.receive(1)? {
+                Incoming::Request(second) => {
+                    taken += 1;
+                    self.queue(first, size);
+                    self.queue(1, second);
+                }
+                Incoming::Nothing => self.handle(first, size),
+                Incoming::End => return Ok(Next::End),
+            }
+        }
+        if self.desk.run(TURNS) || taken > 0 {
+            return Ok(Next::Order);
+        }
+        if self.desk.is_busy() {
+            let (device, event) = (&self.reader.device, &self.event);
+            self.desk.wait(|limit| {
+                device.poll(Some(event.raw()), limit);
+                event.reset();
+            });
+        }
+        Ok(Next::Wait)
+    }
+
+    fn receive(&mut self, buffer: usize) -> io::Result<Incoming> {
+        let buffer = self.buffers[buffer].bytes();
+        let incoming = self.reader.device.receive(buffer)?;
+        if let Incoming::Request(size) = incoming
+            && let Ok((header, _)) = InHeader::read_from_prefix(&buffer[..size])
+        {
+            let is_write = header.opcode == Opcode::Write as u32;
+            let (seats, number) = (&self.place.seats, self.place.number);
+            seats.serves(number, header.pid, is_write && header.pid == 0);
+        }
+        Ok(incoming)
+    }
+
+    /// Handles a request at once, if it may go on.
+    fn handle(&mut self, buffer: usize, size: usize) {
+        let request = &self.buffers[buffer].bytes()[..size];
+        let Some(raw) = self.reader.raw(request) else {
             return;
         };
-        let unique = raw.header.unique;
-        let result = match self.service.handle(&raw, out) {
-            Answer::Reply(size) => Ok(&out[..size]),
-            Answer::Error(errno) => Err(errno),
-            Answer::Silent => return,
-            Answer::Later(later) => {
-                let device = Arc::clone(&self.device);
-                let finish = Box::new(move |result: Result<Small, Errno>| {
-                    let result = result.as_ref().map(Small::bytes).map_err(|&errno| errno);
-                    report(unique, device.answer(unique, result));
-                });
-                return self.workers.submit(later, finish);
+        match self.desk.look(&raw.header, raw.args) {
+            Fate::Now => {
+                let (ns, absent) = self.reader.serve(&raw, self.answer.bytes());
+                self.desk.served(ns);
+                if absent.is_some() {
+                    let parcel = DevParcel::new(self.reader, &raw, request);
+                    self.desk.park(parcel, None, absent);
+                }
             }
+            Fate::Park(reason) => {
+                let parcel = DevParcel::new(self.reader, &raw, request);
+                self.desk.park(parcel, Some(reason), None);
+            }
+        }
+    }
+
+    /// Parks a request, so that the scheduler says when it goes on.
+    fn queue(&mut self, buffer: usize, size: usize) {
+        let request = &self.buffers[buffer].bytes()[..size];
+        let Some(raw) = self.reader.raw(request) else {
+            return;
         };
-        report(unique, self.device.answer(unique, result));
+        if !Desk::<S>::may_wait(&raw.header) {
+            return self.handle(buffer, size);
+        }
+        let reason = match self.desk.look(&raw.header, raw.args) {
+            Fate::Now => Reason::Turn,
+            Fate::Park(reason) => reason,
+        };
+        let parcel = DevParcel::new(self.reader, &raw, request);
+        self.desk.park(parcel, Some(reason), None);
+    }
+
+    fn set_waiting(&mut self, waits: bool) -> io::Result<()> {
+        // It is the descriptor's: once one of its readers may not wait in `read`, none does.
+        if self.waits != waits && !(waits && self.place.shares) {
+            self.reader.device.set_waiting(waits)?;
+            self.waits = waits;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        let event = Arc::clone(&self.event);
+        self.desk.close(|limit| {
+            // The device is ready for ever: it tells of the end.
+            event.wait(limit);
+            event.reset();
+        });
+    }
+}
+
+/// A request that was copied out of its reader's buffer, answered through its reader's descriptor.
+struct DevParcel {
+    bytes: Box<[u8]>,
+    unique: u64,
+    setxattr_ext: bool,
+    device: Arc<Device>,
+    /// Bytes that an answer may have.
+    room: usize,
+}
+
+thread_local! {
+    /// Where a task's answer is built: it is sent before the task steps back.
+    static ANSWER: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+}
+
+impl DevParcel {
+    fn new<S>(reader: &Reader<S>, raw: &RawRequest<'_>, request: &[u8]) -> DevParcel {
+        DevParcel {
+            bytes: request.into(),
+            unique: raw.header.unique,
+            setxattr_ext: reader.setxattr_ext,
+            device: Arc::clone(&reader.device),
+            room: reader.max_write.max(SMALL_ANSWER),
+        }
+    }
+}
+
+impl Parcel for DevParcel {
+    fn unique(&self) -> u64 {
+        self.unique
+    }
+
+    fn work<S: Service>(self, service: &S, since: Instant) -> Step<DevParcel> {
+        let Some(raw) = RawRequest::from_buffer(&self.bytes, self.setxattr_ext) else {
+            return Step::Done;
+        };
+        let step = ANSWER.with_borrow_mut(|buffer| {
+            let buffer = buffer.get_or_insert_with(|| Buffer::new(self.room, 0));
+            if buffer.bytes().len() < self.room {
+                *buffer = Buffer::new(self.room, 0);
+            }
+            let out = buffer.bytes();
+            match service.handle(&raw, out, Some(since)).answer {
+                Answer::Silent => Step::Done,
+                answer => Step::of(answer, (), |(), result| {
+                    send(&self.device, self.unique, result.map(|size| &out[..size]));
+                }),
+            }
+        });
+        step.with(self)
+    }
+
+    fn refuse(self, errno: Errno) {
+        send(&self.device, self.unique, Err(errno));
+    }
+
+    fn finish(self) -> Finish {
+        finish(self.device, self.unique)
     }
 }
 
@@ -129,9 +383,16 @@ impl Drop for CloseSeats<'_> {
     }
 }
 
+fn finish(device: Arc<Device>, unique: u64) -> Finish {
+    Box::new(move |result: Result<Small, Errno>| {
+        let result = result.as_ref().map(Small::bytes).map_err(|&errno| errno);
+        send(&device, unique, result);
+    })
+}
+
 /// An answer that the kernel refuses leaves its request waiting: worth a line.
-fn report(unique: u64, result: io::Result<()>) {
-    if let Err(error) = result
+fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
+    if let Err(error) = device.answer(unique, result)
         && !matches!(
             error.raw_os_error(),
             Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)

@@ -1,8 +1,13 @@
 //! The reading thread against a socket that keeps message boundaries, in the place of `/dev/fuse`.
 
 use super::*;
+use crate::options::Park;
 use crate::service::{Lane, Later};
+use crate::waiting::Waiting;
 use crate::wire::{InHeader, OutHeader};
+use crate::workers::Workers;
+use hearth::TenantId;
+use hearth::sched::Scheduler;
 use hearth_sync::primitive::thread;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -12,8 +17,8 @@ use zerocopy::{FromBytes, IntoBytes};
 struct Mirror;
 
 impl Service for Mirror {
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8]) -> Answer {
-        match request.header.opcode {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], _: Option<Instant>) -> Handled {
+        let answer = match request.header.opcode {
             1 => {
                 let size = request.payload.len();
                 out[..size].copy_from_slice(request.payload);
@@ -29,7 +34,44 @@ impl Service for Mirror {
                     work,
                 })
             }
-        }
+        };
+        Handled { answer, ns: 100 }
+    }
+
+    fn tenant(&self, header: &InHeader) -> TenantId {
+        TenantId::User(header.uid)
+    }
+
+    fn bring(&self, _: &Absent) -> Result<(), Errno> {
+        unreachable!("nothing is absent")
+    }
+}
+
+/// A hall over a scheduler with a seat for one reader.
+fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
+    Arc::new(Hall {
+        service: Arc::new(Mirror),
+        workers: Arc::new(Workers::new()),
+        waiting: Arc::new(Waiting::default()),
+        sched: scheduler.handle(),
+        park,
+    })
+}
+
+/// A reader that parks, beside no others.
+fn reader(device: Device, hall: &Arc<Hall<Mirror>>) -> Reader<Mirror> {
+    let seats = Arc::new(Seats::new(&[0]));
+    Reader {
+        device: Arc::new(device),
+        hall: Arc::clone(hall),
+        max_write: 4096,
+        setxattr_ext: true,
+        place: Some(Place {
+            cpu: 0,
+            seats,
+            number: 0,
+            shares: false,
+        }),
     }
 }
 
@@ -45,11 +87,16 @@ fn pair() -> (Device, Device, UnixDatagram) {
 }
 
 fn send(kernel: &Device, opcode: u32, unique: u64, payload: &[u8]) {
+    send_as(0, kernel, opcode, unique, payload);
+}
+
+fn send_as(uid: u32, kernel: &Device, opcode: u32, unique: u64, payload: &[u8]) {
     let len = (size_of::<InHeader>() + payload.len()) as u32;
     let header = InHeader {
         len,
         opcode,
         unique,
+        uid,
         ..Default::default()
     };
     kernel.send(header.as_bytes(), payload, &[]).unwrap();
@@ -68,39 +115,56 @@ fn receive(kernel: &Device) -> (OutHeader, Vec<u8>) {
 #[test]
 fn each_kind_of_answer_reaches_the_kernel_and_garbage_ends_nothing() {
     let (device, kernel, socket) = pair();
-    let workers = Arc::new(Workers::new());
+    let scheduler = Scheduler::builder().seats(1).start().unwrap();
+    let hall = hall(&scheduler, Park::Needed);
     let reader = Reader {
-        device: Arc::new(device),
-        service: Arc::new(Mirror),
-        workers: Arc::clone(&workers),
-        max_write: 4096,
-        setxattr_ext: true,
         place: None,
+        ..reader(device, &hall)
     };
     let thread = thread::spawn(move || reader.run());
+    converse(&kernel);
+    // A datagram of no bytes is the end of the mount.
+    socket.send(&[]).unwrap();
+    thread.join().unwrap().unwrap();
+    hall.workers.close();
+}
 
-    send(&kernel, 1, 10, b"abc");
-    let (header, body) = receive(&kernel);
+#[test]
+fn each_kind_of_answer_can_be_given_by_a_task() {
+    for park in [Park::Needed, Park::Every] {
+        let (device, kernel, socket) = pair();
+        let scheduler = Scheduler::builder().seats(1).start().unwrap();
+        let hall = hall(&scheduler, park);
+        let reader = reader(device, &hall);
+        let thread = thread::spawn(move || reader.run());
+        converse(&kernel);
+        socket.send(&[]).unwrap();
+        thread.join().unwrap().unwrap();
+        hall.workers.close();
+        let tasks = scheduler.stats().cores[0].switches;
+        assert_eq!(tasks > 0, park == Park::Every, "{park:?}: {tasks} tasks");
+        assert_eq!(scheduler.tasks(), 0);
+    }
+}
+
+fn converse(kernel: &Device) {
+    send(kernel, 1, 10, b"abc");
+    let (header, body) = receive(kernel);
     assert_eq!(
         (header.unique, header.error, &body[..]),
         (10, 0, &b"cba"[..])
     );
 
     kernel.send(b"garbage", &[], &[]).unwrap();
-    send(&kernel, 17, 11, b"");
-    send(&kernel, 5, 12, b"");
-    let (header, body) = receive(&kernel);
+    send(kernel, 17, 11, b"");
+    send(kernel, 5, 12, b"");
+    let (header, body) = receive(kernel);
     assert_eq!(
         (header.unique, header.error, body.len()),
         (12, -libc::ENOENT, 0)
     );
 
-    send(&kernel, 38, 13, b"");
-    let (header, body) = receive(&kernel);
+    send(kernel, 38, 13, b"");
+    let (header, body) = receive(kernel);
     assert_eq!((header.unique, &body[..]), (13, &77u64.to_ne_bytes()[..]));
-
-    // A datagram of no bytes is the end of the mount.
-    socket.send(&[]).unwrap();
-    thread.join().unwrap().unwrap();
-    workers.close();
 }

@@ -4,6 +4,7 @@ use crate::reply::out_header;
 use hearth::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 const DEVICE: &std::ffi::CStr = c"/dev/fuse";
@@ -22,7 +23,7 @@ pub(crate) struct Device {
 pub(crate) enum Incoming {
     /// This many bytes of one request.
     Request(usize),
-    /// Nothing this time: a signal, or a request that was taken back.
+    /// Nothing this time: a signal, a request that was taken back, or none there without waiting.
     Nothing,
     /// The mount is gone.
     End,
@@ -55,6 +56,36 @@ impl Device {
     /// The descriptor's number.
     pub fn raw(&self) -> i32 {
         self.fd.as_raw_fd()
+    }
+
+    /// Whether [`Device::receive`] waits; for every thread that shares the descriptor.
+    pub fn set_waiting(&self, waits: bool) -> io::Result<()> {
+        let flags = libc::O_RDWR | if waits { 0 } else { libc::O_NONBLOCK };
+        // SAFETY: no pointers.
+        match unsafe { libc::fcntl(self.raw(), libc::F_SETFL, flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Waits until a request is there or `event` is set, or for `limit`; whether a request is
+    /// there, or the mount gone.
+    pub fn poll(&self, event: Option<i32>, limit: Option<Duration>) -> bool {
+        let fd = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // A negative descriptor is skipped.
+        let mut fds = [fd(self.raw()), fd(event.unwrap_or(-1))];
+        let limit = limit.map(|limit| libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        });
+        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: an array of two that lives through the call, and a time or none.
+        let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, limit, std::ptr::null()) };
+        ready > 0 && fds[0].revents != 0
     }
 
     /// Waits for one request.

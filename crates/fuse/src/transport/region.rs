@@ -79,6 +79,9 @@ impl Region {
     }
 }
 
+// SAFETY: the mapping belongs to this value alone; the kernel uses it only while the entry is its.
+unsafe impl Send for Region {}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this length and nothing refers to it any more.

@@ -1,25 +1,31 @@
 //! One pinned thread with one ring per CPU.
 //!
 //! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread
-//! answers and commits, which makes it available again) or *parked* (a worker will answer). A
-//! parked entry is replaced by a fresh one, so that the requests behind it, the unlock that it
-//! waits for among them, always find an entry. When the mount goes, every entry completes with an
-//! error once; the thread ends with the last.
+//! answers and commits, which makes it available again) or *parked* (a worker or a task will
+//! answer). Parked entries are replaced by fresh ones, so that the requests behind them, the unlock
+//! that they wait for among them, always find an entry. A task takes the entry's memory along and
+//! builds its answer there; the answer comes back through the mailbox, since only this thread may
+//! submit. When the mount goes, every entry completes with an error once; the thread ends with the
+//! last.
 
 use super::cpu;
 use super::device::Device;
-use super::mailbox::Mailbox;
+use super::mailbox::{Letter, Mailbox};
 use super::region::Region;
+use super::ring_parcel::{COPIED, RingParcel, answer, header};
+use crate::desk::{Desk, Fate};
+use crate::hall::Hall;
+use crate::parked::Reason;
 use crate::reply::out_header;
-use crate::request::RawRequest;
-use crate::service::{Answer, Service, Small};
-use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, InHeader, Opcode, RingCmd, RingEntInOut};
-use crate::workers::Workers;
-use hearth::Errno;
+use crate::service::{Answer, Handled, Service};
+use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut};
+use hearth::{Absent, Errno};
 use hearth_sync::primitive::Arc;
-use io_uring::{IoUring, cqueue, opcode, squeue::Entry128, types::Fd};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue::Entry128};
 use std::io;
-use zerocopy::{FromBytes, IntoBytes};
+use std::time::Duration;
+use zerocopy::IntoBytes;
 
 /// Entries that a queue begins with.
 pub(crate) const DEPTH: usize = 8;
@@ -29,16 +35,15 @@ const RING_SIZE: u32 = 64;
 const COMPLETIONS: u32 = 1024;
 /// Marks the completion of the poll that waits for the mailbox.
 const WAKE: u64 = u64::MAX;
-/// Requests with less payload are copied out, so that the answer can be built in place.
-const COPIED: usize = 8192;
+/// Parked requests that may go on between two looks at the ring.
+const TURNS: usize = 2;
 
 type Ring = IoUring<Entry128, cqueue::Entry>;
 
 /// What a queue thread is made of.
 pub(crate) struct QueueParts<S> {
     pub device: Arc<Device>,
-    pub service: Arc<S>,
-    pub workers: Arc<Workers>,
+    pub hall: Arc<Hall<S>>,
     /// Bytes of payload that the kernel wants in each entry.
     pub payload: usize,
 }
@@ -47,8 +52,7 @@ impl<S> Clone for QueueParts<S> {
     fn clone(&self) -> QueueParts<S> {
         QueueParts {
             device: Arc::clone(&self.device),
-            service: Arc::clone(&self.service),
-            workers: Arc::clone(&self.workers),
+            hall: Arc::clone(&self.hall),
             payload: self.payload,
         }
     }
@@ -91,12 +95,19 @@ impl PreparedQueue {
             mailbox,
             cpus,
         } = self;
+        let bell = Arc::clone(&mailbox);
+        let desk = Desk::new(&parts.hall, Box::new(move || bell.event.set()));
+        let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
+        mailbox.own();
         let mut queue = Queue {
             ring,
             mailbox,
             parts,
+            desk,
             entries: Vec::new(),
             live: 0,
+            parked: 0,
+            spare: cpus.len() + DEPTH - 1,
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
         for (place, &cpu) in cpus.iter().enumerate() {
@@ -124,14 +135,20 @@ pub(crate) struct Queue<S> {
     entries: Vec<Entry>,
     /// Entries that did not complete with an error yet.
     live: usize,
+    /// Entries that a worker or a task will answer.
+    parked: usize,
+    /// Entries that are not parked are at least so many.
+    spare: usize,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
     parts: QueueParts<S>,
+    desk: Desk<S>,
 }
 
 struct Entry {
-    region: Region,
+    /// Absent while a parked request has it.
+    region: Option<Region>,
     queue: u16,
 }
 
@@ -143,18 +160,19 @@ impl<S: Service> Queue<S> {
     pub fn run(mut self) -> io::Result<()> {
         let mut scratch = vec![0; COPIED];
         while self.live > 0 {
-            if self.completed.is_empty() {
-                match self.ring.submit_and_wait(1) {
-                    Err(error) if !is_passing(&error) => return self.give_up(error),
-                    _ => self.collect(),
-                }
+            if self.completed.is_empty()
+                && let Err(error) = self.fetch()
+            {
+                return self.give_up(error);
             }
             let mut completed = std::mem::take(&mut self.completed);
+            // Requests that wait at the same time are put in order, if they are of several tenants.
+            let order = self.desk.has_rivals() && (completed.len() > 1 || self.desk.has_work());
             for (data, result) in completed.drain(..) {
                 let next = match data {
-                    WAKE => self.deliver(),
+                    WAKE => self.listen_again(),
                     _ if result < 0 => self.lost(result),
-                    index => self.serve(index as usize, &mut scratch),
+                    index => self.take(index as usize, order, &mut scratch),
                 };
                 if let Err(error) = next {
                     return self.give_up(error);
@@ -162,6 +180,35 @@ impl<S: Service> Queue<S> {
             }
             // The room is kept for the next round.
             self.completed = completed;
+            if self.desk.is_busy() {
+                self.desk.run(TURNS);
+            }
+            if let Err(error) = self.deliver() {
+                return self.give_up(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits, and waits for completions where there is nothing else to do.
+    fn fetch(&mut self) -> io::Result<()> {
+        let (ring, desk) = (&mut self.ring, &mut self.desk);
+        let mut done = Ok(0);
+        if !desk.is_busy() {
+            done = ring.submit_and_wait(1);
+        } else if desk.has_work() {
+            done = submit_and_wait_for(ring, Duration::ZERO);
+        } else {
+            desk.wait(|limit| {
+                done = match limit {
+                    Some(limit) => submit_and_wait_for(ring, limit),
+                    None => ring.submit_and_wait(1),
+                }
+            });
+        }
+        match done {
+            Err(error) if !is_passing(&error) => return Err(error),
+            _ => self.collect(),
         }
         Ok(())
     }
@@ -186,71 +233,100 @@ impl<S: Service> Queue<S> {
         }
     }
 
-    fn serve(&mut self, index: usize, scratch: &mut [u8]) -> io::Result<()> {
-        let entry = &mut self.entries[index];
-        let (head, payload) = entry.region.split();
-        let (ent, header) = (head.ent, request_header(&head.in_out));
-        let size = (ent.payload_sz as usize).min(payload.len());
-        let unique = header.unique;
-        let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
-        let args = &head.op_in[..fixed.min(head.op_in.len())];
-
-        let answer = if size <= COPIED {
-            let (copy, _) = scratch.split_at_mut(size);
-            copy.copy_from_slice(&payload[..size]);
-            self.parts.service.handle(
-                &RawRequest {
-                    header,
-                    args,
-                    payload: copy,
-                },
-                payload,
-            )
-        } else {
-            let request = RawRequest {
-                header,
-                args,
-                payload: &payload[..size],
-            };
-            match self.parts.service.handle(&request, scratch) {
-                Answer::Reply(len) => {
-                    payload[..len].copy_from_slice(&scratch[..len]);
-                    Answer::Reply(len)
-                }
-                other => other,
-            }
+    /// Handles a request at once, if it may go on and need not be put in `order`.
+    fn take(&mut self, index: usize, order: bool, scratch: &mut [u8]) -> io::Result<()> {
+        let Some(region) = &mut self.entries[index].region else {
+            return Ok(());
         };
+        let (header, args) = header(region);
+        let reason = match self.desk.look(&header, args) {
+            Fate::Park(reason) => reason,
+            Fate::Now if order && Desk::<S>::may_wait(&header) => Reason::Turn,
+            Fate::Now => return self.serve(index, scratch),
+        };
+        self.park(index, Some(reason), None)
+    }
+
+    fn serve(&mut self, index: usize, scratch: &mut [u8]) -> io::Result<()> {
+        let Some(region) = &mut self.entries[index].region else {
+            return Ok(());
+        };
+        let Handled { answer, ns } = answer(&*self.parts.hall.service, region, scratch, None);
+        self.desk.served(ns);
         match answer {
-            Answer::Reply(len) => self.commit(index, unique, 0, len),
-            Answer::Error(errno) => self.commit(index, unique, errno.0, 0),
-            Answer::Silent => self.commit(index, unique, 0, 0),
+            Answer::Reply(len) => self.commit(index, 0, len),
+            Answer::Error(errno) => self.commit(index, errno.0, 0),
+            Answer::Silent => self.commit(index, 0, 0),
+            Answer::Absent(absent) => self.park(index, None, Some(absent)),
             Answer::Later(later) => {
-                let queue = entry.queue;
                 let mailbox = Arc::clone(&self.mailbox);
-                let finish = Box::new(move |result| mailbox.put(index, result));
-                self.parts.workers.submit(later, finish);
-                self.add_entry(queue)
+                let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));
+                self.parts.hall.workers.submit(later, finish);
+                self.replace(index)
             }
         }
     }
 
-    /// Commits what workers have answered, and listens for more.
-    fn deliver(&mut self) -> io::Result<()> {
-        for (index, result) in self.mailbox.take() {
-            let (head, payload) = self.entries[index].region.split();
-            let unique = head.ent.commit_id;
-            let small = result.as_ref().map(Small::bytes).unwrap_or_default();
-            payload[..small.len()].copy_from_slice(small);
-            let error = result.err().map_or(0, |errno: Errno| errno.0);
-            self.commit(index, unique, error, small.len())?;
+    /// Makes a task of the request in entry `index`.
+    fn park(
+        &mut self,
+        index: usize,
+        reason: Option<Reason>,
+        absent: Option<Absent>,
+    ) -> io::Result<()> {
+        if let Some(region) = self.entries[index].region.take() {
+            let parcel = RingParcel::new(index, region, &self.mailbox);
+            self.desk.park(parcel, reason, absent);
         }
-        self.listen()
+        self.replace(index)
+    }
+
+    /// An entry is parked: there is another one in its place, if too few are left.
+    fn replace(&mut self, index: usize) -> io::Result<()> {
+        self.parked += 1;
+        match self.entries.len() - self.parked < self.spare {
+            true => self.add_entry(self.entries[index].queue),
+            false => Ok(()),
+        }
+    }
+
+    /// Commits what workers and tasks have answered.
+    fn deliver(&mut self) -> io::Result<()> {
+        for letter in self.mailbox.take() {
+            self.parked -= 1;
+            match letter {
+                Letter::Parked(index, region, result) => {
+                    self.entries[index].region = Some(region);
+                    let (error, len) = match result {
+                        Ok(len) => (0, len),
+                        Err(errno) => (errno.0, 0),
+                    };
+                    self.commit(index, error, len)?;
+                }
+                Letter::Small(index, result) => {
+                    let small = result
+                        .as_ref()
+                        .map(|small| small.bytes())
+                        .unwrap_or_default();
+                    if let Some(region) = &mut self.entries[index].region {
+                        region.split().1[..small.len()].copy_from_slice(small);
+                    }
+                    let error = result.err().map_or(0, |errno: Errno| errno.0);
+                    self.commit(index, error, small.len())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Answers the request in entry `index` and makes the entry available again.
-    fn commit(&mut self, index: usize, unique: u64, error: i32, len: usize) -> io::Result<()> {
+    fn commit(&mut self, index: usize, error: i32, len: usize) -> io::Result<()> {
         let entry = &mut self.entries[index];
-        let (head, _) = entry.region.split();
+        let Some(region) = &mut entry.region else {
+            return Ok(());
+        };
+        let unique = header(region).0.unique;
+        let (head, _) = region.split();
         let commit_id = head.ent.commit_id;
         let out = out_header(unique, error, len);
         head.in_out[..out.as_bytes().len()].copy_from_slice(out.as_bytes());
@@ -283,14 +359,22 @@ impl<S: Service> Queue<S> {
         };
         let (device, index) = (self.parts.device.raw(), self.entries.len());
         let sqe = command_entry(device, CMD_REGISTER, &command, region.parts(), 2);
+        let region = Some(region);
         self.entries.push(Entry { region, queue });
         self.live += 1;
         self.push(sqe.user_data(index as u64))
     }
 
+    /// The mailbox's event was set.
+    fn listen_again(&mut self) -> io::Result<()> {
+        // Before the letters are looked at: one that comes in between sets it again.
+        self.mailbox.event.reset();
+        self.listen()
+    }
+
     /// Has the ring wait for the mailbox's event.
     fn listen(&mut self) -> io::Result<()> {
-        let poll = opcode::PollAdd::new(Fd(self.mailbox.event()), libc::POLLIN as u32).build();
+        let poll = opcode::PollAdd::new(Fd(self.mailbox.event.raw()), libc::POLLIN as u32).build();
         self.push(Entry128::from(poll).user_data(WAKE))
     }
 
@@ -320,14 +404,15 @@ impl<S: Service> Queue<S> {
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)
+        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN | libc::ETIME)
     )
 }
 
-fn request_header(in_out: &[u8]) -> InHeader {
-    InHeader::read_from_prefix(in_out)
-        .map(|(header, _)| header)
-        .unwrap_or_default()
+/// Submits and waits for a completion, for `limit` at most.
+fn submit_and_wait_for(ring: &Ring, limit: Duration) -> io::Result<usize> {
+    let limit = Timespec::from(limit);
+    ring.submitter()
+        .submit_with_args(1, &SubmitArgs::new().timespec(&limit))
 }
 
 /// A submission with a command for the FUSE device.

@@ -78,6 +78,33 @@ impl Worker {
         result
     }
 
+    /// [`Worker::serve`] after the fact, for work that took `ns`: noted down and charged some time
+    /// later, so that it costs next to nothing. For when nothing waits here.
+    #[inline]
+    pub fn note(&mut self, tenant: Tenant, ns: u64) {
+        if self.drive.as_ref().is_some_and(Drive::is_kept) {
+            let fleet = &self.seat.shared.fleet;
+            fleet.note(self.seat.station, tenant.index(), ns);
+        }
+    }
+
+    /// Charges what was noted: before work is queued here, so that it finds the accounts true.
+    pub fn settle(&mut self) {
+        if self.drive.as_ref().is_some_and(Drive::is_kept) {
+            self.seat.shared.fleet.settle(self.seat.station);
+        }
+    }
+
+    /// Whether a task waits here, or a timer is due.
+    pub fn has_work(&self) -> bool {
+        let (shared, station) = (&self.seat.shared, self.seat.station);
+        let timer = || match shared.timers[station].next() {
+            u64::MAX => false,
+            next => next <= shared.clock.now().ns(),
+        };
+        shared.fleet.stations()[station].hint() > 0 || timer()
+    }
+
     /// Sleeps, unless a task is runnable: calls `wait` with the longest time that it may take.
     /// `wait` returns when the worker is unparked.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {

@@ -145,7 +145,20 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     pub fn serve(&self, station: usize, tenant: usize, ns: u64, now: u64) {
         let station = &self.stations[station];
         station.mark_switch(now);
-        station.lock().serve(tenant, ns, &self.weights);
+        station.lock().serve(tenant, ns, 1, &self.weights);
+    }
+
+    /// [`Fleet::serve`] for the station's driver while nothing waits there: noted down, and
+    /// charged some time later.
+    #[inline]
+    pub fn note(&self, station: usize, tenant: usize, ns: u64) {
+        self.stations[station].note(tenant, ns, &self.weights);
+    }
+
+    /// Charges what the station's driver has noted; for the driver.
+    pub fn settle(&self, station: usize) {
+        let station = &self.stations[station];
+        station.charge_notes(&mut station.lock(), &self.weights);
     }
 
     /// Ends what ran, and puts it back if it is to run `again`, without taking a next.

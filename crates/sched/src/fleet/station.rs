@@ -32,7 +32,23 @@ pub struct Station<T> {
     switched: AtomicU64,
     /// Whether somebody drives this station.
     driven: AtomicBool,
+    /// What the driver has served at once and not charged yet.
+    notes: [Note; NOTES],
     others: Others<T>,
+}
+
+/// Tenants that a driver can serve in turns without charging them each time.
+const NOTES: usize = 4;
+/// Pieces of work after which they are charged.
+const MOST_NOTED: u64 = 256;
+
+/// Work of one tenant that was served at once. Written by the driver only; statistics read it with
+/// the queue locked, so that it is not charged meanwhile.
+#[derive(Debug, Default)]
+struct Note {
+    tenant: AtomicUsize,
+    runs: AtomicU64,
+    ns: AtomicU64,
 }
 
 /// What threads write that do not drive the station: on lines apart from what the driver writes.
@@ -60,6 +76,7 @@ impl<T: Job> Station<T> {
             waiting_user: AtomicUsize::new(0),
             switched: AtomicU64::new(0),
             driven: AtomicBool::new(false),
+            notes: Default::default(),
             others: Others {
                 inbox: Lock::new(Inbox {
                     tasks: Vec::new(),
@@ -110,6 +127,48 @@ impl<T: Job> Station<T> {
     #[inline]
     pub fn lock(&self) -> Guard<'_, QueueLock, Queue<T>> {
         self.queue.lock()
+    }
+
+    /// Notes `ns` of work that was served at once; for the driver.
+    #[inline]
+    pub fn note(&self, tenant: usize, ns: u64, weights: &impl Weights) {
+        let note = &self.notes[tenant % NOTES];
+        // Relaxed: the driver's own.
+        let runs = note.runs.load(Ordering::Relaxed);
+        let of = note.tenant.load(Ordering::Relaxed);
+        if runs >= MOST_NOTED || of != tenant && runs > 0 {
+            self.charge_notes(&mut self.queue.lock(), weights);
+            return self.note(tenant, ns, weights);
+        }
+        // Relaxed: statistics may miss the last one.
+        note.tenant.store(tenant, Ordering::Relaxed);
+        let sum = note.ns.load(Ordering::Relaxed) + ns;
+        note.ns.store(sum, Ordering::Relaxed);
+        note.runs.store(runs + 1, Ordering::Relaxed);
+    }
+
+    /// Charges what was noted; for the driver, with the queue locked.
+    #[cold]
+    pub fn charge_notes(&self, queue: &mut Queue<T>, weights: &impl Weights) {
+        self.noted(|tenant, runs, ns| queue.serve(tenant, ns, runs, weights));
+        for note in &self.notes {
+            // Relaxed: readers have the queue's lock.
+            note.runs.store(0, Ordering::Relaxed);
+            note.ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls `each` with tenant, pieces and time of what was noted and not charged. The caller has
+    /// locked the queue.
+    pub fn noted(&self, mut each: impl FnMut(usize, u32, u64)) {
+        for note in &self.notes {
+            // Relaxed: see `note`.
+            let (runs, ns) = (&note.runs, &note.ns);
+            let (runs, ns) = (runs.load(Ordering::Relaxed), ns.load(Ordering::Relaxed));
+            if runs > 0 {
+                each(note.tenant.load(Ordering::Relaxed), runs as u32, ns);
+            }
+        }
     }
 
     /// The queue, unless somebody is at it.

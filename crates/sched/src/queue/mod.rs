@@ -184,10 +184,12 @@ impl<T: Job> Queue<T> {
         Some(task)
     }
 
-    /// Counts `ns` of work that was never queued as service of a tenant.
-    pub fn serve(&mut self, tenant: usize, ns: u64, weights: &impl Weights) {
+    /// Counts `runs` pieces of work, of `ns` together, that were never queued as service of a
+    /// tenant.
+    pub fn serve(&mut self, tenant: usize, ns: u64, runs: u32, weights: &impl Weights) {
         self.normal.serve(tenant, || weights.weight(tenant), ns);
-        self.account(Class::Normal, tenant, ns, 1);
+        self.account(Class::Normal, tenant, ns, runs).served += u64::from(runs);
+        self.stats.served += u64::from(runs);
     }
 
     /// Takes at most half for a thief: user work if there is any, else idle work. Tasks that

@@ -223,7 +223,7 @@ fn service_that_was_never_queued_counts() {
         core.push(task);
         // Half of tenant 0's work is done on the spot.
         if core.now.is_multiple_of(40_000) {
-            core.queue.serve(0, 10_000, &core.weights);
+            core.queue.serve(0, 10_000, 1, &core.weights);
             core.now += 10_000;
             direct += 10_000;
         }

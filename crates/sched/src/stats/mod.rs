@@ -19,6 +19,8 @@ pub struct CoreStats {
     pub driven: bool,
     /// How often a task was picked.
     pub switches: u64,
+    /// Pieces of work that were done at once, without a task.
+    pub served: u64,
     /// How often this core found tasks to steal.
     pub steals: u64,
     /// How many it stole.
@@ -36,8 +38,10 @@ pub struct CoreStats {
 /// What one tenant got on one core, or on all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// How often a task of it ran.
+    /// How often a task of it ran, or a piece of its work was done at once.
     pub runs: u64,
+    /// Pieces of its work that were done at once: they waited for nothing.
+    pub served: u64,
     /// For how long, in nanoseconds.
     pub run_ns: u64,
     /// How long its tasks waited.
@@ -48,8 +52,20 @@ impl Service {
     /// Adds what was got elsewhere.
     pub fn merge(&mut self, other: &Service) {
         self.runs += other.runs;
+        self.served += other.served;
         self.run_ns += other.run_ns;
         self.wait.merge(&other.wait);
+    }
+
+    /// The wait that `share` (0 to 1) of all work does not exceed, in nanoseconds; what was done
+    /// at once counts with a wait of zero.
+    pub fn wait_quantile_ns(&self, share: f64) -> u64 {
+        let (served, waited) = (self.served as f64, self.wait.count() as f64);
+        let rank = (share * (served + waited)).ceil() - served;
+        match rank > 0.0 {
+            true => self.wait.quantile_ns((rank / waited).min(1.0)),
+            false => 0,
+        }
     }
 }
 
@@ -64,9 +80,9 @@ pub struct TenantStats {
     pub service: Service,
     /// Its part of all service so far, 0 to 1.
     pub share: f64,
-    /// Operations charged.
+    /// Operations charged to its ceilings.
     pub ops: u64,
-    /// Bytes charged.
+    /// Bytes charged to its ceilings.
     pub bytes: u64,
     /// Sum of the delays that its ceilings imposed, in nanoseconds.
     pub throttled_ns: u64,

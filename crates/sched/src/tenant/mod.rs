@@ -9,7 +9,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::primitive::OnceLock;
-use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hearth_sync::spread::Spread;
 
 lock_class! {
@@ -52,6 +52,8 @@ pub struct Tenants {
     by_id: ConcurrentMap<u64, u32>,
     /// How many there are.
     count: Lock<TenantLock, u32>,
+    /// Whether there ever was a ceiling. Relaxed: in force soon.
+    has_ceilings: AtomicBool,
     /// Records by index, in chunks that double: 64, 64, 128, 256, ...
     chunks: [OnceLock<Box<[Record]>>; CHUNKS],
 }
@@ -86,6 +88,7 @@ impl Tenants {
         let tenants = Tenants {
             by_id: ConcurrentMap::new(),
             count: Lock::new(0),
+            has_ceilings: AtomicBool::new(false),
             chunks: std::array::from_fn(|_| OnceLock::new()),
         };
         tenants.find(Tenant::SYSTEM_ID);
@@ -139,6 +142,9 @@ impl Tenants {
             }
         }
         if let Some(record) = self.record(tenant.index()) {
+            if limits != Limits::default() {
+                self.has_ceilings.store(true, Ordering::Relaxed);
+            }
             record.ops.set(limits.ops);
             record.bytes.set(limits.bytes);
         }
@@ -152,6 +158,12 @@ impl Tenants {
             ops: record.and_then(|record| record.ops.rate()),
             bytes: record.and_then(|record| record.bytes.rate()),
         }
+    }
+
+    /// Whether any tenant ever had a ceiling.
+    #[inline]
+    pub fn has_ceilings(&self) -> bool {
+        self.has_ceilings.load(Ordering::Relaxed)
     }
 
     /// Charges work at `now`; the time at which it may go on.

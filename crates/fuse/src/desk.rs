@@ -1,0 +1,192 @@
+//! A thread that takes requests, at its place in the volume's scheduler.
+//!
+//! What can finish at once does so where it was taken, and is noted down for its tenant. What must
+//! wait is parked: it becomes a task with this thread's station as its key, so it goes on here, and
+//! the thread takes the next request. `docs/design/scheduler.md` section 13 has the rules.
+
+use crate::hall::Hall;
+use crate::options::Park;
+use crate::parked::{Open, Parcel, Reason, live};
+use crate::service::Service;
+use crate::wire::{InHeader, Opcode, ReadIn, WriteIn};
+use hearth::sched::{Spec, Tenant, Unpark, Worker};
+use hearth::{Absent, TenantId};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use zerocopy::FromBytes;
+
+/// Tenants whose requests come among so many compete for the core.
+const RIVALS: u32 = 4096;
+
+/// A thread that takes requests.
+pub(crate) struct Desk<S> {
+    hall: Arc<Hall<S>>,
+    worker: Worker,
+    /// Parked requests that are not answered.
+    open: Arc<AtomicUsize>,
+    /// The tenants of the last requests, the latest first.
+    recent: [(TenantId, Tenant); 2],
+    /// So many requests ago another tenant would have been forgotten.
+    rivals: u32,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is handled at once.
+    Now,
+    /// It is parked.
+    Park(Reason),
+}
+
+impl<S: Service> Desk<S> {
+    /// A place for this thread; `unpark` wakes it in [`Desk::wait`]. `None` if the scheduler has
+    /// no seat left.
+    pub fn new(hall: &Arc<Hall<S>>, unpark: Unpark) -> Option<Desk<S>> {
+        Some(Desk {
+            worker: hall.sched.worker(Some(unpark)).ok()?,
+            hall: Arc::clone(hall),
+            open: Arc::new(AtomicUsize::new(0)),
+            recent: [(TenantId::System, Tenant::SYSTEM); 2],
+            rivals: 0,
+        })
+    }
+
+    /// What to do with a request that came. Without ceilings, and outside of tests, that is one
+    /// look at whose it is.
+    #[inline]
+    pub fn look(&mut self, header: &InHeader, args: &[u8]) -> Fate {
+        let tenant = self.hall.service.tenant(header);
+        self.rivals = self.rivals.saturating_sub(1);
+        if tenant != self.recent[0].0 {
+            self.turn_to(tenant);
+        }
+        if self.hall.park == Park::Needed && !self.hall.sched.has_ceilings() {
+            return Fate::Now;
+        }
+        self.look_closer(header, args)
+    }
+
+    /// A request of the tenant that was last looked at was handled at once, in `ns`.
+    #[inline]
+    pub fn served(&mut self, ns: u64) {
+        self.worker.note(self.recent[0].1, ns);
+    }
+
+    /// Whether a request may be put behind others at all: not if it gives something back.
+    pub fn may_wait(header: &InHeader) -> bool {
+        price(header, &[]).is_some()
+    }
+
+    /// Whether requests of more than one tenant come here: then those that wait at the same time
+    /// are put in order.
+    pub fn has_rivals(&self) -> bool {
+        self.rivals > 0
+    }
+
+    /// Parks a request of the tenant that was last looked at, because of `reason` or because it
+    /// lacked something.
+    pub fn park(&mut self, parcel: impl Parcel, reason: Option<Reason>, absent: Option<Absent>) {
+        self.worker.settle();
+        let spec = Spec::of(self.recent[0].1).with_key(self.worker.station() as u64);
+        let open = Open::new(&self.open);
+        let task = live(Arc::clone(&self.hall), parcel, reason, absent, open);
+        drop(self.hall.sched.spawn(spec, task));
+    }
+
+    /// Whether parked requests of this desk are not answered. Then its thread sleeps in
+    /// [`Desk::wait`] only.
+    pub fn is_busy(&self) -> bool {
+        // Relaxed: only this thread raises it.
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether parked requests could go on now.
+    pub fn has_work(&self) -> bool {
+        self.worker.has_work()
+    }
+
+    /// Lets up to `most` go on; false if none could.
+    pub fn run(&mut self, most: usize) -> bool {
+        let mut ran = false;
+        for _ in 0..most {
+            if !self.worker.has_work() || !self.worker.tick() {
+                break;
+            }
+            ran = true;
+        }
+        ran
+    }
+
+    /// Sleeps by `wait`, which takes the longest time, unless something can go on: here, or
+    /// elsewhere where a core is behind.
+    pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
+        self.worker.wait(wait);
+    }
+
+    /// Lets all parked requests end, when the mount is gone. `wait` sleeps for a time at most.
+    pub fn close(&mut self, wait: impl Fn(Option<Duration>)) {
+        self.hall.waiting.close();
+        while self.is_busy() && !self.worker.is_stopped() {
+            if !self.run(8) {
+                // The last one may end on another core, which tells nobody.
+                let soon = Duration::from_millis(10);
+                self.wait(|limit| wait(Some(limit.map_or(soon, |limit| limit.min(soon)))));
+            }
+        }
+    }
+
+    #[cold]
+    fn turn_to(&mut self, tenant: TenantId) {
+        if self.recent[0].0 != TenantId::System {
+            self.rivals = RIVALS;
+        }
+        self.recent.swap(0, 1);
+        if self.recent[0].0 != tenant {
+            let known = self.hall.sched.tenant(tenant.number());
+            self.recent[0] = (tenant, known);
+        }
+    }
+
+    #[cold]
+    fn look_closer(&mut self, header: &InHeader, args: &[u8]) -> Fate {
+        let Some(bytes) = price(header, args) else {
+            return Fate::Now;
+        };
+        let sched = &self.hall.sched;
+        if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
+            let until = sched.charge(self.recent[0].1, 1, bytes);
+            if until > sched.now() {
+                return Fate::Park(Reason::Ceiling(until));
+            }
+        }
+        match self.hall.park {
+            Park::Every => Fate::Park(Reason::Test),
+            Park::Needed => Fate::Now,
+        }
+    }
+}
+
+/// Bytes that a request moves. `None` for what only gives something back, and is never delayed.
+fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
+    match Opcode::from_number(header.opcode)? {
+        Opcode::Forget
+        | Opcode::BatchForget
+        | Opcode::Interrupt
+        | Opcode::Flush
+        | Opcode::Release
+        | Opcode::Releasedir
+        | Opcode::Init
+        | Opcode::Destroy => None,
+        Opcode::Read => {
+            let read = ReadIn::read_from_prefix(args).ok();
+            Some(read.map_or(0, |(read, _)| u64::from(read.size)))
+        }
+        Opcode::Write => {
+            let write = WriteIn::read_from_prefix(args).ok();
+            Some(write.map_or(0, |(write, _)| u64::from(write.size)))
+        }
+        _ => Some(0),
+    }
+}

@@ -1,0 +1,108 @@
+//! A request in the memory of its ring entry: how it is read, handled in place, and parked.
+
+use super::mailbox::{Letter, Mailbox};
+use super::region::Region;
+use crate::parked::{Parcel, Step};
+use crate::request::RawRequest;
+use crate::service::{Answer, Handled, Service, Small};
+use crate::wire::{InHeader, Opcode};
+use crate::workers::Finish;
+use hearth::Errno;
+use hearth_sync::primitive::Arc;
+use std::time::Instant;
+use zerocopy::FromBytes;
+
+/// Requests with less payload are copied out, so that the answer can be built in place.
+pub(super) const COPIED: usize = 8192;
+
+/// Header and fixed argument of the request in an entry.
+pub(super) fn header(region: &mut Region) -> (InHeader, &[u8]) {
+    let (head, _) = region.split();
+    let header = InHeader::read_from_prefix(&head.in_out[..])
+        .map(|(header, _)| header)
+        .unwrap_or_default();
+    let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
+    (header, &head.op_in[..fixed.min(head.op_in.len())])
+}
+
+/// Handles the request in an entry; the answer's body is in its payload afterwards. `scratch` has
+/// [`COPIED`] bytes.
+pub(super) fn answer<S: Service>(
+    service: &S,
+    region: &mut Region,
+    scratch: &mut [u8],
+    since: Option<Instant>,
+) -> Handled {
+    let (header, _) = header(region);
+    let (head, payload) = region.split();
+    let size = (head.ent.payload_sz as usize).min(payload.len());
+    let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
+    let args = &head.op_in[..fixed.min(head.op_in.len())];
+    let raw = |payload| RawRequest {
+        header,
+        args,
+        payload,
+    };
+    if size <= COPIED {
+        let (copy, _) = scratch.split_at_mut(size);
+        copy.copy_from_slice(&payload[..size]);
+        return service.handle(&raw(copy), payload, since);
+    }
+    let handled = service.handle(&raw(&payload[..size]), scratch, since);
+    if let Answer::Reply(len) = handled.answer {
+        payload[..len].copy_from_slice(&scratch[..len]);
+    }
+    handled
+}
+
+/// A parked request with the memory of its entry.
+pub(super) struct RingParcel {
+    index: usize,
+    unique: u64,
+    region: Region,
+    mailbox: Arc<Mailbox>,
+}
+
+impl RingParcel {
+    /// The request in entry `index`.
+    pub fn new(index: usize, mut region: Region, mailbox: &Arc<Mailbox>) -> RingParcel {
+        RingParcel {
+            index,
+            unique: header(&mut region).0.unique,
+            region,
+            mailbox: Arc::clone(mailbox),
+        }
+    }
+
+    fn send(self, result: Result<usize, Errno>) {
+        let letter = Letter::Parked(self.index, self.region, result);
+        self.mailbox.put(letter);
+    }
+}
+
+impl Parcel for RingParcel {
+    fn unique(&self) -> u64 {
+        self.unique
+    }
+
+    fn work<S: Service>(mut self, service: &S, since: Instant) -> Step<RingParcel> {
+        let mut scratch = [0; COPIED];
+        let handled = answer(service, &mut self.region, &mut scratch, Some(since));
+        Step::of(handled.answer, self, RingParcel::send)
+    }
+
+    fn refuse(self, errno: Errno) {
+        self.send(Err(errno));
+    }
+
+    fn finish(mut self) -> Finish {
+        Box::new(move |result: Result<Small, Errno>| {
+            let result = result.map(|small| {
+                let small = small.bytes();
+                self.region.split().1[..small.len()].copy_from_slice(small);
+                small.len()
+            });
+            self.send(result);
+        })
+    }
+}
