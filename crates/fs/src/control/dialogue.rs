@@ -10,6 +10,11 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::fmt;
 
+/// Bytes of lines that wait for their end.
+const MOST_PENDING: usize = 256 << 20;
+/// The line that ends the lines of [`Takes::Lines`].
+const END: &[u8] = b"end\n";
+
 lock_class!(DialogueLock = "control.dialogue", 955);
 
 /// What an open control file says: its text as it was when it was opened, or the answer to the
@@ -26,6 +31,8 @@ struct Said {
     at: u64,
     /// The question that was answered and whose asker has not been told yet.
     answered: Option<Box<[u8]>>,
+    /// Lines whose end has not come yet.
+    pending: Vec<u8>,
 }
 
 impl Dialogue {
@@ -37,6 +44,7 @@ impl Dialogue {
                 text,
                 at: 0,
                 answered: None,
+                pending: Vec::new(),
             }),
         })
     }
@@ -63,29 +71,54 @@ impl Dialogue {
         off: u64,
         src: &[u8],
     ) -> Step<usize> {
-        let words = std::str::from_utf8(src).map_err(|_| Errno::EINVAL)?.trim();
+        let words = |text| std::str::from_utf8(text).map_err(|_| Errno::EINVAL);
+        let question = |words: &str| {
+            Stop::Load(Load::Answer(Question {
+                words: words.to_owned(),
+                asked: src.into(),
+                off,
+                asker: Credentials {
+                    uid: caller.uid,
+                    gid: caller.gid,
+                    groups: caller.groups.to_vec(),
+                },
+                dialogue: Arc::clone(self),
+            }))
+        };
         match FILES[self.file].takes {
             Takes::Nothing => return Err(Errno::EACCES.into()),
-            Takes::Setting(set) => set(core, words)?,
+            Takes::Setting(set) => set(core, words(src)?.trim())?,
             Takes::Question => {
                 let mut said = self.said.lock();
                 if said.answered.as_deref() != Some(src) {
-                    return Err(Stop::Load(Load::Answer(Question {
-                        words: words.to_owned(),
-                        asked: src.into(),
-                        off,
-                        asker: Credentials {
-                            uid: caller.uid,
-                            gid: caller.gid,
-                            groups: caller.groups.to_vec(),
-                        },
-                        dialogue: Arc::clone(self),
-                    })));
+                    return Err(question(words(src)?.trim()));
                 }
                 said.answered = None;
             }
+            Takes::Lines(_) => {
+                let mut said = self.said.lock();
+                if said.answered.take().is_none_or(|asked| *asked != *src) {
+                    if said.pending.len() + src.len() > MOST_PENDING {
+                        return Err(Errno::EFBIG.into());
+                    }
+                    said.pending.extend_from_slice(src);
+                    if let Some(lines) = ended(&said.pending) {
+                        let question = words(lines).map(question);
+                        said.pending = Vec::new();
+                        return Err(question?);
+                    }
+                }
+            }
         }
         Ok(src.len())
+    }
+
+    /// What is done with the lines that were written; `None` for a file that takes questions.
+    pub(super) fn takes_lines(&self) -> Option<super::TakeLines> {
+        match FILES[self.file].takes {
+            Takes::Lines(take) => Some(take),
+            _ => None,
+        }
     }
 
     /// Shows an answer from offset `at` on, or why there is none; `asked` was answered.
@@ -94,10 +127,17 @@ impl Dialogue {
             text: text.into_bytes().into(),
             at,
             answered: asked,
+            pending: Vec::new(),
         };
         // What was there is dropped after the lock.
         let _was = std::mem::replace(&mut *self.said.lock(), said);
     }
+}
+
+/// What is before the line that ends it, if that has come.
+fn ended(pending: &[u8]) -> Option<&[u8]> {
+    let lines = pending.strip_suffix(END)?;
+    (lines.is_empty() || lines.ends_with(b"\n")).then_some(lines)
 }
 
 impl fmt::Debug for Dialogue {

@@ -6,6 +6,7 @@
 
 mod ask;
 mod dialogue;
+mod heat;
 mod locks;
 mod quota;
 mod stats;
@@ -17,7 +18,7 @@ use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Body, Fields, Inode, Node, NodeExt};
 use crate::number::{CONTROL, ROOT};
-use crate::volume::Core;
+use crate::volume::{Core, Volume};
 use hearth_sync::epoch::pin;
 
 pub(crate) use ask::{Question, answer};
@@ -48,7 +49,12 @@ enum Takes {
     Setting(fn(&Core, &str) -> Result<()>),
     /// A question; everybody may ask, and who may do what is decided by question.
     Question,
+    /// Lines, in as many writes as it takes, the last of which ends with the line `end`. Only then
+    /// they are taken, all or none of them, and what is read on says how it went.
+    Lines(TakeLines),
 }
+
+type TakeLines = fn(&Volume, &str) -> std::result::Result<String, ask::NoAnswer>;
 
 /// The text of control file `file` as of now.
 fn text(file: usize, core: &Core) -> Box<[u8]> {
@@ -84,6 +90,54 @@ static FILES: &[ControlFile] = &[
         path: "quota/events",
         render: quota::events,
         takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/status.json",
+        render: heat::status_text,
+        takes: Takes::Nothing,
+        private: false,
+    },
+    ControlFile {
+        path: "heat/top.json",
+        render: heat::top_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/ranges.json",
+        render: heat::ranges_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/tenants.json",
+        render: heat::tenants_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/histogram.json",
+        render: heat::histogram_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/what-if.json",
+        render: heat::what_if_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/map.json",
+        render: heat::map_text,
+        takes: Takes::Nothing,
+        private: true,
+    },
+    ControlFile {
+        path: "heat/import",
+        render: heat::import_hint,
+        takes: Takes::Lines(heat::import),
         private: true,
     },
     ControlFile {
@@ -158,6 +212,7 @@ pub(crate) fn build(core: &Core) -> Result<()> {
                 (None, None) => {
                     let perm = match (&file.takes, file.private) {
                         (Takes::Question, _) => 0o666,
+                        (Takes::Lines(_), _) => 0o600,
                         (Takes::Setting(_), _) => 0o644,
                         (Takes::Nothing, false) => 0o444,
                         (Takes::Nothing, true) => 0o400,

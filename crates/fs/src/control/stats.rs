@@ -32,7 +32,8 @@ fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
     writeln!(out, "}} 1")?;
     operations(core, out)?;
     events(core, out)?;
-    objects(core, out)
+    objects(core, out)?;
+    heat(core, out)
 }
 
 fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
@@ -128,6 +129,68 @@ fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
     for (name, value, help) in gauges {
         head(out, name, "gauge", help)?;
         writeln!(out, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+/// Degrees of one bar of the histogram of heat.
+const BAR: usize = 10;
+
+fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
+    let gauges = core.heat.gauges();
+    let values = [
+        (
+            "hearth_heat_on",
+            "gauge",
+            u64::from(gauges.on),
+            "1 if accesses are recorded.",
+        ),
+        (
+            "hearth_heat_record_bytes",
+            "gauge",
+            gauges.record_bytes,
+            "Memory of the records, what hot-mem-high-thresh bounds.",
+        ),
+        (
+            "hearth_heat_core_bytes",
+            "gauge",
+            gauges.core_bytes,
+            "Memory of the fixed parts per core.",
+        ),
+        (
+            "hearth_heat_dropped_total",
+            "counter",
+            gauges.dropped,
+            "Accesses that were not recorded because a ring was full.",
+        ),
+        (
+            "hearth_heat_folds_total",
+            "counter",
+            gauges.folds,
+            "Times that counts of the cores went to the records.",
+        ),
+    ];
+    for (name, kind, value, help) in values {
+        head(out, name, kind, help)?;
+        writeln!(out, "{name} {value}")?;
+    }
+    let items = "Files and ranges with a record, by temperature as of the last pass.";
+    head(out, "hearth_heat_items", "gauge", items)?;
+    for (kind, buckets) in [
+        ("file", &gauges.file_buckets),
+        ("range", &gauges.range_buckets),
+    ] {
+        let mut bars = [0; 100 / BAR];
+        for (bucket, count) in buckets.iter().enumerate() {
+            bars[bucket * 100 / buckets.len() / BAR] += count;
+        }
+        for (bar, count) in bars.into_iter().enumerate() {
+            let (from, below) = (bar * BAR, (bar + 1) * BAR);
+            writeln!(
+                out,
+                "hearth_heat_items{{kind=\"{kind}\",degrees=\"{from}-{below}\"}} {count}"
+            )?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! What programs ask of a volume's heat.
 
 use super::settings::Settings;
-use super::{FileHeat, HeatGauges, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, paths::Names};
+use super::{
+    FileHeat, HeatGauges, HeatInfo, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, paths::Names,
+};
+use crate::attr::Time;
 use crate::errno::{Errno, Result};
 use crate::volume::{Core, Volume};
 use hearth_sync::epoch::pin;
@@ -23,17 +26,28 @@ impl Volume {
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn heat(&self) -> Heat<'_> {
-        Heat { core: &self.core }
+        Heat::of(&self.core)
     }
 }
 
 /// The heat of a volume; see [`Volume::heat`]. Reports are as of the moment they are asked for.
 #[derive(Clone, Copy)]
 pub struct Heat<'a> {
-    core: &'a Core,
+    pub(super) core: &'a Core,
+}
+
+impl<'a> Heat<'a> {
+    pub(crate) fn of(core: &'a Core) -> Heat<'a> {
+        Heat { core }
+    }
 }
 
 impl Heat<'_> {
+    /// The volume's wall clock, which last accesses are told by.
+    pub(crate) fn time(&self) -> Time {
+        self.core.now()
+    }
+
     /// Whether accesses are recorded.
     pub fn is_on(&self) -> bool {
         self.core.heat.is_on()
@@ -122,6 +136,18 @@ impl Heat<'_> {
         let g = pin();
         let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
         let found = self.core.heat.of_file(self.core, node);
+        found.ok_or(Errno::ENODATA)
+    }
+
+    /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or
+    /// that of the last pass of ageing.
+    ///
+    /// # Errors
+    /// `ENODATA` without a record, `ESTALE` without an inode.
+    pub fn info(&self, ino: u64, live: bool) -> Result<HeatInfo> {
+        let g = pin();
+        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
+        let found = self.core.heat.info(self.core, node, live);
         found.ok_or(Errno::ENODATA)
     }
 

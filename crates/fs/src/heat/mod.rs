@@ -7,37 +7,52 @@
 //! heat.fold        one fold at a time
 //!   heat.shard     records of a part of the files
 //!   heat.tenants   sums of users, groups and projects
+//! heat.listeners   who is told of changes
 //! ```
 
 mod cells;
+mod directories;
 mod gauges;
+mod grade;
 mod handle;
+mod info;
+mod parse;
 mod paths;
 mod report;
 mod settings;
 mod shard;
+mod subscribe;
 mod tenants;
+mod transfer;
 mod warmth;
 
 pub(crate) use cells::Access;
+pub use directories::DirectoryHeat;
 pub use gauges::HeatGauges;
+pub use grade::{Grade, HOT_FROM, WARM_FROM};
 pub use handle::Heat;
+pub use info::HeatInfo;
+pub use parse::{BadLine, bad_lines};
 pub use paths::Names;
+pub(crate) use paths::path_fields;
 pub use report::{FileHeat, HeatRank, RangeHeat, TenantHeat, Warm, WhatIf, WhatIfPoint};
 pub(crate) use settings::Settings;
 pub use settings::{HEAT_INTERVAL_MAX, HEAT_MEMORY_MAX};
+pub use subscribe::{HeatChange, Subscription};
 pub use tenants::Tenant;
+pub use transfer::{Exported, Imported};
 
 use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
 use cells::{Cells, Key, Noted, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
-use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::{Arc, OnceLock};
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::collections::HashMap;
 use std::task::Waker;
+use subscribe::Listeners;
 use tenants::{Owners, Tenants};
 use warmth::{Counts, HalfLives, Millis};
 
@@ -76,6 +91,7 @@ pub(crate) struct Tracker {
     /// Made when tracking is first switched on.
     state: OnceLock<Box<State>>,
     folder: OnceLock<Waker>,
+    listeners: Arc<Listeners>,
 }
 
 struct State {
@@ -101,6 +117,7 @@ impl Tracker {
             settings: Settings::default(),
             state: OnceLock::new(),
             folder: OnceLock::new(),
+            listeners: Arc::default(),
         };
         heat.switch(on);
         heat
@@ -189,7 +206,9 @@ impl Tracker {
     /// Folds what the cores have counted into the records.
     pub fn fold(&self, core: &Core) {
         if let Some(state) = self.state.get() {
-            state.fold(core, &self.settings);
+            let mut changes = self.listeners.wanted();
+            state.fold(core, &self.settings, &mut changes);
+            self.listeners.tell(changes);
         }
     }
 
@@ -205,10 +224,17 @@ impl Tracker {
         };
         let (now, lives) = (core.clock.monotonic(), self.settings.half_lives());
         let most = self.settings.most_records();
+        let mut changes = self.listeners.wanted();
         let mut shard = state.shards[part].lock();
         let steps = SWEEP + shard.len() / 8;
-        shard.sweep(steps, now, &lives, |file| is_gone(core, file));
+        let gone = |file| is_gone(core, file);
+        shard.sweep(steps, now, &lives, gone, |record, to| {
+            let place = (record.file.0, record.range);
+            subscribe::note(&mut changes, place, record.last_bucket(), to);
+        });
         shard.limit(most / SHARDS);
+        drop(shard);
+        self.listeners.tell(changes);
     }
 
     /// Evicts what is more than the limit allows.
@@ -278,7 +304,7 @@ impl State {
         all.into_iter().flatten().chain(home)
     }
 
-    fn fold(&self, core: &Core, settings: &Settings) {
+    fn fold(&self, core: &Core, settings: &Settings, changes: &mut Option<Vec<HeatChange>>) {
         let mut folding = self.fold.lock();
         let Folding { seen, batch } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
@@ -303,7 +329,7 @@ impl State {
                         node.marks.set(Mark::TrackedApart);
                     }
                 }
-                self.credit(*key, counts, most, (now, &lives));
+                self.credit(*key, counts, most, (now, &lives), changes);
                 let Some(node) = node else { continue };
                 owners
                     .entry(Owners::of(&node.fields()))
@@ -323,18 +349,27 @@ impl State {
     }
 
     /// Takes what was counted of one range, for the file as well.
-    fn credit(&self, key: Key, counts: &Counts, most: usize, (now, lives): (Millis, &HalfLives)) {
+    fn credit(
+        &self,
+        key: Key,
+        counts: &Counts,
+        most: usize,
+        (now, lives): (Millis, &HalfLives),
+        changes: &mut Option<Vec<HeatChange>>,
+    ) {
         let (file, range) = (key.file(), key.range());
         let (home, part) = (self.home(file), self.part(file, range));
         let mut shard = home.lock();
         shard.keep_below(most);
-        shard.touch_file(file, counts, now, lives);
+        let (from, to) = shard.touch_file(file, counts, now, lives);
+        subscribe::note(changes, (key.ino, WHOLE), from, to);
         if !std::ptr::eq(home, part) {
             drop(shard);
             shard = part.lock();
             shard.keep_below(most);
         }
-        shard.touch_range(file, range, counts, now, lives);
+        let (from, to) = shard.touch_range(file, range, counts, now, lives);
+        subscribe::note(changes, (key.ino, range), from, to);
     }
 }
 

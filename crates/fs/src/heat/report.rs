@@ -9,10 +9,11 @@ use super::{State, Tracker, file_id, now};
 use crate::attr::Time;
 use crate::inode::Node;
 use crate::volume::Core;
+use hearth_sync::epoch::pin;
 use std::time::Duration;
 
 /// How warm something is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Warm {
     /// 0.0 (never) to 100.0.
     pub temperature: f64,
@@ -154,7 +155,11 @@ impl Tracker {
         let mut rows: Vec<(f64, TenantHeat)> = Vec::new();
         if let Some(state) = view.state {
             for (tenant, sum) in state.tenants.lock().iter() {
-                let warm = view.warm(&sum.warmth, &sum.total);
+                let warm = Warm {
+                    last_read: sum.last_read.map(|at| view.wall(at)),
+                    last_write: sum.last_write.map(|at| view.wall(at)),
+                    ..view.warm(&sum.warmth, &sum.total)
+                };
                 rows.push((view.score(rank, &sum.warmth), TenantHeat { tenant, warm }));
             }
         }
@@ -184,14 +189,15 @@ impl Tracker {
         ranges
     }
 
-    /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now.
+    /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now. A
+    /// range has as many as its file has in it.
     pub fn bytes_by_bucket(&self, core: &Core) -> Vec<u64> {
         let view = View::of(self, core);
         let mut bytes = vec![0; super::shard::BUCKETS];
         view.each(|record| {
             if record.range != WHOLE {
                 let bucket = record.warmth.at(view.now, &view.lives).bucket();
-                bytes[bucket as usize] += RANGE_BYTES;
+                bytes[bucket as usize] += bytes_in(core, record);
             }
         });
         bytes
@@ -358,6 +364,18 @@ impl<'a> View<'a> {
     fn wall(&self, at: Millis) -> Time {
         let ago = self.now.saturating_sub(at) * 1_000_000;
         Time::from_nanos(self.core.now().nanos().saturating_sub(ago))
+    }
+}
+
+/// Bytes that the file of a range has in it; all, if the file is not in memory.
+fn bytes_in(core: &Core, record: &Record) -> u64 {
+    let g = pin();
+    match core.inodes.get(record.file.0, &g) {
+        Some(node) => {
+            let before = record.range << super::RANGE_SHIFT;
+            node.meta.size().saturating_sub(before).min(RANGE_BYTES)
+        }
+        None => RANGE_BYTES,
     }
 }
 

@@ -46,6 +46,16 @@ pub(super) struct Record {
     before: u32,
 }
 
+/// A record without its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub total: Counts,
+    pub loads: u64,
+    pub last_read: Option<Millis>,
+    pub last_write: Option<Millis>,
+    pub warmth: Warmth,
+}
+
 /// Bytes that one record takes, its place in the index included while that grows.
 pub(super) const RECORD_BYTES: u64 = size_of::<Record>() as u64 + 20;
 
@@ -115,13 +125,21 @@ impl Shard {
         }
     }
 
-    /// Takes accesses to a file whose own record is here.
-    pub fn touch_file(&mut self, file: FileId, counts: &Counts, now: Millis, lives: &HalfLives) {
+    /// Takes accesses to a file whose own record is here; answers its bucket before (0 without a
+    /// record) and after.
+    pub fn touch_file(
+        &mut self,
+        file: FileId,
+        counts: &Counts,
+        now: Millis,
+        lives: &HalfLives,
+    ) -> (u8, u8) {
         let whole = self.find_or_make(Record::new(file, WHOLE), NIL);
-        self.warm(whole, counts, now, lives);
+        self.warm(whole, counts, now, lives)
     }
 
-    /// Takes accesses to one range. Where the file's own record is not here, an anchor is.
+    /// Takes accesses to one range, and answers as `touch_file`. Where the file's own record is not
+    /// here, an anchor is.
     pub fn touch_range(
         &mut self,
         file: FileId,
@@ -129,10 +147,23 @@ impl Shard {
         counts: &Counts,
         now: Millis,
         lives: &HalfLives,
-    ) {
+    ) -> (u8, u8) {
         let whole = self.find_or_make(Record::anchor(file), NIL);
         let part = self.find_or_make(Record::new(file, range), whole);
-        self.warm(part, counts, now, lives);
+        self.warm(part, counts, now, lives)
+    }
+
+    /// Puts what is known of a file or of one of its ranges in place of what was.
+    pub fn put(&mut self, file: FileId, range: u64, known: &Known) {
+        let whole = match range {
+            WHOLE => NIL,
+            _ => self.find_or_make(Record::anchor(file), NIL),
+        };
+        let id = self.find_or_make(Record::new(file, range), whole);
+        let record = &mut self.slab[id as usize];
+        (record.total, record.loads, record.warmth) = (known.total, known.loads, known.warmth);
+        (record.last_read, record.last_write) = (known.last_read, known.last_write);
+        self.move_to(id, known.warmth.bucket());
     }
 
     /// Takes a read that the home had to be asked for.
@@ -196,13 +227,15 @@ impl Shard {
     }
 
     /// Moves up to `steps` records to the buckets that they have cooled to, and forgets the files
-    /// that `gone` names; answers how many were looked at.
+    /// that `gone` names; answers how many were looked at. `moved` sees each before it moves, and
+    /// where to.
     pub fn sweep(
         &mut self,
         steps: usize,
         now: Millis,
         lives: &HalfLives,
         mut gone: impl FnMut(FileId) -> bool,
+        mut moved: impl FnMut(&Record, u8),
     ) -> usize {
         let steps = steps.min(self.slab.len());
         for _ in 0..steps {
@@ -222,6 +255,7 @@ impl Shard {
             }
             let bucket = record.warmth.at(now, lives).bucket();
             if bucket != record.bucket && !record.is_anchor {
+                moved(record, bucket);
                 self.move_to(id, bucket);
             }
         }
@@ -231,8 +265,9 @@ impl Shard {
         steps
     }
 
-    fn warm(&mut self, id: u32, counts: &Counts, now: Millis, lives: &HalfLives) {
+    fn warm(&mut self, id: u32, counts: &Counts, now: Millis, lives: &HalfLives) -> (u8, u8) {
         let record = &mut self.slab[id as usize];
+        let before = record.bucket;
         record.warmth.touch(counts, now, lives);
         record.total.add(counts);
         if counts.reads > 0 {
@@ -244,6 +279,7 @@ impl Shard {
         let bucket = record.warmth.bucket();
         // Also within its bucket it goes to the end that is evicted last.
         self.move_to(id, bucket);
+        (before, bucket)
     }
 
     fn find(&self, file: FileId, range: u64) -> Option<u32> {

@@ -119,11 +119,11 @@ fn ranges_of_a_file_whose_record_is_elsewhere_leave_nothing_behind() {
     assert_eq!(shard.len(), 2000 + 3);
     check(&shard);
     let before = shard.bytes();
-    shard.sweep(1, 0, &lives(), |_| false);
+    shard.sweep(1, 0, &lives(), |_| false, |_, _| ());
     assert!(shard.bytes() < before / 5, "{} of {before}", shard.bytes());
     shard.limit(2);
     check(&shard);
-    shard.sweep(usize::MAX, 0, &lives(), |_| true);
+    shard.sweep(usize::MAX, 0, &lives(), |_| true, |_, _| ());
     assert_eq!(shard.len(), 0);
 }
 
@@ -134,7 +134,7 @@ fn the_sweep_moves_what_cooled_and_forgets_what_ended() {
         touch(&mut shard, (i, 1), 0, &reads(1000), 0, &lives());
     }
     assert_eq!(shard.histogram(true)[255], 100);
-    while shard.sweep(10, 60 * MINUTE, &lives(), |(ino, _)| ino > 90) > 0 {
+    while shard.sweep(10, 60 * MINUTE, &lives(), |(ino, _)| ino > 90, |_, _| {}) > 0 {
         if shard.len() == 180 && shard.histogram(true)[255] == 0 {
             break;
         }
@@ -197,7 +197,7 @@ proptest! {
                     limited = true;
                 }
                 Step::Sweep(steps) => {
-                    shard.sweep(steps, now, &lives(), |_| false);
+                    shard.sweep(steps, now, &lives(), |_| false, |_, _| {});
                 }
             }
             check(&shard);

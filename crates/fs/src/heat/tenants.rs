@@ -33,6 +33,8 @@ impl Owners {
 pub(super) struct Sum {
     pub total: Counts,
     pub warmth: Warmth,
+    pub last_read: Option<Millis>,
+    pub last_write: Option<Millis>,
 }
 
 /// Sums of every tenant that has been seen. Not synchronised.
@@ -46,6 +48,12 @@ impl Tenants {
                 let sum = self.0.entry(tenant).or_default();
                 sum.total.add(counts);
                 sum.warmth.touch(counts, now, lives);
+                if counts.reads > 0 {
+                    sum.last_read = Some(now);
+                }
+                if counts.writes > 0 {
+                    sum.last_write = Some(now);
+                }
             }
         }
     }

@@ -114,6 +114,25 @@ impl Warmth {
         cooled
     }
 
+    /// What was known `age` before `now`, at `degrees`.
+    pub fn restored(
+        (short, long, degrees): (Decayed, Decayed, f64),
+        age: Millis,
+        now: Millis,
+        lives: &HalfLives,
+    ) -> Warmth {
+        let then = Warmth {
+            short,
+            long,
+            temperature: (degrees / 100.0).clamp(0.0, 1.0),
+            at: 0,
+        };
+        Warmth {
+            at: now,
+            ..then.at(age, lives)
+        }
+    }
+
     /// Takes `counts`, which happened at `now`.
     pub fn touch(&mut self, counts: &Counts, now: Millis, lives: &HalfLives) {
         *self = self.at(now, lives);
@@ -137,6 +156,11 @@ impl Warmth {
 /// Events per second of a decayed count with half-life `half_life` in milliseconds.
 pub(crate) fn per_second(count: f64, half_life: f64) -> f64 {
     count * LN_2 * 1000.0 / half_life
+}
+
+/// The inverse of [`per_second`].
+pub(crate) fn count_of(per_second: f64, half_life: f64) -> f64 {
+    per_second * half_life / (LN_2 * 1000.0)
 }
 
 #[cfg(test)]

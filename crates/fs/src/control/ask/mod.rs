@@ -11,6 +11,7 @@
 //! exec 3<>MOUNT/.hearth/ask; echo help >&3; cat <&3
 //! ```
 
+mod heat;
 mod quota;
 
 use super::Dialogue;
@@ -48,6 +49,15 @@ impl NoAnswer {
     }
 }
 
+impl From<Errno> for NoAnswer {
+    fn from(errno: Errno) -> NoAnswer {
+        NoAnswer {
+            errno,
+            reason: errno.to_string(),
+        }
+    }
+}
+
 /// An area of questions.
 struct Area {
     name: &'static str,
@@ -67,6 +77,11 @@ static AREAS: &[Area] = &[
         help: quota::HELP,
         answer: quota::answer,
     },
+    Area {
+        name: "heat",
+        help: heat::HELP,
+        answer: heat::answer,
+    },
 ];
 
 /// What the file says before it was asked.
@@ -82,16 +97,9 @@ pub(super) fn hint(_core: &Core) -> String {
 
 /// Answers a question with nothing pinned or locked.
 pub(crate) fn answer(volume: &Volume, question: &Question) -> Result<()> {
-    let words: Vec<&str> = question.words.split_ascii_whitespace().collect();
-    let area = words
-        .first()
-        .and_then(|first| AREAS.iter().find(|area| area.name == *first));
-    let done = match area {
-        Some(area) => (area.answer)(volume, &question.asker, &words[1..]),
-        None => Err(NoAnswer::nonsense(format!(
-            "'{}' is no question; ask 'help'",
-            question.words
-        ))),
+    let done = match question.dialogue.takes_lines() {
+        Some(take) => take(volume, &question.words),
+        None => by_area(volume, question),
     };
     match done {
         Ok(text) => {
@@ -105,6 +113,20 @@ pub(crate) fn answer(volume: &Volume, question: &Question) -> Result<()> {
             question.dialogue.show(question.off, reason + "\n", None);
             Err(errno)
         }
+    }
+}
+
+fn by_area(volume: &Volume, question: &Question) -> std::result::Result<String, NoAnswer> {
+    let words: Vec<&str> = question.words.split_ascii_whitespace().collect();
+    let area = words
+        .first()
+        .and_then(|first| AREAS.iter().find(|area| area.name == *first));
+    match area {
+        Some(area) => (area.answer)(volume, &question.asker, &words[1..]),
+        None => Err(NoAnswer::nonsense(format!(
+            "'{}' is no question; ask 'help'",
+            question.words
+        ))),
     }
 }
 

@@ -1,0 +1,385 @@
+//! `/.hearth/heat`: reports as JSON, and what `.hearth/ask` answers of heat.
+
+use super::ask::NoAnswer;
+use crate::attr::Time;
+use crate::data::PAGE;
+use crate::errno::{Errno, Result};
+use crate::heat::{
+    FileHeat, Grade, HOT_FROM, Heat, HeatRank, Names, RangeHeat, Tenant, WARM_FROM, Warm,
+    path_fields,
+};
+use crate::quota::QuotaId;
+use crate::volume::{Core, Volume};
+use hearth_sync::epoch::pin;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Rows of a report that nobody asked for more of.
+const ROWS: usize = 100;
+/// Files of a map, and cells of each, that nobody asked for more of.
+const FILES: usize = 40;
+pub(super) const CELLS: usize = 64;
+/// Lines that a refused import names.
+const BAD_LINES: usize = 20;
+/// Sizes of a fast tier, in percent of what has records.
+const CURVE: [u64; 9] = [1, 2, 5, 10, 20, 30, 50, 75, 100];
+
+/// What is ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    File,
+    Range,
+    Directory,
+    User,
+    Group,
+    Project,
+}
+
+pub(super) fn top_text(core: &Core) -> String {
+    lines(top(
+        Heat::of(core),
+        By::File,
+        HeatRank::Accesses,
+        ROWS,
+        None,
+    ))
+}
+
+pub(super) fn ranges_text(core: &Core) -> String {
+    lines(top(
+        Heat::of(core),
+        By::Range,
+        HeatRank::Accesses,
+        ROWS,
+        None,
+    ))
+}
+
+pub(super) fn tenants_text(core: &Core) -> String {
+    let kinds = [By::User, By::Group, By::Project];
+    let of = |by| top(Heat::of(core), by, HeatRank::Accesses, ROWS, None);
+    let all: Result<Vec<Vec<Value>>> = kinds.into_iter().map(of).collect();
+    lines(all.map(|all| all.concat()))
+}
+
+pub(super) fn map_text(core: &Core) -> String {
+    lines(map(Heat::of(core), FILES, CELLS))
+}
+
+pub(super) fn histogram_text(core: &Core) -> String {
+    format!("{}\n", histogram(core))
+}
+
+pub(super) fn what_if_text(core: &Core) -> String {
+    format!("{}\n", what_if(Heat::of(core), &[]))
+}
+
+/// What tracking does, holds and missed.
+pub(super) fn status_text(core: &Core) -> String {
+    let heat = Heat::of(core);
+    let gauges = heat.gauges();
+    let status = json!({
+        "on": gauges.on,
+        "update_interval_s": heat.interval(),
+        "memory_limit_mib": heat.memory(),
+        "files": gauges.files,
+        "ranges": gauges.ranges,
+        "record_bytes": gauges.record_bytes,
+        "core_bytes": gauges.core_bytes,
+        "dropped": gauges.dropped,
+        "warm_from": WARM_FROM,
+        "hot_from": HOT_FROM,
+    });
+    format!("{status}\n")
+}
+
+/// What the file of imports says before it was written to.
+pub(super) fn import_hint(_core: &Core) -> String {
+    "Write lines of 'heat export', then the line 'end', and read on in the same open file.\n"
+        .to_owned()
+}
+
+/// Takes the lines of an export, all or none.
+pub(super) fn import(volume: &Volume, lines: &str) -> std::result::Result<String, NoAnswer> {
+    match volume.heat().import(lines) {
+        Ok(done) => {
+            let done = json!({ "records": done.records, "absent": done.absent });
+            Ok(format!("{done}\n"))
+        }
+        Err(bad) => {
+            let all = bad.len();
+            let shown = bad.iter().take(BAD_LINES);
+            let shown: Vec<String> = shown
+                .map(|bad| format!("line {}: {}", bad.line, bad.reason))
+                .collect();
+            let more = match all > BAD_LINES {
+                true => format!("; and {} more lines", all - BAD_LINES),
+                false => String::new(),
+            };
+            let shown = shown.join("; ");
+            Err(NoAnswer::nonsense(format!(
+                "nothing was imported: {shown}{more}"
+            )))
+        }
+    }
+}
+
+/// One object a line; null if the home failed.
+pub(super) fn lines(rows: Result<Vec<Value>>) -> String {
+    let Ok(rows) = rows else {
+        return "null\n".to_owned();
+    };
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    match rows.is_empty() {
+        true => "[]\n".to_owned(),
+        false => format!("[\n{}\n]\n", rows.join(",\n")),
+    }
+}
+
+/// The hottest, hottest first.
+pub(super) fn top(
+    heat: Heat<'_>,
+    by: By,
+    rank: HeatRank,
+    most: usize,
+    since: Option<Duration>,
+) -> Result<Vec<Value>> {
+    match by {
+        By::File => {
+            let files = heat.top_files(rank, most, since);
+            let names = heat.paths(&inodes(files.iter().map(|file| file.ino)))?;
+            Ok(files
+                .iter()
+                .map(|row| file(row, &names))
+                .map(Value::Object)
+                .collect())
+        }
+        By::Range => {
+            let ranges = heat.top_ranges(rank, most, since);
+            let names = heat.paths(&inodes(ranges.iter().map(|range| range.ino)))?;
+            Ok(ranges.iter().map(|row| range(row, &names)).collect())
+        }
+        By::Directory => {
+            let rows = heat.top_directories(rank, most, since)?;
+            let row = |row: &crate::heat::DirectoryHeat| {
+                let mut fields = warm(&row.warm);
+                match &row.path {
+                    Some(path) => path_fields(&mut fields, path),
+                    None => set(&mut fields, "path", Value::Null),
+                }
+                set(&mut fields, "deleted", row.path.is_none());
+                set(&mut fields, "files", row.files);
+                Value::Object(fields)
+            };
+            Ok(rows.iter().map(row).collect())
+        }
+        By::User | By::Group | By::Project => Ok(tenants(heat, by, rank, most, since)),
+    }
+}
+
+/// One file with a strip of `cells` temperatures; `Null` fields where nothing is recorded.
+pub(super) fn info(heat: Heat<'_>, ino: u64, cells: usize) -> Result<Value> {
+    let known = match heat.file(ino) {
+        Err(Errno::ENODATA) => None,
+        known => Some(known?),
+    };
+    let names = heat.paths(&[ino])?;
+    let row = known.unwrap_or(FileHeat {
+        ino,
+        warm: Warm::default(),
+        ranges: 0,
+    });
+    let mut fields = file(&row, &names);
+    strip(heat, &mut fields, ino, &names, cells);
+    set(&mut fields, "recorded", row.warm != Warm::default());
+    Ok(Value::Object(fields))
+}
+
+/// Every range of one file that has a record.
+pub(super) fn ranges_of(heat: Heat<'_>, ino: u64) -> Result<Vec<Value>> {
+    let ranges = heat.ranges(ino)?;
+    let names = heat.paths(&[ino])?;
+    Ok(ranges.iter().map(|row| range(row, &names)).collect())
+}
+
+/// The hottest files, each with a strip of `cells` temperatures.
+pub(super) fn map(heat: Heat<'_>, most: usize, cells: usize) -> Result<Vec<Value>> {
+    let files = heat.top_files(HeatRank::Accesses, most, None);
+    let names = heat.paths(&inodes(files.iter().map(|file| file.ino)))?;
+    let row = |row: &FileHeat| {
+        let mut fields = file(row, &names);
+        strip(heat, &mut fields, row.ino, &names, cells);
+        Value::Object(fields)
+    };
+    Ok(files.iter().map(row).collect())
+}
+
+/// Bytes by temperature, and how many there are that nothing is known of.
+pub(super) fn histogram(core: &Core) -> Value {
+    let buckets = Heat::of(core).bytes_by_bucket();
+    let of = |grade| -> u64 {
+        let bytes = (0..=u8::MAX).zip(&buckets);
+        let of_grade = bytes.filter(|(bucket, _)| Grade::of_bucket(*bucket) == grade);
+        of_grade.map(|(_, bytes)| bytes).sum()
+    };
+    let [pages, _] = core.ledger.usage(QuotaId::VOLUME, &pin());
+    json!({
+        "on": core.heat.is_on(),
+        "warm_from": WARM_FROM,
+        "hot_from": HOT_FROM,
+        "cold": of(Grade::Cold),
+        "warm": of(Grade::Warm),
+        "hot": of(Grade::Hot),
+        "allocated": pages.used * PAGE,
+        "bytes_by_bucket": buckets,
+    })
+}
+
+/// Shares that fast tiers of `asked` bytes, and of some sizes up to everything, would have served.
+pub(super) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
+    let recorded = heat.what_if(&[]).recorded_bytes;
+    let mut sizes: Vec<u64> = CURVE.map(|percent| recorded / 100 * percent).to_vec();
+    sizes.push(recorded);
+    sizes.extend(asked);
+    sizes.sort_unstable();
+    sizes.dedup();
+    let curve = heat.what_if(&sizes);
+    let points: Vec<Value> = curve
+        .points
+        .iter()
+        .map(|point| {
+            json!({
+                "bytes": point.bytes,
+                "reads": point.reads,
+                "writes": point.writes,
+                "asked": asked.contains(&point.bytes),
+            })
+        })
+        .collect();
+    json!({ "recorded_bytes": curve.recorded_bytes, "points": points })
+}
+
+fn tenants(
+    heat: Heat<'_>,
+    by: By,
+    rank: HeatRank,
+    most: usize,
+    since: Option<Duration>,
+) -> Vec<Value> {
+    let since = since.map_or(0, |since| {
+        let since = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        heat.time().nanos().saturating_sub(since)
+    });
+    let used = |warm: &Warm| warm.last_read.max(warm.last_write).map_or(0, Time::nanos);
+    let rows = heat.tenants(rank).into_iter();
+    let rows = rows.filter(|row| used(&row.warm) >= since);
+    let of_kind = rows.filter_map(|row| {
+        let (kind, id) = match (row.tenant, by) {
+            (Tenant::User(id), By::User) => ("user", id),
+            (Tenant::Group(id), By::Group) => ("group", id),
+            (Tenant::Project(id), By::Project) => ("project", id),
+            _ => return None,
+        };
+        let mut fields = warm(&row.warm);
+        set(&mut fields, "path", Value::Null);
+        set(&mut fields, "kind", kind);
+        set(&mut fields, "id", id);
+        Some(Value::Object(fields))
+    });
+    of_kind.take(most).collect()
+}
+
+fn file(row: &FileHeat, names: &HashMap<u64, Names>) -> Map<String, Value> {
+    let mut fields = warm(&row.warm);
+    place(&mut fields, row.ino, names);
+    set(&mut fields, "ranges", row.ranges);
+    fields
+}
+
+fn range(row: &RangeHeat, names: &HashMap<u64, Names>) -> Value {
+    let mut fields = warm(&row.warm);
+    place(&mut fields, row.ino, names);
+    set(&mut fields, "start", row.start);
+    set(&mut fields, "len", row.len);
+    Value::Object(fields)
+}
+
+fn place(fields: &mut Map<String, Value>, ino: u64, names: &HashMap<u64, Names>) {
+    let unknown = Names::default();
+    let names = names.get(&ino).unwrap_or(&unknown);
+    match &names.path {
+        Some(path) => path_fields(fields, path),
+        None => set(fields, "path", Value::Null),
+    }
+    set(fields, "deleted", names.links == 0);
+    set(fields, "ino", ino);
+    set(fields, "links", names.links);
+    set(fields, "uid", names.uid);
+    set(fields, "gid", names.gid);
+    set(fields, "size", names.size);
+}
+
+/// Cells of equal length over the whole file, each as hot as its hottest range; null where nothing
+/// is recorded.
+fn strip(
+    heat: Heat<'_>,
+    fields: &mut Map<String, Value>,
+    ino: u64,
+    names: &HashMap<u64, Names>,
+    cells: usize,
+) {
+    let ranges = heat.ranges(ino).unwrap_or_default();
+    let size = names.get(&ino).map_or(0, |names| names.size);
+    let end = ranges.last().map_or(0, |last| last.start + last.len);
+    let len = ranges.first().map_or(1 << 20, |range| range.len);
+    let count = size.max(end).div_ceil(len).max(1);
+    let each = count.div_ceil(cells.max(1) as u64);
+    let mut hottest: Vec<Option<f64>> = vec![None; count.div_ceil(each) as usize];
+    for range in &ranges {
+        let cell = &mut hottest[(range.start / len / each) as usize];
+        let temperature = rounded(range.warm.temperature);
+        *cell = Some(cell.map_or(temperature, |was| was.max(temperature)));
+    }
+    set(fields, "cell_bytes", each * len);
+    set(fields, "cells", hottest);
+}
+
+fn warm(warm: &Warm) -> Map<String, Value> {
+    let mut fields = Map::new();
+    set(&mut fields, "temperature", rounded(warm.temperature));
+    set(&mut fields, "grade", Grade::of(warm.temperature).name());
+    set(&mut fields, "bucket", warm.bucket);
+    set(&mut fields, "reads", warm.reads);
+    set(&mut fields, "writes", warm.writes);
+    let bytes = warm.read_bytes.saturating_add(warm.written_bytes);
+    set(&mut fields, "bytes", bytes);
+    set(&mut fields, "read_bytes", warm.read_bytes);
+    set(&mut fields, "written_bytes", warm.written_bytes);
+    set(&mut fields, "loads", warm.loads);
+    set(&mut fields, "reads_per_second", warm.reads_per_second);
+    set(&mut fields, "writes_per_second", warm.writes_per_second);
+    set(&mut fields, "bytes_per_second", warm.bytes_per_second);
+    let seconds = |time: Option<Time>| time.map(|time| time.nanos() as f64 / 1e9);
+    set(&mut fields, "last_read", seconds(warm.last_read));
+    set(&mut fields, "last_write", seconds(warm.last_write));
+    let last = warm.last_read.max(warm.last_write);
+    set(&mut fields, "last_access", seconds(last));
+    fields
+}
+
+fn set(fields: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    fields.insert(name.to_owned(), value.into());
+}
+
+/// Two digits are what a temperature is worth.
+fn rounded(temperature: f64) -> f64 {
+    (temperature * 100.0).round() / 100.0
+}
+
+fn inodes(each: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut inodes: Vec<u64> = each.collect();
+    inodes.sort_unstable();
+    inodes.dedup();
+    inodes
+}
