@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::heat::HeatArgs;
 use crate::quota::QuotaArgs;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
@@ -42,6 +43,8 @@ pub enum Verb {
     },
     /// Show and set who may use how much of a mounted volume
     Quota(QuotaArgs),
+    /// Show which files and ranges of a mounted volume are hot
+    Heat(HeatArgs),
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON

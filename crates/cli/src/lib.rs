@@ -9,6 +9,7 @@ mod doctor;
 mod failure;
 mod fstab;
 mod generate;
+mod heat;
 mod locks;
 mod mount;
 mod mounts;

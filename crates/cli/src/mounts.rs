@@ -35,6 +35,29 @@ pub fn at(at: &Path) -> std::io::Result<Option<Mounted>> {
         .rfind(|mounted| mounted.at == place))
 }
 
+/// The mount that `place` lies on, which is absolute and has no symbolic links in it.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn holding(place: &Path) -> std::io::Result<Option<Mounted>> {
+    let mut mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    mounts.retain(|mounted| place.starts_with(&mounted.at));
+    // The last of the deepest lies on top of the others.
+    Ok(mounts
+        .into_iter()
+        .max_by_key(|mounted| mounted.at.components().count()))
+}
+
+/// Mount points of Hearth volumes.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn ours() -> std::io::Result<Vec<PathBuf>> {
+    let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    let ours = mounts.into_iter().filter(Mounted::is_ours);
+    Ok(ours.map(|mounted| mounted.at).collect())
+}
+
 /// `path` made absolute, without symbolic links and dots. A dead mount at its end cannot be asked
 /// for anything, so then only the way to it is resolved.
 pub fn resolved(path: &Path) -> PathBuf {

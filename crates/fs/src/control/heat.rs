@@ -239,8 +239,9 @@ pub(super) fn histogram(core: &Core) -> Value {
 /// Shares that fast tiers of `asked` bytes, and of some sizes up to everything, would have served.
 pub(super) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
     let recorded = heat.what_if(&[]).recorded_bytes;
-    let mut sizes: Vec<u64> = CURVE.map(|percent| recorded / 100 * percent).to_vec();
-    sizes.push(recorded);
+    // Whole ranges, since a part of one serves nothing.
+    let part = |percent| recorded.saturating_mul(percent).div_ceil(100 << 20) << 20;
+    let mut sizes: Vec<u64> = CURVE.map(part).to_vec();
     sizes.extend(asked);
     sizes.sort_unstable();
     sizes.dedup();

@@ -1,0 +1,54 @@
+//! `hearth heat`: which files and ranges of a mounted volume are hot. Questions to `.hearth/ask`,
+//! control files in `.hearth/heat`, and the switch `.hearth/sys/fs/hot-track`.
+
+mod args;
+mod histogram;
+mod info;
+mod map;
+mod owner;
+mod palette;
+mod picture;
+mod place;
+mod row;
+mod top;
+mod transfer;
+mod units;
+
+pub use args::HeatArgs;
+
+use crate::failure::{Failure, reason};
+use args::HeatVerb;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Does what was asked for.
+pub fn run(args: &HeatArgs) -> Result<(), Failure> {
+    match &args.verb {
+        HeatVerb::On { mount } => switch(mount, "1"),
+        HeatVerb::Off { mount } => switch(mount, "0"),
+        HeatVerb::Top(args) => top::run(args),
+        HeatVerb::Info { path, json } => info::run(path, *json),
+        HeatVerb::Histogram { mount, json } => histogram::run(mount.as_deref(), *json),
+        HeatVerb::Report {
+            mount,
+            what_if,
+            json,
+        } => histogram::report(mount.as_deref(), what_if, *json),
+        HeatVerb::Map(args) => map::run(args),
+        HeatVerb::Export { mount } => transfer::export(mount.as_deref()),
+        HeatVerb::Import { mount, file } => transfer::import(mount, file),
+    }
+}
+
+fn switch(mount: &Path, to: &str) -> Result<(), Failure> {
+    let top = place::mount_of(Some(mount))?;
+    std::fs::write(top.join(".hearth/sys/fs/hot-track"), to).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "only the owner of the mount and root may switch tracking".to_owned()
+            }
+            _ => reason(&error),
+        };
+        Failure::at(mount, what)
+    })
+}

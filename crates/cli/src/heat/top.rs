@@ -1,0 +1,177 @@
+//! `hearth heat top`.
+
+use super::args::{By, TopArgs};
+use super::owner::Owners;
+use super::palette::Shades;
+use super::place::{ask_json, mount_of, read_json};
+use super::row::{count, grade, number, on_mount, shown_path};
+use super::units::{ago, bytes, rate};
+use crate::failure::Failure;
+use crate::output;
+use hearth_sync::primitive::thread;
+use serde_json::Value;
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Between two looks of `--watch`.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// Places of a temperature's bar.
+const BAR: usize = 10;
+
+/// Prints the hottest, once or again and again.
+pub fn run(args: &TopArgs) -> Result<(), Failure> {
+    let mount = mount_of(args.mount.as_deref())?;
+    loop {
+        let text = look(&mount, args)?;
+        if !args.watch {
+            return output::print(&text);
+        }
+        let clear = match std::io::stdout().is_terminal() && !args.json {
+            true => "\x1b[H\x1b[J",
+            false => "",
+        };
+        output::print(&format!("{clear}{text}"))?;
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn look(mount: &Path, args: &TopArgs) -> Result<String, Failure> {
+    let most = args.count.unwrap_or(if args.json { 100 } else { 20 });
+    let since = match args.since {
+        Some(since) => since.as_millis().to_string(),
+        None => "-".to_owned(),
+    };
+    let (by, rank) = (args.by.word(), args.rank());
+    let mut answer = ask_json(mount, &format!("heat top {by} {rank} {most} {since}"))?;
+    let Some(rows) = answer.as_array_mut() else {
+        return Ok("[]\n".to_owned());
+    };
+    if args.json {
+        rows.iter_mut().for_each(|row| on_mount(mount, row));
+        return Ok(json(rows, args.watch));
+    }
+    let status = read_json(mount, "status.json")?;
+    Ok(table(mount, args, rows, &status))
+}
+
+/// One object a line; when watched, one list a line.
+fn json(rows: &[Value], watched: bool) -> String {
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    match rows.is_empty() || watched {
+        true => format!("[{}]\n", rows.join(",")),
+        false => format!("[\n{}\n]\n", rows.join(",\n")),
+    }
+}
+
+fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String {
+    let shades = Shades::for_stdout();
+    let mut text = String::new();
+    let off = match status["on"].as_bool() {
+        Some(false) => format!("; off, 'hearth heat on {}' begins", mount.display()),
+        _ => String::new(),
+    };
+    let dropped = match count(status, "dropped") {
+        0 => String::new(),
+        dropped => format!("; {dropped} accesses missed"),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{}: hottest by {}, {} files and {} ranges known{dropped}{off}",
+        mount.display(),
+        args.rank(),
+        count(status, "files"),
+        count(status, "ranges"),
+    );
+    if rows.is_empty() {
+        return text + "nothing was used in this time\n";
+    }
+    let head = format!(
+        "{:>5}  {:<bar$}  {:<4} {:>7} {:>7} {:>11} {:>8} {:>8} {:>10} {:>4}  {}",
+        "TEMP",
+        "",
+        "",
+        "READS",
+        "WRITES",
+        "BYTES",
+        "reads",
+        "writes",
+        "bytes",
+        "LAST",
+        place_head(args.by),
+        bar = BAR,
+    );
+    let _ = writeln!(text, "{}", shades.bold(&head));
+    let names = Names::new(args.by);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0.0, |now| now.as_secs_f64());
+    for row in rows {
+        let temperature = number(row, "temperature");
+        let per_second = bytes(number(row, "bytes_per_second") * 3600.0);
+        let _ = writeln!(
+            text,
+            "{temperature:>5.1}  {}  {:<4} {:>7} {:>7} {:>11} {:>8} {:>8} {:>10} {:>4}  {}",
+            shades.bar(temperature / 100.0, BAR, temperature),
+            grade(row),
+            rate(number(row, "reads_per_second")),
+            rate(number(row, "writes_per_second")),
+            format!("{per_second}/h"),
+            count(row, "reads"),
+            count(row, "writes"),
+            bytes(number(row, "bytes")),
+            ago(row["last_access"].as_f64(), now),
+            names.place(mount, row),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "warm from {}, hot from {}; READS, WRITES, BYTES are rates that halve every hour",
+        number(status, "warm_from"),
+        number(status, "hot_from"),
+    );
+    text
+}
+
+fn place_head(by: By) -> &'static str {
+    match by {
+        By::File => "OWNER     PATH",
+        By::Range => "OWNER     RANGE (MiB) OF PATH",
+        By::Dir => "FILES     DIRECTORY",
+        By::User => "USER",
+        By::Group => "GROUP",
+        By::Project => "PROJECT",
+    }
+}
+
+/// Names of who owns what is shown.
+struct Names {
+    by: By,
+    owners: Owners,
+}
+
+impl Names {
+    fn new(by: By) -> Names {
+        let owners = match by {
+            By::File | By::Range | By::User => Owners::users(),
+            By::Group => Owners::groups(),
+            By::Dir | By::Project => Owners::default(),
+        };
+        Names { by, owners }
+    }
+
+    fn place(&self, mount: &Path, row: &Value) -> String {
+        let path = || shown_path(mount, row);
+        let owner = || self.owners.name(count(row, "uid"));
+        match self.by {
+            By::File => format!("{:<9} {}", owner(), path()),
+            By::Range => {
+                let mib = count(row, "start") >> 20;
+                format!("{:<9} {mib:>7} {}", owner(), path())
+            }
+            By::Dir => format!("{:<9} {}", count(row, "files"), path()),
+            By::User | By::Group | By::Project => self.owners.name(count(row, "id")),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `hearth heat export` and `hearth heat import`.
+
+use super::place::mount_of;
+use crate::ask::ask;
+use crate::failure::{Failure, reason};
+use crate::output;
+use hearth::heat::bad_lines;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Files of one question: each question walks the volume once for their paths.
+const FILES: usize = 100_000;
+/// Bad lines that are shown.
+const SHOWN: usize = 10;
+
+/// Prints what is known.
+pub fn export(mount: Option<&Path>) -> Result<(), Failure> {
+    let mount = mount_of(mount)?;
+    let mut after = "0".to_owned();
+    while after != "-" {
+        let answer = ask(&mount, &format!("heat export {after} {FILES}"))?;
+        let answer = answer.trim_end();
+        let (lines, next) = answer.rsplit_once('\n').unwrap_or(("", answer));
+        if !lines.is_empty() {
+            output::print(&format!("{lines}\n"))?;
+        }
+        after = next.to_owned();
+    }
+    Ok(())
+}
+
+/// Takes the lines of `file`, all or none.
+pub fn import(mount: &Path, file: &Path) -> Result<(), Failure> {
+    let mount = mount_of(Some(mount))?;
+    let text = read(file)?;
+    let file = if file == Path::new("-") {
+        Path::new("standard input")
+    } else {
+        file
+    };
+    let bad = bad_lines(&text);
+    if !bad.is_empty() {
+        let all = bad.len();
+        let lines: Vec<String> = bad
+            .iter()
+            .take(SHOWN)
+            .map(|bad| format!("line {}: {}", bad.line, bad.reason))
+            .collect();
+        let more = match all > SHOWN {
+            true => format!("; and {} more lines", all - SHOWN),
+            false => String::new(),
+        };
+        let what = format!("nothing was imported: {}{more}", lines.join("; "));
+        return Err(Failure::at(file, what));
+    }
+    let said = send(&mount, &text)?;
+    let done: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+    let absent = match done["absent"].as_u64() {
+        Some(absent) if absent > 0 => format!(", {absent} of files that are not here"),
+        _ => String::new(),
+    };
+    let records = done["records"].as_u64().unwrap_or(0);
+    output::print(&format!("{records} records imported{absent}\n"))
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = match file == Path::new("-") {
+        true => std::io::stdin().read_to_end(&mut bytes),
+        false => File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| Failure::at(file, reason(&error)))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let what = format!("nothing was imported: line {line}: not UTF-8");
+        Failure::at(file, what)
+    })
+}
+
+/// Writes the lines and their end to the control file; what it says then.
+fn send(mount: &Path, text: &str) -> Result<String, Failure> {
+    let path = mount.join(".hearth/heat/import");
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let mut control = opened.map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "only the owner of the mount and root may import heat".to_owned()
+            }
+            _ => reason(&error),
+        };
+        Failure::at(mount, what)
+    })?;
+    let newline = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let lines = format!("{text}{newline}end\n");
+    let mut sent = 0;
+    while sent < lines.len() {
+        match control.write(&lines.as_bytes()[sent..]) {
+            Ok(len) => sent += len,
+            Err(error) => {
+                // What a refused write would have been answered with stands where it was to go.
+                let said = read_on(&control, sent as u64).unwrap_or_default();
+                let said = said.trim_end();
+                let what = if said.is_empty() {
+                    reason(&error)
+                } else {
+                    said.to_owned()
+                };
+                return Err(Failure::at(mount, what));
+            }
+        }
+    }
+    read_on(&control, sent as u64).map_err(|error| Failure::at(mount, reason(&error)))
+}
+
+fn read_on(control: &File, from: u64) -> std::io::Result<String> {
+    let mut piece = vec![0; 64 << 10];
+    let len = control.read_at(&mut piece, from)?;
+    Ok(String::from_utf8_lossy(&piece[..len]).into_owned())
+}
