@@ -33,7 +33,6 @@ fn traced(path: &str) -> Result<(), String> {
     let cases: Vec<(Case, Errnos)> = parse_cases(&text)?;
     let cores = Cores::start()?;
     println!("marks {:x}", marks::address());
-    let each = batches(&cases, LEAN).into_iter();
-    each.map(|batch| run(&cores, &batch, Marking, |_, _| {}))
-        .collect()
+    let mut each = batches(&cases, LEAN).into_iter();
+    each.try_for_each(|batch| run(&cores, &batch, Marking, |_, _| {}))
 }

@@ -82,7 +82,7 @@ impl<'a> Worker<'a> {
                 4..8 => drop(self.append(at, 1)),
                 8..10 => {
                     let pages = 1 + self.dice.below(LARGE);
-                    drop(self.append(at, pages));
+                    let _ = self.append(at, pages);
                 }
                 10 | 11 => self.allocate(at),
                 12 => self.give_to_another_group(at),
