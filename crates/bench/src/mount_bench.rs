@@ -19,7 +19,8 @@ use std::process::{Command, Stdio};
 /// Directories of 100 files that are checked out.
 const DIRECTORIES: usize = 70;
 /// Options of a mount that lets the kernel keep nothing.
-const UNCACHED: &str = "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
+pub const UNCACHED: &str =
+    "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
 /// Options that do without telling the daemon of opens, for whoever needs no locks between the
 /// mount and the library.
 const NO_OPEN: &str = "no_open,no_opendir,no_flush";

@@ -21,6 +21,11 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// Whether it has a heading only.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() < 2
+    }
+
     /// The table in Markdown.
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -89,6 +94,7 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let mut table = Table::new(["a".to_owned(), "bb".to_owned()]);
+        assert!(table.is_empty());
         table.row(["long".to_owned(), "1".to_owned()]);
         assert_eq!(
             table.text(),

@@ -2,6 +2,7 @@
 
 mod chat;
 mod confidence;
+mod neighbour;
 mod sdet;
 mod yields;
 
@@ -21,10 +22,11 @@ pub struct Report {
 /// A part of the benchmark: its name and what it measures.
 type Part = (&'static str, fn(&Options) -> Result<Report, String>);
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     ("yield", yields::run),
     ("sdet", sdet::run),
     ("chat", chat::run),
+    ("neighbour", neighbour::run),
 ];
 
 /// Runs the parts that were asked for, prints their tables.
