@@ -1,5 +1,6 @@
 //! `sched`: the scheduler by itself, and what it does for those who share a mount.
 
+mod background;
 mod chat;
 mod confidence;
 mod neighbour;
@@ -22,11 +23,12 @@ pub struct Report {
 /// A part of the benchmark: its name and what it measures.
 type Part = (&'static str, fn(&Options) -> Result<Report, String>);
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("yield", yields::run),
     ("sdet", sdet::run),
     ("chat", chat::run),
     ("neighbour", neighbour::run),
+    ("background", background::run),
 ];
 
 /// Runs the parts that were asked for, prints their tables.

@@ -42,6 +42,16 @@ impl Library {
     }
 }
 
+impl From<Volume> for Library {
+    /// This volume, where each task is a process.
+    fn from(volume: Volume) -> Library {
+        Library {
+            volume,
+            shared: None,
+        }
+    }
+}
+
 impl Target for Library {
     fn client(&self) -> Box<dyn Client + '_> {
         let at = Cell::new(AT_FDCWD);

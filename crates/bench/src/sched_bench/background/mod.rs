@@ -1,0 +1,353 @@
+//! Background: what the volume's own work costs those who use it meanwhile, and how long it takes.
+//!
+//! Users work as fast as they can, on all cores. Meanwhile heat ages, quotas are checked against
+//! every file, and half of the memory is given back to the home, each by itself and all together.
+
+mod chores;
+mod foreground;
+
+use super::Report;
+use crate::histogram::Histogram;
+use crate::measure::apart;
+use crate::mount_bench::UNCACHED;
+use crate::options::Options;
+use crate::patience::beat;
+use crate::pinned::{allowed_cores, pin};
+use crate::row::{Row, median};
+use crate::seeds::ask::Ask;
+use crate::seeds::contender::hearth;
+use crate::table::{Table, short};
+use crate::target::{Fresh, Library, Target};
+use chores::{Chores, Passes};
+use hearth::Volume;
+use hearth::home::TestHome;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Least share of the throughput alone, most growth of p99, most seconds of a pass.
+const THROUGHPUT: f64 = 0.97;
+const P99: f64 = 1.2;
+const PASS: f64 = 60.0;
+
+const NOTHING: Chores = Chores {
+    ageing: false,
+    check: false,
+    reclaim: false,
+};
+const AGEING: Chores = Chores {
+    ageing: true,
+    ..NOTHING
+};
+const CHECK: Chores = Chores {
+    check: true,
+    ..NOTHING
+};
+const RECLAIM: Chores = Chores {
+    reclaim: true,
+    ..NOTHING
+};
+
+/// How much of it.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Files that nobody uses.
+    idle: usize,
+    window: Duration,
+    rounds: usize,
+}
+
+/// One target, and what it can be made to do.
+struct Place {
+    name: &'static str,
+    target: Box<dyn Fresh>,
+    chores: Vec<(&'static str, Chores)>,
+}
+
+/// What a window showed.
+struct Window {
+    per_second: f64,
+    p99_us: f64,
+    passes: Passes,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// There is no mount, or a pass does not end.
+pub fn run(options: &Options) -> Result<Report, String> {
+    let effort = match options.quick {
+        true => Effort {
+            idle: 4_000,
+            window: Duration::from_millis(500),
+            rounds: 3,
+        },
+        false => Effort {
+            idle: 40_000,
+            window: Duration::from_secs(3),
+            rounds: 15,
+        },
+    };
+    println!(
+        "background: {} idle files, windows of {:.1} s, {} of each, alternating\n",
+        effort.idle,
+        effort.window.as_secs_f64(),
+        effort.rounds
+    );
+    let mut report = Report::default();
+    for place in [library()?, mount()?] {
+        let said = measure(&place, effort, &mut report);
+        said.map_err(|what| format!("{}: {what}", place.name))?;
+    }
+    Ok(report)
+}
+
+/// The library over a home that takes objects back, which the memory home does not.
+fn library() -> Result<Place, String> {
+    let builder = Volume::builder().home(TestHome::new());
+    let volume = builder.hot_track(true).background(true).build();
+    let volume = volume.map_err(|errno| errno.to_string())?;
+    Ok(Place {
+        name: "lib",
+        target: Box::new(Library::from(volume)),
+        chores: vec![
+            ("alone", NOTHING),
+            ("ageing", AGEING),
+            ("quota check", CHECK),
+            ("reclaim", RECLAIM),
+            (
+                "all",
+                Chores {
+                    ageing: true,
+                    check: true,
+                    reclaim: true,
+                },
+            ),
+        ],
+    })
+}
+
+fn mount() -> Result<Place, String> {
+    let mount = hearth(&format!("transport=auto,hot_track,{UNCACHED}"))?;
+    Ok(Place {
+        name: "mount",
+        target: Box::new(mount),
+        chores: vec![
+            ("alone", NOTHING),
+            ("ageing", AGEING),
+            ("quota check", CHECK),
+            (
+                "all",
+                Chores {
+                    ageing: true,
+                    ..CHECK
+                },
+            ),
+        ],
+    })
+}
+
+fn measure(place: &Place, effort: Effort, report: &mut Report) -> Result<(), String> {
+    let cores = allowed_cores();
+    let target = place.target.target();
+    apart(target, &|client| {
+        foreground::fill(client, cores.len(), effort.idle)
+    })?;
+    let mut windows: Vec<Vec<Window>> = place.chores.iter().map(|_| Vec::new()).collect();
+    // The first round warms up.
+    for round in 0..=effort.rounds {
+        for ((_, chores), windows) in place.chores.iter().zip(&mut windows) {
+            let window = window(target, *chores, &cores, effort.window)?;
+            if round > 0 {
+                windows.push(window);
+            }
+            if chores.reclaim {
+                apart(target, &|client| foreground::recall(client, effort.idle))?;
+            }
+        }
+    }
+    tell(place, &windows, report);
+    Ok(())
+}
+
+/// Users on all cores, and the chores on whichever is free.
+fn window(
+    target: &dyn Target,
+    chores: Chores,
+    cores: &[usize],
+    length: Duration,
+) -> Result<Window, String> {
+    beat();
+    let ended = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let chores = scope.spawn(move || {
+            let client = target.client();
+            let passes = chores::run(&*client, chores, ended);
+            client.end();
+            passes
+        });
+        let users: Vec<_> = cores
+            .iter()
+            .enumerate()
+            .map(|(task, &core)| {
+                scope.spawn(move || {
+                    pin(core).map_err(|error| format!("core {core}: {error}"))?;
+                    let client = target.client();
+                    let done = foreground::work(&*client, task, length);
+                    client.end();
+                    done
+                })
+            })
+            .collect();
+        let (mut latency, mut per_second) = (Histogram::new(), 0.0);
+        let mut failed = None;
+        for user in users {
+            match user
+                .join()
+                .map_err(|_| "a user panicked".to_owned())
+                .flatten()
+            {
+                Ok(done) => {
+                    per_second += done.latency.count() as f64 / done.seconds;
+                    latency.absorb(&done.latency);
+                }
+                Err(what) => failed = Some(what),
+            }
+        }
+        // Relaxed: nothing but the end itself is passed on.
+        ended.store(true, Ordering::Relaxed);
+        let passes = chores.join().map_err(|_| "the chores panicked".to_owned());
+        let passes = passes.flatten()?;
+        match failed {
+            Some(what) => Err(what),
+            None => Ok(Window {
+                per_second,
+                p99_us: latency.percentile(0.99) as f64 / 1e3,
+                passes,
+            }),
+        }
+    })
+}
+
+fn tell(place: &Place, windows: &[Vec<Window>], report: &mut Report) {
+    let heading = [
+        "",
+        "op/s",
+        "/ alone",
+        "p99 us",
+        "/ alone",
+        "check, s",
+        "reclaim, s",
+    ];
+    let mut heading = heading.map(str::to_owned);
+    heading[0] = place.name.to_owned();
+    let mut table = Table::new(heading);
+    let of = |windows: &[Window], f: fn(&Window) -> f64| windows.iter().map(f).collect();
+    let ratios = |these: &[f64], base: &[f64]| -> Vec<f64> {
+        these
+            .iter()
+            .zip(base)
+            .map(|(this, base)| this / base)
+            .collect()
+    };
+    let rates: Vec<Vec<f64>> = windows.iter().map(|w| of(w, |w| w.per_second)).collect();
+    let p99s: Vec<Vec<f64>> = windows.iter().map(|w| of(w, |w| w.p99_us)).collect();
+    for (n, (name, _)) in place.chores.iter().enumerate() {
+        let mut keep = |metric, unit, samples: &[f64]| -> Option<f64> {
+            let row = row(place.name, name, metric, unit, samples)?;
+            let value = row.value;
+            report.rows.push(row);
+            Some(value)
+        };
+        let shown = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
+        let (rate, p99) = (ratios(&rates[n], &rates[0]), ratios(&p99s[n], &p99s[0]));
+        let checks: Vec<f64> = passes(&windows[n], |passes| &passes.checks);
+        let reclaims: Vec<f64> = passes(&windows[n], |passes| &passes.reclaims);
+        table.row([
+            (*name).to_owned(),
+            keep("ops_per_s", "1/s", &rates[n]).map_or(String::new(), short),
+            shown(keep("ops_ratio", "1", &rate)),
+            shown(keep("p99_us", "us", &p99s[n])),
+            shown(keep("p99_ratio", "1", &p99)),
+            shown(keep("check_s", "s", &checks)),
+            shown(keep("reclaim_s", "s", &reclaims)),
+        ]);
+        if *name == "all" {
+            let what = |of: &str| format!("background, {}: {of}", place.name);
+            let asks = &mut report.asks;
+            asks.push(Ask::at_least(
+                what("throughput with all / alone"),
+                THROUGHPUT,
+                &rate,
+            ));
+            asks.push(Ask::at_most(what("p99 with all / alone"), P99, &p99));
+            asks.push(Ask::at_most(what("seconds of a full check"), PASS, &checks));
+            if !reclaims.is_empty() {
+                let what = what("seconds until half of the memory is given back");
+                asks.push(Ask::at_most(what, PASS, &reclaims));
+            }
+        }
+    }
+    println!("{}", table.text());
+}
+
+fn passes(windows: &[Window], of: fn(&Passes) -> &Vec<f64>) -> Vec<f64> {
+    windows
+        .iter()
+        .flat_map(|window| of(&window.passes))
+        .copied()
+        .collect()
+}
+
+fn row(
+    target: &str,
+    chores: &str,
+    metric: &'static str,
+    unit: &'static str,
+    samples: &[f64],
+) -> Option<Row> {
+    (!samples.is_empty()).then(|| {
+        let (value, ci95) = median(&mut samples.to_vec());
+        Row {
+            bench: "sched",
+            workload: format!("background {chores}"),
+            target: target.to_owned(),
+            tasks: allowed_cores().len() as u32,
+            metric,
+            value,
+            unit,
+            runs: samples.len() as u32,
+            ci95,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_work_beside_every_chore_and_every_pass_ends() {
+        let effort = Effort {
+            idle: 300,
+            window: Duration::from_millis(30),
+            rounds: 1,
+        };
+        let mut report = Report::default();
+        let place = library().unwrap();
+        measure(&place, effort, &mut report).unwrap();
+        let value = |chores: &str, metric| {
+            let name = format!("background {chores}");
+            let is_it = |row: &&Row| row.workload == name && row.metric == metric;
+            report.rows.iter().find(is_it).map(|row| row.value)
+        };
+        for (chores, _) in &place.chores {
+            assert!(value(chores, "ops_per_s").unwrap() > 0.0, "{chores}");
+            assert!(value(chores, "p99_us").unwrap() > 0.0, "{chores}");
+        }
+        assert_eq!(value("alone", "ops_ratio"), Some(1.0));
+        assert!(value("quota check", "check_s").is_some());
+        assert!(value("reclaim", "reclaim_s").is_some());
+        assert_eq!(value("ageing", "check_s"), None);
+        assert_eq!(report.asks.len(), 4);
+    }
+}
