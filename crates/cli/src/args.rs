@@ -2,6 +2,7 @@
 
 use crate::heat::HeatArgs;
 use crate::quota::QuotaArgs;
+use crate::sched::SchedArgs;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
@@ -45,6 +46,8 @@ pub enum Verb {
     Quota(QuotaArgs),
     /// Show which files and ranges of a mounted volume are hot
     Heat(HeatArgs),
+    /// Show who gets how much of the cores of a mounted volume, and set it
+    Sched(SchedArgs),
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON

@@ -15,6 +15,7 @@ mod mount;
 mod mounts;
 mod output;
 mod quota;
+mod sched;
 mod serve;
 mod source;
 mod stats;

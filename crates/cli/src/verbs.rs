@@ -2,7 +2,9 @@
 
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
-use crate::{ask, doctor, fstab, generate, heat, locks, mount, output, quota, stats, umount};
+use crate::{
+    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, umount,
+};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -42,6 +44,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),
         Verb::Quota(args) => quota::run(&args),
         Verb::Heat(args) => heat::run(&args),
+        Verb::Sched(args) => sched::run(&args),
         Verb::Doctor { json } => doctor::run(json),
         Verb::Completions { shell } => generate::completions(shell),
         Verb::Man { directory } => generate::man(&directory),

@@ -41,6 +41,8 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
         "./locks.json",
         "./quota/events",
         "./quota/report.json",
+        "./sched",
+        "./sched.json",
         "./stats",
         "./sys/fs/atime",
         "./sys/fs/hot-mem-high-thresh",

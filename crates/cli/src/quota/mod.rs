@@ -10,6 +10,7 @@ mod who;
 
 pub use args::QuotaArgs;
 pub use log::EventLog;
+pub use who::{id_of, with_names};
 
 use crate::ask::ask;
 use crate::failure::{Failure, reason};
@@ -21,7 +22,7 @@ use report::Form;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use who::{Who, id_of, mount_above, with_names};
+use who::{Who, mount_above};
 
 /// Runs one of the verbs.
 pub fn run(args: &QuotaArgs) -> Result<(), Failure> {

@@ -137,6 +137,11 @@ impl Mounted {
         self.until_gone();
     }
 
+    /// Waits for the end of the daemon.
+    pub fn unmount_has_ended(&self) {
+        self.until_gone();
+    }
+
     fn until_gone(&self) {
         let end = Instant::now() + Duration::from_secs(30);
         while !pids_naming(&self.path).is_empty() {

@@ -9,6 +9,7 @@ mod dialogue;
 mod heat;
 mod locks;
 mod quota;
+mod sched;
 mod stats;
 mod tunables;
 
@@ -149,6 +150,18 @@ static FILES: &[ControlFile] = &[
     ControlFile {
         path: "locks.json",
         render: locks::json,
+        takes: Takes::Nothing,
+        private: false,
+    },
+    ControlFile {
+        path: "sched",
+        render: sched::table,
+        takes: Takes::Nothing,
+        private: false,
+    },
+    ControlFile {
+        path: "sched.json",
+        render: sched::json,
         takes: Takes::Nothing,
         private: false,
     },

@@ -13,6 +13,7 @@
 
 mod heat;
 mod quota;
+mod sched;
 
 use super::Dialogue;
 use crate::caller::Credentials;
@@ -81,6 +82,11 @@ static AREAS: &[Area] = &[
         name: "heat",
         help: heat::HELP,
         answer: heat::answer,
+    },
+    Area {
+        name: "sched",
+        help: sched::HELP,
+        answer: sched::answer,
     },
 ];
 

@@ -1,0 +1,398 @@
+//! `hearth sched` on a real mount: ceilings, weights, what is shown, bad input.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+harness::on_both_transports!(
+    a_tenant_gets_the_operations_that_it_is_held_to,
+    a_tenant_gets_the_bytes_that_it_is_held_to,
+    a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
+    weights_divide_a_saturated_core,
+    a_delayed_program_can_be_killed,
+    an_unmount_waits_for_no_ceiling,
+    what_was_set_and_done_is_shown,
+);
+
+const USER: u32 = 1234;
+
+/// Runs `hearth sched`; `@` is the mount point.
+fn sched(mounted: &Mounted, typed: &str) -> Said {
+    said(&mut command(mounted, hearth(), typed))
+}
+
+fn command(mounted: &Mounted, mut command: Command, typed: &str) -> Command {
+    let mount = mounted.path().to_str().unwrap();
+    command.arg("sched");
+    command.args(typed.split(' ').map(|word| word.replace('@', mount)));
+    command
+}
+
+/// Has to work; what it printed.
+fn done(mounted: &Mounted, typed: &str) -> String {
+    let said = sched(mounted, typed);
+    assert!(said.success(), "hearth sched {typed}: {said:?}");
+    said.out
+}
+
+fn report(mounted: &Mounted) -> Value {
+    serde_json::from_str(&done(mounted, "@ --json")).unwrap()
+}
+
+fn tenant(mounted: &Mounted, who: &str) -> Value {
+    let report = report(mounted);
+    let mut tenants = report["tenants"].as_array().unwrap().iter();
+    tenants
+        .find(|tenant| tenant["tenant"] == who)
+        .cloned()
+        .unwrap_or(Value::Null)
+}
+
+/// A directory that is a project, with a file of this many bytes.
+fn project(mounted: &Mounted, id: u32, bytes: usize) -> File {
+    let directory = mounted.at(format!("p{id}"));
+    std::fs::create_dir(&directory).unwrap();
+    let mut quota = hearth();
+    quota.args(["quota", "project"]).arg(&directory);
+    succeed(quota.arg(id.to_string()));
+    std::fs::write(directory.join("file"), vec![7; bytes]).unwrap();
+    File::open(directory.join("file")).unwrap()
+}
+
+/// So many threads read `bytes` at the beginning again and again for so long: the reads of each
+/// file.
+fn race(files: &[&File], threads: usize, bytes: usize, time: Duration) -> Vec<u64> {
+    let counts: Vec<_> = files.iter().map(|_| AtomicU64::new(0)).collect();
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (file, count) in files.iter().zip(&counts) {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let mut buffer = vec![0; bytes];
+                    while !end.load(Ordering::Relaxed) {
+                        file.read_exact_at(&mut buffer, 0).unwrap();
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        }
+        thread::sleep(time);
+        end.store(true, Ordering::Relaxed);
+    });
+    counts.into_iter().map(AtomicU64::into_inner).collect()
+}
+
+fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let file = project(&mounted, 7, 4096);
+    done(&mounted, "limit project:7 --iops 1k @");
+    // The pause before may be used for five operations at once.
+    let begin = Instant::now();
+    let reads = race(&[&file], 3, 1, Duration::from_secs(10))[0];
+    let rate = reads as f64 / begin.elapsed().as_secs_f64();
+    assert!((990.0..=1010.0).contains(&rate), "{rate} a second");
+    let seen = tenant(&mounted, "project:7");
+    assert!(
+        seen["throttled_ns"].as_u64() > Some(1_000_000_000),
+        "{seen}"
+    );
+    assert!(seen["wait_p50_ns"].as_u64() > Some(100_000), "{seen}");
+
+    done(&mounted, "limit project:7 --iops none @");
+    let free = race(&[&file], 3, 1, Duration::from_secs(1))[0];
+    assert!(free > 2_000, "{free} without a ceiling");
+}
+
+fn a_tenant_gets_the_bytes_that_it_is_held_to(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let file = project(&mounted, 7, 65_536);
+    done(&mounted, "limit project:7 --bw 20M @");
+    let begin = Instant::now();
+    let reads = race(&[&file], 4, 65_536, Duration::from_secs(3))[0];
+    let rate = (reads * 65_536) as f64 / begin.elapsed().as_secs_f64() / f64::from(20 << 20);
+    assert!((0.95..=1.05).contains(&rate), "{rate} of what it may");
+}
+
+fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let (held, free) = (project(&mounted, 1, 4096), project(&mounted, 2, 4096));
+    done(&mounted, "limit project:1 --iops 20 @");
+    let reads = race(&[&held, &free], 8, 1, Duration::from_secs(2));
+    // Eight programs each wait for their turn meanwhile; the ring has no more entries than that.
+    assert!((30..=60).contains(&reads[0]), "{reads:?}");
+    assert!(reads[1] > 1_000, "{reads:?}");
+}
+
+/// The daemon copies a quarter of a megabyte for each request, which takes it much longer than
+/// the programs take to ask for the next: its cores are what is short.
+fn weights_divide_a_saturated_core(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let bytes = 256 << 10;
+    let (one, other) = (project(&mounted, 1, bytes), project(&mounted, 2, bytes));
+    for (weights, share) in [((300, 100), 3.0), ((100, 100), 1.0)] {
+        done(&mounted, &format!("weight project:1 {} @", weights.0));
+        done(&mounted, &format!("weight project:2 {} @", weights.1));
+        race(&[&one, &other], 16, bytes, Duration::from_millis(500));
+        let reads = race(&[&one, &other], 16, bytes, Duration::from_secs(4));
+        let ratio = reads[0] as f64 / reads[1] as f64 / share;
+        println!("{transport:?} {weights:?}: {reads:?}, {ratio:.3} of what it should be");
+        assert!(
+            (0.95..=1.05).contains(&ratio),
+            "{weights:?}: {reads:?}\n{}",
+            report(&mounted)
+        );
+    }
+}
+
+fn a_delayed_program_can_be_killed(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    drop(project(&mounted, 7, 4096));
+    done(&mounted, "limit project:7 --iops 1 @");
+    let cat = |name: &str| {
+        let mut cat = program("cat");
+        let path = mounted.at("p7").join(name);
+        cat.arg(path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    // Each needs several operations; all but the first wait for seconds.
+    let mut cats: Vec<_> = (0..10).map(|_| cat("file")).collect();
+    thread::sleep(Duration::from_millis(500));
+    let begin = Instant::now();
+    for cat in &mut cats {
+        // `timeout` hands the signal on.
+        let _ = Command::new("kill").arg(cat.id().to_string()).status();
+        let status = cat.wait().unwrap();
+        assert!(status.signal().is_some() || status.code().is_some());
+    }
+    assert!(
+        begin.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+fn an_unmount_waits_for_no_ceiling(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let file = project(&mounted, 7, 4096);
+    done(&mounted, "limit project:7 --iops 1 @");
+    let readers: Vec<_> = (0..20)
+        .map(|_| {
+            let file = file.try_clone().unwrap();
+            thread::spawn(move || file.read_at(&mut [0; 1], 0).is_ok())
+        })
+        .collect();
+    drop(file);
+    thread::sleep(Duration::from_millis(300));
+    let begin = Instant::now();
+    succeed(hearth().arg("umount").arg("--lazy").arg(mounted.path()));
+    mounted.unmount_has_ended();
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
+    for reader in readers {
+        let _ = reader.join().unwrap();
+    }
+}
+
+fn what_was_set_and_done_is_shown(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let file = project(&mounted, 7, 4096);
+    for _ in 0..100 {
+        file.read_exact_at(&mut [0; 10], 0).unwrap();
+    }
+    done(&mounted, "weight project:7 250 @");
+    done(&mounted, "weight user:daemon 50 @");
+    done(&mounted, "limit user:daemon --iops 5k --bw 200M @");
+    done(&mounted, "limit user:daemon --iops 6k @");
+
+    let seen = tenant(&mounted, "project:7");
+    assert!(seen["requests"].as_u64() >= Some(100), "{seen}");
+    assert_eq!(seen["at_once"], seen["requests"], "{seen}");
+    assert_eq!(
+        (&seen["weight"], &seen["wait_p99_ns"]),
+        (&250.into(), &0.into())
+    );
+    assert!(seen["share"].as_f64() > Some(0.0), "{seen}");
+    let daemon = tenant(&mounted, "user:1");
+    assert_eq!(
+        (&daemon["iops"], &daemon["bw"]),
+        (&6_000.into(), &(200 << 20).into())
+    );
+    assert_eq!(tenant(&mounted, "user:0")["weight"], 100);
+
+    let report = report(&mounted);
+    let cores = report["cores"].as_array().unwrap();
+    assert!(cores.len() > 1 && cores.iter().any(|core| core["served"].as_u64() > Some(50)));
+    assert!(
+        cores
+            .iter()
+            .all(|core| core["run_ns"].is_array() && core["wait_ns"].is_array())
+    );
+
+    let text = done(&mounted, "@");
+    assert_eq!(
+        text.lines().next().unwrap().split_whitespace().next(),
+        Some("core")
+    );
+    let line = text
+        .lines()
+        .find(|line| line.ends_with("user:daemon"))
+        .unwrap();
+    assert!(
+        line.contains("6000") && line.contains("209715200"),
+        "{line}"
+    );
+    let raw = std::fs::read_to_string(mounted.at(".hearth/sched")).unwrap();
+    assert!(
+        raw.contains("project:7") && raw.contains("user:1\n"),
+        "{raw}"
+    );
+}
+
+#[test]
+fn watching_prints_again_until_it_is_interrupted() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let mut watch = hearth();
+    watch.args(["sched", "--watch"]).arg(mounted.path());
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(2500));
+    let _ = Command::new("kill")
+        .args(["-INT", &watch.id().to_string()])
+        .status();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut watch.stdout.take().unwrap(), &mut text).unwrap();
+    watch.wait().unwrap();
+    let tables = text.matches("core driven").count();
+    assert!((2..=3).contains(&tables), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_reason_and_changes_nothing() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    done(&mounted, "weight user:5 70 @");
+    done(&mounted, "limit user:5 --iops 900 --bw 1M @");
+    let before = tenant(&mounted, "user:5");
+    for (typed, words) in [
+        ("weight user:5 0 @", &["0", "1..=10000"][..]),
+        ("weight user:5 10001 @", &["10001", "1..=10000"]),
+        ("weight user:5 -1 @", &["-1"]),
+        ("weight user:5 many @", &["many"]),
+        ("weight user:no-such-user 5 @", &["no user 'no-such-user'"]),
+        (
+            "weight project:no-such 5 @",
+            &["no project 'no-such'", "/etc/projid"],
+        ),
+        ("weight project:0 5 @", &["project 0"]),
+        ("weight group:daemon 5 @", &["user:NAME or project:NAME"]),
+        ("weight alice 5 @", &["user:NAME or project:NAME"]),
+        ("weight user:4294967295 5 @", &["4294967295"]),
+        ("limit user:5 --iops 0 @", &["1 or more"]),
+        ("limit user:5 --bw 0 @", &["1 or more"]),
+        ("limit user:5 --iops -3 @", &["not negative"]),
+        ("limit user:5 --iops 0.5 @", &["whole"]),
+        ("limit user:5 --bw 3q @", &["unit"]),
+        ("limit user:5 @", &["--iops"]),
+        ("limit user:5 --iops 7", &["MOUNT"]),
+        ("", &["MOUNT"]),
+    ] {
+        let said = sched(&mounted, typed);
+        assert_eq!(said.status.code(), Some(2), "{typed}: {said:?}");
+        for word in words {
+            assert!(
+                said.err.contains(word),
+                "{typed}: {word} is not in {said:?}"
+            );
+        }
+    }
+    // The volume itself refuses as well, whoever asks.
+    for (asked, word) in [
+        (
+            "sched weight user:5 0",
+            "weight 0: give a weight from 1 to 10,000",
+        ),
+        ("sched weight user:5 10001", "weight 10001"),
+        ("sched weight group:5 5", "'group:5' is no tenant"),
+        ("sched limit user:5 iops=0", "'iops=0' is not understood"),
+        (
+            "sched limit user:5 iops=10 bw=0",
+            "'bw=0' is not understood",
+        ),
+        ("sched limit user:5 speed=1", "'speed=1' is not understood"),
+        ("sched limit user:5", "'limit user:5' is not understood"),
+        ("sched", "expected report, get, weight or limit"),
+    ] {
+        let mut ask = hearth();
+        ask.arg("ask").arg(mounted.path()).args(asked.split(' '));
+        let said = said(&mut ask);
+        assert!(
+            !said.success() && said.err.contains(word),
+            "{asked}: {said:?}"
+        );
+        assert_eq!(said.err.lines().count(), 1, "{asked}: {said:?}");
+    }
+    let elsewhere = |path: &Path| said(hearth().arg("sched").arg(path));
+    for path in [mounted.outside("nothing"), mounted.at("none")] {
+        let said = elsewhere(&path);
+        assert_eq!(said.status.code(), Some(1), "{said:?}");
+        assert!(
+            said.err.contains("no scheduler of a Hearth mount"),
+            "{said:?}"
+        );
+    }
+    assert_eq!(tenant(&mounted, "user:5"), before);
+}
+
+#[test]
+fn only_root_and_the_owner_set_but_everybody_sees() {
+    let mounted = Mounted::new(Transport::Dev, "allow_other");
+    let other = |typed: &str| {
+        let mut user = program("setpriv");
+        let uid = USER.to_string();
+        user.args(["--reuid", &uid, "--regid", &uid, "--clear-groups", "--"]);
+        user.arg(hearth().get_program());
+        said(&mut command(&mounted, user, typed))
+    };
+    for typed in ["weight user:1234 9000 @", "limit user:0 --iops 1 @"] {
+        let said = other(typed);
+        assert_eq!(said.status.code(), Some(1), "{typed}: {said:?}");
+        assert!(
+            said.err.contains("only root and the owner"),
+            "{typed}: {said:?}"
+        );
+    }
+    let said = other("@");
+    assert!(said.success() && said.out.contains("user:1234"), "{said:?}");
+    assert_eq!(tenant(&mounted, "user:1234")["weight"], 100);
+}
+
+#[test]
+fn more_workers_than_1024_are_refused() {
+    for option in ["workers=1025", "workers=0", "workers=many"] {
+        let mut mount = hearth();
+        mount.args(["mount", "memory:", "/nowhere", "-o", option]);
+        let said = said(&mut mount);
+        assert_eq!(said.status.code(), Some(2), "{said:?}");
+        assert!(
+            said.err.contains(option) && said.err.contains("1 to 1024"),
+            "{said:?}"
+        );
+    }
+    let mounted = Mounted::new(Transport::Dev, "workers=3");
+    assert!(report(&mounted)["cores"].as_array().unwrap().len() >= 4);
+}
