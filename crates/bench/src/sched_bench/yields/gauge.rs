@@ -1,5 +1,6 @@
 //! Counting yields in a window of time.
 
+use crate::cpu_time::CpuTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,8 +26,18 @@ struct Alone<T>(T);
 pub struct Yields {
     /// How many.
     pub count: u64,
-    /// Length of the window.
-    pub time: Duration,
+    /// How long it was.
+    pub window: Window,
+}
+
+/// A window of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// Seconds of the clock.
+    pub seconds: f64,
+    /// Seconds of processor time that this program used: on a machine that others use as well it
+    /// is the steadier one.
+    pub cpu: f64,
 }
 
 const WARM: u32 = 0;
@@ -56,16 +67,19 @@ impl Gauge {
     }
 
     /// Waits for `tasks` tasks to run and for the window, then tells them to end.
-    pub fn window(&self, tasks: usize, length: Duration) -> Duration {
+    pub fn window(&self, tasks: usize, length: Duration) -> Window {
         while self.0.ready.0.load(Ordering::Relaxed) < tasks as u64 {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(length / 4);
         self.0.phase.0.store(COUNT, Ordering::Relaxed);
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), CpuTime::of_this_program());
         std::thread::sleep(length);
         self.0.phase.0.store(STOP, Ordering::Relaxed);
-        begin.elapsed()
+        Window {
+            seconds: begin.elapsed().as_secs_f64(),
+            cpu: (CpuTime::of_this_program() - cpu).total(),
+        }
     }
 
     /// The yields of the tasks that have ended.

@@ -2,6 +2,8 @@
 //!
 //! Every target runs the same loop: look at the phase, count, yield. The value is the time that a
 //! core spends per yield: length of the window times cores, over the yields of all tasks in it.
+//! Beside it stands the processor time that was used per yield, which is the same on a machine that
+//! nobody else uses.
 
 mod gauge;
 mod targets;
@@ -14,7 +16,7 @@ use crate::pinned::allowed_cores;
 use crate::row::Row;
 use crate::seeds::ask::Ask;
 use crate::table::Table;
-use gauge::Gauge;
+use gauge::{Gauge, Window};
 use std::time::Duration;
 use targets::{TARGETS, Target};
 
@@ -48,58 +50,72 @@ fn one_setting(setting: &Setting, options: &Options) -> Result<Vec<Row>, String>
         "{}: microseconds of a core per yield, {} core(s); 95 % interval within 1 % or FRC\n",
         setting.workload, setting.cores
     );
+    let sizes = sizes(options.quick);
+    let cells = measure(setting, &sizes, options.quick)?;
     let mut heading = vec!["tasks".to_owned()];
     heading.extend(TARGETS.iter().map(|target| target.name.to_owned()));
     heading.push("lib / 16 tasks".to_owned());
     let mut table = Table::new(heading);
-    let (mut rows, mut flat) = (Vec::new(), None);
-    for tasks in sizes(options.quick) {
-        let cells = one_size(setting, tasks, options.quick)?;
-        let first = cells[0].as_ref().map(Samples::mean);
-        flat = flat.or(first);
-        let mut line = vec![tasks.to_string()];
-        line.extend(
-            cells
-                .iter()
-                .map(|cell| cell.as_ref().map_or("-".into(), shown)),
-        );
-        let ratio = first
-            .zip(flat)
-            .map(|(mean, flat)| format!("{:.2}", mean / flat));
-        line.push(ratio.unwrap_or_default());
-        table.row(line);
-        for (target, cell) in TARGETS.iter().zip(&cells) {
-            let row = cell.as_ref().map(|cell| row(setting, target, tasks, cell));
-            rows.extend(row);
+    let mut rows = Vec::new();
+    for (&tasks, line) in sizes.iter().zip(&cells) {
+        let shown =
+            |cell: &Option<Cell>| cell.as_ref().map_or("-".into(), |cell| shown(&cell.clock));
+        let mut texts = vec![tasks.to_string()];
+        texts.extend(line.iter().map(shown));
+        let lib = |line: &[Option<Cell>]| line[0].as_ref().map(|cell| cell.clock.mean());
+        let ratio = lib(line).zip(lib(&cells[0]));
+        texts.push(ratio.map_or(String::new(), |(own, few)| format!("{:.2}", own / few)));
+        table.row(texts);
+        for (target, cell) in TARGETS.iter().zip(line) {
+            let Some(cell) = cell else { continue };
+            rows.push(row(setting, target, tasks, "us_per_op", &cell.clock));
+            rows.push(row(setting, target, tasks, "cpu_us_per_op", &cell.cpu));
         }
     }
     println!("{}", table.text());
     Ok(rows)
 }
 
-/// One row of the table: the targets in turn, until each is known well enough.
-fn one_size(setting: &Setting, tasks: usize, quick: bool) -> Result<Vec<Option<Samples>>, String> {
+/// What a target takes per yield, in microseconds: by the clock, and of processor time.
+#[derive(Default)]
+struct Cell {
+    clock: Samples,
+    cpu: Samples,
+}
+
+/// Sizes and targets in turn, until each is known well enough: what is compared is measured side
+/// by side, so that a machine whose speed changes does so for all.
+fn measure(
+    setting: &Setting,
+    sizes: &[usize],
+    quick: bool,
+) -> Result<Vec<Vec<Option<Cell>>>, String> {
     let (window, most) = match quick {
         true => (Duration::from_millis(60), 5),
         false => (Duration::from_millis(250), 40),
     };
-    let mut cells: Vec<_> = TARGETS
-        .iter()
-        .map(|target| (tasks <= target.most_tasks).then(Samples::default))
-        .collect();
+    let bears = |tasks: usize| move |target: &Target| tasks <= target.most_tasks;
+    let line = |&tasks: &usize| -> Vec<Option<Cell>> {
+        let cell = |target| bears(tasks)(target).then(Cell::default);
+        TARGETS.iter().map(cell).collect()
+    };
+    let mut cells: Vec<_> = sizes.iter().map(line).collect();
     for _ in 0..most {
-        for (target, cell) in TARGETS.iter().zip(&mut cells) {
-            let Some(cell) = cell.as_mut().filter(|cell| !cell.is_confident()) else {
-                continue;
-            };
-            beat();
-            let gauge = Gauge::new();
-            let yields = (target.run)(&gauge, setting.cores, tasks, window)?;
-            if yields.count == 0 {
-                return Err(format!("{}: {tasks} tasks never yielded", target.name));
+        for (&tasks, line) in sizes.iter().zip(&mut cells) {
+            for (target, cell) in TARGETS.iter().zip(line) {
+                let Some(cell) = cell.as_mut().filter(|cell| !cell.clock.is_confident()) else {
+                    continue;
+                };
+                beat();
+                let yields = (target.run)(&Gauge::new(), setting.cores, tasks, window)?;
+                if yields.count == 0 {
+                    return Err(format!("{}: {tasks} tasks never yielded", target.name));
+                }
+                let per_yield = 1e6 / yields.count as f64;
+                let Window { seconds, cpu } = yields.window;
+                cell.clock.add(seconds * setting.cores as f64 * per_yield);
+                cell.cpu.add(cpu * per_yield);
             }
-            let micros = yields.time.as_secs_f64() * 1e6 * setting.cores as f64;
-            cell.add(micros / yields.count as f64);
         }
     }
     Ok(cells)
@@ -117,34 +133,38 @@ fn sizes(quick: bool) -> Vec<usize> {
 
 /// Flat in the number of tasks, at most tokio's at every size, at most 150 ns on one core.
 fn asks(rows: &[Row]) -> Vec<Ask> {
-    let cell = |workload: &str, target: &str, tasks: u32| {
-        let is_it =
-            |row: &&Row| row.workload == workload && row.target == target && row.tasks == tasks;
+    let cell = |workload: &str, target: &str, tasks: usize, metric: &str| {
+        let is_it = |row: &&Row| {
+            let of = (&*row.workload, &*row.target, row.tasks as usize, row.metric);
+            of == (workload, target, tasks, metric)
+        };
         rows.iter().find(is_it).map(|row| row.value)
     };
-    let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other?);
     let mut asks = Vec::new();
     for setting in ["sched_test_yield", "sched_test_yield_one_core"] {
-        let lib = |tasks| cell(setting, "lib", tasks);
+        let ratio = |metric, of: (&str, usize), to: (&str, usize)| {
+            let [of, to] = [of, to].map(|(target, tasks)| cell(setting, target, tasks, metric));
+            Some(of? / to?)
+        };
         for (tasks, most) in [(4096, 1.1), (100_000, 1.5)] {
-            let got = ratio(lib(tasks), lib(16));
-            asks.push(Ask::at_most(
-                format!("{setting}: {tasks} tasks / 16"),
-                most,
-                got.as_slice(),
-            ));
+            let by = |metric| ratio(metric, ("lib", tasks), ("lib", 16));
+            let what = format!("{setting}: {tasks} tasks / 16");
+            let ask = Ask::at_most(what, most, by("us_per_op").as_slice());
+            asks.push(ask.by_cpu(by("cpu_us_per_op").as_slice()));
         }
-        let sizes = rows
-            .iter()
-            .filter(|row| row.workload == setting && row.target == "tokio");
-        let by_tokio = sizes.filter_map(|row| ratio(lib(row.tasks), Some(row.value)));
-        let worst = by_tokio.reduce(f64::max);
+        let worst = |metric| {
+            let all = sizes(false).into_iter();
+            let each = all.filter_map(|tasks| ratio(metric, ("lib", tasks), ("tokio", tasks)));
+            each.reduce(f64::max)
+        };
         let what = format!("{setting}: lib / tokio, the worst size");
-        asks.push(Ask::at_most(what, 1.0, worst.as_slice()));
+        let ask = Ask::at_most(what, 1.0, worst("us_per_op").as_slice());
+        asks.push(ask.by_cpu(worst("cpu_us_per_op").as_slice()));
     }
-    let one_core = cell("sched_test_yield_one_core", "lib", 16);
+    let one_core = |metric| cell("sched_test_yield_one_core", "lib", 16, metric);
     let what = "one core, 16 tasks: microseconds per yield";
-    asks.push(Ask::at_most(what, 0.15, one_core.as_slice()));
+    let ask = Ask::at_most(what, 0.15, one_core("us_per_op").as_slice());
+    asks.push(ask.by_cpu(one_core("cpu_us_per_op").as_slice()));
     asks
 }
 
@@ -158,16 +178,61 @@ fn shown(cell: &Samples) -> String {
     }
 }
 
-fn row(setting: &Setting, target: &Target, tasks: usize, cell: &Samples) -> Row {
+fn row(
+    setting: &Setting,
+    target: &Target,
+    tasks: usize,
+    metric: &'static str,
+    cell: &Samples,
+) -> Row {
     Row {
         bench: "sched",
         workload: setting.workload.to_owned(),
         target: target.name.to_owned(),
         tasks: tasks as u32,
-        metric: "us_per_op",
+        metric,
         value: cell.mean(),
         unit: "us",
         runs: cell.count() as u32,
         ci95: cell.half_width(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asks_are_of_rows_with_the_agreed_names() {
+        let setting = |workload| Setting { workload, cores: 1 };
+        let mut rows = Vec::new();
+        for workload in ["sched_test_yield", "sched_test_yield_one_core"] {
+            for (tasks, lib) in [(16, 0.1), (4096, 0.12), (100_000, 0.14)] {
+                for (target, micros) in TARGETS.iter().zip([lib, 0.13, 9.0]) {
+                    let mut samples = Samples::default();
+                    samples.add(micros);
+                    rows.push(row(
+                        &setting(workload),
+                        target,
+                        tasks,
+                        "us_per_op",
+                        &samples,
+                    ));
+                }
+            }
+        }
+        let json: serde_json::Value = serde_json::from_str(&rows[0].json()).unwrap();
+        assert_eq!(
+            (&json["workload"], &json["target"]),
+            (&"sched_test_yield".into(), &"lib".into())
+        );
+        assert_eq!(
+            (&json["metric"], &json["tasks"]),
+            (&"us_per_op".into(), &16.into())
+        );
+        let met: Vec<_> = asks(&rows).iter().map(Ask::is_met).collect();
+        let each = [Some(false), Some(true), Some(false)];
+        let wanted: Vec<_> = each.into_iter().chain(each).chain([Some(true)]).collect();
+        assert_eq!(met, wanted);
     }
 }

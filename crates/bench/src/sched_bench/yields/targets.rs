@@ -53,13 +53,13 @@ fn library(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Resul
             })
         })
         .collect();
-    let time = gauge.window(tasks.len(), window);
+    let window = gauge.window(tasks.len(), window);
     for task in tasks {
         task.join().map_err(|error| error.to_string())?;
     }
     Ok(Yields {
         count: gauge.yields(),
-        time,
+        window,
     })
 }
 
@@ -80,7 +80,7 @@ fn tokio(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<
             })
         })
         .collect();
-    let time = gauge.window(tasks.len(), window);
+    let window = gauge.window(tasks.len(), window);
     runtime.block_on(async {
         for task in tasks {
             task.await.map_err(|error| error.to_string())?;
@@ -89,7 +89,7 @@ fn tokio(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<
     })?;
     Ok(Yields {
         count: gauge.yields(),
-        time,
+        window,
     })
 }
 
@@ -114,7 +114,7 @@ fn threads(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Resul
             })
         })
         .collect();
-    let time = match &threads {
+    let window = match &threads {
         Ok(threads) => gauge.window(threads.len(), window),
         Err(_) => gauge.window(0, Duration::ZERO),
     };
@@ -124,6 +124,26 @@ fn threads(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Resul
     }
     Ok(Yields {
         count: gauge.yields(),
-        time,
+        window,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gauge::Window;
+    use super::*;
+
+    #[test]
+    fn every_task_of_every_target_yields() {
+        for target in TARGETS.iter().filter(|target| target.most_tasks > 0) {
+            for cores in [1, crate::pinned::allowed_cores().len()] {
+                let gauge = Gauge::new();
+                let window = Duration::from_millis(20);
+                let yields = (target.run)(&gauge, cores, 3, window).unwrap();
+                assert!(yields.count > 3, "{}: {}", target.name, yields.count);
+                let Window { seconds, cpu } = yields.window;
+                assert!(seconds >= 0.02 && cpu > 0.0, "{}", target.name);
+            }
+        }
+    }
 }
