@@ -5,6 +5,8 @@
 mod harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
+use rustix::fs::copy_file_range;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -70,18 +72,22 @@ fn project(mounted: &Mounted, id: u32, bytes: usize) -> File {
     File::open(directory.join("file")).unwrap()
 }
 
-/// So many threads read `bytes` at the beginning again and again for so long: the reads of each
-/// file.
-fn race(files: &[&File], threads: usize, bytes: usize, time: Duration) -> Vec<u64> {
-    let counts: Vec<_> = files.iter().map(|_| AtomicU64::new(0)).collect();
-    let end = AtomicBool::new(false);
+/// A thread for each file of each tenant, dealt out to the CPUs, does `step` again and again for so
+/// long: how often it was done for each tenant.
+fn race(tenants: &[&[File]], time: Duration, step: impl Fn(&File) + Sync) -> Vec<u64> {
+    let counts: Vec<_> = tenants.iter().map(|_| AtomicU64::new(0)).collect();
+    let (end, step) = (AtomicBool::new(false), &step);
+    let cpus = thread::available_parallelism().unwrap().get();
     thread::scope(|scope| {
-        for (file, count) in files.iter().zip(&counts) {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut buffer = vec![0; bytes];
+        for (files, count) in tenants.iter().zip(&counts) {
+            for (number, file) in files.iter().enumerate() {
+                let end = &end;
+                scope.spawn(move || {
+                    let mut cpu = CpuSet::new();
+                    cpu.set(number % cpus);
+                    sched_setaffinity(None, &cpu).unwrap();
                     while !end.load(Ordering::Relaxed) {
-                        file.read_exact_at(&mut buffer, 0).unwrap();
+                        step(file);
                         count.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -93,13 +99,23 @@ fn race(files: &[&File], threads: usize, bytes: usize, time: Duration) -> Vec<u6
     counts.into_iter().map(AtomicU64::into_inner).collect()
 }
 
+/// So many streams of one file.
+fn streams(file: &File, streams: usize) -> Vec<File> {
+    (0..streams).map(|_| file.try_clone().unwrap()).collect()
+}
+
+/// Reads so many bytes at the beginning.
+fn read(bytes: usize) -> impl Fn(&File) + Sync {
+    move |file| file.read_exact_at(&mut vec![0; bytes], 0).unwrap()
+}
+
 fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
     let mounted = Mounted::new(transport, "direct_io");
     let file = project(&mounted, 7, 4096);
     done(&mounted, "limit project:7 --iops 1k @");
     // The pause before may be used for five operations at once.
     let begin = Instant::now();
-    let reads = race(&[&file], 3, 1, Duration::from_secs(10))[0];
+    let reads = race(&[&streams(&file, 3)], Duration::from_secs(10), read(1))[0];
     let rate = reads as f64 / begin.elapsed().as_secs_f64();
     assert!((990.0..=1010.0).contains(&rate), "{rate} a second");
     let seen = tenant(&mounted, "project:7");
@@ -107,10 +123,10 @@ fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
         seen["throttled_ns"].as_u64() > Some(1_000_000_000),
         "{seen}"
     );
-    assert!(seen["wait_p50_ns"].as_u64() > Some(100_000), "{seen}");
+    assert!(seen["requests"].as_u64() < Some(11_000), "{seen}");
 
     done(&mounted, "limit project:7 --iops none @");
-    let free = race(&[&file], 3, 1, Duration::from_secs(1))[0];
+    let free = race(&[&streams(&file, 3)], Duration::from_secs(1), read(1))[0];
     assert!(free > 2_000, "{free} without a ceiling");
 }
 
@@ -119,7 +135,7 @@ fn a_tenant_gets_the_bytes_that_it_is_held_to(transport: Transport) {
     let file = project(&mounted, 7, 65_536);
     done(&mounted, "limit project:7 --bw 20M @");
     let begin = Instant::now();
-    let reads = race(&[&file], 4, 65_536, Duration::from_secs(3))[0];
+    let reads = race(&[&streams(&file, 4)], Duration::from_secs(3), read(65_536))[0];
     let rate = (reads * 65_536) as f64 / begin.elapsed().as_secs_f64() / f64::from(20 << 20);
     assert!((0.95..=1.05).contains(&rate), "{rate} of what it may");
 }
@@ -128,29 +144,53 @@ fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transpor
     let mounted = Mounted::new(transport, "direct_io");
     let (held, free) = (project(&mounted, 1, 4096), project(&mounted, 2, 4096));
     done(&mounted, "limit project:1 --iops 20 @");
-    let reads = race(&[&held, &free], 8, 1, Duration::from_secs(2));
+    let reads = race(
+        &[&streams(&held, 8), &streams(&free, 8)],
+        Duration::from_secs(2),
+        read(1),
+    );
     // Eight programs each wait for their turn meanwhile; the ring has no more entries than that.
     assert!((30..=60).contains(&reads[0]), "{reads:?}");
     assert!(reads[1] > 1_000, "{reads:?}");
 }
 
-/// The daemon copies a quarter of a megabyte for each request, which takes it much longer than
-/// the programs take to ask for the next: its cores are what is short.
+/// A copy of half a megabyte inside the volume takes the daemon much longer than it takes a program
+/// to ask for the next: so the daemon's cores are what is short.
 fn weights_divide_a_saturated_core(transport: Transport) {
+    const COPIED: usize = 512 << 10;
+    const STREAMS: usize = 16;
     let mounted = Mounted::new(transport, "direct_io");
-    let bytes = 256 << 10;
-    let (one, other) = (project(&mounted, 1, bytes), project(&mounted, 2, bytes));
+    // A file for each stream: the kernel lets one copy at a time into a file.
+    let tenants = [1, 2].map(|id| {
+        drop(project(&mounted, id, 1));
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let streams = (0..STREAMS).map(|stream| {
+            let file = options.open(mounted.at(format!("p{id}/{stream}")));
+            let file = file.unwrap();
+            file.write_all_at(&vec![7; 2 * COPIED], 0).unwrap();
+            file
+        });
+        streams.collect::<Vec<_>>()
+    });
+    let copy = |file: &File| {
+        let (mut from, mut to) = (0, COPIED as u64);
+        let copied = copy_file_range(file, Some(&mut from), file, Some(&mut to), COPIED);
+        assert_eq!(copied, Ok(COPIED));
+    };
     for (weights, share) in [((300, 100), 3.0), ((100, 100), 1.0)] {
         done(&mounted, &format!("weight project:1 {} @", weights.0));
         done(&mounted, &format!("weight project:2 {} @", weights.1));
-        race(&[&one, &other], 16, bytes, Duration::from_millis(500));
-        let reads = race(&[&one, &other], 16, bytes, Duration::from_secs(4));
-        let ratio = reads[0] as f64 / reads[1] as f64 / share;
-        println!("{transport:?} {weights:?}: {reads:?}, {ratio:.3} of what it should be");
+        let tenants = [&tenants[0][..], &tenants[1][..]];
+        race(&tenants, Duration::from_millis(500), copy);
+        let copies = race(&tenants, Duration::from_secs(4), copy);
+        let ratio = copies[0] as f64 / copies[1] as f64 / share;
+        println!("{transport:?} {weights:?}: {copies:?}, {ratio:.3} of what it should be");
+        let table = || done(&mounted, "@");
         assert!(
             (0.95..=1.05).contains(&ratio),
-            "{weights:?}: {reads:?}\n{}",
-            report(&mounted)
+            "{weights:?}: {copies:?}\n{}",
+            table()
         );
     }
 }
@@ -198,13 +238,12 @@ fn an_unmount_waits_for_no_ceiling(transport: Transport) {
     drop(file);
     thread::sleep(Duration::from_millis(300));
     let begin = Instant::now();
-    succeed(hearth().arg("umount").arg("--lazy").arg(mounted.path()));
+    let pid = mounted.daemon().to_string();
+    succeed(program("kill").args(["-TERM", &pid]));
     mounted.unmount_has_ended();
-    assert!(
-        begin.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        begin.elapsed()
-    );
+    // Two seconds are for the readers to end by themselves.
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
     for reader in readers {
         let _ = reader.join().unwrap();
     }

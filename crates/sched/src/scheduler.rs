@@ -171,6 +171,7 @@ impl Handle {
             None => here.unwrap_or_else(|| shared.a_driven_station()),
         };
         let seat = &self.0.seats[here.unwrap_or(home)];
+        self.tenants().count_task(spec.tenant);
         let (first, handle) = make(Arc::clone(seat), spec, home, future);
         // Relaxed: in force soon.
         if here.is_none() && shared.closing.load(Ordering::Relaxed) {
@@ -389,6 +390,7 @@ impl Handle {
                     weight: charged.weight,
                     share: service.run_ns as f64 / total.max(1) as f64,
                     service,
+                    tasks: charged.tasks,
                     ops: charged.ops,
                     bytes: charged.bytes,
                     throttled_ns: charged.throttled_ns,

@@ -40,7 +40,7 @@ pub(super) fn table(core: &Core) -> String {
             "{:>6} {:>5.1}% {:>8} {:>7} | {:>10} {:>8} {:>8} | {:>9} {:>8} {:>12}  {}",
             tenant.weight,
             tenant.share * 100.0,
-            service.runs,
+            requests(tenant),
             service.served,
             time(service.wait_quantile_ns(0.5)),
             time(service.wait_quantile_ns(0.99)),
@@ -118,7 +118,7 @@ fn one(core: &Core, tenant: &TenantStats) -> String {
         name(tenant.id),
         tenant.weight,
         tenant.share,
-        service.runs,
+        requests(tenant),
         service.served,
         service.run_ns,
         service.wait_quantile_ns(0.5),
@@ -138,6 +138,11 @@ fn ranked(stats: &Stats) -> Vec<&TenantStats> {
     let mut tenants: Vec<_> = stats.tenants.iter().collect();
     tenants.sort_by_key(|tenant| (std::cmp::Reverse(tenant.service.run_ns), tenant.id));
     tenants
+}
+
+/// Requests, and tasks of the volume itself.
+fn requests(tenant: &TenantStats) -> u64 {
+    tenant.service.served + tenant.tasks
 }
 
 fn limits(core: &Core, tenant: &TenantStats) -> Limits {

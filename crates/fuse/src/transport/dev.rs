@@ -264,10 +264,11 @@ impl<S: Service> Turns<'_, S> {
         match self.desk.look(&raw.header, raw.args) {
             Fate::Now => {
                 let (ns, absent) = self.reader.serve(&raw, self.answer.bytes());
-                self.desk.served(ns);
                 if absent.is_some() {
                     let parcel = DevParcel::new(self.reader, &raw, request);
                     self.desk.park(parcel, None, absent);
+                } else {
+                    self.desk.served(ns);
                 }
             }
             Fate::Park(reason) => {

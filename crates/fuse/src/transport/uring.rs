@@ -252,7 +252,9 @@ impl<S: Service> Queue<S> {
             return Ok(());
         };
         let Handled { answer, ns } = answer(&*self.parts.hall.service, region, scratch, None);
-        self.desk.served(ns);
+        if !matches!(answer, Answer::Absent(_)) {
+            self.desk.served(ns);
+        }
         match answer {
             Answer::Reply(len) => self.commit(index, 0, len),
             Answer::Error(errno) => self.commit(index, errno.0, 0),

@@ -178,6 +178,35 @@ impl<T> Fair<T> {
         taken
     }
 
+    /// Takes the task that is to be served next beside the one that runs, to be served elsewhere.
+    /// `cost` is what its tenant is charged for it here.
+    pub fn take_next(&mut self, cost: impl FnOnce(usize) -> u64) -> Option<T> {
+        // The tenant that runs competes like the others, if it has another task.
+        let running = self.current.take();
+        let competes = running.filter(|&at| !self.tenants[at].tasks.is_empty());
+        if let Some(at) = competes {
+            self.enter(at);
+        }
+        let next = self.earliest_waiting();
+        let task = next.and_then(|at| self.tenants[at].tasks.pop_front());
+        if let Some(at) = next {
+            self.len -= 1;
+            self.advance(at, cost(at));
+            self.tenants[at].stamp = 0;
+            if running != Some(at) {
+                match self.tenants[at].tasks.is_empty() {
+                    true => self.leave(at),
+                    false => self.enter(at),
+                }
+            }
+        }
+        if let Some(at) = competes {
+            self.tenants[at].stamp = 0;
+        }
+        self.current = running;
+        task
+    }
+
     /// Takes everything; nobody is here afterwards.
     pub fn clear(&mut self) -> Vec<T> {
         let all = self
@@ -221,6 +250,17 @@ impl<T> Fair<T> {
         {
             self.current = None;
             self.leave(current);
+        }
+    }
+
+    /// A tenant that is here was served for `ns` elsewhere.
+    fn advance(&mut self, at: usize, ns: u64) {
+        let tenant = &mut self.tenants[at];
+        let ran = i128::from(tenant.virtual_ns(ns));
+        tenant.vruntime += ran;
+        self.sum += ran * tenant.weight;
+        if tenant.vruntime >= tenant.deadline {
+            tenant.deadline = tenant.vruntime + self.slice / tenant.weight;
         }
     }
 
@@ -309,6 +349,29 @@ impl<T> Fair<T> {
 
     /// Takes the eligible tenant with the earliest deadline out of the heaps.
     fn earliest(&mut self) -> Option<usize> {
+        let first = self.earliest_eligible();
+        debug_assert!(
+            first.is_some() || self.here == 0,
+            "somebody here is eligible"
+        );
+        first
+    }
+
+    /// The same when somebody who is here is in no heap, and may be the only one eligible: then the
+    /// one that is eligible soonest.
+    fn earliest_waiting(&mut self) -> Option<usize> {
+        if let Some(first) = self.earliest_eligible() {
+            return Some(first);
+        }
+        while let Some(Reverse(entry @ (_, _, at))) = self.waiting.pop() {
+            if fresh(&self.tenants, &entry) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn earliest_eligible(&mut self) -> Option<usize> {
         while let Some(&Reverse(entry @ (vruntime, stamp, at))) = self.waiting.peek() {
             let fresh = fresh(&self.tenants, &entry);
             if fresh && vruntime * self.load > self.sum {
@@ -330,7 +393,6 @@ impl<T> Fair<T> {
             }
             self.waiting.push(Reverse((vruntime, stamp, at)));
         }
-        debug_assert_eq!(self.here, 0, "somebody here is eligible");
         None
     }
 }

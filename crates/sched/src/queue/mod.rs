@@ -192,10 +192,11 @@ impl<T: Job> Queue<T> {
         self.stats.served += u64::from(runs);
     }
 
-    /// Takes at most half for a thief: user work if there is any, else idle work. Tasks that
-    /// stay are taken only when `behind`. The flag says that something was left for that reason.
+    /// Takes at most half for a thief: user work if there is any, else idle work. Of tasks that
+    /// stay only one is taken, the one whose turn it is, and only when `behind`. The flag says that
+    /// something was left for that reason.
     pub fn steal(&mut self, behind: bool, out: &mut Vec<Ready<T>>) -> bool {
-        let may_go = |ready: &Ready<T>| behind || !ready.task.stays();
+        let may_go = |ready: &Ready<T>| !ready.task.stays();
         let user = self.user_len();
         let half = |len: usize| len.div_ceil(2).min(MOST_STOLEN);
         if user > 0 {
@@ -208,11 +209,15 @@ impl<T: Job> Queue<T> {
             taken += self
                 .normal
                 .take(most - taken, |ready| ready.since, may_go, out);
+            if taken == 0 && behind {
+                taken += self.give_turn(out);
+            }
             if taken > 0 {
                 self.stats.given += taken as u64;
                 return false;
             }
         }
+        let may_go = |ready: &Ready<T>| behind || !ready.task.stays();
         let most = half(self.idle.len());
         let mut taken = 0;
         while taken < most && self.idle.front().is_some_and(&may_go) {
@@ -221,6 +226,21 @@ impl<T: Job> Queue<T> {
         }
         self.stats.given += taken as u64;
         taken == 0 && !self.is_empty()
+    }
+
+    /// Gives a thief the task whose turn it is. Its tenant is charged here what its tasks take as a
+    /// rule, so that who is served elsewhere does not go first here as well.
+    fn give_turn(&mut self, out: &mut Vec<Ready<T>>) -> usize {
+        let services = &self.services;
+        let usual = |tenant: usize| match services.get(tenant) {
+            Some(Some(service)) => service.run_ns / service.runs.max(1),
+            _ => 0,
+        };
+        let next = self.realtime.pop_front();
+        let next = next.or_else(|| self.normal.take_next(usual));
+        let given = usize::from(next.is_some());
+        out.extend(next);
+        given
     }
 
     /// Tasks that wait.

@@ -255,7 +255,38 @@ fn a_thief_takes_the_oldest_half_and_leaves_what_stays() {
         !core.queue.steal(true, &mut loot),
         "unless the core is behind"
     );
-    assert_eq!(core.queue.len(), 2);
+    assert_eq!(core.queue.len(), 3, "one at a time");
+}
+
+#[test]
+fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
+    let mut core = Core::new(&[300, 100]);
+    let mut served = [0u64; 2];
+    for number in 0..64 {
+        for tenant in 0..2 {
+            core.push(Work {
+                stays: true,
+                ..work(Class::Normal, tenant, number)
+            });
+        }
+    }
+    // Of every five tasks, two are run by a thief: each comes back when it has run.
+    for round in 0..20_000 {
+        let next = match round % 5 {
+            0 | 2 => {
+                let mut loot = Vec::new();
+                core.queue.steal(true, &mut loot);
+                assert_eq!(loot.len(), 1, "one at a time");
+                loot.pop().map(|ready| ready.task)
+            }
+            _ => core.run(10_000),
+        };
+        let next = next.expect("all are here");
+        served[next.tenant] += 1;
+        core.push(next);
+    }
+    let ratio = served[0] as f64 / served[1] as f64;
+    assert!((2.9..=3.1).contains(&ratio), "{served:?}");
 }
 
 #[test]

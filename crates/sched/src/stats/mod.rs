@@ -80,6 +80,8 @@ pub struct TenantStats {
     pub service: Service,
     /// Its part of all service so far, 0 to 1.
     pub share: f64,
+    /// Tasks of it that were begun.
+    pub tasks: u64,
     /// Operations charged to its ceilings.
     pub ops: u64,
     /// Bytes charged to its ceilings.

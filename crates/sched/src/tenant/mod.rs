@@ -68,8 +68,8 @@ struct Record {
     ops: Ceiling,
     bytes: Ceiling,
     throttled_ns: AtomicU64,
-    /// Operations and bytes charged.
-    charged: Spread<2>,
+    /// Operations and bytes charged, and tasks begun.
+    charged: Spread<3>,
 }
 
 /// What is known of a tenant besides its service.
@@ -80,6 +80,7 @@ pub struct Charged {
     pub ops: u64,
     pub bytes: u64,
     pub throttled_ns: u64,
+    pub tasks: u64,
 }
 
 impl Tenants {
@@ -182,6 +183,13 @@ impl Tenants {
         go
     }
 
+    /// A task of the tenant begins.
+    pub fn count_task(&self, tenant: Tenant) {
+        if let Some(record) = self.record(tenant.index()) {
+            record.charged.add(2, 1);
+        }
+    }
+
     /// The counters of a tenant.
     pub fn charged(&self, index: usize) -> Option<Charged> {
         let record = self.record(index)?;
@@ -192,6 +200,7 @@ impl Tenants {
             ops: record.charged.sum(0) as u64,
             bytes: record.charged.sum(1) as u64,
             throttled_ns: record.throttled_ns.load(Ordering::Relaxed),
+            tasks: record.charged.sum(2) as u64,
         })
     }
 
