@@ -565,28 +565,34 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
 
 #[test]
 fn nobody_is_inside_a_closed_gate() {
-    check(3, || {
-        let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
-        let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
-        let entering: Vec<_> = (0..2)
-            .map(|_| {
-                let (shared, held) = (Arc::clone(&shared), held.clone());
-                thread::spawn(move || {
-                    let _entry = held.enter(held.shares());
-                    // SAFETY: the gate keeps the writer out; the model checks that.
-                    shared.1.with(|inside| unsafe { *inside })
-                })
+    // With one thread that enters every interleaving of four switches, with two those of two: more
+    // take minutes.
+    for (threads, switches) in [(1, 4), (2, 2)] {
+        check(switches, move || close_beside(threads));
+    }
+}
+
+fn close_beside(threads: usize) {
+    let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
+    let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
+    let entering: Vec<_> = (0..threads)
+        .map(|_| {
+            let (shared, held) = (Arc::clone(&shared), held.clone());
+            thread::spawn(move || {
+                let _entry = held.enter(held.shares());
+                // SAFETY: the gate keeps the writer out; the model checks that.
+                shared.1.with(|inside| unsafe { *inside })
             })
-            .collect();
-        {
-            let _closed = held.close(held.shares());
-            // SAFETY: the gate keeps everybody out; the model checks that.
-            shared.1.with_mut(|inside| unsafe { *inside += 1 });
-        }
-        for entering in entering {
-            assert!(entering.join().unwrap() <= 1);
-        }
-    });
+        })
+        .collect();
+    {
+        let _closed = held.close(held.shares());
+        // SAFETY: the gate keeps everybody out; the model checks that.
+        shared.1.with_mut(|inside| unsafe { *inside += 1 });
+    }
+    for entering in entering {
+        assert!(entering.join().unwrap() <= 1);
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Process {
         }
         self.run(|cx, g| {
             let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
-            // A source that is not there says everything: whoever makes the target is not disturbed.
+            // A source that is not there says everything: who makes the target is not disturbed.
             let follow = match from.found() {
                 Some(_) => Follow::Never,
                 None => Follow::Parent,

@@ -16,8 +16,8 @@ use crate::primitive::{core, cores};
 /// The first core that writes owns the inline part. When another core writes, one part per core
 /// is allocated, each on cache lines of its own, and every core uses its own from then on; the
 /// inline part stays and keeps what it had. A part has two lines, one for lanes that lie apart and
-/// one for the others: who sums what is counted does not read what references write. A word is either
-/// a sum ([`Spread::add`]) or a maximum ([`Spread::raise`]); its reader folds all parts.
+/// one for the others: who sums what is counted does not read what references write. A word is
+/// either a sum ([`Spread::add`]) or a maximum ([`Spread::raise`]); its reader folds all parts.
 ///
 /// Which part a thread writes is a matter of speed only: every write is atomic, so a thread that
 /// has moved to another core or still holds a part of before the split loses nothing.
