@@ -29,7 +29,8 @@ pub enum QuotaVerb {
     Report(ReportArgs),
     /// Show use and limits of one user, group or project
     Get(GetArgs),
-    /// Make a directory tree a project, with everything in it now and later
+    /// Make a directory tree a project: all that is in it, nested projects too, and all that is made
+    /// in it later
     Project(ProjectArgs),
     /// Set how long use may stay above soft limits
     Grace(GraceArgs),
