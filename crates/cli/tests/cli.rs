@@ -228,11 +228,13 @@ fn a_user_mounts_through_fusermount3_and_unmounts() {
     let typed = "setpriv --reuid daemon --regid daemon --clear-groups env HOME=/nowhere bash -ec '
         \"$HEARTH\" mount m -o transport=dev
         echo text > m/file; cat m/file; stat -c %U m/file
+        \"$HEARTH\" quota set user:bin --hard 1M m
+        \"$HEARTH\" quota get --json user:bin m | grep -c 1048576
         \"$HEARTH\" umount m
         ! mountpoint -q m'";
     let devices = "mknod -m 666 /dev/fuse c 10 229";
     let out = succeed(&mut with_devices(&private, devices, typed));
-    assert_eq!(out, "hearth: memory: on m, transport dev\ntext\ndaemon\n");
+    assert_eq!(out, "hearth: memory: on m, transport dev\ntext\ndaemon\n1\n");
     let place = private.path().join("m");
     until("the daemon ends", || {
         [&*place, Path::new("m")]

@@ -29,8 +29,8 @@ pub enum QuotaVerb {
     Report(ReportArgs),
     /// Show use and limits of one user, group or project
     Get(GetArgs),
-    /// Make a directory tree a project: all that is in it, nested projects too, and all that is made
-    /// in it later
+    /// Make a directory tree a project: what is in it, nested projects too, and what is made in it
+    /// later
     Project(ProjectArgs),
     /// Set how long use may stay above soft limits
     Grace(GraceArgs),
@@ -65,6 +65,7 @@ pub struct Limits {
 
 /// `hearth quota set`.
 #[derive(Debug, Args)]
+#[command(after_help = ABOUT)]
 pub struct SetArgs {
     /// user:NAME, group:NAME, project:NAME, or volume
     pub who: Who,
@@ -139,6 +140,7 @@ pub struct ProjectArgs {
 
 /// `hearth quota grace`.
 #[derive(Debug, Args)]
+#[command(after_help = ABOUT)]
 pub struct GraceArgs {
     /// user, group or project for all of a kind, or user:NAME, group:NAME, project:NAME
     #[arg(value_name = "KIND|WHO")]
@@ -155,6 +157,7 @@ pub struct GraceArgs {
 
 /// `hearth quota default`.
 #[derive(Debug, Args)]
+#[command(after_help = ABOUT)]
 pub struct DefaultArgs {
     /// For whom
     pub kind: KindWord,

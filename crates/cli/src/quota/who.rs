@@ -3,11 +3,18 @@
 use crate::failure::Failure;
 use hearth::{QuotaId, QuotaKind};
 use nix::unistd::{Gid, Group, Uid, User};
+use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Names of projects, `name:number` a line.
 const PROJID: &str = "/etc/projid";
+
+thread_local! {
+    /// Read once: a report may have thousands.
+    static PROJECTS: HashMap<u32, String> =
+        projects().into_iter().rev().map(|(name, id)| (id, name)).collect();
+}
 
 /// A user, group or project, or the volume, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +121,7 @@ pub fn name_of(who: QuotaId) -> Option<String> {
             let group = Group::from_gid(Gid::from_raw(who.id)).ok().flatten();
             group.map(|group| group.name)
         }
-        QuotaKind::Project => {
-            let named = projects().into_iter().find(|(_, id)| *id == who.id);
-            named.map(|(name, _)| name)
-        }
+        QuotaKind::Project => PROJECTS.with(|names| names.get(&who.id).cloned()),
     }
 }
 

@@ -90,7 +90,9 @@ rule 'ten blocks preallocated' u "$(io 'falloc -k 0 40k' b)"
 rule 'written where they were preallocated' u "$(zeros b 10)"
 rule 'four blocks collapsed' u "$(io 'fcollapse 0 16k' b)"
 rule 'four blocks of hole inserted' u "$(io 'finsert 4k 16k' b)"
-rule 'zeroed, holes as well' u "$(io 'fzero 0 40k' b)"
+u "$(io 'fpunch 4k 16k' b)"
+rule 'zeroed, four blocks of hole as well' u "$(io 'fzero 0 40k' b)"
+u "$(zeros b 10)"
 rule 'ten blocks copied by copy_file_range' u 'touch c; xfs_io -c "copy_range -l 40k b" -c fsync c'
 rule 'a file of one block in each of 40 places' u 'for i in $(seq 40); do
     xfs_io -f -c "pwrite -q $((i * 64))k 4k" e; done; sync e'
@@ -156,6 +158,7 @@ limit user $USER_ID 0 0
 of user 4321
 chmod 777 .
 KIND=user ID=4321
+other 'touch t'
 soft user 4321 4
 rule 'above the soft limit within the grace period' other "$(synced s 3)"
 sleep 2.5
