@@ -234,7 +234,10 @@ fn a_user_mounts_through_fusermount3_and_unmounts() {
         ! mountpoint -q m'";
     let devices = "mknod -m 666 /dev/fuse c 10 229";
     let out = succeed(&mut with_devices(&private, devices, typed));
-    assert_eq!(out, "hearth: memory: on m, transport dev\ntext\ndaemon\n1\n");
+    assert_eq!(
+        out,
+        "hearth: memory: on m, transport dev\ntext\ndaemon\n1\n"
+    );
     let place = private.path().join("m");
     until("the daemon ends", || {
         [&*place, Path::new("m")]
