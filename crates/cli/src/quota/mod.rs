@@ -19,7 +19,8 @@ use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
 use hearth::{QuotaId, QuotaKind};
 use record::{Report, object};
 use report::Form;
-use std::os::unix::fs::MetadataExt;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use who::{Who, mount_above};
@@ -120,14 +121,17 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
         Failure::at(directory, what)
     };
     let id = id_of(QuotaKind::Project, &args.project).map_err(Failure::usage)?;
-    let attributes = directory.metadata().map_err(failed)?;
-    if !attributes.is_dir() {
-        let what = "is not a directory; a project is a directory tree";
-        return Err(Failure::at(directory, what));
-    }
-    // Held open: its number stays its own while it is spoken of.
-    let held = std::fs::File::open(directory).map_err(failed)?;
-    let inode = held.metadata().map_err(failed)?.ino();
+    // Held open: its number stays its own while it is spoken of. That asks for no right to read it.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let held = rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOTDIR => {
+            let what = "is not a directory; a project is a directory tree";
+            Failure::at(directory, what)
+        }
+        errno => failed(errno.into()),
+    })?;
+    let inode = rustix::fs::fstat(&held).map_err(|errno| failed(errno.into()))?;
+    let inode = inode.st_ino;
     let mount = mount_above(directory)?;
     if !mounts::at(&mount).is_ok_and(|mounted| mounted.is_some_and(|m| m.is_ours())) {
         let what = "is on no Hearth volume; 'findmnt -t fuse.hearth' lists the mounts";
