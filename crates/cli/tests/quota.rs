@@ -315,7 +315,8 @@ fn who_is_over_the_limit_can_still_look_rename_and_remove(transport: Transport) 
         &format!("set user:{USER} --hard 8k --inodes-hard 2 @"),
     );
     assert_eq!(used(&mounted, &format!("user:{USER}")), (20 * 4096, 21));
-    let script = "set -e; cd h; HOME=$PWD bash -l -c ls > /dev/null; ls -l > /dev/null; cat f1 > /dev/null; mv f1 g1; ln g1 g2; rm g2; \
+    let script = "set -e; cd h; HOME=$PWD bash -l -c ls > /dev/null; \
+         ls -l > /dev/null; cat f1 > /dev/null; mv f1 g1; ln g1 g2; rm g2; \
          chmod 600 g1; touch g1; echo again 1<> g1 >&1; sync g1; truncate -s 0 f2; rm f3; \
          exec 2> /dev/null; if touch new; then exit 8; fi; \
          if bash -c 'head -c 9000 /dev/zero >> f4 && sync f4'; then exit 9; fi; \
