@@ -11,6 +11,7 @@ const SUITES: &[(&str, &str)] = &[
     ("hearth-cli", "shells"),
     ("hearth-cli", "sqlite"),
     ("hearth-cli", "kill"),
+    ("hearth-cli", "quota_writeback"),
 ];
 
 /// Races to the limits of quotas in each round.

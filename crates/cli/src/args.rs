@@ -86,6 +86,8 @@ Mount options (-o), the default first:
   attr_timeout=SECONDS             how long it believes attributes
   negative_timeout=SECONDS         how long it believes that a name is absent
   writeback, no_writeback          collect small writes in the page cache
+  quota                            charge every write before it returns (no_writeback)
+  noquota                          do not tell users, groups and projects apart
   direct_io                        reads and writes bypass the page cache
   hot_track                        record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)

@@ -4,13 +4,14 @@
 
 mod harness;
 
-use harness::{Mounted, Private, Transport, program, registry_tool, said, succeed};
+use harness::{Mounted, Private, Transport, hearth, program, registry_tool, said, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 harness::on_both_transports!(
     posix_is_kept_wherever_tmpfs_keeps_it,
     posix_is_kept_when_every_request_is_suspended_and_resumed,
+    posix_is_kept_with_all_quotas_on,
 );
 
 /// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
@@ -37,6 +38,14 @@ fn posix_is_kept_when_every_request_is_suspended_and_resumed(transport: Transpor
     compare(&Mounted::new(transport, "park=every"));
 }
 
+fn posix_is_kept_with_all_quotas_on(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    turn_all_quotas_on(&mounted);
+    compare(&mounted);
+    // Fails if the ledger is not what a walk finds.
+    succeed(hearth().args(["quota", "check"]).arg(mounted.path()));
+}
+
 fn compare(mounted: &Mounted) {
     let private = Private::new();
     let configuration = private.path().join("pjdfstest.toml");
@@ -50,19 +59,30 @@ fn compare(mounted: &Mounted) {
     );
     let tmpfs = Outcome::of(&configuration, &control);
     succeed(program("umount").arg(&control));
-    let hearth = Outcome::of(&configuration, mounted.path());
+    let ours = Outcome::of(&configuration, mounted.path());
 
-    assert_eq!(hearth.failed, 0, "{}", hearth.text);
-    let lost: Vec<&String> = hearth.skipped.difference(&tmpfs.skipped).collect();
-    assert!(
-        lost.is_empty(),
-        "tmpfs runs these: {lost:?}\n{}",
-        hearth.text
-    );
-    assert!(hearth.passed >= tmpfs.passed, "{}", hearth.text);
+    assert_eq!(ours.failed, 0, "{}", ours.text);
+    let lost: Vec<&String> = ours.skipped.difference(&tmpfs.skipped).collect();
+    assert!(lost.is_empty(), "tmpfs runs these: {lost:?}\n{}", ours.text);
+    assert!(ours.passed >= tmpfs.passed, "{}", ours.text);
     // The suite of this version has 398 cases; a run of a few of them would prove nothing.
-    assert!(hearth.passed >= 380, "{}", hearth.text);
-    println!("passed {}, skipped {}", hearth.passed, hearth.skipped.len());
+    assert!(ours.passed >= 380, "{}", ours.text);
+    println!("passed {}, skipped {}", ours.passed, ours.skipped.len());
+}
+
+/// Every file is under limits of its user, group and project, none of which the suite reaches.
+fn turn_all_quotas_on(mounted: &Mounted) {
+    let quota = |words: &[&str]| succeed(hearth().arg("quota").args(words).arg(mounted.path()));
+    let limits = ["--hard", "1TiB", "--inodes-hard", "1000000"];
+    for kind in ["user", "group", "project"] {
+        quota(&[&["default", kind], &limits[..]].concat());
+    }
+    succeed(
+        hearth()
+            .args(["quota", "project"])
+            .arg(mounted.path())
+            .arg("7"),
+    );
 }
 
 struct Outcome {

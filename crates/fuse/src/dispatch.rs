@@ -32,6 +32,8 @@ pub(crate) struct Dispatcher {
 pub(crate) struct Settings {
     pub timeouts: Timeouts,
     pub direct_io: bool,
+    /// Direct files may be mapped.
+    pub direct_mmap: bool,
     pub no_open: bool,
     pub no_opendir: bool,
     pub no_flush: bool,
@@ -47,6 +49,7 @@ impl Settings {
                 negative: options.negative_timeout,
             },
             direct_io: options.direct_io,
+            direct_mmap: agreed.has(init::DIRECT_IO_ALLOW_MMAP),
             no_open: agreed.has(init::NO_OPEN_SUPPORT),
             no_opendir: agreed.has(init::NO_OPENDIR_SUPPORT),
             no_flush: options.no_flush,

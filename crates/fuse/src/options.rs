@@ -58,6 +58,8 @@ pub struct MountOptions {
     pub no_opendir: bool,
     /// `no_flush`: close does not report to the filesystem; record locks stay inside the kernel.
     pub no_flush: bool,
+    /// Not with `noquota`: users, groups and projects are told apart and may have limits.
+    pub quotas: bool,
     /// `direct_io`: reads and writes bypass the page cache.
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
@@ -105,6 +107,7 @@ impl Default for MountOptions {
             no_open: false,
             no_opendir: false,
             no_flush: false,
+            quotas: true,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
             max_write: 1 << 20,
@@ -173,6 +176,7 @@ impl MountOptions {
             .atime(self.atime)
             .errors(self.errors)
             .read_only(self.read_only)
+            .quotas(self.quotas)
             .hot_track(self.hot_track)
             .workers(self.workers)
     }
@@ -198,7 +202,8 @@ impl MountOptions {
             "no_flush" => self.no_flush = true,
             "direct_io" => self.direct_io = true,
             // No write is acknowledged before it is charged, of no file.
-            "quota" => self.writeback = Some(false),
+            "quota" => (self.quotas, self.writeback) = (true, Some(false)),
+            "noquota" => self.quotas = false,
             "hot_track" => self.hot_track = true,
             _ => return Err(OptionError::unknown(name)),
         }

@@ -86,6 +86,7 @@ impl Dispatcher {
         if self.door.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
+                self.handles.with(handle, Handle::set_written);
                 return Ok(self.write_through(cx, file, args, data));
             }
         }
@@ -93,9 +94,7 @@ impl Dispatcher {
             handle,
             |file| {
                 let size = self.door.write(&caller, file, args.offset, data, kill)?;
-                if self.settings.writeback {
-                    self.handles.with(handle, Handle::set_written);
-                }
+                self.handles.with(handle, Handle::set_written);
                 Ok(size)
             },
             || self.door.write_node(&caller, ino, args.offset, data, kill),
@@ -175,7 +174,10 @@ impl Dispatcher {
         if !self.settings.writeback {
             return None;
         }
-        let wrote = |handle: &Handle| handle.has_written().then(|| handle.file.ino());
+        let wrote = |handle: &Handle| {
+            let passed_on = self.settings.direct_io || handle.file.is_charged();
+            (passed_on && handle.has_written()).then(|| handle.file.ino())
+        };
         let ino = self.handles.with(handle, wrote).flatten()?;
         let attr = self.door.getattr(ino).ok()?;
         // What was written at once when it was made has the time that the kernel was told then.
@@ -231,7 +233,9 @@ impl Dispatcher {
     /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
     /// kernel says so.
     fn file_open_flags(&self, file: &OpenFile) -> u32 {
-        let direct = self.settings.direct_io || file.is_control() || self.door.charges_first(file);
+        // Without mappings of direct files a limited one would lose more than it gains.
+        let charged = self.settings.direct_mmap && self.door.charges_first(file);
+        let direct = self.settings.direct_io || file.is_control() || charged;
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
             false => fopen::KEEP_CACHE,
