@@ -6,6 +6,8 @@
 
 #[path = "quota/limits.rs"]
 mod limits;
+#[path = "quota/promises.rs"]
+mod promises;
 #[path = "quota/race.rs"]
 mod race;
 #[path = "quota/random.rs"]

@@ -1,0 +1,212 @@
+//! What a kernel in front may acknowledge by itself is charged before: through the door it uses.
+
+use super::{PAGE, Site, site};
+use hearth::{Caller, Door, Errno, OpenFile, QuotaId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+const WHO: u32 = 1000;
+
+/// A file of [`WHO`], by number.
+fn file_of(site: &Site, path: &str) -> u64 {
+    let user = site.user(WHO);
+    let fd = super::file(&user, path);
+    user.fstat(fd).unwrap().ino
+}
+
+fn open(door: &Door, ino: u64, flags: i32) -> Arc<OpenFile> {
+    door.open(&Caller::ROOT, ino, flags).unwrap()
+}
+
+fn read(door: &Door, file: &OpenFile, page: u64, pages: u64) -> Result<usize, Errno> {
+    let mut bytes = vec![1; (pages * PAGE) as usize];
+    door.read_for_cache(file, page * PAGE, &mut bytes)
+}
+
+fn write(door: &Door, ino: u64, page: u64) -> Result<usize, Errno> {
+    let bytes = [7; PAGE as usize];
+    door.write_node(&Caller::ROOT, ino, page * PAGE, &bytes, false)
+}
+
+/// A sparse file of 20 pages under a limit of `pages`.
+fn sparse(site: &Site, pages: u64) -> u64 {
+    site.hard(QuotaId::user(WHO), pages * PAGE, 100);
+    let ino = file_of(site, "/d/f");
+    site.root.truncate("/d/f", 20 * PAGE).unwrap();
+    ino
+}
+
+#[test]
+fn only_writers_of_files_under_a_limit_pass_each_write_on() {
+    let site = site();
+    let door = site.volume.door();
+    let ino = file_of(&site, "/d/f");
+    let before = open(&door, ino, libc::O_RDWR);
+    assert!(!door.charges_first(&before), "there is no limit");
+    site.hard(QuotaId::group(WHO), 10 * PAGE, 100);
+    let reader = open(&door, ino, libc::O_RDONLY);
+    assert!(!door.charges_first(&reader), "nobody writes");
+    let writer = open(&door, ino, libc::O_RDWR);
+    assert!(door.charges_first(&writer));
+    let beside = open(&door, ino, libc::O_RDONLY);
+    assert!(
+        door.charges_first(&beside),
+        "its pages are not to be in the cache"
+    );
+    for file in [&before, &reader, &writer, &beside] {
+        door.release(file, None);
+    }
+    let later = open(&door, ino, libc::O_RDONLY);
+    assert!(!door.charges_first(&later), "nobody writes any more");
+    site.volume.quota().clear(QuotaId::group(WHO)).unwrap();
+    let free = open(&door, ino, libc::O_RDWR);
+    assert!(!door.charges_first(&free), "the limit is gone");
+}
+
+#[test]
+fn a_hole_that_was_read_for_the_cache_can_be_written_although_the_quota_is_full_since() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 8));
+    let file = open(&door, ino, libc::O_RDWR);
+    assert!(door.charges_first(&file));
+    assert_eq!(read(&door, &file, 0, 4), Ok(4 * PAGE as usize));
+    assert_eq!(
+        read(&door, &file, 2, 3),
+        Ok(3 * PAGE as usize),
+        "one of them is new"
+    );
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
+    site.check();
+    // Another file takes the rest.
+    let other = file_of(&site, "/d/g");
+    assert!((0..3).all(|page| write(&door, other, page).is_ok()));
+    assert_eq!(write(&door, other, 3), Err(Errno::EDQUOT));
+    assert_eq!(
+        read(&door, &file, 4, 2),
+        Err(Errno::EDQUOT),
+        "page 5 has no room"
+    );
+    for page in 0..5 {
+        assert_eq!(write(&door, ino, page), Ok(PAGE as usize));
+        assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
+    }
+    assert_eq!(write(&door, ino, 5), Err(Errno::EDQUOT));
+    site.check();
+}
+
+#[test]
+fn what_was_promised_moves_with_the_file_and_comes_back_with_the_last_close() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 8));
+    let (one, two) = (
+        open(&door, ino, libc::O_RDWR),
+        open(&door, ino, libc::O_RDWR),
+    );
+    assert!(door.charges_first(&one) && door.charges_first(&two));
+    read(&door, &one, 0, 6).unwrap();
+    write(&door, ino, 1).unwrap();
+    site.root.chown("/d/f", Some(2000), None).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
+    assert_eq!(site.used(QuotaId::user(2000)).0, 6 * PAGE);
+    assert_eq!(site.used(QuotaId::group(WHO)).0, 6 * PAGE);
+    site.check();
+    door.release(&one, None);
+    assert_eq!(
+        site.used(QuotaId::user(2000)).0,
+        6 * PAGE,
+        "another may still write"
+    );
+    door.release(&two, None);
+    assert_eq!(site.used(QuotaId::user(2000)).0, PAGE);
+    assert_eq!(site.root.stat("/d/f").unwrap().blocks, 8);
+    site.check();
+}
+
+#[test]
+fn a_reader_is_never_refused_and_is_promised_what_is_free() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 2));
+    let writer = open(&door, ino, libc::O_RDWR);
+    let reader = open(&door, ino, libc::O_RDONLY);
+    assert!(door.charges_first(&writer) && door.charges_first(&reader));
+    assert_eq!(read(&door, &reader, 0, 2), Ok(2 * PAGE as usize));
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 2 * PAGE);
+    assert_eq!(read(&door, &reader, 2, 2), Ok(2 * PAGE as usize));
+    assert_eq!(read(&door, &writer, 2, 2), Err(Errno::EDQUOT));
+    door.release(&writer, None);
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
+    assert_eq!(read(&door, &reader, 0, 2), Ok(2 * PAGE as usize));
+    assert_eq!(
+        site.used(QuotaId::user(WHO)).0,
+        0,
+        "nobody can write what it brought"
+    );
+}
+
+/// Whoever read a page for the cache while he is open can write it, whatever runs beside him.
+#[test]
+fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
+    let site = site();
+    let door = site.volume.door();
+    let inos: Vec<u64> = (0..3).map(|n| file_of(&site, &format!("/d/{n}"))).collect();
+    for n in 0..3 {
+        site.root.truncate(format!("/d/{n}"), 64 * PAGE).unwrap();
+    }
+    for who in [
+        QuotaId::user(WHO),
+        QuotaId::user(WHO + 1),
+        QuotaId::group(WHO),
+    ] {
+        site.hard(who, 70 * PAGE, 100);
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..6_u64)
+            .map(|thread| {
+                let (door, inos) = (&door, &inos);
+                scope.spawn(move || {
+                    for round in 0..400 {
+                        let ino = inos[((thread + round) % 3) as usize];
+                        let file = open(door, ino, libc::O_RDWR);
+                        assert!(door.charges_first(&file));
+                        let page = (thread * 11 + round * 7) % 60;
+                        if read(door, &file, page, 3).is_ok() {
+                            for page in [page + 1, page, page + 2] {
+                                assert_eq!(write(door, ino, page), Ok(PAGE as usize));
+                            }
+                        }
+                        door.release(&file, None);
+                    }
+                })
+            })
+            .collect();
+        let (site, done) = (&site, &done);
+        scope.spawn(move || {
+            let mut round = 0;
+            while !done.load(Relaxed) {
+                round += 1;
+                let path = format!("/d/{}", round % 3);
+                let owner = Some(WHO + round % 2);
+                let _ = site.root.chown(&*path, owner, None);
+                for record in site.volume.quota().report() {
+                    let over = |hard| record.bytes.used > hard;
+                    let forced = record.who.kind == hearth::QuotaKind::User;
+                    assert!(forced || !record.bytes.hard.is_some_and(over), "{record:?}");
+                }
+            }
+        });
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        done.store(true, Relaxed);
+    });
+    site.check();
+    let pages: u64 = (0..3)
+        .map(|n| site.root.stat(format!("/d/{n}")).unwrap().blocks / 8)
+        .sum();
+    assert_eq!(
+        site.used(QuotaId::group(WHO)).0,
+        pages * PAGE,
+        "nothing is promised any more"
+    );
+}
