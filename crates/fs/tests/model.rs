@@ -4,6 +4,8 @@
 
 #[path = "model/driver.rs"]
 mod driver;
+#[path = "model/limits.rs"]
+mod limits;
 #[path = "model/regressions.rs"]
 mod regressions;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::agree::Numbers;
+use crate::limits::Limits;
 use crate::model::Model;
 use crate::op::Op;
 use crate::outcome::Outcome;
@@ -31,7 +32,18 @@ pub fn compare(
     script: &[(usize, Op)],
     tree_every: usize,
 ) -> Result<(), Difference> {
+    compare_within(&Limits::new(), system, script, tree_every)
+}
+
+/// [`compare`] of a system that has these limits.
+pub fn compare_within(
+    limits: &Limits,
+    system: &mut dyn System,
+    script: &[(usize, Op)],
+    tree_every: usize,
+) -> Result<(), Difference> {
     let mut model = Model::new();
+    model.limits.clone_from(limits);
     model.protects_hardlinks = system.protects_hardlinks();
     for (uid, gid, groups) in PROCESSES {
         model.add_process(uid, gid, groups);

@@ -23,6 +23,7 @@ mod aim;
 mod bytes;
 mod compare;
 mod data;
+mod limits;
 mod locks;
 mod model;
 mod node;
@@ -42,8 +43,9 @@ mod walk;
 
 pub use agree::Numbers;
 pub use bytes::{Bytes, bytes};
-pub use compare::{Difference, compare, compare_trees, listing};
+pub use compare::{Difference, compare, compare_trees, compare_within, listing};
 pub use data::PageCount;
+pub use limits::{Limits, Most, Payer};
 pub use model::Model;
 pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;

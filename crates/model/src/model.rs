@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::limits::Limits;
 use crate::locks::Locks;
 use crate::node::{Content, Directory, Node, NodeId, ROOT};
 use crate::op::{Fd, Op};
@@ -21,6 +22,8 @@ pub struct Model {
     pub(crate) files: BTreeMap<FileId, OpenFile>,
     pub(crate) processes: Vec<Option<Process>>,
     pub(crate) locks: BTreeMap<NodeId, Locks>,
+    /// Limits that are reached.
+    pub limits: Limits,
     /// Set to refuse hard links as `fs.protected_hardlinks` does.
     pub protects_hardlinks: bool,
     last_number: u64,
@@ -51,6 +54,7 @@ impl Model {
             files: BTreeMap::new(),
             processes: Vec::new(),
             locks: BTreeMap::new(),
+            limits: Limits::new(),
             protects_hardlinks: false,
             last_number: ROOT,
         }
@@ -82,7 +86,8 @@ impl Model {
         }
         // A walk moves access times of symlinks; an operation that is not done must not.
         let before = self.clone();
-        let outcome = match self.dispatch(p, op) {
+        let done = self.dispatch(p, op);
+        let outcome = match self.within_limits(&before, p, op, done) {
             Err(FREE) => Outcome::Unspecified,
             Err(errno) => Outcome::Error(errno),
             Ok(outcome) => outcome,
@@ -249,6 +254,6 @@ pub(crate) fn new_node(content: Content, perm: u16, uid: u32, gid: u32) -> Node 
     }
 }
 
-fn joined(parts: &[crate::op::Fill]) -> Vec<u8> {
+pub(crate) fn joined(parts: &[crate::op::Fill]) -> Vec<u8> {
     parts.iter().flat_map(|part| part.bytes()).collect()
 }

@@ -11,6 +11,7 @@ mod lock_calls;
 mod open;
 mod processes;
 mod rename;
+mod room;
 mod space;
 mod times;
 mod xattrs;
