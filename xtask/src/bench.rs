@@ -4,14 +4,7 @@ use crate::{place, process};
 use std::process::Command;
 
 /// What measures nothing but the library.
-const IN_PROCESS: &[&str] = &[
-    "lib",
-    "memory",
-    "quota",
-    "instructions",
-    "freeing",
-    "latency",
-];
+const IN_PROCESS: &[&str] = &["lib", "memory", "instructions", "freeing", "latency"];
 
 /// Builds everything that is measured, then runs `hearth-bench WHAT...`.
 pub fn run(what: &[String]) -> Result<(), String> {
@@ -31,7 +24,7 @@ pub fn run(what: &[String]) -> Result<(), String> {
             "hearth-bench/tokio",
         ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
-        Some(verb) if verb == "seeds" => build.args([
+        Some(verb) if verb == "seeds" || verb == "quota" => build.args([
             "--package",
             "hearth-bench",
             "--package",

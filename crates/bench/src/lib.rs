@@ -25,6 +25,7 @@ pub mod options;
 pub mod patience;
 pub mod pinned;
 pub mod quota_bench;
+pub mod quota_mount;
 pub mod row;
 pub mod sched_bench;
 pub mod seeds;

@@ -21,7 +21,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields beside tokio and threads
-  quota      the library with quotas on against off, far from the limits and near
+  quota      quotas on against off: the library, far from the limits and near; fs_mark on mounts
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 

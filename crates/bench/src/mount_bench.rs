@@ -132,7 +132,7 @@ fn hearth<'a>(name: &'a str, options: String) -> Each<'a> {
 }
 
 /// The program `hearth`: `HEARTH_BIN`, or the one beside this program.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     std::env::var_os("HEARTH_BIN").map_or_else(|| beside("hearth"), PathBuf::from)
 }
 

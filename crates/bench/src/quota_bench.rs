@@ -1,5 +1,5 @@
 //! `hearth-bench quota`: what quotas cost in the library, on against off, far from the limits and
-//! in the last hundredth of the room.
+//! in the last hundredth of the room; and on mounts, see `quota_mount`.
 //!
 //! Off is a volume that tells no owners apart and knows only its own size; on, every create and
 //! write is charged to a user, a group and a project with limits. One user works on all tasks, as
@@ -8,6 +8,7 @@
 use crate::cpu_time::CpuTime;
 use crate::instructions::totals;
 use crate::options::Options;
+use crate::quota_mount;
 use crate::row::{Row, median, write_json};
 use crate::table::{Table, short};
 use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
@@ -72,6 +73,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     if cfg!(not(debug_assertions)) {
         slow.extend(instructions(&mut rows)?);
     }
+    let (mounts, slow_mounts) = quota_mount::run(options)?;
+    rows.extend(mounts);
+    slow.extend(slow_mounts);
     if let Some(path) = &options.json {
         write_json(path, &rows)?;
     }

@@ -221,7 +221,7 @@ fn a_mapping_takes_the_last_block_and_not_one_more(transport: Transport) {
     File::create_new(mounted.at("f")).expect("a new file");
     chown(mounted.at("f"), Some(1000), Some(1000)).expect("root gives files away");
     let journal = mounted.outside("journal").join("f");
-    // In order, so that the kernel reads ahead for as long as there is room, and page by page after.
+    // In order: the kernel reads ahead for as long as there is room, and page by page after.
     let racer = Racer::start_as("mapped in order", mounted.at("f"), journal, 1);
     while racer.is_running() {
         assert!(used(&mounted, 1000) <= 40 * PAGE);

@@ -3,7 +3,7 @@
 use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::inode::{Mark, Node, NodeExt, NodeRef};
+use crate::inode::{Node, NodeExt, NodeRef};
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::open::OpenFile;
 use crate::ops::{
@@ -275,20 +275,28 @@ impl Door {
         })
     }
 
-    /// For a kernel in front: whether it must pass on each read and write of `file`, which was opened
-    /// just now, because a quota may refuse what it would acknowledge by itself.
+    /// For a kernel in front: whether it must pass on each read and write of `file`, which was
+    /// opened just now, because a quota may refuse what it would acknowledge by itself.
     pub fn charges_first(&self, file: &OpenFile) -> bool {
-        promise::charges_first(&self.volume.core, file, &pin())
+        let g = pin();
+        let Ok(node) = file.node(&g) else {
+            return false;
+        };
+        if file.writable() && promise::add_writer(&self.volume.core, node, &g) {
+            file.set_charged();
+            return true;
+        }
+        promise::has_writers(node)
     }
 
     /// [`Door::read`] of what goes into a kernel's cache, where a mapping of a file that
-    /// [`Door::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and there
-    /// is no room for its holes.
+    /// [`Door::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and
+    /// there is no room for its holes.
     pub fn read_for_cache(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
         let room = self.run(&Caller::ROOT, |cx, g| {
             let node = file.node(g)?;
             // The open of a writer was answered before a page is read through it.
-            match node.marks.has(Mark::Charged) {
+            match promise::has_writers(node) {
                 true => promise::promise(cx, node, off, out.len(), g),
                 false => Ok(()),
             }

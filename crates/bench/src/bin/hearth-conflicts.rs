@@ -1,6 +1,7 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
 use hearth_bench::conflicts::cores::Cores;
+use hearth_bench::conflicts::ground::WITH_QUOTAS;
 use hearth_bench::conflicts::matrix::Matrix;
 use hearth_bench::conflicts::plan::{Extent, Plan};
 use hearth_bench::conflicts::source::Source;
@@ -11,6 +12,7 @@ use hearth_bench::row;
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// The allocator of the program `hearth`.
@@ -22,7 +24,7 @@ const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
 conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
-[--svg FILE] [--record] [--check lackey [--every N]] [--self-check]";
+[--svg FILE] [--record] [--quotas] [--check lackey [--every N]] [--self-check]";
 
 /// The second opinion is asked about one commuting case of so many.
 const EVERY: usize = 200;
@@ -82,6 +84,8 @@ fn options() -> Result<Options, String> {
             "--every" => options.every = Some(number(&file()?)?),
             "--jobs" => options.jobs = Some(number(&file()?)?),
             "--record" => options.is_record = true,
+            // Relaxed: no worker yet.
+            "--quotas" => WITH_QUOTAS.store(true, Relaxed),
             "--self-check" => options.is_self_check = true,
             other => return Err(format!("unknown argument '{other}'; {USAGE}")),
         }

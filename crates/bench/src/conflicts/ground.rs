@@ -2,8 +2,9 @@
 
 use super::operation::{Dir, Name, Place};
 use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
+use hearth::{Change, LimitChange, QuotaKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// When states are made.
 pub const MADE: i64 = 1_000;
@@ -19,6 +20,10 @@ const EIGHTHS: usize = 8;
 pub const CANDIDATES: usize = 4096;
 /// The same for windows of one call.
 pub const FEW_CANDIDATES: usize = 96;
+
+/// Whether everything belongs to a user, a group and a project with limits that nobody reaches.
+/// Relaxed: set once, before there is a worker.
+pub static WITH_QUOTAS: AtomicBool = AtomicBool::new(false);
 
 /// A volume.
 pub struct Ground {
@@ -59,6 +64,10 @@ impl Ground {
             .clock(SteppedClock(time.clone()))
             .atime(atime);
         let volume = builder.build().expect("settings that make sense");
+        // Relaxed: as its documentation says.
+        if WITH_QUOTAS.load(Ordering::Relaxed) {
+            turn_quotas_on(&volume);
+        }
         let names = names(&volume.process(Credentials::root()), candidates);
         Ground {
             volume,
@@ -107,6 +116,20 @@ impl Ground {
     pub fn name(&self, name: Name) -> &str {
         &self.names[name as usize][self.shift % self.names[name as usize].len()]
     }
+}
+
+/// Id 0, under which the cases run, has a limit as a project only: the whole volume is one.
+fn turn_quotas_on(volume: &Volume) {
+    let quota = volume.quota();
+    let far = LimitChange {
+        bytes_hard: Change::To(1 << 40),
+        inodes_hard: Change::To(1 << 40),
+        ..LimitChange::default()
+    };
+    for kind in [QuotaKind::User, QuotaKind::Group, QuotaKind::Project] {
+        quota.set_default(kind, &far).expect("limits far away");
+    }
+    quota.set_project_tree("/", 7).expect("the whole volume");
 }
 
 /// Names by the eighth of a listing that they come in, which is the order of their hashes.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// One line is `offset length tag` of bytes that were written, or `size cut` of a file that was cut.
+/// A line is `offset length tag` of bytes that were written, or `size cut` of a file that was cut.
 pub(crate) struct Journal(File);
 
 impl Journal {

@@ -23,7 +23,8 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// Which pages of this range are not allocated. Absent when only the home knows. Inside the gate.
+    /// Which pages of this range are not allocated. Absent when only the home knows. Inside the
+    /// gate.
     pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, Absent> {
         let pages = touched(off, len);
         if !self.is_complete() {

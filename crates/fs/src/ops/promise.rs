@@ -1,30 +1,29 @@
 //! What a kernel in front may acknowledge by itself, charged before: see "Charged before it is
 //! acknowledged" in `docs/design/quota.md`.
 
-use super::io::{data_of, page};
-use super::open::OpenFile;
-use crate::data::Data;
+use crate::data::{Absent, Data};
+use crate::errno::Errno;
 use crate::inode::{COUNT, Mark, Node};
 use crate::quota::Resource;
-use crate::volume::{Core, Ctx, Step, Stop};
+use crate::volume::{Core, Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
-/// Whether the kernel must pass on each write and read of `file`, which was opened just now. A
-/// writer of a file that a limit may refuse growth counts as a charged writer until it is closed.
-pub(crate) fn charges_first(core: &Core, file: &OpenFile, g: &Guard) -> bool {
-    let Ok(node) = file.node(g) else { return false };
-    if node.data().is_none() {
+/// A kernel in front has opened `node` for writing: if a limit may refuse it growth, the open file
+/// is a charged writer until [`close`].
+pub(crate) fn add_writer(core: &Core, node: &Node, g: &Guard) -> bool {
+    if node.data().is_none() || !core.ledger.is_limited(node.meta.account(), g) {
         return false;
     }
-    if file.writable() && core.ledger.is_limited(node.meta.account(), g) {
-        let mut promised = core.promises.of(node.number());
-        promised.add_writer();
-        // In the lock, as it is cleared.
-        node.marks.set(Mark::Charged);
-        file.set_charged();
-        return true;
-    }
-    // A reader that comes beside the first writer has its pages dropped when that one maps the file.
+    let mut promised = core.promises.of(node.number());
+    promised.add_writer();
+    // In the lock, as it is cleared.
+    node.marks.set(Mark::Charged);
+    true
+}
+
+/// Whether there are charged writers. A reader that comes beside the first has its pages dropped
+/// when that one maps the file.
+pub(crate) fn has_writers(node: &Node) -> bool {
     node.marks.has(Mark::Charged)
 }
 
@@ -45,9 +44,9 @@ pub(crate) fn close(core: &Core, node: &Node, g: &Guard) {
 /// The kernel is about to have these bytes in its cache, where a mapping may change them: what is a
 /// hole of them has a block from now on, if `node` has a charged writer.
 pub(crate) fn promise(cx: &Ctx<'_>, node: &Node, off: u64, len: usize, g: &Guard) -> Step<()> {
-    let data = data_of(node)?;
+    let data = node.data().ok_or(Errno::EINVAL)?;
     let _inside = node.gate.enter(node.shares());
-    let absent = |absent| page(node, absent);
+    let absent = |Absent(index)| load(node, index);
     let holes = data.holes(off, len as u64, g).map_err(absent)?;
     if holes.is_empty() {
         return Ok(());
@@ -72,8 +71,8 @@ pub(crate) fn promise(cx: &Ctx<'_>, node: &Node, off: u64, len: usize, g: &Guard
     Ok(())
 }
 
-/// Stores bytes of a file that has promises; answers the pages that had to be installed. The gate is
-/// entered.
+/// Stores bytes of a file that has promises; answers the pages that had to be installed. Inside the
+/// gate.
 pub(crate) fn store(
     cx: &Ctx<'_>,
     node: &Node,
@@ -81,7 +80,7 @@ pub(crate) fn store(
     (off, src): (u64, &[u8]),
     g: &Guard,
 ) -> Step<u64> {
-    let absent = |absent| page(node, absent);
+    let absent = |Absent(index)| load(node, index);
     // Those that it writes in part must be here.
     data.absent_pages(off, src.len() as u64, g)
         .map_err(absent)?;
@@ -110,4 +109,9 @@ pub(crate) fn count(core: &Core, node: &Node) -> u64 {
         true => core.promises.of(node.number()).count(),
         false => 0,
     }
+}
+
+fn load(node: &Node, index: u64) -> Stop {
+    let ino = node.number();
+    Stop::Load(Load::Page { ino, index })
 }

@@ -1,9 +1,9 @@
 //! What everybody did in a round, and whether it explains what was refused.
 //!
-//! Every operation takes a number of one counter before it begins and after it ends. A charge counts
-//! from its first number on, a free until its second: at every number, what the log counts is at
-//! least what was really used. A refusal is just if, at some number of its own, what it asked for
-//! would have gone above the limit of somebody who may refuse with that error.
+//! Every operation takes a number of one counter before it begins and after it ends. A charge
+//! counts from its first number on, a free until its second: at every number, what the log counts
+//! is at least what was really used. A refusal is just if, at some number of its own, what it asked
+//! for would have gone above the limit of somebody who may refuse with that error.
 
 use super::{QuotaId, Resource};
 use hearth::{Errno, QuotaKind};

@@ -168,8 +168,8 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 
-    /// The inode of a handle whose writes were passed on, if the kernel, which keeps times itself and
-    /// does not move them for such writes, believes an older one than the file has.
+    /// The inode of a handle whose writes were passed on, if the kernel, which keeps times itself
+    /// and does not move them for such writes, believes an older one than the file has.
     fn moved_times(&self, handle: u64) -> Option<u64> {
         if !self.settings.writeback {
             return None;
