@@ -1,12 +1,13 @@
 //! `hearth heat info`.
 
-use super::owner::Owners;
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
 use super::row::{cells, count, grade, number, on_mount, shown_path};
+use super::top::owner;
 use super::units::{ago, bytes, rate};
 use crate::failure::{Failure, reason};
 use crate::output;
+use hearth::QuotaKind;
 use serde_json::Value;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
@@ -91,7 +92,7 @@ fn shown(mount: &Path, info: &Value, status: &Value) -> String {
         "  size         {}, {} of its ranges of 1 MiB with a record; owner {}",
         bytes(number(info, "size")),
         count(info, "ranges"),
-        Owners::users().name(count(info, "uid")),
+        owner(QuotaKind::User, count(info, "uid")),
     );
     let _ = writeln!(
         text,

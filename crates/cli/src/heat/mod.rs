@@ -5,7 +5,6 @@ mod args;
 mod histogram;
 mod info;
 mod map;
-mod owner;
 mod palette;
 mod picture;
 mod place;

@@ -1,13 +1,14 @@
 //! `hearth heat top`.
 
 use super::args::{By, TopArgs};
-use super::owner::Owners;
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
 use super::row::{count, grade, number, on_mount, shown_path};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
+use crate::quota::who::name_of;
+use hearth::{QuotaId, QuotaKind};
 use hearth_sync::primitive::thread;
 use serde_json::Value;
 use std::fmt::Write;
@@ -104,7 +105,6 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
         bar = BAR,
     );
     let _ = writeln!(text, "{}", shades.bold(&head));
-    let names = Names::new(args.by);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0.0, |now| now.as_secs_f64());
     for row in rows {
@@ -122,7 +122,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
             count(row, "writes"),
             bytes(number(row, "bytes")),
             ago(row["last_access"].as_f64(), now),
-            names.place(mount, row),
+            place(args.by, mount, row),
         );
     }
     let _ = writeln!(
@@ -145,33 +145,30 @@ fn place_head(by: By) -> &'static str {
     }
 }
 
-/// Names of who owns what is shown.
-struct Names {
-    by: By,
-    owners: Owners,
+/// What stands at the end of a row.
+fn place(by: By, mount: &Path, row: &Value) -> String {
+    let path = || shown_path(mount, row);
+    let owner = || owner(QuotaKind::User, count(row, "uid"));
+    match by {
+        By::File => format!("{:<9} {}", owner(), path()),
+        By::Range => {
+            let mib = count(row, "start") >> 20;
+            format!("{:<9} {mib:>7} {}", owner(), path())
+        }
+        By::Dir => format!("{:<9} {}", count(row, "files"), path()),
+        By::User => owner_of_row(QuotaKind::User, row),
+        By::Group => owner_of_row(QuotaKind::Group, row),
+        By::Project => owner_of_row(QuotaKind::Project, row),
+    }
 }
 
-impl Names {
-    fn new(by: By) -> Names {
-        let owners = match by {
-            By::File | By::Range | By::User => Owners::users(),
-            By::Group => Owners::groups(),
-            By::Dir | By::Project => Owners::default(),
-        };
-        Names { by, owners }
-    }
+fn owner_of_row(kind: QuotaKind, row: &Value) -> String {
+    owner(kind, count(row, "id"))
+}
 
-    fn place(&self, mount: &Path, row: &Value) -> String {
-        let path = || shown_path(mount, row);
-        let owner = || self.owners.name(count(row, "uid"));
-        match self.by {
-            By::File => format!("{:<9} {}", owner(), path()),
-            By::Range => {
-                let mib = count(row, "start") >> 20;
-                format!("{:<9} {mib:>7} {}", owner(), path())
-            }
-            By::Dir => format!("{:<9} {}", count(row, "files"), path()),
-            By::User | By::Group | By::Project => self.owners.name(count(row, "id")),
-        }
-    }
+/// The name of a user, group or project, or its number.
+pub fn owner(kind: QuotaKind, id: u64) -> String {
+    let who = u32::try_from(id).map(|id| QuotaId { kind, id });
+    let name = who.ok().and_then(name_of);
+    name.unwrap_or_else(|| id.to_string())
 }

@@ -6,7 +6,7 @@ mod events;
 mod log;
 mod record;
 mod report;
-mod who;
+pub mod who;
 
 pub use args::QuotaArgs;
 pub use log::EventLog;

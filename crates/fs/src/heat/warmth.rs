@@ -9,6 +9,10 @@ pub(crate) type Millis = u64;
 /// Accesses at once that bring the temperature half of the way to the top.
 const HALFWAY: f64 = 16.0;
 
+/// Bytes of an access that counts as one for the temperature; a larger one counts as several. The
+/// same bytes come in requests of many sizes, as the kernel likes.
+const LARGE: f64 = 65536.0;
+
 /// How fast things cool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HalfLives {
@@ -138,7 +142,8 @@ impl Warmth {
         *self = self.at(now, lives);
         self.short.heat(counts);
         self.long.heat(counts);
-        let n = counts.reads.saturating_add(counts.writes) as f64;
+        let n =
+            weight(counts.reads, counts.read_bytes) + weight(counts.writes, counts.written_bytes);
         self.temperature = 1.0 - (1.0 - self.temperature) * (-n / HALFWAY).exp2();
     }
 
@@ -151,6 +156,12 @@ impl Warmth {
     pub fn degrees(&self) -> f64 {
         self.temperature * 100.0
     }
+}
+
+/// Accesses that so many bytes are worth: no fewer than there were, and no fewer for large ones
+/// than for small ones that bring the same.
+fn weight(accesses: u64, bytes: u64) -> f64 {
+    (accesses as f64).max(bytes as f64 / LARGE)
 }
 
 /// Events per second of a decayed count with half-life `half_life` in milliseconds.
@@ -250,6 +261,22 @@ mod tests {
         warmth.touch(&reads(1 << 50), 0, &lives());
         assert_eq!(warmth.short.reads, (1u64 << 51) as f64);
         assert_eq!(warmth.bucket(), 255);
+    }
+
+    #[test]
+    fn the_same_bytes_are_as_warm_in_requests_of_any_large_size() {
+        let in_pieces = |pieces| {
+            let mut warmth = Warmth::default();
+            let counts = Counts {
+                reads: pieces,
+                read_bytes: 1 << 20,
+                ..Counts::default()
+            };
+            warmth.touch(&counts, 0, &lives());
+            warmth.degrees()
+        };
+        assert_eq!([1, 4, 8, 16].map(in_pieces), [50.0; 4], "16 times 64 KiB");
+        assert!(in_pieces(256) > 99.0, "pages one by one");
     }
 
     proptest! {
