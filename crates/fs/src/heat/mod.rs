@@ -97,7 +97,8 @@ pub(crate) struct Tracker {
 struct State {
     cells: Cells,
     fold: Lock<FoldLock, Folding>,
-    shards: [Lock<ShardLock, Shard>; SHARDS],
+    /// [`SHARDS`] of them; made one by one, since a thread's stack may be small.
+    shards: Box<[Lock<ShardLock, Shard>]>,
     tenants: Lock<TenantsLock, Tenants>,
     /// Where accesses that lost their line wait is half full somewhere. Relaxed: a hint.
     pressed: AtomicBool,
@@ -274,7 +275,7 @@ impl State {
                 seen,
                 batch: Vec::new(),
             }),
-            shards: std::array::from_fn(|_| Lock::new(Shard::new())),
+            shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(Tenants::default()),
             pressed: AtomicBool::new(false),
             folds: AtomicU64::new(0),
