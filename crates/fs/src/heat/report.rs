@@ -7,6 +7,7 @@ use super::tenants::Tenant;
 use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
 use super::{State, Tracker, file_id, now};
 use crate::attr::Time;
+use crate::data::PAGE;
 use crate::inode::Node;
 use crate::volume::Core;
 use hearth_sync::epoch::pin;
@@ -190,7 +191,7 @@ impl Tracker {
     }
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now. A
-    /// range has as many as its file has in it.
+    /// range has as many as the pages of its file in it.
     pub fn bytes_by_bucket(&self, core: &Core) -> Vec<u64> {
         let view = View::of(self, core);
         let mut bytes = vec![0; super::shard::BUCKETS];
@@ -367,13 +368,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// Bytes that the file of a range has in it; all, if the file is not in memory.
+/// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
 fn bytes_in(core: &Core, record: &Record) -> u64 {
     let g = pin();
     match core.inodes.get(record.file.0, &g) {
         Some(node) => {
             let before = record.range << super::RANGE_SHIFT;
-            node.meta.size().saturating_sub(before).min(RANGE_BYTES)
+            let bytes = node.meta.size().saturating_sub(before);
+            bytes.next_multiple_of(PAGE).min(RANGE_BYTES)
         }
         None => RANGE_BYTES,
     }
