@@ -139,8 +139,9 @@ mod tests {
             let (red, green, blue) = colour(f64::from(t));
             0.2126 * f64::from(red) + 0.7152 * f64::from(green) + 0.0722 * f64::from(blue)
         };
-        for t in 0..100 {
-            assert!(light(t + 1) >= light(t), "{t}");
+        // Whole numbers of red, green and blue are too coarse for single degrees.
+        for t in 0..=95 {
+            assert!(light(t + 5) > light(t), "{t}");
         }
         assert_eq!(
             (css(0.0), css(100.0)),
