@@ -26,6 +26,7 @@ pub mod patience;
 pub mod pinned;
 pub mod quota_bench;
 pub mod quota_mount;
+pub mod record;
 pub mod row;
 pub mod sched_bench;
 pub mod seeds;

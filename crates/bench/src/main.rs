@@ -4,7 +4,7 @@ use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
     conflicts, freeing, instructions, latency, library_bench, lock_price, memory, mount_bench,
-    mounted, quota_bench, sched_bench, seeds,
+    mounted, quota_bench, record, sched_bench, seeds,
 };
 use std::process::ExitCode;
 
@@ -13,10 +13,11 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
 
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
-  locks      what the lock profile costs, on, off and compiled out
+  locks      what the lock profile costs, on, off and compiled out; --record keeps it
   memory     bytes per file, lookups and listings of a million files
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
-             directory (--target NAME or DIR, several by commas; --no-count)
+             directory (--target NAME or DIR, several by commas; --no-count); --record keeps
+             what it prints, its rows and its pictures in docs/benchmarks
   freeing    price of deferred freeing, and the memory that waits beside readers
   latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
     };
     if let Some(done) = apart {
         return finish(verb, done);
+    }
+    if ["seeds", "locks"].contains(&verb) && rest.iter().any(|arg| arg == record::RECORD) {
+        return finish(verb, record::run(verb, rest));
     }
     if verb == "seeds" {
         ready_to_measure();

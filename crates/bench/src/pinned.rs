@@ -1,6 +1,6 @@
 //! Threads that stay on one core.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 /// The cores that this process may use.
@@ -71,7 +71,8 @@ impl Worker {
 
     /// Runs `f` there; the result arrives in the channel.
     pub fn start<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
-        let (done, result) = channel();
+        // Room for the one result: a channel without a bound makes room for many at once.
+        let (done, result) = sync_channel(1);
         let job = Box::new(move || drop(done.send(f())));
         // A thread that panicked takes no job; the caller notices when no result comes.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));

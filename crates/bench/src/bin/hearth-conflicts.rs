@@ -26,8 +26,9 @@ const USAGE: &str = "\
 conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
 [--svg FILE] [--record] [--quotas] [--check lackey [--every N]] [--self-check]";
 
-/// The second opinion is asked about one commuting case of so many.
-const EVERY: usize = 200;
+/// The second opinion is asked about one commuting case of so many, and about more of those in
+/// conflict.
+const EVERY: usize = 18;
 
 #[derive(Default)]
 struct Options {
@@ -116,7 +117,7 @@ fn run(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     if options.is_lackey {
-        return second_opinion(&Cores::start()?, options);
+        return second_opinion(options);
     }
     let rules = allow_list::parse(&read(&page())?)
         .map_err(|what| format!("{}: {what}", page().display()))?;
@@ -181,14 +182,14 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Compares the recorder's verdicts with those of a trace of every load and store.
-fn second_opinion(cores: &Cores, options: &Options) -> Result<(), String> {
+fn second_opinion(options: &Options) -> Result<(), String> {
     let program = options.traced.as_ref();
     let program = program.ok_or("--check lackey is a verb of `cargo xtask conflicts`")?;
-    let mut plan = Plan::new(Extent::WHOLE, options.only.as_deref());
-    let every = options.every.unwrap_or(EVERY);
-    plan.cases = plan.cases.into_iter().step_by(every).collect();
     let start = Instant::now();
-    let agreement = second::compare(cores, program, &plan.cases)?;
+    let plan = Plan::new(Extent::WHOLE, options.only.as_deref());
+    let workers = options.jobs.unwrap_or(allowed_cores().len());
+    let every = options.every.unwrap_or(EVERY);
+    let agreement = second::compare(workers, program, &plan.cases, every)?;
     println!("{}", agreement.text(plan.tally.commute));
     println!("{:.1} s", start.elapsed().as_secs_f64());
     if let Some(path) = &options.json {

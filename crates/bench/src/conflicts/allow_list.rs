@@ -6,6 +6,7 @@
 
 use super::case::Case;
 use super::operation::{Name, Operation, Place};
+use super::overlap::Conflict;
 use super::verb::Verb;
 
 /// Where the table begins.
@@ -20,7 +21,7 @@ pub struct Rule {
     pub calls: [Vec<Verb>; 2],
     /// What the two have in common.
     pub relation: Relation,
-    /// Parts of the source lines, one of which must be on the stack of each side.
+    /// Files and functions, one of which must be on the stack of each side that writes.
     pub places: Vec<String>,
 }
 
@@ -106,10 +107,13 @@ impl Rule {
         (fit(a, b) || fit(b, a)) && self.relation.holds(case)
     }
 
-    /// Whether it explains a conflict whose two sides have these source lines on their stacks.
-    pub fn explains(&self, stacks: &[Vec<String>; 2]) -> bool {
+    /// Whether it explains a conflict whose two sides have these source lines on their stacks:
+    /// whoever writes must be at one of its places. That two things lie on one line no rule asks
+    /// for.
+    pub fn explains(&self, conflict: &Conflict, stacks: &[Vec<String>; 2]) -> bool {
         let here = |line: &String| self.places.iter().any(|place| line.contains(place));
-        stacks.iter().any(|stack| stack.iter().any(here))
+        let is_here = |side: usize| !conflict.writes[side] || stacks[side].iter().any(here);
+        !conflict.is_false_sharing && is_here(0) && is_here(1)
     }
 }
 
@@ -123,7 +127,7 @@ impl Relation {
         match self {
             Relation::OpenFile => case.shares_open_file(),
             Relation::File => common(files),
-            Relation::Name => common(|op| op.places().collect()),
+            Relation::Name => common(|op| op.places().chain(files(op)).collect()),
             Relation::Process => case.sharing == super::case::Sharing::Threads,
             Relation::Any => true,
         }
@@ -159,5 +163,27 @@ mod tests {
         assert!(wrong("| n | `opan` | `any` | any | `x` | why |").contains("'opan'"));
         assert!(wrong("| n | `open` | `any` | some | `x` | why |").contains("'some'"));
         assert!(wrong("| n | `open` | `any` | any |").contains("six columns"));
+    }
+
+    #[test]
+    fn a_rule_explains_writes_at_its_places_and_no_false_sharing() {
+        let table = "## Allowed\n\n| a | b | c | d | e | f |\n|-|-|-|-|-|-|\n";
+        let row = "| n | `open` | `any` | any | `Meta::update` | why |\n";
+        let rule = &parse(&format!("{table}{row}")).unwrap()[0];
+        let conflict = |writes, is_false_sharing| Conflict {
+            address: 0,
+            sides: Default::default(),
+            writes,
+            is_false_sharing,
+        };
+        let stack = |line: &str| vec!["sync/seq.rs:1 SeqLock::write".to_owned(), line.to_owned()];
+        let [at, off] = [
+            "fs/inode/meta.rs:2 Meta::update",
+            "fs/ops/io.rs:3 io::write",
+        ];
+        let stacks = [stack(at), stack(off)];
+        assert!(rule.explains(&conflict([true, false], false), &stacks));
+        assert!(!rule.explains(&conflict([true, true], false), &stacks));
+        assert!(!rule.explains(&conflict([true, false], true), &stacks));
     }
 }

@@ -75,7 +75,14 @@ impl Case {
     /// Whether both sides use one open file.
     pub fn shares_open_file(&self) -> bool {
         let [a, b] = self.sides.map(|op| op.descriptor());
-        a.zip(b).is_some_and(|(a, b)| self.same_open_file(a, b))
+        // A child has the open files of its parent, whose threads are the two sides.
+        let has_child = self.sharing == Sharing::Threads
+            && self
+                .sides
+                .iter()
+                .any(|op| op.verb == Verb::Exit && op.choice == 1)
+            && (a.is_some() || b.is_some());
+        has_child || a.zip(b).is_some_and(|(a, b)| self.same_open_file(a, b))
     }
 
     /// Whether the state that the two need can exist, and is not the same as a simpler one.

@@ -32,6 +32,57 @@ fn head(line: &str) -> Option<String> {
     word(plain.rsplit("::").next().unwrap_or(plain))
 }
 
+/// The last two names of a function as the demangler writes it: type and method, or module and
+/// function. `<a::Meta<x> as b::C>::f::<y>` is `Meta::f`.
+pub fn function(demangled: &str) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut rest = demangled;
+    if let Some(inside) = rest.strip_prefix('<') {
+        let end = matching(inside)?;
+        let own = inside[..end].split(" as ").next()?;
+        names.extend(plain(own).last().cloned());
+        rest = &inside[end + 1..];
+    }
+    names.extend(plain(rest));
+    let last = names.len().checked_sub(1)?;
+    Some(names[last.saturating_sub(1)..].join("::"))
+}
+
+/// Where the bracket ends that was opened before.
+fn matching(inside: &str) -> Option<usize> {
+    let mut depth = 1;
+    let mut before = ' ';
+    for (at, c) in inside.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+        before = c;
+    }
+    None
+}
+
+/// The names of a path without what stands in brackets.
+fn plain(path: &str) -> Vec<String> {
+    let (mut depth, mut flat, mut before) = (0, String::new(), ' ');
+    for c in path.chars() {
+        match c {
+            '<' | '{' => depth += 1,
+            '>' | '}' if before != '-' => depth -= 1,
+            _ if depth == 0 => flat.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let names = flat.split("::").filter(|name| !name.is_empty());
+    names.filter(is_name).map(str::to_owned).collect()
+}
+
 /// The last name before the call that touches memory: `size` of `self.size.store(size, Relaxed)`.
 pub fn field(line: &str) -> Option<String> {
     const CALLS: [&str; 10] = [
@@ -65,6 +116,22 @@ pub fn field(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_is_its_last_two_names() {
+        for (demangled, short) in [
+            ("<hearth::inode::meta::Meta>::update::<()>", "Meta::update"),
+            (
+                "<hearth_sync::object::held::Object<hearth::inode::Inode> as \
+                 hearth::inode::NodeExt>::change_meta::<(), {closure#0}>",
+                "Object::change_meta",
+            ),
+            ("hearth::directory::change::put", "change::put"),
+            ("<a::B<fn(x) -> y>>::f::{closure#0}", "B::f"),
+        ] {
+            assert_eq!(function(demangled).as_deref(), Some(short));
+        }
+    }
 
     #[test]
     fn type_and_field_are_read_from_the_source() {

@@ -67,18 +67,24 @@ pub fn judge(
     Ok(verdicts)
 }
 
-/// The rules that together explain every line in conflict, if they do.
+/// The rules that together explain the lines in conflict, if no more are left than the case may
+/// have: in a long window those of reclamation come with every kind.
 fn explanation(verdict: &Verdict, rules: &[Rule], source: &mut Source) -> Option<String> {
     let about: Vec<&Rule> = rules
         .iter()
         .filter(|rule| rule.is_about(&verdict.case))
         .collect();
-    let mut names: Vec<&str> = Vec::new();
+    let (mut names, mut left): (Vec<&str>, usize) = (Vec::new(), 0);
     for conflict in &verdict.conflicts {
         let stacks = [0, 1].map(|n| source.stack(&conflict.sides[n]));
-        names.push(&about.iter().find(|rule| rule.explains(&stacks))?.name);
+        let rule = about.iter().find(|rule| rule.explains(conflict, &stacks));
+        match rule {
+            Some(rule) => names.push(&rule.name),
+            None => left += 1,
+        }
     }
     names.sort_unstable();
     names.dedup();
-    Some(names.join(", "))
+    let is_enough = !names.is_empty() && left <= verdict.case.budget(verdict.window);
+    is_enough.then(|| names.join(", "))
 }

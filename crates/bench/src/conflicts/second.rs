@@ -2,21 +2,23 @@
 
 use super::case::Case;
 use super::commute::Errnos;
-use super::cores::Cores;
 use super::lackey::{self, LEAN};
-use super::overlap::overlap;
 use super::report::row;
-use super::run::{batches, run};
-use super::window::Recording;
+use super::run::batches;
+use super::workers::spread;
 use crate::row::Row;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The share of cases on which the two must agree.
 pub const LEAST: f64 = 0.999;
-/// Parts of the list that are traced at once, each by a process of its own.
-const AT_ONCE: usize = 2;
+/// Cases that one run of valgrind traces.
+const AT_ONCE: usize = 64;
+/// Cases in conflict that are asked at least, if there are so many.
+const CONFLICTING: usize = 400;
 
 /// On which cases the two agree.
 pub struct Agreement {
@@ -27,49 +29,83 @@ pub struct Agreement {
     free: usize,
 }
 
-/// Asks both about every case.
+/// Asks the recorder about every case and the trace about one of `every`, and about as many of
+/// those that the recorder finds in conflict as it takes to have [`CONFLICTING`] of them.
 ///
 /// # Errors
 /// Valgrind is missing, or a program fails.
 pub fn compare(
-    cores: &Cores,
+    workers: usize,
     program: &Path,
     cases: &[(Case, Errnos)],
+    every: usize,
 ) -> Result<Agreement, String> {
     let mut ours = HashMap::new();
-    for batch in batches(cases, LEAN) {
-        run(cores, &batch, Recording, |n, [a, b]| {
-            ours.insert(batch.cases[n].0, overlap(&a, &b).len());
-        })?;
-    }
-    let part = cases.len().div_ceil(AT_ONCE).max(1);
-    let theirs: Vec<Result<HashMap<Case, usize>, String>> = std::thread::scope(|scope| {
-        let each = cases.chunks(part).enumerate();
-        let each = each.map(|(n, part)| scope.spawn(move || lackey::check(program, part, n)));
-        let each: Vec<_> = each.collect();
-        let joined = each.into_iter().map(|part| part.join());
-        joined
-            .map(|part| part.unwrap_or_else(|_| Err("a reader died".into())))
-            .collect()
-    });
+    spread(&batches(cases, LEAN), workers, |_, _, verdict| {
+        ours.insert(verdict.case, verdict.lines);
+    })?;
+    let asked = sample(cases, &ours, every);
+    let theirs = traced(workers, program, &asked)?;
     let mut agreement = Agreement {
         total: 0,
         different: Vec::new(),
         free: 0,
     };
-    for part in theirs {
-        for (case, theirs) in part? {
-            let ours = ours.get(&case).copied().unwrap_or_default();
-            agreement.total += 1;
-            if (ours == 0) != (theirs == 0) {
-                agreement.different.push((case, ours, theirs));
-            } else if ours == 0 {
-                agreement.free += 1;
-            }
+    for (case, theirs) in theirs {
+        let ours = ours.get(&case).copied().unwrap_or_default();
+        agreement.total += 1;
+        if (ours == 0) != (theirs == 0) {
+            agreement.different.push((case, ours, theirs));
+        } else if ours == 0 {
+            agreement.free += 1;
         }
     }
     agreement.different.sort_unstable_by_key(|it| it.0);
     Ok(agreement)
+}
+
+/// The cases that the trace is asked about, in order.
+fn sample(
+    cases: &[(Case, Errnos)],
+    ours: &HashMap<Case, usize>,
+    every: usize,
+) -> Vec<(Case, Errnos)> {
+    let is_free = |at: &usize| ours.get(&cases[*at].0) == Some(&0);
+    let mut asked: BTreeSet<usize> = (0..cases.len()).step_by(every).collect();
+    let conflicting: Vec<usize> = (0..cases.len()).filter(|at| !is_free(at)).collect();
+    let step = conflicting.len().div_ceil(CONFLICTING).max(1);
+    asked.extend(conflicting.into_iter().step_by(step));
+    asked.into_iter().map(|at| cases[at]).collect()
+}
+
+/// Lines in conflict of each case as the traces tell, `workers` traces at a time.
+fn traced(
+    workers: usize,
+    program: &Path,
+    cases: &[(Case, Errnos)],
+) -> Result<HashMap<Case, usize>, String> {
+    let parts: Vec<_> = cases.chunks(AT_ONCE).collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
+    let work = || {
+        loop {
+            // Relaxed: a counter by itself.
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(n) else {
+                return Ok(());
+            };
+            let counts = lackey::check(program, part, n)?;
+            let mut found = found.lock().expect("nobody panics with the lock");
+            found.extend(counts);
+            eprintln!("{} of {} cases traced", found.len(), cases.len());
+        }
+    };
+    let ended: Result<(), String> = std::thread::scope(|scope| {
+        let each: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut joined = each.into_iter().map(|reader| reader.join());
+        joined.try_for_each(|end| end.unwrap_or_else(|_| Err("a reader died".into())))
+    });
+    ended?;
+    Ok(found.into_inner().expect("nobody panicked with the lock"))
 }
 
 impl Agreement {
@@ -83,10 +119,11 @@ impl Agreement {
         let agree = self.total - self.different.len();
         let mut out = format!(
             "lackey: {} of {commute} commuting cases asked, {agree} verdicts equal ({:.2} %), \
-             {} of them free\n",
+             {} of them free, {} in conflict\n",
             self.total,
             self.share() * 100.0,
-            self.free
+            self.free,
+            agree - self.free
         );
         for (case, ours, theirs) in &self.different {
             let _ = writeln!(out, "  {case}: recorder {ours} lines, trace {theirs}");
@@ -100,6 +137,7 @@ impl Agreement {
         vec![
             row("lackey", "agreement_share", self.share(), "ratio"),
             row("lackey", "cases", total, "1"),
+            row("lackey", "free_cases", self.free as f64, "1"),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! From return addresses to lines of the source.
 
-use super::field::{field, owner};
+use super::field::{field, function, owner};
 use super::overlap::Side;
 use addr2line::Loader;
 use std::collections::HashMap;
@@ -60,11 +60,11 @@ impl Source {
         format!("{what} at {}", lines.join(" < "))
     }
 
-    /// Every source line on the stack of an access.
+    /// Every source line on the stack of an access, with its function.
     pub fn stack(&mut self, side: &Side) -> Vec<String> {
         self.frames(side)
             .into_iter()
-            .map(|frame| frame.line)
+            .map(|frame| format!("{} {}", frame.line, frame.function))
             .collect()
     }
 
@@ -101,7 +101,10 @@ impl Source {
             while let Ok(Some(frame)) = frames.next() {
                 if let Some(at) = frame.location {
                     let (file, number) = (at.file.unwrap_or("?"), at.line.unwrap_or(0));
+                    let named = frame.function.as_ref();
+                    let named = named.and_then(|name| name.demangle().ok());
                     lines.push(Frame {
+                        function: named.and_then(|name| function(&name)).unwrap_or_default(),
                         line: format!("{}:{number}", short(file)),
                         file: file.to_owned(),
                         number,
@@ -119,6 +122,8 @@ impl Source {
 struct Frame {
     /// Short file and number.
     line: String,
+    /// Its last two names, `Meta::update` or `change::put`.
+    function: String,
     file: String,
     number: u32,
 }

@@ -123,7 +123,10 @@ impl Meta {
     }
 
     pub fn read(&self) -> Fields {
-        self.lock.read(|| self.fields())
+        self.lock.read(|| Fields {
+            size: self.size(),
+            ..self.fields_but_size()
+        })
     }
 
     pub fn owner(&self) -> Owner {
@@ -173,11 +176,12 @@ impl Meta {
         self.size.store(size, Relaxed);
     }
 
-    /// Reads, changes and writes back as one, all but the size. What did not change is not written.
+    /// Reads, changes and writes back as one, all but the size, which `change` sees as 0: it lies on
+    /// another line, which who grows the file moves. What did not change is not written.
     #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
         let _write = self.lock.write(&self.last);
-        let old = self.fields();
+        let old = self.fields_but_size();
         let mut new = old;
         let result = change(&mut new);
         if new.owner() != old.owner()
@@ -214,7 +218,7 @@ impl Meta {
         }
     }
 
-    fn fields(&self) -> Fields {
+    fn fields_but_size(&self) -> Fields {
         let owner = self.owner_fields();
         let time = |i: usize| Time {
             sec: self.seconds[i].load(Relaxed),
@@ -228,7 +232,7 @@ impl Meta {
             flags: owner.flags,
             project: self.project.load(Relaxed),
             account: self.account.load(Relaxed),
-            size: self.size.load(Relaxed),
+            size: 0,
             atime: time(0),
             mtime: time(1),
             ctime: time(2),

@@ -46,14 +46,14 @@ pub(crate) fn setattr(
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         // What per-core parts say of the last change is folded in before a new time replaces it.
-        let folded = node.fields();
-        if set.mtime.is_some() {
+        let folded = set.mtime.is_some().then(|| node.fields());
+        if folded.is_some() {
             node.shares().reset_max(TOUCHED, 0);
         }
         let kind = node.kind();
         node.meta.update(|fields| {
             let group = fields.gid;
-            if set.mtime.is_some() {
+            if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);

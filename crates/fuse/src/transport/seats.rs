@@ -6,8 +6,9 @@
 //!
 //! Lock order: the lock of the seats is a leaf, held for a few instructions.
 
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
-use hearth_sync::primitive::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a seat is kept for a client that is not seen any more.
@@ -19,12 +20,12 @@ const EVERYBODY: u32 = u32::MAX;
 
 /// One seat per reader, in the order of their CPUs.
 pub(crate) struct Seats {
-    state: Mutex<State>,
+    state: Lock<SeatsClass, State>,
     readers: Box<[Reader]>,
     /// The lookout rests until there are requests.
     rests: AtomicBool,
     /// `rests` was cleared, or the mount is gone.
-    roused: Condvar,
+    roused: Condition,
 }
 
 /// What one reader uses, on cache lines of its own.
@@ -36,8 +37,10 @@ struct Reader {
     /// A copy of [`Seat::is_taken`], which counts.
     is_seated: AtomicBool,
     /// The reader got its seat back, or the mount is gone.
-    changed: Condvar,
+    changed: Condition,
 }
+
+lock_class!(SeatsClass = "fuse.seats", 990);
 
 struct State {
     seats: Box<[Seat]>,
@@ -79,16 +82,16 @@ impl Seats {
         let reader = |_| Reader {
             last: AtomicU64::new(0),
             is_seated: AtomicBool::new(true),
-            changed: Condvar::new(),
+            changed: Condition::new(),
         };
         Seats {
-            state: Mutex::new(State {
+            state: Lock::new(State {
                 seats: cpus.iter().map(seat).collect(),
                 is_closed: false,
             }),
             readers: cpus.iter().map(reader).collect(),
             rests: AtomicBool::new(false),
-            roused: Condvar::new(),
+            roused: Condition::new(),
         }
     }
 
@@ -119,7 +122,7 @@ impl Seats {
         }
         let mut state = self.state.lock();
         while !state.seats[own].is_taken && !state.is_closed {
-            reader.changed.wait(&mut state);
+            state.wait(&reader.changed);
         }
     }
 
@@ -181,13 +184,13 @@ impl Seats {
         let mut state = self.state.lock();
         match limit {
             Some(limit) if !state.is_closed => {
-                self.roused.wait_for(&mut state, limit);
+                state.wait_for(&self.roused, limit);
             }
             _ => {
                 // Relaxed: cleared under the lock, and what it lets happen is under the lock.
                 self.rests.store(true, Ordering::Relaxed);
                 while self.rests.load(Ordering::Relaxed) && !state.is_closed {
-                    self.roused.wait(&mut state);
+                    state.wait(&self.roused);
                 }
             }
         }
