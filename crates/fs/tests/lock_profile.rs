@@ -5,6 +5,7 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used)]
 
+use hearth::fdtable::FdPolicy;
 use hearth::{Columns, Credentials, Errno, LockDraw, LockProfile, LockSide, Process, Volume};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -160,6 +161,9 @@ fn every_lock_of_a_volume_has_a_class() {
     process.setxattr("/file", b"user.x", b"1", 0).unwrap();
     let copy = process.dup(fd).unwrap();
     process.close(copy).unwrap();
+    let mut per_core = turn.volume.process(Credentials::root());
+    per_core.set_fd_policy(FdPolicy::PerCore).unwrap();
+    per_core.open("/file", libc::O_RDWR, 0).unwrap();
     process.flock(fd, libc::LOCK_EX).unwrap();
     process.close(fd).unwrap();
     let profile = turn.volume.lock_profile();

@@ -1,7 +1,7 @@
 //! 64 neighbouring descriptors.
 
 use hearth_sync::epoch::Guard;
-use hearth_sync::lock::{self, Lock};
+use hearth_sync::lock::{RawGuard, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,13 @@ pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
 /// descriptor writes. Blocks share no line, so cores that use a block each do not meet.
 #[repr(align(64))]
 pub(super) struct Block<T: Send + Sync + 'static> {
-    /// Which descriptors are not free. Its lock orders all changes of the block's descriptors but
-    /// one: reserved to open.
-    used: Lock<BlockClass, Used>,
-    /// Close-on-exec bits, meaningful for descriptors that are not free. Written under `used`.
+    /// Orders all changes of the block's descriptors but one: reserved to open. Not taken where one
+    /// lock orders the changes of the whole table; see [`Changing`].
+    lock: RawLock<BlockClass>,
+    /// Which descriptors are not free. Written by who may change the block (Relaxed: the lock that
+    /// lets it orders it).
+    used: AtomicU64,
+    /// Close-on-exec bits, meaningful for descriptors that are not free. Written as `used`.
     cloexec: AtomicU64,
     slots: [OwnLine<T>; BLOCK_FDS as usize],
 }
@@ -32,49 +35,76 @@ pub(super) struct Block<T: Send + Sync + 'static> {
 #[repr(align(64))]
 struct OwnLine<T: Send + Sync + 'static>(RcuSlot<Arc<T>>);
 
-/// A set of the descriptors of one block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Used(u64);
+/// The right to change a block: its lock, or that of the table, which the caller holds then.
+pub(super) struct Changing<'b, T: Send + Sync + 'static> {
+    block: &'b Block<T>,
+    _held: Option<RawGuard<'b>>,
+}
 
 lock_class!(pub(super) BlockClass = "fd-block", super::BLOCK_RANK);
 
-impl Used {
-    pub(super) fn is_full(self) -> bool {
-        self.0 == u64::MAX
+impl<T: Send + Sync + 'static> Changing<'_, T> {
+    pub(super) fn is_full(&self) -> bool {
+        self.used() == u64::MAX
     }
 
-    pub(super) fn contains(self, bit: u32) -> bool {
-        self.0 >> bit & 1 == 1
+    pub(super) fn contains(&self, bit: u32) -> bool {
+        self.used() >> bit & 1 == 1
     }
 
-    pub(super) fn insert(&mut self, bit: u32) {
-        self.0 |= 1 << bit;
+    /// From free (or open, to be replaced) to not free.
+    pub(super) fn take(&mut self, bit: u32, cloexec: bool) {
+        self.set_used(self.used() | 1 << bit);
+        self.set_cloexec(bit, cloexec);
     }
 
     pub(super) fn remove(&mut self, bit: u32) {
-        self.0 &= !(1 << bit);
+        self.set_used(self.used() & !(1 << bit));
     }
 
     /// The lowest descriptor in `from..end` that is free.
-    pub(super) fn first_free(self, from: u32, end: u32) -> Option<u32> {
+    pub(super) fn first_free(&self, from: u32, end: u32) -> Option<u32> {
         let below = (1u64 << from) - 1;
-        let bit = (!self.0 & !below).trailing_zeros();
+        let bit = (!self.used() & !below).trailing_zeros();
         (bit < end.min(BLOCK_FDS)).then_some(bit)
+    }
+
+    pub(super) fn set_cloexec(&mut self, bit: u32, cloexec: bool) {
+        // Relaxed: writers exclude each other by a lock, readers want just the flag.
+        let others = self.block.cloexec.load(Ordering::Relaxed) & !(1 << bit);
+        let all = others | u64::from(cloexec) << bit;
+        self.block.cloexec.store(all, Ordering::Relaxed);
+    }
+
+    fn used(&self) -> u64 {
+        // Relaxed: see the field.
+        self.block.used.load(Ordering::Relaxed)
+    }
+
+    fn set_used(&mut self, used: u64) {
+        // Relaxed: see the field.
+        self.block.used.store(used, Ordering::Relaxed);
     }
 }
 
 impl<T: Send + Sync + 'static> Block<T> {
     pub(super) fn new() -> Block<T> {
         Block {
-            used: Lock::new(Used::default()),
+            lock: RawLock::new(),
+            used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
             slots: [const { OwnLine(RcuSlot::empty()) }; BLOCK_FDS as usize],
         }
     }
 
+    /// The right to change the block; `by_table` if the caller holds the lock of a table that
+    /// orders all its changes by it.
     #[track_caller]
-    pub(super) fn lock(&self) -> lock::Guard<'_, BlockClass, Used> {
-        self.used.lock()
+    pub(super) fn change(&self, by_table: bool) -> Changing<'_, T> {
+        Changing {
+            block: self,
+            _held: (!by_table).then(|| self.lock.lock_guard()),
+        }
     }
 
     pub(super) fn slot(&self, bit: u32) -> &RcuSlot<Arc<T>> {
@@ -90,13 +120,5 @@ impl<T: Send + Sync + 'static> Block<T> {
         // Relaxed: a flag by itself; who was told of the descriptor through other means was told
         // after it was set.
         self.cloexec.load(Ordering::Relaxed) >> bit & 1 == 1
-    }
-
-    /// The guard says that the caller may change the block.
-    pub(super) fn set_cloexec(&self, _used: &mut Used, bit: u32, cloexec: bool) {
-        // Relaxed: writers exclude each other by the lock, readers want just the flag.
-        let others = self.cloexec.load(Ordering::Relaxed) & !(1 << bit);
-        self.cloexec
-            .store(others | u64::from(cloexec) << bit, Ordering::Relaxed);
     }
 }

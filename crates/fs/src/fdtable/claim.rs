@@ -3,7 +3,7 @@
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 
 use super::block::BLOCK_FDS;
-use super::{Described, FdTable, take};
+use super::{Described, FdTable};
 
 /// What a core allocates from.
 pub(super) struct CoreBlock {
@@ -32,9 +32,9 @@ impl<T: Described> FdTable<T> {
         while from < limit {
             let first = from - from % BLOCK_FDS;
             let block = self.blocks.grow_to(&mut alloc, first / BLOCK_FDS);
-            let mut used = block.lock();
+            let mut used = self.change(block);
             if let Some(bit) = used.first_free(from - first, limit - first) {
-                take(block, &mut used, bit, cloexec);
+                used.take(bit, cloexec);
                 if self.cores.is_none() {
                     alloc.note_used(first + bit, min, used.is_full());
                 }
@@ -74,9 +74,9 @@ impl<T: Described> FdTable<T> {
     fn claim_in(&self, number: u32, limit: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.get(number)?;
         let first = number * BLOCK_FDS;
-        let mut used = block.lock();
+        let mut used = self.change(block);
         let bit = used.first_free(0, limit.saturating_sub(first))?;
-        take(block, &mut used, bit, cloexec);
+        used.take(bit, cloexec);
         Some(first + bit)
     }
 
@@ -84,6 +84,6 @@ impl<T: Described> FdTable<T> {
         let end = limit.saturating_sub(number * BLOCK_FDS);
         self.blocks
             .get(number)
-            .is_none_or(|block| block.lock().first_free(0, end).is_some())
+            .is_none_or(|block| self.change(block).first_free(0, end).is_some())
     }
 }

@@ -4,10 +4,11 @@
 //! either, and no description is dropped under either):
 //!
 //! ```text
-//! allocation (rank 900, one per table): lowest-first policy: every allocation and release;
+//! allocation (rank 900, one per table): lowest-first policy: every change but installing;
 //!            per-core policy: only to give a core a block of 64 descriptors, for `dupfd`, and for
 //!            `dup2` onto a number whose block is not there yet
-//!     block (rank 910, one per 64 descriptors, never two at once): every change but installing
+//!     block (rank 910, one per 64 descriptors, never two at once): per-core policy: every change
+//!            but installing
 //! ```
 //!
 //! A lookup takes neither and writes nothing: it finds the block through pointers that are
@@ -38,7 +39,7 @@ use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
-use block::{BLOCK_FDS, Block, Used};
+use block::{BLOCK_FDS, Block, Changing};
 use blocks::Blocks;
 use claim::CoreBlock;
 
@@ -152,11 +153,12 @@ impl<T: Described> FdTable<T> {
     /// Says whether `fd` is closed when a program is executed.
     pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
         let (block, bit) = self.find(fd)?;
-        let mut used = block.lock();
+        let _alloc = self.lock_lowest();
+        let mut used = self.change(block);
         if block.slot(bit).is_empty() {
             return Err(Errno::EBADF);
         }
-        block.set_cloexec(&mut used, bit, cloexec);
+        used.set_cloexec(bit, cloexec);
         Ok(())
     }
 
@@ -208,7 +210,7 @@ impl<T: Described> FdTable<T> {
         let (block, bit) = self.find(fd)?;
         let file = {
             let mut alloc = self.lock_lowest();
-            let mut used = block.lock();
+            let mut used = self.change(block);
             let file = Arc::clone(block.get(bit, &guard).ok_or(Errno::EBADF)?);
             block.slot(bit).take(&guard);
             used.remove(bit);
@@ -252,7 +254,7 @@ impl<T: Described> FdTable<T> {
         {
             let _still = self.lock_lowest();
             for (number, block) in self.blocks.iter() {
-                let _still = block.lock();
+                let _still = self.change(block);
                 for bit in 0..BLOCK_FDS {
                     if let Some(file) = block.get(bit, &guard)
                         && file.handles().retain()
@@ -280,6 +282,12 @@ impl<T: Described> FdTable<T> {
         self.cores.is_none().then(|| self.alloc.0.lock())
     }
 
+    /// The right to change a block. Lowest-first, the caller holds the allocation lock.
+    #[track_caller]
+    fn change<'b>(&self, block: &'b Block<T>) -> Changing<'b, T> {
+        block.change(self.cores.is_none())
+    }
+
     fn replace(&self, old: i32, new: i32, cloexec: bool) -> Result<Option<Closed<T>>> {
         let guard = epoch::pin();
         self.get(old, &guard).ok_or(Errno::EBADF)?;
@@ -298,7 +306,7 @@ impl<T: Described> FdTable<T> {
                 }
             };
             let bit = new % BLOCK_FDS;
-            let mut used = block.lock();
+            let mut used = self.change(block);
             let before = block.get(bit, &guard).map(Arc::clone);
             if before.is_none() && used.contains(bit) {
                 return Err(Errno::EBUSY);
@@ -306,7 +314,7 @@ impl<T: Described> FdTable<T> {
             // Under the locks, so that nobody can close `old`, then see `new` unchanged.
             let file = self.retained(old, &guard)?;
             block.slot(bit).store(Some(Box::new(file)), &guard);
-            take(block, &mut used, bit, cloexec);
+            used.take(bit, cloexec);
             if let Some(alloc) = &mut alloc {
                 alloc.note_taken(new, used.is_full());
             }
@@ -326,8 +334,8 @@ impl<T: Described> FdTable<T> {
         let mut alloc = self.alloc.0.lock();
         let block = self.blocks.grow_to(&mut alloc, fd / BLOCK_FDS);
         let bit = fd % BLOCK_FDS;
-        let mut used = block.lock();
-        take(block, &mut used, bit, cloexec);
+        let mut used = self.change(block);
+        used.take(bit, cloexec);
         block.slot(bit).store(Some(Box::new(file)), guard);
         if self.cores.is_none() {
             alloc.note_taken(fd, used.is_full());
@@ -339,12 +347,6 @@ impl<T: Described> FdTable<T> {
         let fds = self.open_fds().into_iter().filter(is_wanted);
         fds.filter_map(|fd| self.close(fd).ok()).collect()
     }
-}
-
-/// From free (or open, to be replaced) to not free.
-fn take<T: Described>(block: &Block<T>, used: &mut Used, bit: u32, cloexec: bool) {
-    used.insert(bit);
-    block.set_cloexec(used, bit, cloexec);
 }
 
 fn note_free(alloc: &mut Option<AllocGuard<'_>>, fd: u32) {

@@ -47,7 +47,7 @@ impl<T: Described> Drop for Reserved<'_, T> {
     fn drop(&mut self) {
         if let Ok((block, bit)) = self.table.find(self.fd()) {
             let mut alloc = self.table.lock_lowest();
-            block.lock().remove(bit);
+            self.table.change(block).remove(bit);
             note_free(&mut alloc, self.fd);
         }
     }

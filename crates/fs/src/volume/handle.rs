@@ -31,7 +31,7 @@ struct Share<T> {
 /// The share of each core, while it has handles.
 pub(crate) struct Shares<T>(PerCore<Lock<SharesClass, Weak<Share<T>>>>);
 
-lock_class!(SharesClass = "volume.share", 950);
+lock_class!(SharesClass = "volume.share", 946);
 
 impl<T: Shared> Handle<T> {
     /// A handle of this core.
