@@ -6,7 +6,8 @@ use hearth_bench::{
     conflicts, freeing, instructions, latency, library_bench, lock_price, memory, mount_bench,
     mounted, quota_bench, record, sched_bench, seeds,
 };
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 hearth-bench VERB [--quick] [--json FILE] [--only NAME]
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         return finish(verb, record::run(verb, rest));
     }
     if verb == "seeds" {
+        keep_memory();
         ready_to_measure();
         return finish(verb, seeds::run(rest));
     }
@@ -83,6 +85,19 @@ fn main() -> ExitCode {
             eprint!("hearth-bench {verb}: {what}\n\n{USAGE}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Begins again with an allocator that keeps the memory it has, as a kernel keeps its free pages:
+/// else every run on the library pays for memory that the run before gave back.
+fn keep_memory() {
+    const SETTING: &str = "MIMALLOC_PURGE_DELAY";
+    if let (None, Ok(program)) = (std::env::var_os(SETTING), std::env::current_exe()) {
+        // It comes back only if it could not begin.
+        let _ = Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .env(SETTING, "-1")
+            .exec();
     }
 }
 
