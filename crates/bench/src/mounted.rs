@@ -50,17 +50,17 @@ impl Mounted {
         })
     }
 
-    /// ext4 on a file of 1 GiB.
+    /// ext4 on a file of 4 GiB, of which only what is written takes room, for many small files.
     ///
     /// # Errors
     /// It cannot be made or mounted; only the superuser may.
     pub fn ext4() -> Result<Mounted, String> {
         Mounted::with("ext4", |base, mountpoint| {
             let image = base.join("image");
-            let made = std::fs::File::create(&image).and_then(|file| file.set_len(1 << 30));
+            let made = std::fs::File::create(&image).and_then(|file| file.set_len(4 << 30));
             made.map_err(|error| format!("{}: {error}", image.display()))?;
             // As many inodes as the workloads may need; by its size it would have 65,536.
-            let make = ["-q", "-F", "-N", "300000"];
+            let make = ["-q", "-F", "-N", "400000"];
             finish(Command::new("mkfs.ext4").args(make).arg(&image))?;
             let mut mount = Command::new("mount");
             mount_by(
