@@ -32,55 +32,35 @@ fn head(line: &str) -> Option<String> {
     word(plain.rsplit("::").next().unwrap_or(plain))
 }
 
-/// The last two names of a function as the demangler writes it: type and method, or module and
-/// function. `<a::Meta<x> as b::C>::f::<y>` is `Meta::f`.
-pub fn function(demangled: &str) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
-    let mut rest = demangled;
-    if let Some(inside) = rest.strip_prefix('<') {
-        let end = matching(inside)?;
-        let own = inside[..end].split(" as ").next()?;
-        names.extend(plain(own).last().cloned());
-        rest = &inside[end + 1..];
-    }
-    names.extend(plain(rest));
-    let last = names.len().checked_sub(1)?;
-    Some(names[last.saturating_sub(1)..].join("::"))
+/// The function that a line of the source stands in: `Meta::update` in an `impl`, else the name of
+/// the file and its own, `change::put`.
+pub fn function(source: &str, number: usize, file: &str) -> Option<String> {
+    let lines: Vec<&str> = source.lines().take(number).collect();
+    let (line, name) = lines
+        .iter()
+        .rev()
+        .find_map(|line| Some((*line, declared(line)?)))?;
+    let of = match line.starts_with(' ') {
+        true => owner(source, number)?,
+        false => file.rsplit('/').next()?.trim_end_matches(".rs").to_owned(),
+    };
+    Some(format!("{of}::{name}"))
 }
 
-/// Where the bracket ends that was opened before.
-fn matching(inside: &str) -> Option<usize> {
-    let mut depth = 1;
-    let mut before = ' ';
-    for (at, c) in inside.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' if before != '-' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-        before = c;
+/// The name of the function that is declared here.
+fn declared(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once("fn ")?;
+    let is_keyword = |word: &str| {
+        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "in"].contains(&word)
+    };
+    let mut words = before
+        .split([' ', '(', ')'])
+        .filter(|word| !word.is_empty());
+    if !words.all(|word| is_keyword(word) || word == "super" || word == "crate") {
+        return None;
     }
-    None
-}
-
-/// The names of a path without what stands in brackets.
-fn plain(path: &str) -> Vec<String> {
-    let (mut depth, mut flat, mut before) = (0, String::new(), ' ');
-    for c in path.chars() {
-        match c {
-            '<' | '{' => depth += 1,
-            '>' | '}' if before != '-' => depth -= 1,
-            _ if depth == 0 => flat.push(c),
-            _ => {}
-        }
-        before = c;
-    }
-    let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    let names = flat.split("::").filter(|name| !name.is_empty());
-    names.filter(is_name).map(str::to_owned).collect()
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    (end > 0).then(|| rest[..end].to_owned())
 }
 
 /// The last name before the call that touches memory: `size` of `self.size.store(size, Relaxed)`.
@@ -118,19 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_its_last_two_names() {
-        for (demangled, short) in [
-            ("<hearth::inode::meta::Meta>::update::<()>", "Meta::update"),
-            (
-                "<hearth_sync::object::held::Object<hearth::inode::Inode> as \
-                 hearth::inode::NodeExt>::change_meta::<(), {closure#0}>",
-                "Object::change_meta",
-            ),
-            ("hearth::directory::change::put", "change::put"),
-            ("<a::B<fn(x) -> y>>::f::{closure#0}", "B::f"),
-        ] {
-            assert_eq!(function(demangled).as_deref(), Some(short));
-        }
+    fn a_function_is_found_by_the_line_it_has() {
+        let source = "impl<C> Life<C> {\n    pub(super) fn kill(\n        &self,\n    ) {\n        \
+                      // a fn of no meaning\n        go()\n    }\n}\n\npub fn put() {\n    go()\n}\n";
+        let of = |number| function(source, number, "fs/directory/change.rs");
+        assert_eq!(of(6).as_deref(), Some("Life::kill"));
+        assert_eq!(of(11).as_deref(), Some("change::put"));
+        assert_eq!(function("use a;", 1, "x.rs"), None);
     }
 
     #[test]

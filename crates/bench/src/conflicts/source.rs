@@ -62,10 +62,13 @@ impl Source {
 
     /// Every source line on the stack of an access, with its function.
     pub fn stack(&mut self, side: &Side) -> Vec<String> {
-        self.frames(side)
-            .into_iter()
-            .map(|frame| format!("{} {}", frame.line, frame.function))
-            .collect()
+        let frames = self.frames(side);
+        let named = frames.iter().map(|frame| {
+            let text = self.text(&frame.file);
+            let function = function(text, frame.number as usize, &frame.file);
+            format!("{} {}", frame.line, function.unwrap_or_default())
+        });
+        named.collect()
     }
 
     fn frames(&mut self, side: &Side) -> Vec<Frame> {
@@ -76,8 +79,7 @@ impl Source {
     /// Type and field of an access: the type whose method makes it, and what the source line
     /// names before the call that touches memory.
     fn what(&mut self, frame: &Frame) -> String {
-        let read = || std::fs::read_to_string(&frame.file).unwrap_or_default();
-        let text = self.texts.entry(frame.file.clone()).or_insert_with(read);
+        let text = self.text(&frame.file);
         let number = frame.number as usize;
         let line = text
             .lines()
@@ -88,6 +90,12 @@ impl Source {
             Some(field) => format!("{owner}.{field}"),
             None => owner,
         }
+    }
+
+    /// A file of the source, empty if it is not there.
+    fn text(&mut self, file: &str) -> &str {
+        let read = || std::fs::read_to_string(file).unwrap_or_default();
+        self.texts.entry(file.to_owned()).or_insert_with(read)
     }
 
     fn lines(&mut self, frame: usize) -> Vec<Frame> {
@@ -101,10 +109,7 @@ impl Source {
             while let Ok(Some(frame)) = frames.next() {
                 if let Some(at) = frame.location {
                     let (file, number) = (at.file.unwrap_or("?"), at.line.unwrap_or(0));
-                    let named = frame.function.as_ref();
-                    let named = named.and_then(|name| name.demangle().ok());
                     lines.push(Frame {
-                        function: named.and_then(|name| function(&name)).unwrap_or_default(),
                         line: format!("{}:{number}", short(file)),
                         file: file.to_owned(),
                         number,
@@ -122,8 +127,6 @@ impl Source {
 struct Frame {
     /// Short file and number.
     line: String,
-    /// Its last two names, `Meta::update` or `change::put`.
-    function: String,
     file: String,
     number: u32,
 }

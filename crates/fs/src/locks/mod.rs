@@ -35,6 +35,7 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 
 use crate::errno::Errno;
+use crate::line::OwnLine;
 use held::Held;
 use wait::WaitId;
 
@@ -51,6 +52,8 @@ const BED_RANK: u32 = 940;
 /// The advisory locks of one file. Clones are the same table: whoever may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.
 #[derive(Clone)]
+// Who closes the file looks here: no line with things that come and go.
+#[repr(align(64))]
 pub struct FileLocks {
     shared: Arc<Shared>,
 }
@@ -60,7 +63,7 @@ struct Shared {
     state: Lock<FileClass, State>,
     /// Whether anybody holds a record lock, and whether anybody holds an `flock`. Written under the
     /// lock of `state`; who has nothing to give up looks here and leaves the lock alone.
-    any: [AtomicBool; 2],
+    any: [OwnLine<AtomicBool>; 2],
 }
 
 /// How to wait for a lock that cannot be had at once.
@@ -122,7 +125,7 @@ impl FileLocks {
                     allowance,
                     ..State::default()
                 }),
-                any: Default::default(),
+                any: [const { OwnLine(AtomicBool::new(false)) }; 2],
             }),
         }
     }
@@ -199,7 +202,10 @@ impl FileLocks {
         // SeqCst: pairs with the fence in `decide`: what closes the descriptor came before.
         fence(Ordering::SeqCst);
         // Relaxed: the fence orders it.
-        if !self.shared.any[usize::from(flock)].load(Ordering::Relaxed) {
+        if !self.shared.any[usize::from(flock)]
+            .0
+            .load(Ordering::Relaxed)
+        {
             return;
         }
         let mut decided = Vec::new();
@@ -237,8 +243,8 @@ impl Shared {
     fn note(&self, state: &State) {
         for (any, is_held) in self.any.iter().zip(state.held.sorts()) {
             // Relaxed: the lock orders writers, a fence the reader that goes without it.
-            if any.load(Ordering::Relaxed) != is_held {
-                any.store(is_held, Ordering::Relaxed);
+            if any.0.load(Ordering::Relaxed) != is_held {
+                any.0.store(is_held, Ordering::Relaxed);
             }
         }
     }
