@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn a_function_is_found_by_the_line_it_has() {
         let source = "impl<C> Life<C> {\n    pub(super) fn kill(\n        &self,\n    ) {\n        \
-                      // a fn of no meaning\n        go()\n    }\n}\n\npub fn put() {\n    go()\n}\n";
+                      // a fn of no meaning\n        go()\n    }\n}\n\npub fn put() {\n    \
+                      go()\n}\n";
         let of = |number| function(source, number, "fs/directory/change.rs");
         assert_eq!(of(6).as_deref(), Some("Life::kill"));
         assert_eq!(of(11).as_deref(), Some("change::put"));

@@ -176,8 +176,8 @@ impl Meta {
         self.size.store(size, Relaxed);
     }
 
-    /// Reads, changes and writes back as one, all but the size, which `change` sees as 0: it lies on
-    /// another line, which who grows the file moves. What did not change is not written.
+    /// Reads, changes and writes back as one, all but the size, which `change` sees as 0: it lies
+    /// on another line, which who grows the file moves. What did not change is not written.
     #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
         let _write = self.lock.write(&self.last);
