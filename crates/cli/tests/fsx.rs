@@ -86,7 +86,7 @@ fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {
 /// fsx 0.3.2 has no zeroing of ranges, so this is it: on the volume and in a vector.
 fn zeroed_ranges_read_as_zeros_and_the_rest_stays(transport: Transport) {
     const LENGTH: u64 = 1 << 20;
-    for options in ["writeback", "no_writeback"] {
+    for options in ["writeback", "no_writeback", "park=every,no_writeback"] {
         let mounted = Mounted::new(transport, options);
         let mut options = File::options();
         options.read(true).write(true).create_new(true);

@@ -1,18 +1,23 @@
 //! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
 //! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS]`. Prints `ready TRANSPORT` when the mount answers. Lines on the
+//! `serve MOUNTPOINT [-o OPTIONS] [--slow]`. With `--slow` the volume has a home that objects can be
+//! evicted to, and that takes its time. Prints `ready TRANSPORT` when the mount answers. Lines on the
 //! standard input change the volume through the library, as a program does that embeds and mounts
 //! it; see `command`.
 
-use hearth::{Clock, Credentials, Process, SystemClock, Time, Volume};
+use hearth::home::TestHome;
+use hearth::{Clock, Credentials, Errno, Process, SystemClock, Time, Volume};
 use hearth_fuse::{MountOptions, Session};
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 type Failure = Box<dyn std::error::Error>;
+/// What commands need besides a process.
+type Rest = (Volume, Option<Arc<TestHome>>);
 
 fn main() {
     if let Err(error) = run() {
@@ -22,12 +27,22 @@ fn main() {
 }
 
 fn run() -> Result<(), Failure> {
-    let given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
+    let mut given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
+    let slow = given.iter().position(|arg| arg == "--slow");
+    let home = slow.map(|at| {
+        given.remove(at);
+        Arc::new(TestHome::new())
+    });
     if given.is_empty() {
         return Err("usage: serve MOUNTPOINT [-o OPTIONS]".into());
     }
     let options = MountOptions::parse(&given[1..])?;
-    let volume = options.volume(Volume::builder()).clock(Fragile).build()?;
+    let mut builder = options.volume(Volume::builder()).clock(Fragile);
+    if let Some(home) = &home {
+        builder = builder.home(Arc::clone(home));
+    }
+    let volume = builder.build()?;
+    let rest = (volume.clone(), home);
     let process = volume.process(Credentials::root());
     let session = Arc::new(Session::start(volume, Path::new(&given[0]), options)?);
     println!("ready {}", session.transport());
@@ -35,7 +50,7 @@ fn run() -> Result<(), Failure> {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let words: Vec<&str> = line.split(' ').collect();
-            match command(&process, &words) {
+            match command(&process, &rest, &words) {
                 Ok(answer) => println!("ok {answer}"),
                 Err(error) => println!("error {error}"),
             }
@@ -50,8 +65,8 @@ fn run() -> Result<(), Failure> {
 }
 
 /// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH
-/// OCTAL`; `break` and `repair` the clock, which panics meanwhile.
-fn command(process: &Process, words: &[&str]) -> Result<String, Failure> {
+/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `break` and `repair` the clock, which panics meanwhile.
+fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
     match words[0] {
@@ -74,6 +89,21 @@ fn command(process: &Process, words: &[&str]) -> Result<String, Failure> {
         "unlink" => process.unlink(path)?,
         "rename" => process.rename(path, argument)?,
         "chmod" => process.chmod(path, u16::from_str_radix(argument, 8)?)?,
+        "evict" => {
+            rest.0.sync()?;
+            return Ok(rest.0.reclaim(u64::MAX / 2).to_string());
+        }
+        "delay" => {
+            let home = rest.1.as_ref().ok_or("no --slow home")?;
+            home.set_delay(Duration::from_millis(path.parse()?));
+        }
+        "fail" => {
+            let home = rest.1.as_ref().ok_or("no --slow home")?;
+            let failing = path.to_owned();
+            home.set_fault(Some(Box::new(move |call| {
+                (call == failing).then_some(Errno::EIO)
+            })));
+        }
         "break" => BROKEN.store(true, Ordering::SeqCst),
         "repair" => BROKEN.store(false, Ordering::SeqCst),
         other => return Err(format!("no such command: {other}").into()),

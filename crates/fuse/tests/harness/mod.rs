@@ -32,11 +32,21 @@ pub struct Mounted {
 impl Mounted {
     /// Mounts with these options (`transport=dev`, ...).
     pub fn start(options: &str) -> Mounted {
+        Mounted::start_with(options, &[])
+    }
+
+    /// The same for a volume with a home, from which objects come back slowly.
+    pub fn start_slow(options: &str) -> Mounted {
+        Mounted::start_with(options, &["--slow"])
+    }
+
+    fn start_with(options: &str, more: &[&str]) -> Mounted {
         let path = fresh_directory();
         let switch = options.contains("transport=uring").then(Switch::on);
         let mut child = Command::new(daemon())
             .arg(&path)
             .args(["-o", options])
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

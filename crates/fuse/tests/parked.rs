@@ -1,0 +1,174 @@
+//! Requests that lack something, on a real mount: they wait for the home, and nobody waits for them.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const FILES: usize = 16;
+
+mod dev {
+    #[test]
+    fn a_core_goes_on_while_the_home_takes_its_time() {
+        super::a_core_goes_on_while_the_home_takes_its_time("transport=dev");
+    }
+
+    #[test]
+    fn what_the_home_answers_is_answered() {
+        super::what_the_home_answers_is_answered("transport=dev");
+    }
+
+    #[test]
+    fn everything_works_while_everything_is_forgotten() {
+        super::everything_works_while_everything_is_forgotten("transport=dev");
+    }
+}
+
+mod uring {
+    #[test]
+    fn a_core_goes_on_while_the_home_takes_its_time() {
+        super::a_core_goes_on_while_the_home_takes_its_time("transport=uring");
+    }
+
+    #[test]
+    fn what_the_home_answers_is_answered() {
+        super::what_the_home_answers_is_answered("transport=uring");
+    }
+
+    #[test]
+    fn everything_works_while_everything_is_forgotten() {
+        super::everything_works_while_everything_is_forgotten("transport=uring");
+    }
+}
+
+/// Keeps the calling thread, and those it will start, on CPU 0.
+fn stay_on_one_cpu() {
+    // SAFETY: an all-zero set is empty, CPU 0 fits, and the size is right.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(0, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+fn statfs(path: &Path) {
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a C string, and room for the answer.
+    let answer = unsafe { libc::statvfs(path.as_ptr(), &mut std::mem::zeroed()) };
+    assert_eq!(answer, 0);
+}
+
+fn a_core_goes_on_while_the_home_takes_its_time(transport: &str) {
+    const DELAY: Duration = Duration::from_millis(100);
+    let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
+    for file in 0..FILES {
+        mounted.command(&format!("write /{file} text-{file}"));
+    }
+    mounted.command("evict");
+    mounted.command(&format!("delay {}", DELAY.as_millis()));
+    let path = mounted.path().to_owned();
+    let (reading, meanwhile) = (AtomicUsize::new(FILES), AtomicUsize::new(0));
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on_one_cpu();
+            for file in 0..FILES {
+                let (path, reading) = (&path, &reading);
+                scope.spawn(move || {
+                    let text = fs::read_to_string(path.join(file.to_string()));
+                    reading.fetch_sub(1, SeqCst);
+                    assert_eq!(text.unwrap(), format!("text-{file}"));
+                });
+            }
+            while reading.load(SeqCst) > 0 {
+                statfs(&path);
+                meanwhile.fetch_add(1, SeqCst);
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+    });
+    // Entry, inode and page of each are asked for, one after the other.
+    let took = begin.elapsed();
+    assert!(took >= 2 * DELAY, "{took:?}: the home was not asked");
+    assert!(took < DELAY * FILES as u32, "{took:?}: one at a time");
+    let meanwhile = meanwhile.into_inner();
+    assert!(meanwhile >= 20, "{meanwhile} other requests in {took:?}");
+}
+
+fn what_the_home_answers_is_answered(transport: &str) {
+    let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
+    mounted.command("write /file text");
+    mounted.command("evict");
+    mounted.command("fail load_entry");
+    let path = mounted.path().join("file");
+    let error = fs::read(&path).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    mounted.command("fail load_page");
+    let file = fs::File::open(&path).unwrap();
+    let error = file.read_at(&mut [0; 4], 0).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    mounted.command("fail nothing");
+    let mut text = [0; 4];
+    file.read_exact_at(&mut text, 0).unwrap();
+    assert_eq!(&text, b"text");
+}
+
+fn everything_works_while_everything_is_forgotten(transport: &str) {
+    let options =
+        format!("{transport},direct_io,entry_timeout=0,attr_timeout=0,negative_timeout=0");
+    let mut mounted = harness::Mounted::start_slow(&options);
+    let root = mounted.path().to_owned();
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        for client in 0..4 {
+            let (root, ended) = (&root, &ended);
+            scope.spawn(move || {
+                let mut rounds = 0;
+                while !ended.load(SeqCst) {
+                    let home = root.join(format!("client-{client}"));
+                    fs::create_dir(&home).unwrap();
+                    for number in 0..8u8 {
+                        let bytes = vec![number; 3 * 4096 + usize::from(number)];
+                        fs::write(home.join(format!("file-{number}")), &bytes).unwrap();
+                    }
+                    for number in 0..8u8 {
+                        let from = home.join(format!("file-{number}"));
+                        let to = home.join(format!("moved-{number}"));
+                        fs::rename(&from, &to).unwrap();
+                        let bytes = fs::read(&to).unwrap();
+                        assert_eq!(bytes, vec![number; 3 * 4096 + usize::from(number)]);
+                    }
+                    let mut names: Vec<_> = fs::read_dir(&home)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                        .collect();
+                    names.sort();
+                    let expected: Vec<_> = (0..8).map(|n| format!("moved-{n}")).collect();
+                    assert_eq!(names, expected);
+                    fs::remove_dir_all(&home).unwrap();
+                    rounds += 1;
+                }
+                assert!(rounds > 0);
+            });
+        }
+        let end = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < end {
+            mounted.command("evict");
+        }
+        ended.store(true, SeqCst);
+    });
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    let stats = fs::read_to_string(root.join(".hearth/stats")).unwrap();
+    let loads = stats
+        .lines()
+        .find(|line| line.starts_with("hearth_home_loads_total "));
+    let loads = loads.unwrap_or_else(|| panic!("{stats}"));
+    let loads: u64 = loads.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(loads > 100, "{loads} loads");
+}
