@@ -91,6 +91,8 @@ Mount options (-o), the default first:
   direct_io                        reads and writes bypass the page cache
   hot_track                        record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)
+  workers=COUNT                    threads for background work, 1 to 1024: 1
+  park=needed|every                suspend every request, for tests of the daemon
   no_open, no_opendir, no_flush    the kernel does not report these
   readdirplus=auto|yes|no          listings bring attributes along
   max_write=BYTES                  largest read or write request
