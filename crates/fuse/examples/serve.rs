@@ -1,10 +1,10 @@
 //! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
 //! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS] [--slow]`. With `--slow` the volume has a home that objects can be
-//! evicted to, and that takes its time. Prints `ready TRANSPORT` when the mount answers. Lines on the
-//! standard input change the volume through the library, as a program does that embeds and mounts
-//! it; see `command`.
+//! `serve MOUNTPOINT [-o OPTIONS] [--slow]`. With `--slow` the volume has a home that objects can
+//! be evicted to, and that takes its time. Prints `ready TRANSPORT` when the mount answers. Lines
+//! on the standard input change the volume through the library, as a program does that embeds and
+//! mounts it; see `command`.
 
 use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Errno, Process, SystemClock, Time, Volume};
@@ -65,7 +65,8 @@ fn run() -> Result<(), Failure> {
 }
 
 /// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH
-/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `break` and `repair` the clock, which panics meanwhile.
+/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `break` and `repair` the
+/// clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();

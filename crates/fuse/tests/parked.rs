@@ -1,4 +1,5 @@
-//! Requests that lack something, on a real mount: they wait for the home, and nobody waits for them.
+//! Requests that lack something, on a real mount: they wait for the home, and nobody waits for
+//! them.
 
 #![allow(clippy::unwrap_used)]
 

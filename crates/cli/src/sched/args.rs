@@ -26,14 +26,14 @@ pub struct SchedArgs {
 }
 
 const ABOUT: &str = "\
-TENANT is user:NAME or project:NAME (of /etc/projid), each also with a number. A request counts for the
-project of the file or directory that it names, if that has one, else for the user who asks. Weights and
-limits hold until the unmount; only root and the owner of the volume set them.";
+TENANT is user:NAME or project:NAME (of /etc/projid), each also with a number. A request counts
+for the project of the file or directory that it names, if that has one, else for the user who
+asks. Weights and limits hold until the unmount; only root and the owner of the volume set them.";
 
 /// The verbs of `hearth sched`.
 #[derive(Debug, Subcommand)]
 pub enum SchedVerb {
-    /// Set a tenant's part of cores that are not enough for all: 1 to 10000, 100 if it was given none
+    /// Set a tenant's part of cores that are not enough for all: 1 to 10000, without it 100
     Weight(WeightArgs),
     /// Set how much a tenant may do in a second; what comes too early waits
     Limit(LimitArgs),

@@ -70,8 +70,8 @@ pub(super) fn json(core: &Core) -> String {
         let comma = if number == 0 { "" } else { "," };
         let _ = write!(
             out,
-            "{comma}\n{{\"core\":{number},\"driven\":{},\"queued\":{},\"realtime\":{},\"normal\":{},\
-             \"idle\":{},\"inbox\":{},\"switches\":{},\"served\":{},\"steals\":{},\"stolen\":{},\
+            "{comma}\n{{\"core\":{number},\"driven\":{},\"queued\":{},\"realtime\":{},\
+             \"normal\":{},\"idle\":{},\"inbox\":{},\"switches\":{},\"served\":{},\"steals\":{},\"stolen\":{},\
              \"given\":{},\"sleeps\":{},\"run_ns\":{},\"wait_ns\":{}}}",
             core.driven,
             queued(core),
