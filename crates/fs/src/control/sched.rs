@@ -71,8 +71,8 @@ pub(super) fn json(core: &Core) -> String {
         let _ = write!(
             out,
             "{comma}\n{{\"core\":{number},\"driven\":{},\"queued\":{},\"realtime\":{},\
-             \"normal\":{},\"idle\":{},\"inbox\":{},\"switches\":{},\"served\":{},\"steals\":{},\"stolen\":{},\
-             \"given\":{},\"sleeps\":{},\"run_ns\":{},\"wait_ns\":{}}}",
+             \"normal\":{},\"idle\":{},\"inbox\":{},\"switches\":{},\"served\":{},\
+             \"steals\":{},\"stolen\":{},\"given\":{},\"sleeps\":{},\"run_ns\":{},\"wait_ns\":{}}}",
             core.driven,
             queued(core),
             core.realtime,
