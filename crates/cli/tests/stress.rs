@@ -8,6 +8,7 @@ harness::on_both_transports!(
     fs_mark_makes_all_its_files,
     dbench_runs_with_four_clients,
     stress_ng_verifies_every_file_stressor,
+    stress_ng_verifies_while_every_request_is_suspended,
     fio_reads_back_what_it_wrote,
 );
 
@@ -50,11 +51,19 @@ fn dbench_runs_with_four_clients(transport: Transport) {
 }
 
 fn stress_ng_verifies_every_file_stressor(transport: Transport) {
-    let mounted = Mounted::new(transport, "");
+    stress(transport, "", "12");
+}
+
+fn stress_ng_verifies_while_every_request_is_suspended(transport: Transport) {
+    stress(transport, "park=every", "6");
+}
+
+fn stress(transport: Transport, options: &str, seconds: &str) {
+    let mounted = Mounted::new(transport, options);
     let mut stress_ng = program("stress-ng");
     stress_ng
         .args(STRESSORS.split_whitespace())
-        .args(["-t", "12"]);
+        .args(["-t", seconds]);
     stress_ng.args([
         "--verify",
         "--metrics-brief",
