@@ -52,7 +52,7 @@ impl View {
             return Some(Origin::Anywhere);
         }
         Some(match self.cpu_of(id) {
-            Some(cpu) => Origin::Thread { id, cpu },
+            Some(cpu) => Origin::Cpu(cpu),
             None => Origin::Anywhere,
         })
     }

@@ -52,16 +52,15 @@ struct State {
 struct Seat {
     cpu: usize,
     is_taken: bool,
-    /// Thread that was seen on the CPU last, and when.
-    client: u32,
+    /// When a client was seen on the CPU last.
     seen: Option<Instant>,
 }
 
 /// Where requests come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// From this thread, on this CPU.
-    Thread { id: u32, cpu: usize },
+    /// From a thread on this CPU.
+    Cpu(usize),
     /// From nobody who can be found, or from nobody who waits.
     Anywhere,
 }
@@ -76,7 +75,6 @@ impl Seats {
         let seat = |&cpu| Seat {
             cpu,
             is_taken: true,
-            client: NOBODY,
             seen: None,
         };
         let reader = |_| Reader {
@@ -145,20 +143,13 @@ impl Seats {
         let seats = &mut state.seats;
         for &origin in origins {
             let place = match origin {
-                Origin::Thread { cpu, .. } => seats.iter().position(|seat| seat.cpu == cpu),
+                Origin::Cpu(cpu) => seats.iter().position(|seat| seat.cpu == cpu),
                 Origin::Anywhere => None,
             };
-            let (Some(place), Origin::Thread { id, .. }) = (place, origin) else {
-                for seat in seats.iter_mut() {
-                    (seat.client, seat.seen) = (NOBODY, Some(now));
-                }
-                continue;
-            };
-            for seat in seats.iter_mut().filter(|seat| seat.client == id) {
-                // It is elsewhere now.
-                seat.seen = None;
+            match place {
+                Some(place) => seats[place].seen = Some(now),
+                None => seats.iter_mut().for_each(|seat| seat.seen = Some(now)),
             }
-            (seats[place].client, seats[place].seen) = (id, Some(now));
         }
         let mut is_change = false;
         for (seat, reader) in seats.iter_mut().zip(&self.readers) {

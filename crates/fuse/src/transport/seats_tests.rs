@@ -1,12 +1,8 @@
 use super::*;
 use hearth_sync::primitive::{Arc, thread};
 
+/// A thread.
 const A: u32 = 100;
-const B: u32 = 200;
-
-fn on(id: u32, cpu: usize) -> Origin {
-    Origin::Thread { id, cpu }
-}
 
 fn taken(seats: &Seats) -> Vec<bool> {
     let state = seats.state.lock();
@@ -17,43 +13,57 @@ fn taken(seats: &Seats) -> Vec<bool> {
 fn the_reader_on_the_cpu_of_the_only_client_is_alone() {
     let (seats, now) = (Seats::new(&[0, 1, 2]), Instant::now());
     assert_eq!(taken(&seats), [true, true, true]);
-    assert!(seats.saw(&[on(A, 1), on(A, 1)], now));
+    assert!(seats.saw(&[Origin::Cpu(1), Origin::Cpu(1)], now));
     assert_eq!(taken(&seats), [false, true, false]);
-    assert!(!seats.saw(&[on(A, 1)], now));
+    assert!(!seats.saw(&[Origin::Cpu(1)], now));
 }
 
 #[test]
-fn a_client_that_moves_takes_the_seat_along() {
+fn a_client_that_stays_where_it_went_gives_its_old_seat_up() {
     let (seats, now) = (Seats::new(&[0, 4]), Instant::now());
-    seats.saw(&[on(A, 0)], now);
-    seats.saw(&[on(A, 4)], now);
+    seats.saw(&[Origin::Cpu(0)], now);
+    assert_eq!(taken(&seats), [true, false]);
+    assert!(seats.saw(&[Origin::Cpu(4)], now));
+    seats.saw(&[Origin::Cpu(4)], now + KEPT);
     assert_eq!(taken(&seats), [false, true]);
+}
+
+#[test]
+fn a_client_that_is_moved_with_every_answer_finds_a_reader_wherever_it_is() {
+    let (seats, mut now) = (Seats::new(&[0, 1, 2]), Instant::now());
+    seats.saw(&[Origin::Cpu(0)], now);
+    for look in 1..100 {
+        now += KEPT / 10;
+        let is_change = seats.saw(&[Origin::Cpu(look % 2)], now);
+        assert_eq!(is_change, look == 1);
+        assert_eq!(taken(&seats), [true, true, false]);
+    }
 }
 
 #[test]
 fn a_seat_is_kept_for_another_client_for_a_while() {
     let (seats, now) = (Seats::new(&[0, 1]), Instant::now());
-    seats.saw(&[on(A, 0)], now);
-    seats.saw(&[on(B, 1)], now + KEPT / 2);
+    seats.saw(&[Origin::Cpu(0)], now);
+    seats.saw(&[Origin::Cpu(1)], now + KEPT / 2);
     assert_eq!(taken(&seats), [true, true]);
     seats.saw(&[], now + KEPT * 2);
     assert_eq!(taken(&seats), [true, true]);
-    seats.saw(&[on(B, 1)], now + KEPT);
+    seats.saw(&[Origin::Cpu(1)], now + KEPT);
     assert_eq!(taken(&seats), [false, true]);
 }
 
 #[test]
 fn requests_from_anywhere_seat_everybody() {
     let (seats, mut now) = (Seats::new(&[0, 1]), Instant::now());
-    for origin in [Origin::Anywhere, on(A, 7)] {
+    for origin in [Origin::Anywhere, Origin::Cpu(7)] {
         now += KEPT * 3;
-        seats.saw(&[on(A, 0)], now);
+        seats.saw(&[Origin::Cpu(0)], now);
         assert_eq!(taken(&seats), [true, false]);
         seats.saw(&[origin], now);
         assert_eq!(taken(&seats), [true, true]);
-        seats.saw(&[on(A, 0)], now + KEPT / 2);
+        seats.saw(&[Origin::Cpu(0)], now + KEPT / 2);
         assert_eq!(taken(&seats), [true, true]);
-        seats.saw(&[on(A, 0)], now + KEPT);
+        seats.saw(&[Origin::Cpu(0)], now + KEPT);
         assert_eq!(taken(&seats), [true, false]);
     }
 }
@@ -72,7 +82,7 @@ fn somebody_is_always_seated() {
         let origins: Vec<_> = (0..draw(4))
             .map(|_| match draw(20) {
                 0 => Origin::Anywhere,
-                id => on(id as u32, draw(4) as usize),
+                _ => Origin::Cpu(draw(4) as usize),
             })
             .collect();
         seats.saw(&origins, now);
@@ -85,19 +95,19 @@ fn somebody_is_always_seated() {
 fn a_reader_waits_until_it_is_seated_or_the_mount_is_gone() {
     let (seats, now) = (Arc::new(Seats::new(&[0, 1])), Instant::now());
     seats.wait(1);
-    seats.saw(&[on(A, 0)], now);
+    seats.saw(&[Origin::Cpu(0)], now);
     for end in ["seated", "closed"] {
         let waiting = Arc::clone(&seats);
         let reader = thread::spawn(move || waiting.wait(1));
         thread::sleep(Duration::from_millis(20));
         assert!(!reader.is_finished(), "{end}");
         match end {
-            "seated" => assert!(seats.saw(&[on(B, 1)], now)),
+            "seated" => assert!(seats.saw(&[Origin::Cpu(1)], now)),
             _ => seats.close(),
         }
         reader.join().unwrap();
         if end == "seated" {
-            seats.saw(&[on(A, 0)], now + KEPT);
+            seats.saw(&[Origin::Cpu(0)], now + KEPT);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::service::{Answer, Handled, Service};
 use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut};
 use hearth::{Absent, Errno};
 use hearth_sync::primitive::Arc;
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue::Entry128};
 use std::io;
 use std::time::Duration;
@@ -95,6 +95,9 @@ impl PreparedQueue {
             mailbox,
             cpus,
         } = self;
+        // The ring's own reference: commands of several CPUs would otherwise count theirs on one
+        // cache line.
+        ring.submitter().register_files(&[parts.device.raw()])?;
         let bell = Arc::clone(&mailbox);
         let desk = Desk::new(&parts.hall, Box::new(move || bell.event.set()));
         let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
@@ -342,13 +345,7 @@ impl<S: Service> Queue<S> {
             qid: entry.queue,
             ..Default::default()
         };
-        let sqe = command_entry(
-            self.parts.device.raw(),
-            CMD_COMMIT_AND_FETCH,
-            &command,
-            0,
-            0,
-        );
+        let sqe = command_entry(CMD_COMMIT_AND_FETCH, &command, 0, 0);
         self.push(sqe.user_data(index as u64))
     }
 
@@ -359,8 +356,8 @@ impl<S: Service> Queue<S> {
             qid: queue,
             ..Default::default()
         };
-        let (device, index) = (self.parts.device.raw(), self.entries.len());
-        let sqe = command_entry(device, CMD_REGISTER, &command, region.parts(), 2);
+        let index = self.entries.len();
+        let sqe = command_entry(CMD_REGISTER, &command, region.parts(), 2);
         let region = Some(region);
         self.entries.push(Entry { region, queue });
         self.live += 1;
@@ -417,11 +414,11 @@ fn submit_and_wait_for(ring: &Ring, limit: Duration) -> io::Result<usize> {
         .submit_with_args(1, &SubmitArgs::new().timespec(&limit))
 }
 
-/// A submission with a command for the FUSE device.
-fn command_entry(device: i32, number: u32, command: &RingCmd, addr: u64, len: u32) -> Entry128 {
+/// A submission with a command for the FUSE device, the first file of the ring.
+fn command_entry(number: u32, command: &RingCmd, addr: u64, len: u32) -> Entry128 {
     let mut bytes = [0; 80];
     bytes[..size_of::<RingCmd>()].copy_from_slice(command.as_bytes());
-    let mut sqe = opcode::UringCmd80::new(Fd(device), number)
+    let mut sqe = opcode::UringCmd80::new(Fixed(0), number)
         .cmd(bytes)
         .addr(Some(addr))
         .build();
