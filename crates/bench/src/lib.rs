@@ -32,4 +32,5 @@ pub mod sched_bench;
 pub mod seeds;
 pub mod table;
 pub mod target;
+pub mod uring_switch;
 pub mod workload;

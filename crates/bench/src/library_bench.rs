@@ -28,7 +28,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         },
     ];
     let effort = Effort::new(options.quick);
-    let rows = compare("lib", &contestants, &Workload::ALL, &[1, 2], effort)?;
+    let workloads: Vec<Workload> = Workload::ALL
+        .into_iter()
+        .filter(|w| options.wants(&w.name()))
+        .collect();
+    let rows = compare("lib", &contestants, &workloads, &[1, 2], effort)?;
     println!("{}", table(&rows, &["tmpfs"]));
     if let Some(path) = &options.json {
         write_json(path, &rows)?;

@@ -12,6 +12,7 @@ use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::patience::beat;
 use crate::row::{Row, median, write_json};
+use crate::uring_switch::switched_on;
 use crate::workload::Workload;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -32,15 +33,9 @@ const NO_OPEN: &str = "no_open,no_opendir,no_flush";
 pub fn run(options: &Options) -> Result<(), String> {
     let effort = Effort::new(options.quick);
     let tasks = [1, 2];
-    let wanted = |name: &str| {
-        options
-            .only
-            .as_ref()
-            .is_none_or(|only| name.contains(&**only))
-    };
     let workloads: Vec<Workload> = Workload::ALL
         .into_iter()
-        .filter(|w| wanted(&w.name()))
+        .filter(|w| options.wants(&w.name()))
         .collect();
 
     let uncached = uncached();
@@ -52,7 +47,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     println!("Defaults\n\n{}", table(&cached, &["tmpfs"]));
     rows.extend(cached);
 
-    if wanted("git checkout") {
+    if options.wants("git checkout") {
         let git = checkouts(&defaults, effort)?;
         println!("Checkout of 7,000 files\n\n{}", table(&git, &["tmpfs"]));
         rows.extend(git);
@@ -117,6 +112,8 @@ fn defaults<'a>() -> Vec<Each<'a>> {
 
 fn hearth<'a>(name: &'a str, options: String) -> Each<'a> {
     let make = move || {
+        let needs_switch = options.contains("transport=uring");
+        let _on = needs_switch.then(switched_on).transpose()?;
         Mounted::served(name, &|mountpoint| {
             let mut daemon = Command::new(program());
             daemon

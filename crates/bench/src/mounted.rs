@@ -6,6 +6,7 @@
 
 use crate::patience::{beat, is_lost};
 use crate::target::{Fresh, HostDir, Target};
+use crate::uring_switch;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -196,6 +197,7 @@ pub fn watch() {
                 while let Some(number) = next() {
                     take_down(number);
                 }
+                uring_switch::restore();
                 std::process::exit(if is_stuck { 124 } else { 130 });
             }
         }

@@ -14,6 +14,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether what has this name is to be measured.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(&**only))
+    }
+
     /// Reads `args`.
     ///
     /// # Errors

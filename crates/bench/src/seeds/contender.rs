@@ -3,6 +3,7 @@
 use super::room;
 use crate::mounted::Mounted;
 use crate::target::{Fresh, Library, Sharing, Subdirectory};
+use crate::uring_switch::switched_on;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,6 +144,9 @@ impl Contender {
 /// It does not come up; one line with what it needs.
 pub fn hearth(options: &str) -> Result<Mounted, String> {
     let program = program();
+    // `auto` takes what it finds.
+    let needs_switch = options.contains("transport=uring");
+    let _on = needs_switch.then(switched_on).transpose()?;
     let served = Mounted::served("hearth", &|mountpoint| {
         let mut daemon = Command::new(&program);
         daemon.args(["mount", "-f", "-o", options, "memory:"]);
