@@ -1,6 +1,6 @@
 //! `cargo xtask check`: everything that needs no running program.
 
-use crate::{layers, place, process, tidy};
+use crate::{install, layers, place, process, tidy};
 
 /// Runs all checks, also after a failure, and names those that failed.
 pub fn run() -> Result<(), String> {
@@ -44,18 +44,19 @@ fn documentation() -> Result<(), String> {
     process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Licences, sources and duplicates need no more than the packages. Known faults need the database of advisories:
+/// where it cannot be fetched, that is said.
 fn licences() -> Result<(), String> {
-    let local = place::tools().join("bin/cargo-deny");
-    if process::installed("cargo-deny").is_none() && !local.is_file() {
-        println!("cargo-deny is not installed: licences not checked (cargo install cargo-deny)");
-        return Ok(());
-    }
-    let mut deny = if local.is_file() {
-        let mut deny = std::process::Command::new(local);
+    install::checker()?;
+    let deny = || {
+        let mut deny = std::process::Command::new(place::tools().join("bin/cargo-deny"));
         deny.current_dir(place::root());
         deny
-    } else {
-        std::process::Command::new("cargo-deny")
     };
-    process::run(deny.args(["--offline", "check", "bans", "licenses", "sources"]))
+    process::run(deny().args(["check", "bans", "licenses", "sources"]))?;
+    if let Err(what) = process::run(deny().args(["fetch", "db"])) {
+        println!("advisories not checked: their database cannot be fetched ({what})");
+        return Ok(());
+    }
+    process::run(deny().args(["check", "--disable-fetch", "advisories"]))
 }

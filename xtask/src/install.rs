@@ -36,6 +36,9 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Crate, version, program.
 const TOOLS: &[(&str, &str)] = &[("pjdfstest", "0.2.2"), ("fsx", "0.3.2")];
 
+/// Looks at licences, sources and known faults of dependencies.
+const CHECKER: (&str, &str) = ("cargo-deny", "0.20.2");
+
 /// Installs all that is missing.
 pub fn everything() -> Result<(), String> {
     packages()?;
@@ -72,9 +75,18 @@ pub fn packages() -> Result<(), String> {
 
 /// Installs the test programs that are missing into `target/tools`.
 pub fn tools() -> Result<(), String> {
+    crates(TOOLS)
+}
+
+/// Installs what `cargo xtask check` needs and no test does; it takes minutes to build.
+pub fn checker() -> Result<(), String> {
+    crates(&[CHECKER])
+}
+
+fn crates(wanted: &[(&str, &str)]) -> Result<(), String> {
     let root = place::tools();
     let have = std::fs::read_to_string(root.join(".crates.toml")).unwrap_or_default();
-    for (name, version) in TOOLS {
+    for (name, version) in wanted {
         if have.contains(&format!("\"{name} {version} ")) && root.join("bin").join(name).is_file() {
             println!("{name} {version}: installed");
             continue;
