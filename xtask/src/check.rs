@@ -44,8 +44,8 @@ fn documentation() -> Result<(), String> {
     process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Licences, sources and duplicates need no more than the packages. Known faults need the database of advisories:
-/// where it cannot be fetched, that is said.
+/// Licences, sources and duplicates need no more than the packages. Known faults need the database
+/// of advisories: where it cannot be fetched, that is said.
 fn licences() -> Result<(), String> {
     install::checker()?;
     let deny = || {
@@ -58,5 +58,5 @@ fn licences() -> Result<(), String> {
         println!("advisories not checked: their database cannot be fetched ({what})");
         return Ok(());
     }
-    process::run(deny().args(["check", "--disable-fetch", "advisories"]))
+    process::run(deny().args(["--offline", "check", "advisories"]))
 }

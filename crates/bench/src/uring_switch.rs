@@ -1,8 +1,8 @@
 //! The kernel's switch for FUSE over io_uring, on while a mount is made that needs it.
 //!
 //! It is off by default and asked when a mount begins, so it is switched on for each mount and back
-//! after it. Programs that switch take turns by a lock file, as the tests do. A program that is told
-//! to end calls [`restore`] before it does.
+//! after it. Programs that switch take turns by a lock file, as the tests do. A program that is
+//! told to end calls [`restore`] before it does.
 
 use std::fs::{self, File};
 use std::io;

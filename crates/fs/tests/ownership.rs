@@ -1,6 +1,8 @@
 //! What the owner of a file may do and others may not: links, protected links, project ids.
 
-use hearth::{Credentials, Errno, FsXAttr, Process, Protection, Volume, flags};
+use hearth::{
+    Caller, Credentials, Errno, FsXAttr, Kind, Origin, Process, Protection, ROOT, Volume, flags,
+};
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -83,6 +85,36 @@ fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
         }
         owner.symlink("plain", "/tmp/symlink").unwrap();
         assert_eq!(other.link("/tmp/symlink", "/tmp/symlink-other"), refused);
+    }
+}
+
+/// A kernel whose own setting is off hands the request over.
+#[test]
+fn protected_hard_links_hold_at_the_door_of_a_mount_too() {
+    for hardlinks in [false, true] {
+        let protection = Protection {
+            hardlinks,
+            ..Protection::default()
+        };
+        let volume = Volume::builder().protection(protection).build().unwrap();
+        let door = volume.door();
+        let asks = |uid| Caller {
+            uid,
+            gid: uid,
+            origin: Origin::Kernel,
+            ..Caller::ROOT
+        };
+        let refused = if hardlinks { Err(Errno::EPERM) } else { Ok(()) };
+        let make = |name: &[u8], mode| {
+            let made = door.mknod(&asks(1), ROOT, name, Kind::File, mode, 0);
+            made.unwrap().ino
+        };
+        let link = |uid, ino, name: &[u8]| door.link(&asks(uid), ino, ROOT, name).map(drop);
+        let (shared, own) = (make(b"shared", 0o666), make(b"own", 0o644));
+        assert_eq!(link(2, shared, b"shared-2"), Ok(()));
+        assert_eq!(link(2, own, b"own-2"), refused);
+        assert_eq!(link(1, own, b"own-1"), Ok(()));
+        assert_eq!(link(0, own, b"own-0"), Ok(()));
     }
 }
 

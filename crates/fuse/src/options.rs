@@ -1,6 +1,6 @@
 //! Mount options: parsed from `-o` strings, plain data with measured defaults.
 
-use hearth::{AtimeMode, OnError, VolumeBuilder, amount};
+use hearth::{AtimeMode, OnError, Protection, VolumeBuilder, amount};
 use std::fmt;
 use std::time::Duration;
 
@@ -85,6 +85,12 @@ pub struct MountOptions {
     pub size: Option<u64>,
     /// `inodes=COUNT` of the volume; by default one for each 4 KiB of that.
     pub inodes: Option<u64>,
+    /// `links_max=COUNT`: most names of a file.
+    pub links_max: Option<u32>,
+    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked.
+    pub lock_ranges: Option<u64>,
+    /// `protected_hardlinks`: files of others are linked only by who may read and write them.
+    pub protected_hardlinks: bool,
     /// `errors=remount-ro|continue|panic`.
     pub errors: OnError,
     /// `hot_track`, and `heat=exact` with `direct_io`: which files and ranges are hot.
@@ -120,6 +126,9 @@ impl Default for MountOptions {
             noexec: false,
             size: None,
             inodes: None,
+            links_max: None,
+            lock_ranges: None,
+            protected_hardlinks: false,
             errors: OnError::RemountRo,
             hot_track: false,
             workers: 1,
@@ -172,6 +181,18 @@ impl MountOptions {
         if let Some(count) = self.inodes {
             builder = builder.inodes(count);
         }
+        if let Some(most) = self.links_max {
+            builder = builder.links_max(most);
+        }
+        if let Some(most) = self.lock_ranges {
+            builder = builder.lock_ranges(most);
+        }
+        if self.protected_hardlinks {
+            builder = builder.protection(Protection {
+                hardlinks: true,
+                ..Protection::default()
+            });
+        }
         builder
             .atime(self.atime)
             .errors(self.errors)
@@ -205,6 +226,7 @@ impl MountOptions {
             "quota" => (self.quotas, self.writeback) = (true, Some(false)),
             "noquota" => self.quotas = false,
             "hot_track" => self.hot_track = true,
+            "protected_hardlinks" => self.protected_hardlinks = true,
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -269,6 +291,16 @@ impl MountOptions {
             "inodes" => {
                 let count = amount::count(value).ok().filter(|&count| count > 0);
                 self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
+            }
+            "links_max" => {
+                let most = amount::count(value).ok();
+                let most = most.and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|&most| most > 0);
+                self.links_max = Some(most.ok_or(bad("1 to 4294967295"))?);
+            }
+            "lock_ranges" => {
+                let most = amount::count(value).ok().filter(|&most| most > 0);
+                self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
             }
             "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
             "fsname" => return Err(bad("a name")),
@@ -362,6 +394,9 @@ mod tests {
             "size=10q",
             "size=99999999999t",
             "inodes=0",
+            "links_max=0",
+            "links_max=4294967296",
+            "lock_ranges=0",
             "fsname=",
             "workers=0",
             "workers=1025",

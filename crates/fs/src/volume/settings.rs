@@ -31,7 +31,8 @@ pub enum OnError {
 
 /// What keeps users from each other's tricks with links in directories that all may write to, as
 /// the `fs.protected_*` settings of Linux. Off by default, as in Linux itself (most distributions
-/// turn it on). On a mount the kernel's own settings hold; these are for the library.
+/// turn it on). On a mount the kernel's own settings hold, and `hardlinks` beside them: the kernel
+/// follows symbolic links and looks for what `O_CREAT` names before the volume is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// `protected_hardlinks`: a file that is not the caller's is linked only if it is a regular

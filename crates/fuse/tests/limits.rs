@@ -1,0 +1,80 @@
+//! Limits and protections that mount options set, on a real mount, on both transports.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A write lock of the open file description on one byte.
+fn lock(file: &File, byte: i64) -> Result<(), i32> {
+    let lock = libc::flock {
+        l_type: libc::F_WRLCK as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    };
+    // SAFETY: fcntl reads the lock, which lives through the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
+    }
+}
+
+/// Whether nobody (65534) can link a file of root that has this mode.
+fn is_linked_by_others(mount: &Path, name: &str, mode: u32) -> bool {
+    let directory = mount.join("shared");
+    let _ = fs::create_dir(&directory);
+    fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+    let file = directory.join(name);
+    File::create(&file).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    let mut link = Command::new("ln");
+    link.arg("--physical")
+        .arg(&file)
+        .arg(directory.join(format!("{name}-other")));
+    let link = link.uid(65534).gid(65534).stderr(Stdio::null());
+    link.status().unwrap().success()
+}
+
+/// The kernel refuses by itself, before it asks the mount.
+fn kernel_protects() -> bool {
+    fs::read_to_string("/proc/sys/fs/protected_hardlinks").is_ok_and(|set| set.trim() != "0")
+}
+
+on_both_transports! {
+    fn a_file_has_no_more_names_than_the_option_allows(mounted, "links_max=2") {
+        let at = |name: &str| mounted.path().join(name);
+        File::create(at("one")).unwrap();
+        fs::hard_link(at("one"), at("two")).unwrap();
+        let third = fs::hard_link(at("one"), at("three")).unwrap_err();
+        assert_eq!(third.raw_os_error(), Some(libc::EMLINK));
+        fs::remove_file(at("two")).unwrap();
+        fs::hard_link(at("one"), at("three")).unwrap();
+    }
+
+    fn an_open_file_locks_no_more_ranges_than_the_option_allows(mounted, "lock_ranges=2") {
+        let mut open = OpenOptions::new();
+        let file = open.read(true).write(true).create(true).truncate(false);
+        let file = file.open(mounted.path().join("locked")).unwrap();
+        assert_eq!((lock(&file, 0), lock(&file, 10)), (Ok(()), Ok(())));
+        assert_eq!(lock(&file, 20), Err(libc::ENOLCK));
+    }
+
+    fn files_of_others_are_linked_by_who_may_write_them(mounted, "protected_hardlinks") {
+        assert!(!is_linked_by_others(mounted.path(), "unwritable", 0o644));
+        assert!(!is_linked_by_others(mounted.path(), "setuid", 0o4666));
+        assert!(is_linked_by_others(mounted.path(), "writable", 0o666));
+    }
+
+    fn without_the_option_the_kernel_alone_protects_links(mounted, "") {
+        let is_linked = is_linked_by_others(mounted.path(), "unwritable", 0o644);
+        assert_eq!(is_linked, !kernel_protects());
+    }
+}
