@@ -103,6 +103,7 @@ fn a_record_goes_with_its_file_and_its_tail_with_truncate() {
     );
     assert!(volume.heat().file(ino).is_ok());
     process.close(fd).unwrap();
+    assert_eq!(volume.heat().top_files(HeatRank::Writes, 9, None), []);
     assert_eq!(volume.heat().gauges().files, 0);
     assert_eq!(volume.heat().gauges().ranges, 0);
 }

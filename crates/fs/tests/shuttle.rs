@@ -24,6 +24,8 @@ mod bursts;
 mod explore;
 #[path = "shuttle/fd_races.rs"]
 mod fd_races;
+#[path = "shuttle/heat_races.rs"]
+mod heat_races;
 #[path = "shuttle/lock_races.rs"]
 mod lock_races;
 #[path = "shuttle/tree_races.rs"]

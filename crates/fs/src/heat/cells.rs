@@ -5,10 +5,10 @@ use super::warmth::Counts;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
 use hearth_sync::spread::PerCore;
 
-/// Lines of a core; a power of two.
-const LINES: usize = 1024;
+/// Lines of a core; a power of two. A model checker sees the same with few.
+const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
-const RING: usize = 4096;
+const RING: usize = if cfg!(feature = "shuttle") { 8 } else { 4096 };
 /// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
 const RANGE_BITS: u32 = 43;
 /// Bytes of a range, as a shift.
@@ -54,8 +54,9 @@ struct SeenLine {
 }
 
 struct CoreCells {
-    lines: Box<[Line]>,
-    ring: Box<[Spilled]>,
+    /// Arrays, so that a masked index needs no check.
+    lines: Box<[Line; LINES]>,
+    ring: Box<[Spilled; RING]>,
     /// Where this core puts the next line. Relaxed: written by this core alone; `state` of the
     /// entries is what orders.
     head: AtomicU64,
@@ -87,8 +88,8 @@ struct Line {
 #[derive(Default)]
 #[repr(align(64))]
 struct Spilled {
-    /// [`FREE`], [`BUSY`], or the turn of the tenancy that ended, shifted up, with the line's
-    /// index in the low bits.
+    /// [`FREE`], [`BUSY`], [`ENDED`], or the turn of the tenancy that ended, shifted up, with the
+    /// line's index in the low bits.
     state: AtomicU64,
     ino: AtomicU64,
     place: AtomicU64,
@@ -100,6 +101,16 @@ struct Spilled {
 
 const FREE: u64 = 0;
 const BUSY: u64 = 1;
+/// No line: a file whose records are to go.
+const ENDED: u64 = 2;
+
+/// What a fold finds.
+pub(crate) enum Found<'a> {
+    /// Accesses to a range.
+    Counts(Key, &'a Counts),
+    /// The file of the key has ended. Whether records of it may lie apart.
+    Ended(Key, bool),
+}
 
 impl Key {
     pub fn new(ino: u64, generation: u32, range: u64) -> Key {
@@ -137,6 +148,18 @@ impl Cells {
         }
     }
 
+    /// Counts one access of `bytes` if its line is there: the fast path, which writes nothing but
+    /// that line.
+    #[inline(always)]
+    pub fn count(&self, key: Key, access: Access, bytes: u64) -> bool {
+        let line = &self.cores.get().lines[key.line()];
+        let is_there = line.is_of(key);
+        if is_there {
+            line.count(access, 1, bytes);
+        }
+        is_there
+    }
+
     /// Counts one access of `bytes`.
     #[inline]
     pub fn note(&self, key: Key, access: Access, bytes: u64) -> Noted {
@@ -149,11 +172,17 @@ impl Cells {
         core.miss(key, access, bytes)
     }
 
-    /// Shows `credit` every count that has come since the last fold with the same `seen`.
-    pub fn fold(&self, seen: &mut Seen, mut credit: impl FnMut(Key, &Counts)) {
+    /// Leaves word that a file has ended; false if that would press the ring.
+    pub fn end(&self, file: Key, apart: bool) -> bool {
+        self.cores.get().end(file, apart)
+    }
+
+    /// Shows `see` every count, and every end of a file, that has come since the last fold with the
+    /// same `seen`.
+    pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) {
         for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
-            core.fold_ring(seen, &mut credit);
-            core.fold_lines(seen, &mut credit);
+            core.fold_ring(seen, &mut see);
+            core.fold_lines(seen, &mut see);
         }
     }
 
@@ -181,8 +210,8 @@ impl Cells {
 impl CoreCells {
     fn new() -> CoreCells {
         CoreCells {
-            lines: (0..LINES).map(|_| Line::default()).collect(),
-            ring: (0..RING).map(|_| Spilled::default()).collect(),
+            lines: array(),
+            ring: array(),
             head: AtomicU64::new(0),
             lottery: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -191,7 +220,6 @@ impl CoreCells {
     }
 
     /// The line is somebody else's: takes it, if there is room for what it holds.
-    #[cold]
     #[inline(never)]
     fn miss(&self, key: Key, access: Access, bytes: u64) -> Noted {
         // Relaxed: `head` is this core's own, and an old `tail` only makes the ring look fuller.
@@ -201,7 +229,8 @@ impl CoreCells {
         if weight > 1 {
             let ticket = self.lottery.load(Ordering::Relaxed).wrapping_add(1);
             self.lottery.store(ticket, Ordering::Relaxed);
-            if !ticket.is_multiple_of(weight) {
+            // A power of two.
+            if ticket & (weight - 1) != 0 {
                 return Noted::Done;
             }
         }
@@ -228,8 +257,25 @@ impl CoreCells {
         Noted::Pressed
     }
 
+    fn end(&self, file: Key, apart: bool) -> bool {
+        // Relaxed: as in `miss`.
+        let head = self.head.load(Ordering::Relaxed);
+        let fill = (head - self.tail.0.load(Ordering::Relaxed)) as usize;
+        fill < RING / 2
+            && self.enter(head, ENDED, |entry| {
+                entry.ino.store(file.ino, Ordering::Relaxed);
+                entry.place.store(file.place, Ordering::Relaxed);
+                entry.reads.store(u64::from(apart), Ordering::Relaxed);
+            })
+    }
+
     /// Puts what `line` holds into the ring; false if the ring is full.
     fn spill(&self, head: u64, index: usize, turn: u64, line: &Line) -> bool {
+        self.enter(head, turn << 10 | index as u64, |entry| entry.put(line))
+    }
+
+    /// Fills the next entry of the ring; false if that is not free.
+    fn enter(&self, head: u64, state: u64, fill: impl FnOnce(&Spilled)) -> bool {
         let entry = &self.ring[head as usize & (RING - 1)];
         // Acquire: pairs with the Release of `fold_ring`, which has read the entry before.
         let free = entry
@@ -240,16 +286,14 @@ impl CoreCells {
             return false;
         }
         // Relaxed: published by the Release below.
-        entry.put(line);
+        fill(entry);
         // Release: pairs with the Acquire of `fold_ring`.
-        entry
-            .state
-            .store(turn << 10 | index as u64, Ordering::Release);
+        entry.state.store(state, Ordering::Release);
         self.head.store(head + 1, Ordering::Relaxed);
         true
     }
 
-    fn fold_ring(&self, seen: &mut [SeenLine], credit: &mut impl FnMut(Key, &Counts)) {
+    fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         loop {
             let entry = &self.ring[tail as usize & (RING - 1)];
@@ -262,19 +306,23 @@ impl CoreCells {
             // Release: pairs with the Acquire of `spill`.
             entry.state.store(FREE, Ordering::Release);
             tail += 1;
+            // Relaxed: see `miss`.
+            self.tail.0.store(tail, Ordering::Relaxed);
+            if state == ENDED {
+                see(Found::Ended(key, counts.reads != 0));
+                continue;
+            }
             let seen = &mut seen[state as usize & (LINES - 1)];
             let before = match seen.turn == state >> 10 {
                 true => std::mem::take(seen).counts,
                 false => Counts::default(),
             };
-            credit_new(key, &counts.since(&before), credit);
-            // Relaxed: see `miss`.
-            self.tail.0.store(tail, Ordering::Relaxed);
+            credit_new(key, &counts.since(&before), see);
         }
     }
 
-    fn fold_lines(&self, seen: &mut [SeenLine], credit: &mut impl FnMut(Key, &Counts)) {
-        for (line, seen) in self.lines.iter().zip(seen) {
+    fn fold_lines(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
+        for (line, seen) in self.lines.iter().zip(seen.iter_mut()) {
             let Some((turn, key, counts)) = line.look() else {
                 continue;
             };
@@ -283,7 +331,7 @@ impl CoreCells {
             }
             // Otherwise the ring has, or will have, what the earlier tenant counted.
             if seen.turn == turn {
-                credit_new(key, &counts.since(&seen.counts), credit);
+                credit_new(key, &counts.since(&seen.counts), see);
                 seen.counts = counts;
             }
         }
@@ -291,14 +339,14 @@ impl CoreCells {
 }
 
 impl Line {
-    #[inline]
+    #[inline(always)]
     fn is_of(&self, key: Key) -> bool {
         // Relaxed: written by this core.
         self.ino.load(Ordering::Relaxed) == key.ino
             && self.place.load(Ordering::Relaxed) == key.place
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, access: Access, n: u64, bytes: u64) {
         let (times, sum) = match access {
             Access::Read => (&self.reads, &self.read_bytes),
@@ -394,23 +442,31 @@ impl Spilled {
     }
 }
 
+/// `N` of the kind, made where they stay.
+fn array<T: Default, const N: usize>() -> Box<[T; N]> {
+    let made: Box<[T]> = (0..N).map(|_| T::default()).collect();
+    let made = made.try_into();
+    made.unwrap_or_else(|_| unreachable!("as many were made"))
+}
+
 /// How many accesses the one stands for that takes a line, with `fill` lines in the ring.
 fn weight_at(fill: usize) -> u64 {
     match fill * 8 / RING {
         0..4 => 1,
         4 | 5 => 4,
         6 => 16,
-        _ => 64,
+        // The last eighth in eight steps: 64, 128, up to 8,192.
+        _ => 64 << (fill * 64 / RING - 56).min(7),
     }
 }
 
-fn credit_new(key: Key, counts: &Counts, credit: &mut impl FnMut(Key, &Counts)) {
+fn credit_new(key: Key, counts: &Counts, see: &mut impl FnMut(Found<'_>)) {
     if !counts.is_empty() {
-        credit(key, counts);
+        see(Found::Counts(key, counts));
     }
 }
 
-#[inline]
+#[inline(always)]
 fn bump(word: &AtomicU64, by: u64) {
     // Relaxed, and no read-modify-write: only threads of one core write it, see the design page.
     word.store(

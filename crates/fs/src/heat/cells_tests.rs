@@ -5,8 +5,10 @@ use std::collections::HashMap;
 type Sums = HashMap<(u64, u64), Counts>;
 
 fn fold_into(sums: &mut Sums, cells: &Cells, seen: &mut Seen) {
-    cells.fold(seen, |key, counts| {
-        sums.entry((key.ino, key.range())).or_default().add(counts);
+    cells.fold(seen, |found| {
+        if let Found::Counts(key, counts) = found {
+            sums.entry((key.ino, key.range())).or_default().add(counts);
+        }
     });
 }
 
@@ -84,15 +86,33 @@ fn without_folds_the_ring_samples_and_keeps_the_weight_right() {
 #[test]
 fn a_full_ring_drops_and_says_so() {
     let cells = Cells::new();
-    for i in 0..2_000_000u64 {
+    // More than rings and lines stand for at the last weights, on each of the cores.
+    for i in 0..1_500_000 * cells.cores.iter().count() as u64 {
         cells.note(Key::new(1 + i, 1, 0), Access::Write, 1);
     }
     assert!(cells.dropped() > 0);
     let mut seen = cells.seen();
-    cells.fold(&mut seen, |_, _| {});
+    cells.fold(&mut seen, |_| {});
     let dropped = cells.dropped();
     cells.note(Key::new(1, 1, 0), Access::Write, 1);
     assert_eq!(cells.dropped(), dropped, "a fold makes room again");
+}
+
+#[test]
+fn ends_of_files_come_through_until_the_ring_is_half_full() {
+    let cells = Cells::new();
+    let told = (0..10_000).filter(|&i| cells.end(Key::new(1 + i, 5, 0), i % 2 == 0));
+    let told = told.count();
+    assert!(told >= RING / 2 && told <= RING / 2 * cells.cores.iter().count());
+    let mut ended = 0;
+    cells.fold(&mut cells.seen(), |found| match found {
+        Found::Ended(key, apart) => {
+            assert!(key.is_of(5) && apart == (key.ino % 2 == 1));
+            ended += 1;
+        }
+        Found::Counts(..) => panic!("nothing was counted"),
+    });
+    assert_eq!(ended, told);
 }
 
 #[test]

@@ -44,16 +44,15 @@ pub use transfer::{Exported, Imported};
 
 use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
-use cells::{Cells, Key, Noted, RANGE_SHIFT, Seen};
+use cells::{Cells, Found, Key, Noted, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, OnceLock};
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
-use std::collections::HashMap;
 use std::task::Waker;
 use subscribe::Listeners;
-use tenants::{Owners, Tenants};
+use tenants::{Owners, Sums, Tenants};
 use warmth::{Counts, HalfLives, Millis};
 
 /// Parts of the records.
@@ -109,6 +108,8 @@ struct State {
 struct Folding {
     seen: Seen,
     batch: Vec<(Key, Counts)>,
+    /// Files that have ended, and whether records of them may lie apart.
+    ended: Vec<(Key, bool)>,
 }
 
 impl Tracker {
@@ -139,28 +140,33 @@ impl Tracker {
     }
 
     /// Counts an access to the bytes `off .. off + len` of a file.
-    #[inline]
+    #[inline(always)]
     pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
-        if self.is_on() && len > 0 {
-            self.note_ranges(node, access, off, len as u64);
+        if !self.is_on() || len == 0 {
+            return;
         }
+        let (len, range) = (len as u64, off >> RANGE_SHIFT);
+        if range == (off + len - 1) >> RANGE_SHIFT
+            && let Some(state) = self.state.get()
+            && state.cells.count(
+                Key::new(node.number(), node.generation(), range),
+                access,
+                len,
+            )
+        {
+            return;
+        }
+        self.note_ranges(node, access, off, len);
     }
 
-    #[inline]
+    /// The slow way: several ranges, or one whose line is not there.
+    #[inline(never)]
     fn note_ranges(&self, node: &Node, access: Access, off: u64, len: u64) {
         let Some(state) = self.state.get() else {
             return;
         };
         let (number, generation) = (node.number(), node.generation());
-        let (first, last) = (off >> RANGE_SHIFT, (off + len - 1) >> RANGE_SHIFT);
-        if first == last {
-            let key = Key::new(number, generation, first);
-            if state.cells.note(key, access, len) == Noted::Pressed {
-                self.press(state);
-            }
-            return;
-        }
-        for range in first..=last {
+        for range in off >> RANGE_SHIFT..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
             let key = Key::new(number, generation, range);
@@ -179,13 +185,12 @@ impl Tracker {
         }
     }
 
-    /// An inode ends: its records go.
+    /// An inode ends: its records go with the next fold. If there are more of them than a fold
+    /// should take, it is left to the sweep to find that the inode is gone.
     pub fn forget(&self, node: &Node) {
         if let Some(state) = self.tracking(node) {
-            let file = file_id(node.number(), node.generation());
-            state
-                .parts_of(file, node)
-                .for_each(|shard| shard.lock().forget(file));
+            let file = Key::new(node.number(), node.generation(), 0);
+            state.cells.end(file, node.marks.has(Mark::TrackedApart));
         }
     }
 
@@ -194,7 +199,7 @@ impl Tracker {
         if let Some(state) = self.tracking(node) {
             let file = file_id(node.number(), node.generation());
             let first_gone = size.div_ceil(1 << RANGE_SHIFT);
-            let parts = state.parts_of(file, node);
+            let parts = state.parts_of(file, node.marks.has(Mark::TrackedApart));
             parts.for_each(|shard| shard.lock().truncate(file, first_gone));
         }
     }
@@ -227,7 +232,7 @@ impl Tracker {
         let most = self.settings.most_records();
         let mut changes = self.listeners.wanted();
         let mut shard = state.shards[part].lock();
-        let steps = SWEEP + shard.len() / 8;
+        let steps = SWEEP + shard.slots() / 8;
         let gone = |file| is_gone(core, file);
         shard.sweep(steps, now, &lives, gone, |record, to| {
             let place = (record.file.0, record.range);
@@ -274,6 +279,7 @@ impl State {
             fold: Lock::new(Folding {
                 seen,
                 batch: Vec::new(),
+                ended: Vec::new(),
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(Tenants::default()),
@@ -299,23 +305,25 @@ impl State {
     }
 
     /// Every shard where the file may have records.
-    fn parts_of(&self, file: FileId, node: &Node) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
-        let all = node.marks.has(Mark::TrackedApart).then_some(&self.shards);
+    fn parts_of(&self, file: FileId, apart: bool) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
+        let all = apart.then_some(&self.shards);
         let home = all.is_none().then(|| self.home(file));
         all.into_iter().flatten().chain(home)
     }
 
     fn fold(&self, core: &Core, settings: &Settings, changes: &mut Option<Vec<HeatChange>>) {
         let mut folding = self.fold.lock();
-        let Folding { seen, batch } = &mut *folding;
+        let Folding { seen, batch, ended } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        self.cells
-            .fold(seen, |key, counts| batch.push((key, *counts)));
+        self.cells.fold(seen, |found| match found {
+            Found::Counts(key, counts) => batch.push((key, *counts)),
+            Found::Ended(key, apart) => ended.push((key, apart)),
+        });
         let now = core.clock.monotonic();
         let lives = settings.half_lives();
         let most = settings.most_records() / SHARDS;
-        let mut owners: HashMap<Owners, Counts> = HashMap::new();
+        let mut owners = Sums::new();
         for chunk in batch.chunks(CHUNK) {
             let g = pin();
             for (key, counts) in chunk {
@@ -332,20 +340,20 @@ impl State {
                 }
                 self.credit(*key, counts, most, (now, &lives), changes);
                 let Some(node) = node else { continue };
-                owners
-                    .entry(Owners::of(&node.fields()))
-                    .or_default()
-                    .add(counts);
-                // It was marked before, so whoever ends it from now on forgets it; this is for who
+                owners.add(Owners::of(&node.fields()), counts);
+                // It was marked before, so whoever ends it from now on says so; this is for who
                 // looked at the mark before that.
                 if node.is_dead() {
-                    let file = key.file();
-                    self.parts_of(file, node)
-                        .for_each(|shard| shard.lock().forget(file));
+                    ended.push((*key, true));
                 }
             }
         }
-        self.tenants.lock().touch(&owners, now, &lives);
+        for (key, apart) in ended.drain(..) {
+            let file = key.file();
+            self.parts_of(file, apart)
+                .for_each(|shard| shard.lock().forget(file));
+        }
+        self.tenants.lock().touch(owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
     }
 

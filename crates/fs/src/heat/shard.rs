@@ -104,6 +104,11 @@ impl Shard {
         self.index.len()
     }
 
+    /// Places for records: what the sweep goes over.
+    pub fn slots(&self) -> usize {
+        self.slab.len()
+    }
+
     /// Bytes that the records take.
     pub fn bytes(&self) -> u64 {
         (self.slab.capacity() * size_of::<Record>() + self.index.allocation_size()) as u64
@@ -259,7 +264,8 @@ impl Shard {
                 self.move_to(id, bucket);
             }
         }
-        if self.slab.len() > SMALL && self.len() < self.slab.len() / 4 {
+        let is_sparse = self.slab.len() > SMALL && self.len() < self.slab.len() / 4;
+        if is_sparse || self.len() == 0 && !self.slab.is_empty() {
             self.compact();
         }
         steps
@@ -321,10 +327,13 @@ impl Shard {
             return id;
         }
         if self.slab.len() == self.slab.capacity() {
-            // Doubling would pass the limit by half of what it allows.
+            // Doubling would pass a limit by half of what it allows.
             let room = self.max.saturating_sub(self.slab.len());
-            self.slab
-                .reserve_exact((self.slab.len() / 4 + 64).min(room.max(1)));
+            let more = match self.max {
+                usize::MAX => self.slab.len() + 64,
+                _ => (self.slab.len() / 4 + 64).min(room.max(1)),
+            };
+            self.slab.reserve_exact(more);
         }
         self.slab.push(record);
         (self.slab.len() - 1) as u32

@@ -37,13 +37,46 @@ pub(super) struct Sum {
     pub last_write: Option<Millis>,
 }
 
+/// What the files of each owner came to in one fold.
+pub(super) struct Sums {
+    /// Of the owner that came last: files beside each other mostly belong to one.
+    last: Option<(Owners, Counts)>,
+    others: HashMap<Owners, Counts>,
+}
+
+impl Sums {
+    pub fn new() -> Sums {
+        Sums {
+            last: None,
+            others: HashMap::new(),
+        }
+    }
+
+    pub fn add(&mut self, owners: Owners, counts: &Counts) {
+        match &mut self.last {
+            Some((last, sum)) if *last == owners => sum.add(counts),
+            _ => {
+                self.put_away();
+                self.last = Some((owners, *counts));
+            }
+        }
+    }
+
+    fn put_away(&mut self) {
+        if let Some((owners, counts)) = self.last.take() {
+            self.others.entry(owners).or_default().add(&counts);
+        }
+    }
+}
+
 /// Sums of every tenant that has been seen. Not synchronised.
 #[derive(Default)]
 pub(super) struct Tenants(HashMap<Tenant, Sum>);
 
 impl Tenants {
-    pub fn touch(&mut self, owners: &HashMap<Owners, Counts>, now: Millis, lives: &HalfLives) {
-        for (owners, counts) in owners {
+    pub fn touch(&mut self, mut owners: Sums, now: Millis, lives: &HalfLives) {
+        owners.put_away();
+        for (owners, counts) in &owners.others {
             for tenant in owners.0 {
                 let sum = self.0.entry(tenant).or_default();
                 sum.total.add(counts);

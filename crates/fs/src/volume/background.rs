@@ -3,12 +3,12 @@
 //!
 //! Ageing can wait and pays for itself: after a slice of it the task sleeps for so long that it
 //! takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it goes on until
-//! memory is within its budget, and only steps back between slices. Folding takes what it takes:
-//! what is counted but not folded is bounded.
+//! memory is within its budget, and only steps back between slices. Between two folds is a pause:
+//! what is counted and not folded is bounded, and so is what folding takes.
 
 use super::{Core, Volume};
 use crate::heat::SHARDS;
-use hearth_sched::{Handle, Sleep, Spec, block_in_place, yield_now};
+use hearth_sched::{Handle, Sleep, Spec, Time, block_in_place, yield_now};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{OnceLock, Weak};
 use std::future::{Future, poll_fn};
@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Between two looks at what there is to do.
 const PERIOD: Duration = Duration::from_millis(1000);
+/// The least between the begins of two folds.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Of so many parts of its time, the task uses one for what can wait.
 const PARTS: u32 = 50;
 /// Bytes that one slice of reclaim wins.
@@ -98,17 +100,29 @@ async fn run(volume: Weak<Core>, sched: Handle) {
         core.heat.wakes(waker.clone());
         core.background.task.get_or_init(|| waker);
     }
+    let mut folded = None;
     loop {
         let Some(core) = volume.upgrade() else { return };
-        core.fold();
+        let wait = fold(&core, &sched, &mut folded);
         let due = core.is_ageing_due();
         drop(core);
         reclaim(&volume).await;
         if due {
-            age(&volume, &sched).await;
+            age(&volume, &sched, &mut folded).await;
         }
-        rest(sched.sleep(PERIOD)).await;
+        rest(sched.sleep(wait.unwrap_or(PERIOD))).await;
     }
+}
+
+/// Folds, unless the last fold began a moment ago: then answers when to come again.
+fn fold(core: &Core, sched: &Handle, last: &mut Option<Time>) -> Option<Duration> {
+    let now = sched.now();
+    let wait = last.and_then(|last| PAUSE.checked_sub(now.since(last)));
+    if wait.is_none() {
+        core.fold();
+        *last = Some(now);
+    }
+    wait
 }
 
 async fn reclaim(volume: &Weak<Core>) {
@@ -124,10 +138,10 @@ async fn reclaim(volume: &Weak<Core>) {
     }
 }
 
-async fn age(volume: &Weak<Core>, sched: &Handle) {
+async fn age(volume: &Weak<Core>, sched: &Handle, folded: &mut Option<Time>) {
     for part in 0..SHARDS {
         let Some(core) = volume.upgrade() else { return };
-        core.fold();
+        fold(&core, sched, folded);
         let begin = sched.now();
         core.heat.sweep_part(&core, part);
         drop(core);
