@@ -24,7 +24,7 @@ pub fn run(what: &[String]) -> Result<(), String> {
             "hearth-bench/tokio",
         ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
-        Some(verb) if verb == "seeds" || verb == "quota" => build.args([
+        Some(verb) if ["seeds", "quota", "heat"].contains(&&**verb) => build.args([
             "--package",
             "hearth-bench",
             "--package",

@@ -10,6 +10,7 @@ pub mod conflicts;
 pub mod cpu_time;
 pub mod freeing;
 pub mod git_checkout;
+pub mod heat_bench;
 pub mod histogram;
 pub mod instructions;
 pub mod latency;

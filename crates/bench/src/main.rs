@@ -3,8 +3,8 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    conflicts, freeing, instructions, latency, library_bench, lock_price, memory, mount_bench,
-    mounted, quota_bench, record, sched_bench, seeds,
+    conflicts, freeing, heat_bench, instructions, latency, library_bench, lock_price, memory,
+    mount_bench, mounted, quota_bench, record, sched_bench, seeds,
 };
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -24,6 +24,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields beside tokio and threads
   quota      quotas on against off: the library, far from the limits and near; fs_mark on mounts
+  heat       what heat costs, on against off: fs_mark, FFSB, compilebench and others
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
 
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         memory::FILL => Some(memory::run_fill(rest)),
         freeing::LOOP => Some(freeing::run_loop()),
         quota_bench::LOOPS => Some(quota_bench::run_loops()),
+        heat_bench::LOOPS => Some(heat_bench::run_loops()),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         "freeing" => freeing::run,
         "latency" => latency::run,
         "quota" => quota_bench::run,
+        "heat" => heat_bench::run,
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

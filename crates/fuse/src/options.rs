@@ -93,7 +93,8 @@ pub struct MountOptions {
     pub protected_hardlinks: bool,
     /// `errors=remount-ro|continue|panic`.
     pub errors: OnError,
-    /// `hot_track`, and `heat=exact` with `direct_io`: which files and ranges are hot.
+    /// `hot_track`, `no_hot_track`, and `heat=exact` with `direct_io`: which files and ranges are
+    /// hot.
     pub hot_track: bool,
     /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
     pub workers: usize,
@@ -227,6 +228,7 @@ impl MountOptions {
             "noquota" => self.quotas = false,
             "hot_track" => self.hot_track = true,
             "protected_hardlinks" => self.protected_hardlinks = true,
+            "no_hot_track" => self.hot_track = false,
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())

@@ -1,0 +1,225 @@
+//! Instructions of one operation with heat and without, by valgrind.
+
+use super::sides::{Pair, Side};
+use crate::instructions::totals;
+use crate::pinned::{allowed_cores, pin};
+use crate::row::Row;
+use crate::table::Table;
+use hearth::{Credentials, Errno, Fd, Process, Volume};
+
+/// The verb by which this program runs under valgrind.
+pub const LOOPS: &str = "heat-loops";
+
+/// The function that is counted, as callgrind demangles it.
+const COUNTED: &str = "hearth_bench::heat_bench::loops::counted";
+/// Operations that are counted.
+const TIMES: usize = 8_192;
+/// Operations before them.
+const WARM: usize = 1_024;
+/// Operations between two folds: what the background does is counted as well. It does it once a
+/// second, that is once in many more operations than these, or, for the loop that makes files and
+/// writes them, when the ring is half full.
+const FOLDS: usize = 2_048;
+/// The loops that fill the ring.
+const FILLS: &str = "create+write 4 KiB+close+unlink";
+const KEEPS: &str = "create+write 1 B+close, 8,192 files";
+/// Removes what the one before has made.
+const REMOVES: &str = "unlink, 8,192 files with records";
+const FILES: usize = 64;
+const PAGE: usize = 4_096;
+/// How many times as many instructions are let pass.
+const TOO_MANY: f64 = 1.01;
+
+/// A name for tables and one operation, given the number of the turn.
+type Loop = (&'static str, fn(&World, usize) -> Result<(), Errno>);
+
+/// What is counted.
+const ALL: [Loop; 10] = [
+    ("open+close", |world, turn| {
+        let fd = world.process.open(world.file(turn), libc::O_RDONLY, 0)?;
+        world.process.close(fd)
+    }),
+    ("stat", |world, turn| {
+        world.process.stat(world.file(turn)).map(drop)
+    }),
+    ("create+close+unlink", |world, _| {
+        world.process.close(world.make()?)?;
+        world.process.unlink("/new")
+    }),
+    (FILLS, |world, _| {
+        let fd = world.make()?;
+        world.process.write(fd, &[7; PAGE])?;
+        world.process.close(fd)?;
+        world.process.unlink("/new")
+    }),
+    (KEEPS, |world, turn| {
+        let name = format!("/new-{turn}");
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+        let fd = world.process.open(&name, flags, 0o644)?;
+        world.process.write(fd, b"x")?;
+        world.process.close(fd)
+    }),
+    (REMOVES, |world, turn| {
+        world.process.unlink(format!("/new-{turn}"))
+    }),
+    ("pread 4 KiB", |world, turn| {
+        let mut page = [0; PAGE];
+        let at = (turn % FILES * PAGE) as u64;
+        let got = world.process.pread(world.open, &mut page, at)?;
+        if got == PAGE && page[0] == 7 {
+            Ok(())
+        } else {
+            Err(Errno::EIO)
+        }
+    }),
+    ("pwrite 4 KiB", |world, turn| {
+        let at = (turn % FILES * PAGE) as u64;
+        world.process.pwrite(world.open, &[7; PAGE], at).map(drop)
+    }),
+    ("pread 64 B", |world, turn| {
+        let at = (turn % FILES * PAGE) as u64;
+        let got = world.process.pread(world.open, &mut [0; 64], at)?;
+        if got == 64 { Ok(()) } else { Err(Errno::EIO) }
+    }),
+    ("open+read 4 KiB+close, 64 files", |world, turn| {
+        let fd = world.process.open(world.file(turn), libc::O_RDONLY, 0)?;
+        let got = world.process.read(fd, &mut [0; PAGE])?;
+        world.process.close(fd)?;
+        if got == PAGE { Ok(()) } else { Err(Errno::EIO) }
+    }),
+];
+
+struct World {
+    volume: Volume,
+    process: Process,
+    names: Vec<String>,
+    open: Fd,
+}
+
+impl World {
+    fn new(side: Side) -> Result<World, Errno> {
+        let volume = Volume::builder().hot_track(side == Side::With).build()?;
+        let process = volume.process(Credentials::root());
+        let names: Vec<String> = (0..FILES).map(|n| format!("/file-{n}")).collect();
+        for name in &names {
+            let fd = process.open(name, libc::O_CREAT | libc::O_RDWR, 0o644)?;
+            process.write(fd, &[7; PAGE])?;
+            process.close(fd)?;
+        }
+        let open = process.open("/pages", libc::O_CREAT | libc::O_RDWR, 0o644)?;
+        process.pwrite(open, &[7; FILES * PAGE], 0)?;
+        Ok(World {
+            volume,
+            process,
+            names,
+            open,
+        })
+    }
+
+    fn file(&self, turn: usize) -> &str {
+        &self.names[turn % FILES]
+    }
+
+    fn make(&self) -> Result<Fd, Errno> {
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+        self.process.open("/new", flags, 0o644)
+    }
+}
+
+/// Counts everything on both sides and prints it; answers what is too much.
+///
+/// # Errors
+/// valgrind is missing, or its answer is not what was asked for.
+pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
+    let counts = totals(COUNTED, &[LOOPS.to_owned()], 2 * ALL.len())?;
+    let (without, with) = counts.split_at(ALL.len());
+    let heading = ["instructions per operation", "with", "without", "ratio"];
+    let mut table = Table::new(heading.map(str::to_owned));
+    let mut many = Vec::new();
+    for ((name, _), (&with, &without)) in ALL.iter().zip(with.iter().zip(without)) {
+        let mut pair = Pair::default();
+        pair.push(Side::With, with as f64 / TIMES as f64);
+        pair.push(Side::Without, without as f64 / TIMES as f64);
+        let ([with, without], ratio) = (
+            [Side::With, Side::Without].map(|side| pair.of(side).0),
+            pair.ratio().0,
+        );
+        table.row([
+            (*name).to_owned(),
+            format!("{with:.0}"),
+            format!("{without:.0}"),
+            format!("{ratio:.4}"),
+        ]);
+        if ratio > TOO_MANY {
+            many.push(format!("{name}: {ratio:.3} times the instructions"));
+        }
+        let metric = ("instructions_per_op", "1");
+        rows.extend(pair.rows("heat", name, "lib", 1, metric));
+    }
+    println!("{}", table.text());
+    Ok(many)
+}
+
+/// What valgrind counts: all of them without heat, then all with.
+///
+/// # Errors
+/// The library refuses.
+pub fn run() -> Result<(), String> {
+    // Counters split when a second core uses them.
+    let core = *allowed_cores().first().ok_or("no core may be used")?;
+    pin(core).map_err(|error| format!("core {core}: {error}"))?;
+    for side in [Side::Without, Side::With] {
+        let world = World::new(side).map_err(|errno| format!("preparing: {errno}"))?;
+        for (name, operation) in ALL {
+            let failed = |errno: Errno| format!("{name}: {errno}");
+            if name != KEEPS && name != REMOVES {
+                (0..WARM)
+                    .try_for_each(|turn| operation(&world, turn))
+                    .map_err(failed)?;
+            }
+            world.volume.run_background_once();
+            let fills = [FILLS, KEEPS, REMOVES].contains(&name);
+            let folds = if fills { FOLDS } else { TIMES };
+            counted(&world, operation, folds).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Callgrind knows this function by its name.
+#[inline(never)]
+fn counted(
+    world: &World,
+    operation: fn(&World, usize) -> Result<(), Errno>,
+    folds: usize,
+) -> Result<(), Errno> {
+    for turn in 0..TIMES {
+        operation(world, turn)?;
+        if turn % folds == folds - 1 {
+            world.volume.run_background_once();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_leaves_what_it_found_and_is_recorded() {
+        for side in Side::both(0) {
+            let world = World::new(side).unwrap();
+            let files = world.volume.inodes_in_memory();
+            for (name, operation) in ALL {
+                (0..2 * FILES).for_each(|turn| operation(&world, turn).expect(name));
+                let made = if name == KEEPS { 2 * FILES } else { 0 };
+                assert_eq!(world.volume.inodes_in_memory(), files + made, "{name}");
+                assert_eq!(world.process.open_fds(), [world.open], "{name}");
+            }
+            world.volume.run_background_once();
+            let recorded = world.volume.heat().gauges().files;
+            assert_eq!(recorded > 0, side == Side::With);
+        }
+    }
+}
