@@ -40,7 +40,8 @@ fn operations(minutes: u64) -> Result<(), String> {
     let seed = first_seed();
     println!("{minutes} minutes, HEARTH_SEED={seed}");
     let mut test = process::cargo();
-    test.args(["test", "--package", "hearth-bench", "--test", "soak"])
+    test.args(["test", "--package", "hearth-bench"])
+        .args(["--test", "soak", "--test", "soak_heat"])
         .args(["--", "--nocapture"])
         .env("HEARTH_SOAK_SECONDS", (minutes * 60).to_string())
         .env("HEARTH_SEED", seed.to_string());

@@ -12,6 +12,7 @@ harness::on_both_transports!(
     posix_is_kept_wherever_tmpfs_keeps_it,
     posix_is_kept_when_every_request_is_suspended_and_resumed,
     posix_is_kept_with_all_quotas_on,
+    posix_is_kept_while_heat_is_tracked,
 );
 
 /// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
@@ -44,6 +45,10 @@ fn posix_is_kept_with_all_quotas_on(transport: Transport) {
     compare(&mounted);
     // Fails if the ledger is not what a walk finds.
     succeed(hearth().args(["quota", "check"]).arg(mounted.path()));
+}
+
+fn posix_is_kept_while_heat_is_tracked(transport: Transport) {
+    compare(&Mounted::new(transport, "hot_track"));
 }
 
 fn compare(mounted: &Mounted) {

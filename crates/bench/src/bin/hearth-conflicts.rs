@@ -1,7 +1,7 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
 use hearth_bench::conflicts::cores::Cores;
-use hearth_bench::conflicts::ground::WITH_QUOTAS;
+use hearth_bench::conflicts::ground::{WITH_HEAT, WITH_QUOTAS};
 use hearth_bench::conflicts::matrix::Matrix;
 use hearth_bench::conflicts::plan::{Extent, Plan};
 use hearth_bench::conflicts::source::Source;
@@ -24,7 +24,7 @@ const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
 conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
-[--svg FILE] [--record] [--quotas] [--check lackey [--every N]] [--self-check]";
+[--svg FILE] [--record] [--quotas] [--heat] [--check lackey [--every N]] [--self-check]";
 
 /// The second opinion is asked about one commuting case of so many, and about more of those in
 /// conflict.
@@ -88,6 +88,8 @@ fn options() -> Result<Options, String> {
             // Relaxed: no worker yet.
             "--quotas" => WITH_QUOTAS.store(true, Relaxed),
             "--self-check" => options.is_self_check = true,
+            // Relaxed: no worker yet.
+            "--heat" => WITH_HEAT.store(true, Relaxed),
             other => return Err(format!("unknown argument '{other}'; {USAGE}")),
         }
     }

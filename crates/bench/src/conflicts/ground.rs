@@ -24,6 +24,8 @@ pub const FEW_CANDIDATES: usize = 96;
 /// Whether everything belongs to a user, a group and a project with limits that nobody reaches.
 /// Relaxed: set once, before there is a worker.
 pub static WITH_QUOTAS: AtomicBool = AtomicBool::new(false);
+/// Whether heat is tracked. Relaxed: set once, before there is a worker.
+pub static WITH_HEAT: AtomicBool = AtomicBool::new(false);
 
 /// A volume.
 pub struct Ground {
@@ -62,6 +64,8 @@ impl Ground {
         };
         let builder = Volume::builder()
             .clock(SteppedClock(time.clone()))
+            // Relaxed: as its documentation says.
+            .hot_track(WITH_HEAT.load(Ordering::Relaxed))
             .atime(atime);
         let volume = builder.build().expect("settings that make sense");
         // Relaxed: as its documentation says.

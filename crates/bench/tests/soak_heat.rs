@@ -1,0 +1,167 @@
+//! Heat while everything happens to files on all threads: random scripts of the model's operations
+//! (unlink, truncate, rename and all others) beside one thread that folds and ages, switches heat
+//! off and on, and lets its memory shrink and grow. When all files are gone, so are all records.
+//!
+//! `cargo xtask soak` runs it as well, `HEARTH_SOAK_SECONDS` and `HEARTH_SEED` by hand.
+
+#[path = "../../fs/tests/model/driver.rs"]
+mod driver;
+
+use driver::Library;
+use hearth::{Credentials, Kind, Process, Volume};
+use hearth_model::System;
+use hearth_model::strategy::{Abilities, script};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Everything that Hearth can do.
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+};
+/// Scripts that a thread runs in one round.
+const ROUND: u32 = 100;
+/// MiB: the least cap that there is.
+const CAP: u64 = 1;
+
+fn runner(seed: u64, thread: usize) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&thread.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config::default(), rng)
+}
+
+/// Runs scripts, and touches files and ranges enough that records are evicted.
+fn work(volume: &Volume, runner: &mut TestRunner, thread: usize) {
+    for turn in 0..ROUND {
+        let steps = script(ABILITIES, 1..130).new_tree(runner);
+        let mut library = Library::new(volume.clone());
+        for (p, op) in steps.expect("a script").current() {
+            library.apply(p, &op);
+        }
+        library.exit_all();
+        if turn % 10 == 0 {
+            touch_many(&volume.process(Credentials::root()), thread);
+        }
+    }
+}
+
+/// A large file that is read all over, cut, renamed and removed while it is open.
+fn touch_many(process: &Process, thread: usize) {
+    let (name, other) = (format!("/large-{thread}"), format!("/larger-{thread}"));
+    let flags = libc::O_CREAT | libc::O_RDWR | libc::O_TRUNC;
+    // Scripts change the root's mode and flags; what they forbid is not done.
+    let Ok(fd) = process.open(&name, flags, 0o600) else {
+        return;
+    };
+    let ranges = 2_000;
+    if process.ftruncate(fd, ranges << 20).is_ok() {
+        for range in 0..ranges {
+            let _ = process.pread(fd, &mut [0], range << 20);
+        }
+        let _ = process.ftruncate(fd, (ranges / 2) << 20);
+    }
+    let _ = process.rename(&name, &other);
+    for range in 0..ranges / 4 {
+        let _ = process.pread(fd, &mut [0], range << 20);
+    }
+    let _ = process.unlink(&other);
+    let _ = process.pread(fd, &mut [0], 0);
+    process.close(fd).expect("it is open");
+}
+
+/// What the background and an administrator do, again and again; `most` gets the most records
+/// that were seen.
+fn stir(volume: &Volume, done: &AtomicBool, most: &AtomicU64) {
+    let heat = volume.heat();
+    for turn in 0_u64.. {
+        // Relaxed: it is seen soon enough.
+        if done.load(Ordering::Relaxed) {
+            break;
+        }
+        heat.switch(!turn.is_multiple_of(7));
+        let cap = turn / 64 % 2 * CAP;
+        heat.set_memory(cap).expect("a number that is allowed");
+        match turn % 3 {
+            0 => volume.run_background_once(),
+            1 => heat.age(),
+            _ => std::thread::yield_now(),
+        }
+        let gauges = heat.gauges();
+        if cap > 0 {
+            assert!(gauges.record_bytes <= cap << 20, "{gauges:?}");
+        }
+        // Relaxed: read when this thread has ended.
+        most.fetch_max(gauges.files + gauges.ranges, Ordering::Relaxed);
+    }
+    heat.switch(true);
+    heat.set_memory(0).expect("no limit is allowed");
+}
+
+/// Takes away everything in `dir`, whatever its flags say.
+fn clear(root: &Process, dir: &[u8]) {
+    free(root, dir);
+    for entry in root.read_dir(dir).expect("a directory") {
+        let path = [dir, b"/", &entry.name].concat();
+        if entry.kind == Kind::Directory {
+            clear(root, &path);
+            root.rmdir(&path).expect("it is empty");
+        } else {
+            free(root, &path);
+            root.unlink(&path).expect("nothing forbids it");
+        }
+    }
+}
+
+/// Clears the flags that forbid changes; what cannot be opened has none.
+fn free(root: &Process, path: &[u8]) {
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    if let Ok(fd) = root.open(path, flags, 0) {
+        let _ = root.set_flags(fd, 0);
+        root.close(fd).expect("it is open");
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is not a number"))
+    })
+}
+
+#[test]
+fn no_record_is_left_of_files_that_are_gone() {
+    let (seconds, seed) = (number("HEARTH_SOAK_SECONDS", 4), number("HEARTH_SEED", 1));
+    let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+    let mut runners: Vec<_> = (0..threads).map(|n| runner(seed, n)).collect();
+    let volume = Volume::builder().hot_track(true).build();
+    let volume = &volume.expect("the defaults are a valid volume");
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let (mut rounds, most) = (0, AtomicU64::new(0));
+    while rounds == 0 || Instant::now() < end {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let stirrer = scope.spawn(|| stir(volume, &done, &most));
+            let spawn = |(n, runner)| scope.spawn(move || work(volume, runner, n));
+            let workers: Vec<_> = runners.iter_mut().enumerate().map(spawn).collect();
+            let worked: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+            done.store(true, Ordering::Relaxed);
+            stirrer.join().expect("the thread that stirs");
+            worked
+                .into_iter()
+                .for_each(|worker| worker.expect("a thread"));
+        });
+        clear(&volume.process(Credentials::root()), b"/");
+        volume.heat().age();
+        let left = volume.heat().gauges();
+        let left = (left.files, left.ranges, left.record_bytes);
+        assert_eq!(left, (0, 0, 0), "round {rounds}, seed {seed}");
+        rounds += 1;
+    }
+    let most = most.into_inner();
+    println!("{rounds} rounds on {threads} threads, seed {seed}, up to {most} records");
+    assert!(most > 1_000, "only {most} records were ever there");
+}
