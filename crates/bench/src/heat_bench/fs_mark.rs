@@ -176,7 +176,7 @@ pub struct Line {
 /// The table in the seed's layout.
 pub fn seed_table(lines: &[Line]) -> String {
     let mut text = String::from(
-        "```text\n  Count     Size    FSUse%          Files/sec             ratio    App Overhead\n",
+        "```text\n  Count     Size    FSUse%          Files/sec           ratio    App Overhead\n",
     );
     text.push_str(
         "                   w/     w/o      w/        w/o      w/ / w/o      w/         w/o\n",
