@@ -23,7 +23,7 @@ pub fn report(
     json: Option<&Path>,
 ) -> Result<Report, String> {
     let names: Vec<&str> = contenders.iter().map(|one| &*one.name).collect();
-    println!("{}", table(plan, &names, &rates.per_hour));
+    println!("{}", table(plan, &names, rates));
     let mut chart = Chart::new("SDET", "scripts per hour");
     for name in &names {
         let rate = |&count| (count, rate(&rates.per_hour, name, count));
@@ -37,27 +37,31 @@ pub fn report(
     Ok(Report { rows, asks })
 }
 
-fn table(plan: &Plan, names: &[&str], rates: &Grid) -> String {
+fn table(plan: &Plan, names: &[&str], rates: &Rates) -> String {
     let mut heading = vec!["scripts".to_owned()];
     for (n, name) in names.iter().enumerate() {
         heading.push(format!("{name}, scripts/h"));
         heading.push("±".to_owned());
         if n > 0 {
             heading.push(format!("{} / {name}", names[0]));
+            heading.push("by CPU time".to_owned());
         }
     }
     let mut table = Table::new(heading);
     for &count in &plan.counts {
         let mut line = vec![count.to_string()];
         for (n, name) in names.iter().enumerate() {
-            let Some((value, half)) = rates.median(WORKLOAD, name, count) else {
+            let Some((value, half)) = rates.per_hour.median(WORKLOAD, name, count) else {
                 continue;
             };
             line.push(format!("{value:.1}"));
             line.push(format!("{:.0}%", 100.0 * half / value));
             if n > 0 {
-                let own = rate(rates, names[0], count).unwrap_or(f64::NAN);
-                line.push(format!("{:.2}", own / value));
+                for grid in [&rates.per_hour, &rates.per_cpu] {
+                    let [own, other] = [names[0], name].map(|name| rate(grid, name, count));
+                    let ratio = own.zip(other).map(|(own, other)| own / other);
+                    line.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
+                }
             }
         }
         table.row(line);
@@ -125,17 +129,18 @@ mod tests {
 
     #[test]
     fn the_table_has_the_ratio_at_each_number_of_scripts() {
-        let text = table(
-            &plan(),
-            &["mount", "tmpfs"],
-            &grid([1.0; 3], [2.0, 4.0, 5.0]),
-        );
+        let rates = Rates {
+            per_hour: grid([1.0; 3], [2.0, 4.0, 5.0]),
+            per_cpu: grid([3.0; 3], [4.0; 3]),
+        };
+        let text = table(&plan(), &["mount", "tmpfs"], &rates);
         assert!(text.contains("mount / tmpfs"), "{text}");
         for (count, ratio) in [(1, "0.50"), (10, "0.25"), (250, "0.20")] {
             let line = text
                 .lines()
                 .find(|line| line.starts_with(&format!("| {count} ")));
-            assert!(line.unwrap().contains(ratio), "{text}");
+            let line = line.unwrap();
+            assert!(line.contains(ratio) && line.contains("0.75"), "{text}");
         }
     }
 }
