@@ -222,9 +222,7 @@ impl CoreCells {
     /// The line is somebody else's: takes it, if there is room for what it holds.
     #[inline(never)]
     fn miss(&self, key: Key, access: Access, bytes: u64) -> Noted {
-        // Relaxed: `head` is this core's own, and an old `tail` only makes the ring look fuller.
-        let head = self.head.load(Ordering::Relaxed);
-        let fill = (head - self.tail.0.load(Ordering::Relaxed)) as usize;
+        let (head, fill) = self.place();
         let weight = weight_at(fill);
         if weight > 1 {
             let ticket = self.lottery.load(Ordering::Relaxed).wrapping_add(1);
@@ -258,15 +256,23 @@ impl CoreCells {
     }
 
     fn end(&self, file: Key, apart: bool) -> bool {
-        // Relaxed: as in `miss`.
-        let head = self.head.load(Ordering::Relaxed);
-        let fill = (head - self.tail.0.load(Ordering::Relaxed)) as usize;
+        let (head, fill) = self.place();
         fill < RING / 2
             && self.enter(head, ENDED, |entry| {
                 entry.ino.store(file.ino, Ordering::Relaxed);
                 entry.place.store(file.place, Ordering::Relaxed);
                 entry.reads.store(u64::from(apart), Ordering::Relaxed);
             })
+    }
+
+    /// Where the next entry goes, and how many wait. A thread that loses the core between an entry
+    /// and its count leaves `head` behind what a fold has read meanwhile.
+    fn place(&self) -> (u64, usize) {
+        // Relaxed: an old `tail` only makes the ring look fuller, an old `head` meets entries that
+        // are not free.
+        let tail = self.tail.0.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Relaxed).max(tail);
+        (head, (head - tail) as usize)
     }
 
     /// Puts what `line` holds into the ring; false if the ring is full.
@@ -289,7 +295,8 @@ impl CoreCells {
         fill(entry);
         // Release: pairs with the Acquire of `fold_ring`.
         entry.state.store(state, Ordering::Release);
-        self.head.store(head + 1, Ordering::Relaxed);
+        // Relaxed: a hint. Never back: another thread of this core may have gone on.
+        self.head.fetch_max(head + 1, Ordering::Relaxed);
         true
     }
 

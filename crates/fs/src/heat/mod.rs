@@ -229,7 +229,6 @@ impl Tracker {
             return;
         };
         let (now, lives) = (core.clock.monotonic(), self.settings.half_lives());
-        let most = self.settings.most_records();
         let mut changes = self.listeners.wanted();
         let mut shard = state.shards[part].lock();
         let steps = SWEEP + shard.slots() / 8;
@@ -238,7 +237,7 @@ impl Tracker {
             let place = (record.file.0, record.range);
             subscribe::note(&mut changes, place, record.last_bucket(), to);
         });
-        shard.limit(most / SHARDS);
+        shard.limit(self.settings.most_records() / SHARDS);
         drop(shard);
         self.listeners.tell(changes);
     }
@@ -322,7 +321,6 @@ impl State {
         });
         let now = core.clock.monotonic();
         let lives = settings.half_lives();
-        let most = settings.most_records() / SHARDS;
         let mut owners = Sums::new();
         for chunk in batch.chunks(CHUNK) {
             let g = pin();
@@ -338,7 +336,7 @@ impl State {
                         node.marks.set(Mark::TrackedApart);
                     }
                 }
-                self.credit(*key, counts, most, (now, &lives), changes);
+                self.credit(*key, counts, settings, (now, &lives), changes);
                 let Some(node) = node else { continue };
                 owners.add(Owners::of(&node.fields()), counts);
                 // It was marked before, so whoever ends it from now on says so; this is for who
@@ -362,20 +360,21 @@ impl State {
         &self,
         key: Key,
         counts: &Counts,
-        most: usize,
+        settings: &Settings,
         (now, lives): (Millis, &HalfLives),
         changes: &mut Option<Vec<HeatChange>>,
     ) {
         let (file, range) = (key.file(), key.range());
         let (home, part) = (self.home(file), self.part(file, range));
         let mut shard = home.lock();
-        shard.keep_below(most);
+        // Asked with the shard held, so that none grows past a limit that was set before.
+        shard.keep_below(settings.most_records() / SHARDS);
         let (from, to) = shard.touch_file(file, counts, now, lives);
         subscribe::note(changes, (key.ino, WHOLE), from, to);
         if !std::ptr::eq(home, part) {
             drop(shard);
             shard = part.lock();
-            shard.keep_below(most);
+            shard.keep_below(settings.most_records() / SHARDS);
         }
         let (from, to) = shard.touch_range(file, range, counts, now, lives);
         subscribe::note(changes, (key.ino, range), from, to);

@@ -119,10 +119,11 @@ impl Shard {
         self.max = max.max(2);
     }
 
-    /// Holds at most `max` records from now on, and evicts what is too many.
+    /// Holds at most `max` records from now on, and evicts what is too many. Room that records have
+    /// left counts as well.
     pub fn limit(&mut self, max: usize) {
         self.keep_below(max);
-        if self.len() > self.max {
+        if self.slab.capacity() > self.max {
             while self.len() > self.max {
                 self.evict_one();
             }

@@ -105,6 +105,19 @@ fn a_lower_limit_gives_memory_back() {
 }
 
 #[test]
+fn room_that_records_have_left_counts_against_a_limit() {
+    let mut shard = Shard::new();
+    for file in 0..1000 {
+        touch(&mut shard, (file, 1), 0, &reads(1), 0, &lives());
+    }
+    (1..1000).for_each(|file| shard.forget((file, 1)));
+    shard.limit(100);
+    check(&shard);
+    assert_eq!(shard.len(), 2);
+    assert!(shard.bytes() <= 100 * RECORD_BYTES, "{}", shard.bytes());
+}
+
+#[test]
 fn ranges_of_a_file_whose_record_is_elsewhere_leave_nothing_behind() {
     let mut shard = Shard::new();
     for i in 1..=5000 {
