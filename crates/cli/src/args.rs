@@ -217,6 +217,7 @@ mod tests {
             "errors=remount-ro|continue|panic" => "errors=continue".to_owned(),
             "heat=exact" => "heat=exact".to_owned(),
             "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
+            "workers=COUNT" => "workers=8".to_owned(),
             _ => match name.split_once('=') {
                 Some((name, _)) => format!("{name}=8192"),
                 None => name.to_owned(),

@@ -326,8 +326,9 @@ fn watching_prints_again_until_it_is_interrupted() {
     watch.args(["sched", "--watch"]).arg(mounted.path());
     let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(2500));
+    // Not SIGINT: who runs the tests in the background has it ignored.
     let _ = Command::new("kill")
-        .args(["-INT", &watch.id().to_string()])
+        .args(["-TERM", &watch.id().to_string()])
         .status();
     let mut text = String::new();
     std::io::Read::read_to_string(&mut watch.stdout.take().unwrap(), &mut text).unwrap();
