@@ -92,7 +92,7 @@ Mount options (-o), the default first:
   quota                            charge every write before it returns (no_writeback)
   noquota                          do not tell users, groups and projects apart
   direct_io                        reads and writes bypass the page cache
-  hot_track                        record which files and ranges are hot
+  hot_track, no_hot_track          record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)
   workers=COUNT                    threads for background work, 1 to 1024: 1
   park=needed|every                suspend every request, for tests of the daemon
@@ -218,6 +218,7 @@ mod tests {
             "heat=exact" => "heat=exact".to_owned(),
             "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
             "workers=COUNT" => "workers=8".to_owned(),
+            "park=needed|every" => "park=every".to_owned(),
             _ => match name.split_once('=') {
                 Some((name, _)) => format!("{name}=8192"),
                 None => name.to_owned(),
