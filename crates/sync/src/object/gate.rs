@@ -20,8 +20,8 @@ use crate::spread::Spread;
 ///
 /// | access | ordering | partner |
 /// |---|---|---|
-/// | enter: add to the word, then load `shut` | SeqCst | close: see [`fenced`] |
-/// | close: set `shut`, then load every word | SeqCst | enter: see [`fenced`] |
+/// | enter: add to the word, then load `shut` | SeqCst | close: see `fenced` |
+/// | close: set `shut`, then load every word | SeqCst | enter: see `fenced` |
 /// | leave: subtract from the word | Release | close's loads |
 /// | open: `shut` | Release | enter's load: what was done behind the gate is seen |
 ///
