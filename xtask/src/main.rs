@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod crates;
 mod demo;
+mod failures;
 mod install;
 mod layers;
 mod place;

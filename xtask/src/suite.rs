@@ -1,9 +1,12 @@
 //! `cargo xtask test`: every test of the project, and one closing line for all of them.
 
+use crate::failures::Failures;
 use crate::{install, place, process};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::io::{BufRead, BufReader, PipeReader};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// Sums over the runs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +14,9 @@ struct Sum {
     passed: u64,
     failed: u64,
 }
+
+/// What one `cargo test` gave: its sums, and a report of each failure.
+type Tested = Result<(Sum, Vec<String>), String>;
 
 /// A target that needs a feature, and so a build of its own.
 struct Extra {
@@ -57,10 +63,9 @@ pub fn run(filter: &[String]) -> Result<(), String> {
     install::everything()?;
     unmount_leftovers();
     let start = Instant::now();
-    let mut sum = Sum::default();
     let mut all = process::cargo();
     all.args(["test", "--workspace", "--no-fail-fast"]);
-    sum.add(tested(&mut all, filter)?);
+    let (mut sum, mut failures) = tested(all, filter)?;
     for extra in EXTRAS {
         if !place::root().join(extra.source).is_file() {
             println!("no {}: left out", extra.source);
@@ -68,8 +73,13 @@ pub fn run(filter: &[String]) -> Result<(), String> {
         }
         let mut test = process::cargo();
         test.args(["test", "--no-fail-fast", "--package", extra.package])
-            .args(["--features", extra.feature, "--test", extra.feature]);
-        sum.add(tested(&mut test, filter)?);
+            .args(["--features", extra.feature, "--test", extra.target()]);
+        let (more, others) = tested(test, filter)?;
+        sum.add(more);
+        failures.extend(others);
+    }
+    if !failures.is_empty() {
+        println!("\n== what failed ==\n\n{}\n", failures.join("\n\n"));
     }
     println!("all tests: {} s", start.elapsed().as_secs());
     println!("{} passed, {} failed", sum.passed, sum.failed);
@@ -78,6 +88,14 @@ pub fn run(filter: &[String]) -> Result<(), String> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+impl Extra {
+    /// The name of the test program: that of its file.
+    fn target(&self) -> &'static str {
+        let stem = Path::new(self.source).file_stem();
+        stem.and_then(|stem| stem.to_str()).unwrap_or(self.feature)
+    }
 }
 
 impl Sum {
@@ -106,28 +124,58 @@ impl Sum {
 
 /// Runs one `cargo test`, shows its output and adds up its result lines. A run that fails without
 /// a failed test (it did not compile, a test program died) counts as one failure.
-fn tested(command: &mut Command, filter: &[String]) -> Result<Sum, String> {
+fn tested(mut command: Command, filter: &[String]) -> Tested {
     command.args(filter);
-    let line = process::line(command);
+    let line = process::line(&command);
     println!("$ {line}");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("`{line}` cannot be started: {error}"))?;
+    let broken = |error: std::io::Error| format!("`{line}`: {error}");
+    // One pipe for both streams: cargo names the programs on the second, they speak on the first.
+    let (read, write) = std::io::pipe().map_err(broken)?;
+    command.stdout(write.try_clone().map_err(broken)?);
+    command.stderr(write);
+    let mut child = command.spawn().map_err(broken)?;
+    // The command holds the pipe's other end: without this drop the reader would never end.
+    drop(command);
+    let lines = lines_of(read);
     let mut sum = Sum::default();
-    if let Some(out) = child.stdout.take() {
-        for text in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-            let text = String::from_utf8_lossy(&text);
-            println!("{text}");
-            sum.add(Sum::of_line(&text));
+    let mut failures = Failures::default();
+    let status = loop {
+        match lines.recv_timeout(Duration::from_secs(1)) {
+            Ok(text) => {
+                println!("{text}");
+                sum.add(Sum::of_line(&text));
+                failures.line(&text);
+            }
+            Err(RecvTimeoutError::Disconnected) => break child.wait().map_err(broken)?,
+            // A program that a test left behind may hold the pipe open for ever.
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(status) = child.try_wait().map_err(broken)? {
+                    break status;
+                }
+            }
         }
-    }
-    let status = child.wait().map_err(|error| format!("`{line}`: {error}"))?;
+    };
     if !status.success() && sum.failed == 0 {
-        println!("`{line}` ended with {status} and no failed test: counted as one failure");
+        let what = format!("`{line}` ended with {status} and no failed test: one failure");
+        println!("{what}");
+        failures.died(&what);
         sum.failed = 1;
     }
-    Ok(sum)
+    Ok((sum, failures.reports()))
+}
+
+/// The lines of a pipe, as a thread reads them.
+fn lines_of(pipe: PipeReader) -> Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for text in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if send.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// Frees mount points of test programs that were killed: nobody else would, and a dead one makes
@@ -182,23 +230,20 @@ mod tests {
                 };
                 let feature = needs.split('"').next().unwrap();
                 let on = defaults.is_some_and(|line| line.contains(&format!("\"{feature}\"")));
-                let extra = EXTRAS
-                    .iter()
-                    .any(|extra| extra.package == member.name && extra.feature == feature);
-                assert!(on || extra, "{}: nobody runs {feature}", member.name);
+                let test = block.split("name = \"").nth(1).unwrap().split('"').next();
+                let extra = EXTRAS.iter().any(|extra| {
+                    (extra.package, extra.feature) == (&*member.name, feature)
+                        && Some(extra.target()) == test
+                });
+                assert!(on || extra, "{}: nobody runs {test:?}", member.name);
             }
         }
     }
 
     #[test]
     fn a_run_that_dies_without_a_result_line_is_a_failure() {
-        let mut dead = Command::new("false");
-        assert_eq!(
-            tested(&mut dead, &[]),
-            Ok(Sum {
-                passed: 0,
-                failed: 1
-            })
-        );
+        let (sum, failures) = tested(Command::new("false"), &[]).unwrap();
+        assert_eq!((sum.passed, sum.failed), (0, 1));
+        assert!(failures[0].contains("`false` ended with"), "{failures:?}");
     }
 }
