@@ -19,13 +19,13 @@ struct Sum {
 type Tested = Result<(Sum, Vec<String>), String>;
 
 /// A target that needs a feature, and so a build of its own.
-struct Extra {
-    package: &'static str,
-    feature: &'static str,
+pub struct Extra {
+    pub package: &'static str,
+    pub feature: &'static str,
     source: &'static str,
 }
 
-const EXTRAS: &[Extra] = &[
+pub const EXTRAS: &[Extra] = &[
     Extra {
         package: "hearth-sync",
         feature: "loom",
@@ -92,7 +92,7 @@ pub fn run(filter: &[String]) -> Result<(), String> {
 
 impl Extra {
     /// The name of the test program: that of its file.
-    fn target(&self) -> &'static str {
+    pub fn target(&self) -> &'static str {
         let stem = Path::new(self.source).file_stem();
         stem.and_then(|stem| stem.to_str()).unwrap_or(self.feature)
     }

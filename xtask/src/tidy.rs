@@ -93,6 +93,13 @@ pub fn tree() -> Findings {
 fn banned(shown: &str, text: &str, findings: &mut Findings) {
     let banned = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"]].map(|parts| parts.concat());
     for (number, line) in text.lines().enumerate() {
+        if ["<<<<<<< ", ">>>>>>> "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
+        {
+            let what = format!("{shown}:{}: a merge that was not finished", number + 1);
+            findings.failures.push(what);
+        }
         for word in &banned {
             if !rust_text::words(line, word).is_empty() {
                 let what = format!("{shown}:{}: {word}", number + 1);
@@ -256,6 +263,7 @@ mod tests {
             ("crates/fs/src/a.rs", &long),
             ("crates/fs/src/a.rs", &wide),
             ("crates/fs/src/a.rs", &word),
+            ("docs/semantics.md", "<<<<<<< HEAD\n"),
         ] {
             assert_eq!(failures(shown, text).len(), 1, "{shown}: {text:.60}");
         }

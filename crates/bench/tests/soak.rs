@@ -8,15 +8,17 @@
 
 #[path = "../../fs/tests/model/driver.rs"]
 mod driver;
+mod soaking;
 
 use driver::Library;
-use hearth::{Credentials, Errno, Kind, Process, Volume};
+use hearth::{Credentials, Volume};
 use hearth_bench::live::{Counted, Live};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{Op, System};
 use hearth_sync::epoch;
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::TestRunner;
+use soaking::{clear, number, runner};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -81,38 +83,19 @@ fn settle() {
     }
 }
 
-/// Random scripts of one thread.
-struct Scripts {
-    runner: TestRunner,
-}
-
-impl Scripts {
-    fn new(seed: u64, thread: usize) -> Scripts {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        bytes[8..16].copy_from_slice(&thread.to_le_bytes());
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-        Scripts {
-            runner: TestRunner::new_with_rng(Config::default(), rng),
-        }
-    }
-
-    fn next(&mut self) -> Vec<(usize, Op)> {
-        let script = script(ABILITIES, 1..130);
-        // No lock of a script waits: threads could wait for each other for ever.
-        script
-            .new_tree(&mut self.runner)
-            .expect("a script")
-            .current()
-    }
+/// The next script of a thread.
+fn next(runner: &mut TestRunner) -> Vec<(usize, Op)> {
+    let script = script(ABILITIES, 1..130);
+    // No lock of a script waits: threads could wait for each other for ever.
+    script.new_tree(runner).expect("a script").current()
 }
 
 /// Runs so many scripts; answers how many operations, and of which kinds.
-fn work(volume: &Volume, scripts: &mut Scripts, scripts_each: u32) -> (u64, BTreeSet<String>) {
+fn work(volume: &Volume, scripts: &mut TestRunner, scripts_each: u32) -> (u64, BTreeSet<String>) {
     let (mut done, mut kinds) = (0, BTreeSet::new());
     for _ in 0..scripts_each {
         let mut library = Library::new(volume.clone());
-        for (p, op) in scripts.next() {
+        for (p, op) in next(scripts) {
             library.apply(p, &op);
             done += 1;
             let text = format!("{op:?}");
@@ -133,7 +116,7 @@ fn work(volume: &Volume, scripts: &mut Scripts, scripts_each: u32) -> (u64, BTre
 
 /// Every thread works; the volume is empty afterwards. Answers how many operations were made, and
 /// of how many kinds by every thread.
-fn all_threads(volume: &Volume, scripts: &mut [Scripts], scripts_each: u32) -> (u64, usize) {
+fn all_threads(volume: &Volume, scripts: &mut [TestRunner], scripts_each: u32) -> (u64, usize) {
     let results: Vec<_> = std::thread::scope(|scope| {
         let spawn = |scripts| scope.spawn(move || work(volume, scripts, scripts_each));
         let threads: Vec<_> = scripts.iter_mut().map(spawn).collect();
@@ -159,44 +142,6 @@ fn all_threads(volume: &Volume, scripts: &mut [Scripts], scripts_each: u32) -> (
     (results.iter().map(|(done, _)| done).sum(), every.len())
 }
 
-/// Takes away everything in `dir`, whatever its flags say.
-fn clear(root: &Process, dir: &[u8]) {
-    free(root, dir);
-    for entry in root.read_dir(dir).expect("a directory") {
-        let path = [dir, b"/", &entry.name].concat();
-        if entry.kind == Kind::Directory {
-            clear(root, &path);
-            root.rmdir(&path).expect("it is empty");
-        } else {
-            free(root, &path);
-            root.unlink(&path).expect("nothing forbids it");
-        }
-    }
-}
-
-/// Clears the flags that forbid changes; what cannot be opened has none.
-fn free(root: &Process, path: &[u8]) {
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let opened = root.open(path, flags, 0);
-    let cleared = opened.and_then(|fd| {
-        let cleared = root.set_flags(fd, 0);
-        root.close(fd).and(cleared)
-    });
-    let has_none = [Errno::ELOOP, Errno::ENXIO, Errno::ENOTTY, Errno::EOPNOTSUPP];
-    assert!(
-        cleared.is_ok() || cleared.is_err_and(|errno| has_none.contains(&errno)),
-        "{}: {cleared:?}",
-        path.escape_ascii()
-    );
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text} is not a number"))
-    })
-}
-
 /// More than at the start, within what lists may differ by.
 fn check_memory(what: &str, before: Live, after: Live) {
     println!("{what}: {before:?}, then {after:?}");
@@ -209,19 +154,19 @@ fn check_memory(what: &str, before: Live, after: Live) {
 fn nothing_is_left_when_all_operations_ran_on_all_threads() {
     let (seconds, seed) = (number("HEARTH_SOAK_SECONDS", 4), number("HEARTH_SEED", 1));
     let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
-    let mut scripts: Vec<_> = (0..threads).map(|n| Scripts::new(seed, n)).collect();
+    let mut runners: Vec<_> = (0..threads).map(|n| runner(seed, n)).collect();
     // What the program makes once, for whichever volume, is made now.
-    all_threads(&Volume::memory(), &mut scripts, 10);
+    all_threads(&Volume::memory(), &mut runners, 10);
     settle();
     let empty = Live::now();
     let volume = Volume::memory();
     // Tables and per-core parts have their size when this is over.
-    all_threads(&volume, &mut scripts, ROUND);
+    all_threads(&volume, &mut runners, ROUND);
     let (before, live_before) = (Held::now(&volume), Live::now());
     let end = Instant::now() + Duration::from_secs(seconds);
     let (mut done, mut kinds) = (0, KINDS);
     while Instant::now() < end {
-        let round = all_threads(&volume, &mut scripts, ROUND);
+        let round = all_threads(&volume, &mut runners, ROUND);
         done += round.0;
         kinds = kinds.min(round.1);
     }

@@ -6,13 +6,15 @@
 
 #[path = "../../fs/tests/model/driver.rs"]
 mod driver;
+mod soaking;
 
 use driver::Library;
-use hearth::{Credentials, Kind, Process, Volume};
+use hearth::{Credentials, Process, Volume};
 use hearth_model::System;
 use hearth_model::strategy::{Abilities, script};
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::TestRunner;
+use soaking::{clear, number, runner};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,14 +27,6 @@ const ABILITIES: Abilities = Abilities {
 const ROUND: u32 = 100;
 /// MiB: the least cap that there is.
 const CAP: u64 = 1;
-
-fn runner(seed: u64, thread: usize) -> TestRunner {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    bytes[8..16].copy_from_slice(&thread.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    TestRunner::new_with_rng(Config::default(), rng)
-}
 
 /// Runs scripts, and touches files and ranges enough that records are evicted.
 fn work(volume: &Volume, runner: &mut TestRunner, thread: usize) {
@@ -99,37 +93,6 @@ fn stir(volume: &Volume, done: &AtomicBool, most: &AtomicU64) {
     }
     heat.switch(true);
     heat.set_memory(0).expect("no limit is allowed");
-}
-
-/// Takes away everything in `dir`, whatever its flags say.
-fn clear(root: &Process, dir: &[u8]) {
-    free(root, dir);
-    for entry in root.read_dir(dir).expect("a directory") {
-        let path = [dir, b"/", &entry.name].concat();
-        if entry.kind == Kind::Directory {
-            clear(root, &path);
-            root.rmdir(&path).expect("it is empty");
-        } else {
-            free(root, &path);
-            root.unlink(&path).expect("nothing forbids it");
-        }
-    }
-}
-
-/// Clears the flags that forbid changes; what cannot be opened has none.
-fn free(root: &Process, path: &[u8]) {
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    if let Ok(fd) = root.open(path, flags, 0) {
-        let _ = root.set_flags(fd, 0);
-        root.close(fd).expect("it is open");
-    }
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text} is not a number"))
-    })
 }
 
 #[test]

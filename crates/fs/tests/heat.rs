@@ -7,55 +7,17 @@
 
 #[path = "heat/bounds.rs"]
 mod bounds;
+#[path = "heat/hand.rs"]
+mod hand;
 #[path = "heat/truth.rs"]
 mod truth;
 
+use hand::{create, tracked};
 use hearth::heat::{HeatRank, Tenant};
-use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use hearth::{Credentials, Errno, Volume};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
-
-/// A clock that the test moves.
-#[derive(Clone, Default)]
-struct Hand(Arc<AtomicU64>);
-
-impl Hand {
-    fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_millis() as u64, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hand {
-    fn now(&self) -> Time {
-        Time::from_nanos(1_700_000_000_000_000_000 + self.monotonic() * 1_000_000)
-    }
-
-    fn monotonic(&self) -> u64 {
-        1000 + self.0.load(Ordering::SeqCst)
-    }
-}
-
-fn tracked() -> (Volume, Process, Hand) {
-    let hand = Hand::default();
-    let volume = Volume::builder()
-        .hot_track(true)
-        .clock(hand.clone())
-        .build()
-        .unwrap();
-    let process = volume.process(Credentials::root());
-    (volume, process, hand)
-}
-
-fn create(process: &Process, path: &str, bytes: usize) -> i32 {
-    let fd = process
-        .open(path, libc::O_CREAT | libc::O_RDWR, 0o644)
-        .unwrap();
-    process.write(fd, &vec![7; bytes]).unwrap();
-    fd
-}
 
 #[test]
 fn reads_and_writes_are_counted_per_file_and_per_range() {

@@ -6,54 +6,18 @@
     reason = "a test fails by panicking, in what its tests share as well"
 )]
 
+#[path = "heat/hand.rs"]
+mod hand;
+
+use hand::{create, tracked};
 use hearth::heat::{Grade, HeatChange, HeatRank};
-use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
+use hearth::{Caller, Credentials, Errno, Process, without_waiting};
 use serde_json::Value;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// A clock that the test moves.
-#[derive(Clone, Default)]
-struct Hand(Arc<AtomicU64>);
-
-impl Hand {
-    fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_millis() as u64, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hand {
-    fn now(&self) -> Time {
-        Time::from_nanos(1_700_000_000_000_000_000 + self.monotonic() * 1_000_000)
-    }
-
-    fn monotonic(&self) -> u64 {
-        1_000_000_000 + self.0.load(Ordering::SeqCst)
-    }
-}
-
-fn tracked() -> (Volume, Process, Hand) {
-    let hand = Hand::default();
-    let volume = Volume::builder()
-        .hot_track(true)
-        .clock(hand.clone())
-        .build()
-        .unwrap();
-    let process = volume.process(Credentials::root());
-    (volume, process, hand)
-}
-
-fn create(process: &Process, path: &[u8], bytes: usize) -> i32 {
-    let fd = process
-        .open(path, libc::O_CREAT | libc::O_RDWR, 0o644)
-        .unwrap();
-    process.write(fd, &vec![7; bytes]).unwrap();
-    fd
-}
 
 fn read_times(process: &Process, fd: i32, times: usize, off: u64) {
     for _ in 0..times {
@@ -198,6 +162,27 @@ fn questions_answer_what_the_library_answers() {
 fn ask_file(process: &Process, name: &str) -> Value {
     let text = say(process, &format!("heat/{name}.json"), &[]).unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_report_that_walks_the_volume_is_made_by_who_may_wait() {
+    let (volume, process, _) = tracked();
+    create(&process, "/f", 100);
+    let door = volume.door();
+    for name in ["top", "ranges", "tenants", "histogram", "what-if", "map"] {
+        let ino = process
+            .stat(format!("/.hearth/heat/{name}.json"))
+            .unwrap()
+            .ino;
+        let file = door.open(&Caller::ROOT, ino, libc::O_RDONLY).unwrap();
+        let mut text = [0; 4096];
+        let (read, absent) = without_waiting(|| door.read(&file, 0, &mut text));
+        assert_eq!(read, Err(Errno::ABSENT), "{name}");
+        volume.bring(&absent.unwrap()).unwrap();
+        let (read, _) = without_waiting(|| door.read(&file, 0, &mut text));
+        let said: Value = serde_json::from_slice(&text[..read.unwrap()]).unwrap();
+        assert!(said.is_array() || said.is_object(), "{name}: {said}");
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ mod errno;
 #[allow(dead_code, missing_docs, unused_imports)]
 #[path = "../src/fdtable/mod.rs"]
 mod fdtable;
+#[allow(dead_code)]
+#[path = "../src/line.rs"]
+mod line;
 #[allow(dead_code, missing_docs, unused_imports)]
 #[path = "../src/locks/mod.rs"]
 mod locks;

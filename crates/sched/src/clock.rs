@@ -1,5 +1,6 @@
 //! Time as the scheduler counts it.
 
+use crate::meter::Meter;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Stopwatch};
 use std::time::Duration;
@@ -61,6 +62,14 @@ impl Clock {
             Source::System(watch) => Time(watch.ns()),
             // Relaxed: time orders nothing else.
             Source::Manual(ns) => Time(ns.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// What measures the work of the calling thread: by processor time with the machine's clock.
+    pub(crate) fn meter(&self) -> Meter {
+        match &self.0 {
+            Source::System(_) => Meter::of_thread(),
+            Source::Manual(_) => Meter::by_clock(),
         }
     }
 

@@ -19,6 +19,7 @@
 
 mod class;
 pub mod fleet;
+mod meter;
 pub mod queue;
 mod stats;
 

@@ -591,7 +591,7 @@ fn close_beside(threads: usize) {
         shared.1.with_mut(|inside| unsafe { *inside += 1 });
     }
     for entering in entering {
-        assert!(entering.join().unwrap() <= 1);
+        assert!(entering.join().expect("it ends") <= 1);
     }
 }
 

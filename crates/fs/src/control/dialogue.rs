@@ -3,7 +3,7 @@
 use super::ask::Question;
 use super::{FILES, Takes, text};
 use crate::caller::{Caller, Credentials};
-use crate::errno::{Errno, Result};
+use crate::errno::Errno;
 use crate::volume::{Core, Load, Step, Stop};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -17,15 +17,16 @@ const END: &[u8] = b"end\n";
 
 lock_class!(DialogueLock = "control.dialogue", 955);
 
-/// What an open control file says: its text as it was when it was opened, or the answer to the
-/// latest question. Nothing else is locked while it is.
+/// What an open control file says: its text as it was when it was opened (or first read, if it walks
+/// the volume), or the answer to the latest question. Nothing else is locked while it is.
 pub(crate) struct Dialogue {
     file: usize,
     said: Lock<DialogueLock, Said>,
 }
 
 struct Said {
-    text: Box<[u8]>,
+    /// `None` before the first read of a file that walks the volume.
+    text: Option<Box<[u8]>>,
     /// Offset of its first byte: an answer begins where its question ended, so that who writes and
     /// then reads on has it; a refused question did not move the position.
     at: u64,
@@ -37,7 +38,7 @@ struct Said {
 
 impl Dialogue {
     pub fn begin(file: usize, core: &Core) -> Arc<Dialogue> {
-        let text = text(file, core);
+        let text = (!FILES[file].walks).then(|| text(file, core));
         Arc::new(Dialogue {
             file,
             said: Lock::new(Said {
@@ -50,15 +51,23 @@ impl Dialogue {
     }
 
     /// Reads at `off`; answers the bytes read, `EINVAL` before the beginning of an answer.
-    pub fn read(&self, off: u64, out: &mut [u8]) -> Result<usize> {
+    pub fn read(self: &Arc<Self>, off: u64, out: &mut [u8]) -> Step<usize> {
         let said = self.said.lock();
+        let Some(text) = &said.text else {
+            return Err(Stop::Load(Load::Text(Arc::clone(self))));
+        };
         let from = off.checked_sub(said.at).ok_or(Errno::EINVAL)?;
-        let from = usize::try_from(from)
-            .unwrap_or(usize::MAX)
-            .min(said.text.len());
-        let len = out.len().min(said.text.len() - from);
-        out[..len].copy_from_slice(&said.text[from..from + len]);
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+        let len = out.len().min(text.len() - from);
+        out[..len].copy_from_slice(&text[from..from + len]);
         Ok(len)
+    }
+
+    /// Makes the text that a first read lacked, with nothing pinned or locked. Of two who made one,
+    /// the first is shown to both.
+    pub fn make_text(&self, core: &Core) {
+        let made = text(self.file, core);
+        self.said.lock().text.get_or_insert(made);
     }
 
     /// Takes what is written at `off`, which matters to nothing but where the answer begins. A
@@ -124,7 +133,7 @@ impl Dialogue {
     /// Shows an answer from offset `at` on, or why there is none; `asked` was answered.
     pub(super) fn show(&self, at: u64, text: String, asked: Option<Box<[u8]>>) {
         let said = Said {
-            text: text.into_bytes().into(),
+            text: Some(text.into_bytes().into()),
             at,
             answered: asked,
             pending: Vec::new(),

@@ -41,6 +41,9 @@ struct ControlFile {
     takes: Takes,
     /// Whether only the owner of the volume may look.
     private: bool,
+    /// Whether making the text takes as long as the volume is large. Then it is made for the first
+    /// read, like something that must be loaded.
+    walks: bool,
 }
 
 /// What a write to a control file is.
@@ -57,150 +60,82 @@ enum Takes {
 
 type TakeLines = fn(&Volume, &str) -> std::result::Result<String, ask::NoAnswer>;
 
+impl ControlFile {
+    /// A file that everybody may look at and nobody writes.
+    const fn new(path: &'static str, render: fn(&Core) -> String) -> ControlFile {
+        ControlFile {
+            path,
+            render,
+            takes: Takes::Nothing,
+            private: false,
+            walks: false,
+        }
+    }
+
+    const fn takes(mut self, takes: Takes) -> ControlFile {
+        self.takes = takes;
+        self
+    }
+
+    const fn private(mut self) -> ControlFile {
+        self.private = true;
+        self
+    }
+
+    const fn walks(mut self) -> ControlFile {
+        self.walks = true;
+        self
+    }
+}
+
 /// The text of control file `file` as of now.
 fn text(file: usize, core: &Core) -> Box<[u8]> {
     (FILES[file].render)(core).into_bytes().into()
 }
 
 static FILES: &[ControlFile] = &[
-    ControlFile {
-        path: "version",
-        render: version,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "ask",
-        render: ask::hint,
-        takes: Takes::Question,
-        private: false,
-    },
-    ControlFile {
-        path: "stats",
-        render: stats::render,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "quota/report.json",
-        render: quota::all,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "quota/events",
-        render: quota::events,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/status.json",
-        render: heat::status_text,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "heat/top.json",
-        render: heat::top_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/ranges.json",
-        render: heat::ranges_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/tenants.json",
-        render: heat::tenants_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/histogram.json",
-        render: heat::histogram_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/what-if.json",
-        render: heat::what_if_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/map.json",
-        render: heat::map_text,
-        takes: Takes::Nothing,
-        private: true,
-    },
-    ControlFile {
-        path: "heat/import",
-        render: heat::import_hint,
-        takes: Takes::Lines(heat::import),
-        private: true,
-    },
-    ControlFile {
-        path: "locks",
-        render: locks::table,
-        takes: Takes::Setting(locks::switch),
-        private: false,
-    },
-    ControlFile {
-        path: "locks.json",
-        render: locks::json,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "sched",
-        render: sched::table,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "sched.json",
-        render: sched::json,
-        takes: Takes::Nothing,
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/memory-budget",
-        render: tunables::memory_budget,
-        takes: Takes::Setting(tunables::set_memory_budget),
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/hot-track",
-        render: tunables::hot_track,
-        takes: Takes::Setting(tunables::set_hot_track),
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/hot-update-interval",
-        render: tunables::hot_update_interval,
-        takes: Takes::Setting(tunables::set_hot_update_interval),
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/hot-mem-high-thresh",
-        render: tunables::hot_mem_high_thresh,
-        takes: Takes::Setting(tunables::set_hot_mem_high_thresh),
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/atime",
-        render: tunables::atime,
-        takes: Takes::Setting(tunables::set_atime),
-        private: false,
-    },
-    ControlFile {
-        path: "sys/fs/read-only",
-        render: tunables::read_only,
-        takes: Takes::Setting(tunables::set_read_only),
-        private: false,
-    },
+    ControlFile::new("version", version),
+    ControlFile::new("ask", ask::hint).takes(Takes::Question),
+    ControlFile::new("stats", stats::render),
+    ControlFile::new("quota/report.json", quota::all).private(),
+    ControlFile::new("quota/events", quota::events).private(),
+    ControlFile::new("heat/status.json", heat::status_text),
+    ControlFile::new("heat/top.json", heat::top_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/ranges.json", heat::ranges_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/tenants.json", heat::tenants_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/histogram.json", heat::histogram_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/what-if.json", heat::what_if_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/map.json", heat::map_text)
+        .private()
+        .walks(),
+    ControlFile::new("heat/import", heat::import_hint)
+        .takes(Takes::Lines(heat::import))
+        .private(),
+    ControlFile::new("locks", locks::table).takes(Takes::Setting(locks::switch)),
+    ControlFile::new("locks.json", locks::json),
+    ControlFile::new("sched", sched::table),
+    ControlFile::new("sched.json", sched::json),
+    ControlFile::new("sys/fs/memory-budget", tunables::memory_budget)
+        .takes(Takes::Setting(tunables::set_memory_budget)),
+    ControlFile::new("sys/fs/hot-track", tunables::hot_track)
+        .takes(Takes::Setting(tunables::set_hot_track)),
+    ControlFile::new("sys/fs/hot-update-interval", tunables::hot_update_interval)
+        .takes(Takes::Setting(tunables::set_hot_update_interval)),
+    ControlFile::new("sys/fs/hot-mem-high-thresh", tunables::hot_mem_high_thresh)
+        .takes(Takes::Setting(tunables::set_hot_mem_high_thresh)),
+    ControlFile::new("sys/fs/atime", tunables::atime).takes(Takes::Setting(tunables::set_atime)),
+    ControlFile::new("sys/fs/read-only", tunables::read_only)
+        .takes(Takes::Setting(tunables::set_read_only)),
 ];
 
 fn version(_core: &Core) -> String {

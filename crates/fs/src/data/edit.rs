@@ -62,7 +62,7 @@ impl Data {
     ///
     /// # Panics
     /// When the range ends past 2^63-1.
-    pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<i64, Absent> {
+    pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         checked_end(off, len);
         self.check_writable(off, len, g)?;
         self.zero_edges(off, len, g);
@@ -74,7 +74,7 @@ impl Data {
             let place = self.grow(index, g);
             added += u64::from(!place.clear(Mark::Fresh, g));
         }
-        Ok(added as i64)
+        Ok(added)
     }
 
     /// 1 if the page was not allocated before.

@@ -124,3 +124,26 @@ fn a_key_tells_generations_and_ranges_apart() {
     assert_ne!(key, Key::new(7, 3, 12));
     assert!(Key::new(7, 3 + (1 << 21), 11).is_of(3), "21 bits are kept");
 }
+
+/// A thread that loses its core between an entry and its count leaves `head` behind what a fold has
+/// read: once, what it left was taken for a ring fuller than any ring can be.
+#[test]
+fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
+    let core = CoreCells::new();
+    core.head.store(3, Ordering::Relaxed);
+    core.tail.0.store(7, Ordering::Relaxed);
+    assert_eq!(core.place(), (7, 0));
+    assert!(core.end(Key::new(1, 1, 0), false), "the ring has room");
+    assert_eq!(core.place(), (8, 1));
+}
+
+/// Once, a thread that came back to its core late set `head` back over the entries of others.
+#[test]
+fn an_entry_at_an_old_place_does_not_set_the_ring_back() {
+    let core = CoreCells::new();
+    let (old, _) = core.place();
+    core.head.store(5, Ordering::Relaxed);
+    assert!(core.enter(old, ENDED, |_| ()));
+    assert_eq!(core.place(), (5, 5));
+    assert!(!core.enter(old, ENDED, |_| ()), "the entry is taken");
+}

@@ -4,9 +4,10 @@
 use crate::data::{Absent, Data};
 use crate::errno::Errno;
 use crate::inode::{COUNT, Mark, Node};
-use crate::quota::Resource;
+use crate::quota::{Promised, Resource};
 use crate::volume::{Core, Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
+use std::ops::Range;
 
 /// A kernel in front has opened `node` for writing: if a limit may refuse it growth, the open file
 /// is a charged writer until [`close`].
@@ -100,6 +101,33 @@ pub(crate) fn store(
     cx.core.ledger.free(account, Resource::Blocks, unused, g);
     node.shares().add(COUNT, written.added as i64);
     Ok(written.installed)
+}
+
+/// Promised pages that are about to be allocated, and the promises that wait for it.
+pub(crate) struct Taken<'a> {
+    promised: Promised<'a>,
+    pages: Vec<u64>,
+}
+
+/// What is promised of these pages; `None` for most files. The gate is closed.
+pub(crate) fn taken<'a>(core: &'a Core, node: &Node, pages: Range<u64>) -> Option<Taken<'a>> {
+    node.marks.has(Mark::Promised).then(|| {
+        let promised = core.promises.of(node.number());
+        let pages = promised.within(pages);
+        Taken { promised, pages }
+    })
+}
+
+impl Taken<'_> {
+    /// How many pages: so many blocks are charged.
+    pub fn count(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// They are allocated, and what was promised is their use.
+    pub fn spend(&mut self) {
+        self.promised.remove(&self.pages);
+    }
 }
 
 /// Blocks that are promised to `node`. The caller keeps others out of the gate, or bears with what

@@ -1,6 +1,7 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
 use super::io::{self, data_of, free_pages, page};
+use super::promise;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
@@ -130,24 +131,29 @@ fn rewrite(cx: &Ctx<'_>, node: &Node, data: &Data, g: &Guard) -> Step<()> {
 fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard) -> Step<()> {
     let data = data_of(node)?;
     let absent = |absent| page(node, absent);
-    let first = off / PAGE;
-    let last = (off + len).div_ceil(PAGE);
+    let pages = off / PAGE..(off + len).div_ceil(PAGE);
     let need = data
-        .absent_pages(first * PAGE, (last - first) * PAGE, g)
+        .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
         .map_err(absent)?;
+    // What is promised of them is holes that are paid.
+    let mut promised = promise::taken(cx.core, node, pages);
+    let paid = promised.as_ref().map_or(0, |taken| taken.count());
     // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
     let account = node.meta.account();
-    let mut room = cx.core.ledger.charge(account, Resource::Blocks, need, g)?;
-    if zero {
-        let delta = data.zero_range(off, len, g).map_err(absent)?;
-        room.spend(delta.max(0) as u64);
-        node.shares().add(COUNT, delta.max(0));
-        free_pages(cx, node, (-delta).max(0) as u64, g);
-    } else {
-        let added = data.allocate(off, len, g).map_err(absent)?;
-        room.spend(added);
-        node.shares().add(COUNT, added as i64);
+    let mut room = cx
+        .core
+        .ledger
+        .charge(account, Resource::Blocks, need - paid, g)?;
+    let added = match zero {
+        true => data.zero_range(off, len, g),
+        false => data.allocate(off, len, g),
+    };
+    let added = added.map_err(absent)?;
+    if let Some(promised) = &mut promised {
+        promised.spend();
     }
+    room.spend(added - paid);
+    node.shares().add(COUNT, added as i64);
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub(crate) use book::{Book, Hand, Refusal, Tuning};
 pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
-pub(crate) use promises::Promises;
+pub(crate) use promises::{Promised, Promises};
 pub use record::{QuotaRecord, QuotaUsage};
 pub use rules::{DEFAULT_GRACE, Limit};
 pub(crate) use rules::{Own, Rules};

@@ -6,6 +6,7 @@
 use hearth_sync::lock::{Guard, Lock};
 use hearth_sync::lock_class;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 lock_class!(pub(crate) PromisesLock = "quota.promises", 75);
 
@@ -77,6 +78,12 @@ impl Promised<'_> {
     /// Whether this page is.
     pub fn has(&self, page: u64) -> bool {
         self.pages().is_some_and(|pages| pages.contains(&page))
+    }
+
+    /// Which of these are.
+    pub fn within(&self, range: Range<u64>) -> Vec<u64> {
+        let pages = self.pages();
+        pages.map_or(Vec::new(), |pages| pages.range(range).copied().collect())
     }
 
     /// These have been charged.

@@ -18,7 +18,7 @@ impl Core {
     /// Brings what an operation lacked; the operation then runs again. Nothing is pinned while the
     /// home is asked, but for a directory that others change all the time.
     pub(super) fn load(&self, what: &Load) -> Result<()> {
-        if !matches!(what, Load::Answer(_)) {
+        if !matches!(what, Load::Answer(_) | Load::Text(_)) {
             self.stats.event(Event::HomeLoad);
         }
         match what {
@@ -26,6 +26,10 @@ impl Core {
             Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
             Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
             Load::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
+            Load::Text(dialogue) => {
+                dialogue.make_text(self);
+                Ok(())
+            }
             Load::Page { ino, index } => self.loading(*ino, |node| self.load_page(node, *index)),
             Load::Room(bytes) => {
                 self.reclaim(*bytes);

@@ -1,8 +1,9 @@
 //! Why an operation does not finish at once.
 
-use crate::control::Question;
+use crate::control::{Dialogue, Question};
 use crate::errno::Errno;
 use crate::quota::Refusal;
+use hearth_sync::primitive::Arc;
 
 /// Why an operation did not finish.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub(crate) enum Load {
     },
     /// The answer to a question about the volume.
     Answer(Question),
+    /// The text of a control file that walks the volume.
+    Text(Arc<Dialogue>),
     /// Not from the home but to it: so many bytes of memory are to be won.
     Room(u64),
 }

@@ -53,7 +53,7 @@ fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
         process.mkdir(format!("/{directory}"), 0o755).unwrap();
     }
     let name = |n: usize| format!("/{}/{n}", n / 1000);
-    let fds: Vec<i32> = (0..FILES).map(|n| create(&process, &name(n), 0)).collect();
+    let fds: Vec<i32> = (0..FILES).map(|n| create(&process, name(n), 0)).collect();
     let mut file_of = HashMap::new();
     for (file, &fd) in fds.iter().enumerate() {
         process.ftruncate(fd, 1).unwrap();

@@ -123,6 +123,31 @@ fn what_was_promised_moves_with_the_file_and_comes_back_with_the_last_close() {
 }
 
 #[test]
+fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 8));
+    let file = open(&door, ino, libc::O_RDWR);
+    read(&door, &file, 0, 6).unwrap();
+    // Pages 2 to 7: four are promised, and two are all that is free.
+    let fallocate = |mode, page, pages| {
+        let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
+        let done = site.root.fallocate(fd, mode, page * PAGE, pages * PAGE);
+        site.root.close(fd).unwrap();
+        done
+    };
+    fallocate(0, 2, 6).expect("there is room");
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
+    site.check();
+    assert_eq!(fallocate(0, 0, 9), Err(Errno::EDQUOT), "one too many");
+    site.check();
+    fallocate(libc::FALLOC_FL_ZERO_RANGE, 0, 2).expect("both are promised");
+    assert_eq!(site.root.stat("/d/f").unwrap().blocks, 8 * PAGE / 512);
+    door.release(&file, None);
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
+    site.check();
+}
+
+#[test]
 fn a_reader_is_never_refused_and_is_promised_what_is_free() {
     let site = site();
     let (door, ino) = (site.volume.door(), sparse(&site, 2));

@@ -11,9 +11,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     if let Some(seat) = give_away() {
         let shared = &seat.shared;
         // The time of the task up to here is its own; from here on the station's next counts.
-        shared
-            .fleet
-            .pause(seat.station, None, shared.clock.now().ns());
+        shared.fleet.give_up(seat.station, shared.clock.now().ns());
         if employ(&seat).is_err() {
             take_back(seat);
         }

@@ -24,7 +24,9 @@ pub struct Drive {
 impl Drive {
     /// Takes the seat, if it is free. It `lends` when a substitute may drive while a task blocks.
     pub fn take(seat: &Arc<Seat>, lends: bool) -> Option<Drive> {
-        let driver = seat.shared.fleet.drive(seat.station)?;
+        let shared = &seat.shared;
+        let driver = shared.fleet.drive(seat.station)?;
+        let driver = driver.with_meter(shared.clock.meter());
         Some(Drive {
             seat: Arc::clone(seat),
             driver: Some(driver),
@@ -45,7 +47,7 @@ impl Drive {
         self.run_with(most, |shared, driver, again, now| match now < end {
             true => shared.fleet.switch_idle(driver, again, now),
             false => {
-                shared.fleet.pause(driver.station(), again, now);
+                shared.fleet.pause(driver, again, now);
                 None
             }
         })
@@ -111,7 +113,7 @@ impl Drive {
             // Relaxed: see `is_wanted`.
             let leave = shared.fleet.is_stopped() || seat.wanted.load(Ordering::Relaxed);
             if ran == most || leave {
-                shared.fleet.pause(seat.station, again, now);
+                shared.fleet.pause(driver, again, now);
                 break;
             }
             let Some(mut work) = switch(shared, driver, again.take(), now) else {
@@ -180,7 +182,7 @@ pub fn employ(seat: &Arc<Seat>) -> Result<(), String> {
 fn serve(shared: &Arc<Shared>) {
     while let Some(seat) = shared.spares.next() {
         let mut drive = Drive {
-            driver: Some(Driver::of(seat.station)),
+            driver: Some(Driver::of(seat.station).with_meter(shared.clock.meter())),
             seat,
             lends: true,
         };

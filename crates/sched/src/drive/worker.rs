@@ -72,7 +72,7 @@ impl Worker {
         let begin = clock.now();
         let result = f();
         let now = clock.now();
-        let ns = now.since(begin).as_nanos() as u64;
+        let ns = self.used(now.since(begin).as_nanos() as u64);
         let fleet = &self.seat.shared.fleet;
         fleet.serve(self.seat.station, tenant.index(), ns, now.ns());
         result
@@ -83,6 +83,7 @@ impl Worker {
     #[inline]
     pub fn note(&mut self, tenant: Tenant, ns: u64) {
         if self.drive.as_ref().is_some_and(Drive::is_kept) {
+            let ns = self.used(ns);
             let fleet = &self.seat.shared.fleet;
             fleet.note(self.seat.station, tenant.index(), ns);
         }
@@ -126,6 +127,13 @@ impl Worker {
     /// Whether the scheduler has stopped: nothing runs any more.
     pub fn is_stopped(&self) -> bool {
         self.seat.shared.fleet.is_stopped()
+    }
+
+    /// How long this thread ran in the last `ns` nanoseconds.
+    #[inline]
+    fn used(&mut self, ns: u64) -> u64 {
+        let driver = self.drive.as_mut().and_then(|drive| drive.driver.as_mut());
+        driver.map_or(ns, |driver| driver.used(ns))
     }
 
     fn run(&mut self, most: usize) -> usize {

@@ -7,6 +7,7 @@ pub use sleepers::{Parker, Unpark};
 pub use station::Station;
 
 use crate::class::{Job, Weights};
+use crate::meter::Meter;
 use crate::queue::Ready;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 use sleepers::Sleepers;
@@ -39,6 +40,7 @@ pub struct Driver {
     /// So many switches may go without a reading of the clock.
     coast: u32,
     random: u64,
+    meter: Meter,
 }
 
 /// What a thief came back with.
@@ -85,7 +87,7 @@ impl<T: Job, W: Weights> Fleet<T, W> {
         let station = &self.stations[driver.station];
         station.mark_switch(now);
         let mut queue = station.lock();
-        queue.finish(now, &self.weights);
+        queue.finish(now, |ns| driver.meter.used(ns), &self.weights);
         let again = again.map(|task| queue.push(Ready { task, since: now }, &self.weights));
         station.receive(&mut queue, &self.weights);
         let next = queue.pick(now, || driver.tried || self.no_user_work_elsewhere(driver));
@@ -124,7 +126,7 @@ impl<T: Job, W: Weights> Fleet<T, W> {
 
     /// The same with idle work alone.
     pub fn switch_idle(&self, driver: &mut Driver, again: Option<T>, now: u64) -> Option<T> {
-        self.pause(driver.station, again, now);
+        self.pause(driver, again, now);
         let station = &self.stations[driver.station];
         let mut queue = station.lock();
         station.receive(&mut queue, &self.weights);
@@ -162,10 +164,19 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     }
 
     /// Ends what ran, and puts it back if it is to run `again`, without taking a next.
-    pub fn pause(&self, station: usize, again: Option<T>, now: u64) {
+    pub fn pause(&self, driver: &mut Driver, again: Option<T>, now: u64) {
+        self.end(driver.station, again, now, |ns| driver.meter.used(ns));
+    }
+
+    /// What runs at a station stops to be its driver's.
+    pub fn give_up(&self, station: usize, now: u64) {
+        self.end(station, None, now, |ns| ns);
+    }
+
+    fn end(&self, station: usize, again: Option<T>, now: u64, used: impl FnOnce(u64) -> u64) {
         let station = &self.stations[station];
         let mut queue = station.lock();
-        queue.finish(now, &self.weights);
+        queue.finish(now, used, &self.weights);
         let again = again.map(|task| queue.push(Ready { task, since: now }, &self.weights));
         station.publish(&queue);
         drop(queue);
@@ -267,7 +278,7 @@ impl<T: Job, W: Weights> Fleet<T, W> {
 
     /// Gives the seat back; tasks that wait are left to thieves.
     pub fn leave(&self, driver: &mut Driver, now: u64) {
-        self.pause(driver.station, None, now);
+        self.pause(driver, None, now);
         self.stations[driver.station].stand();
         if driver.searching {
             self.stop_searching(driver);
@@ -418,7 +429,19 @@ impl Driver {
             tried: false,
             coast: 0,
             random: 0x9e37_79b9_7f4a_7c15 ^ ((station as u64 + 1) << 17),
+            meter: Meter::by_clock(),
         }
+    }
+
+    /// Work is measured by `meter`, of the driver's thread, and not by the clock.
+    pub fn with_meter(self, meter: Meter) -> Driver {
+        Driver { meter, ..self }
+    }
+
+    /// How long work ran that the driver did itself and that took `ns` by the clock.
+    #[inline]
+    pub fn used(&mut self, ns: u64) -> u64 {
+        self.meter.used(ns)
     }
 
     /// The station that is driven.

@@ -100,13 +100,14 @@ impl<T: Job> Queue<T> {
         Ok(())
     }
 
-    /// What ran has ended or stepped back: it is charged for its time until `now`.
+    /// What ran has ended or stepped back: it is charged for what it `used` of its time until
+    /// `now`.
     #[inline]
-    pub fn finish(&mut self, now: u64, weights: &impl Weights) {
+    pub fn finish(&mut self, now: u64, used: impl FnOnce(u64) -> u64, weights: &impl Weights) {
         let Some(ran) = self.running.take() else {
             return;
         };
-        let ns = now.saturating_sub(ran.since);
+        let ns = used(now.saturating_sub(ran.since));
         self.is_short = ns < SHORT_NS * u64::from(ran.runs);
         if ran.class == Class::Normal {
             self.normal.charge(ns, weights.weight(ran.tenant));

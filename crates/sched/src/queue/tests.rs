@@ -66,7 +66,7 @@ impl Core {
     fn run(&mut self, ns: u64) -> Option<Work> {
         let task = self.queue.pick(self.now, || true)?;
         self.now += ns;
-        self.queue.finish(self.now, &self.weights);
+        self.queue.finish(self.now, |ns| ns, &self.weights);
         Some(task)
     }
 
@@ -75,7 +75,7 @@ impl Core {
         while self.now < end {
             let task = self.queue.pick(self.now, || true).expect("tasks come back");
             self.now += ns(&task);
-            self.queue.finish(self.now, &self.weights);
+            self.queue.finish(self.now, |ns| ns, &self.weights);
             self.push(task);
         }
     }
@@ -203,7 +203,7 @@ fn who_leaves_with_debt_does_not_shed_it_by_coming_back() {
             .pick(core.now, || true)
             .expect("tenant 0 has work");
         core.now += if task.tenant == 1 { 1_000_000 } else { 10_000 };
-        core.queue.finish(core.now, &core.weights);
+        core.queue.finish(core.now, |ns| ns, &core.weights);
         if task.tenant == 0 {
             core.push(task);
         }
@@ -331,7 +331,7 @@ proptest! {
             }
             let task = core.queue.pick(core.now, || true).expect("tasks come back");
             core.now += lengths[task.tenant.min(5)];
-            core.queue.finish(core.now, &core.weights);
+            core.queue.finish(core.now, |ns| ns, &core.weights);
             if task.tenant < count {
                 core.push(task);
             }

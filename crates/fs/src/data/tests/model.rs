@@ -158,7 +158,7 @@ impl Check {
             Op::ZeroRange { off, len } => {
                 let delta = self.retry(g, |data| data.zero_range(off, len, g));
                 self.erase(off, len, true);
-                assert_eq!(delta, self.model.len() as i64 - before);
+                assert_eq!(delta as i64, self.model.len() as i64 - before);
             }
             Op::Collapse { page, pages } => {
                 let removed = self.retry(g, |data| data.collapse(page * PAGE, pages * PAGE, g));
