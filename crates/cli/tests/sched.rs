@@ -3,50 +3,29 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+mod tenants;
 
-use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
-use rustix::fs::copy_file_range;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use harness::{Mounted, Transport, hearth, program, said, succeed};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tenants::{command, done, project, race, sched};
 
 harness::on_both_transports!(
     a_tenant_gets_the_operations_that_it_is_held_to,
     a_tenant_gets_the_bytes_that_it_is_held_to,
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
-    weights_divide_a_saturated_core,
     a_delayed_program_can_be_killed,
     an_unmount_waits_for_no_ceiling,
     what_was_set_and_done_is_shown,
 );
 
 const USER: u32 = 1234;
-
-/// Runs `hearth sched`; `@` is the mount point.
-fn sched(mounted: &Mounted, typed: &str) -> Said {
-    said(&mut command(mounted, hearth(), typed))
-}
-
-fn command(mounted: &Mounted, mut command: Command, typed: &str) -> Command {
-    let mount = mounted.path().to_str().unwrap();
-    command.arg("sched");
-    command.args(typed.split(' ').map(|word| word.replace('@', mount)));
-    command
-}
-
-/// Has to work; what it printed.
-fn done(mounted: &Mounted, typed: &str) -> String {
-    let said = sched(mounted, typed);
-    assert!(said.success(), "hearth sched {typed}: {said:?}");
-    said.out
-}
 
 fn report(mounted: &Mounted) -> Value {
     serde_json::from_str(&done(mounted, "@ --json")).unwrap()
@@ -59,48 +38,6 @@ fn tenant(mounted: &Mounted, who: &str) -> Value {
         .find(|tenant| tenant["tenant"] == who)
         .cloned()
         .unwrap_or(Value::Null)
-}
-
-/// A directory that is a project, with a file of this many bytes.
-fn project(mounted: &Mounted, id: u32, bytes: usize) -> File {
-    let directory = mounted.at(format!("p{id}"));
-    std::fs::create_dir(&directory).unwrap();
-    let mut quota = hearth();
-    quota.args(["quota", "project"]).arg(&directory);
-    succeed(quota.arg(id.to_string()));
-    std::fs::write(directory.join("file"), vec![7; bytes]).unwrap();
-    File::open(directory.join("file")).unwrap()
-}
-
-/// A thread for each file of each tenant, dealt out to the CPUs, does `step` again and again for so
-/// long: how often it was done for each tenant.
-fn race(tenants: &[&[File]], time: Duration, step: impl Fn(&File) + Sync) -> Vec<u64> {
-    let counts: Vec<_> = tenants.iter().map(|_| AtomicU64::new(0)).collect();
-    let (end, step) = (AtomicBool::new(false), &step);
-    let cpus = thread::available_parallelism().unwrap().get();
-    thread::scope(|scope| {
-        for (files, count) in tenants.iter().zip(&counts) {
-            for (number, file) in files.iter().enumerate() {
-                let end = &end;
-                scope.spawn(move || {
-                    let mut cpu = CpuSet::new();
-                    cpu.set(number % cpus);
-                    sched_setaffinity(None, &cpu).unwrap();
-                    loop {
-                        step(file);
-                        // What comes back after the end was not competed for any more.
-                        if end.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
-            }
-        }
-        thread::sleep(time);
-        end.store(true, Ordering::Relaxed);
-    });
-    counts.into_iter().map(AtomicU64::into_inner).collect()
 }
 
 /// So many streams of one file.
@@ -156,58 +93,6 @@ fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transpor
     // Eight programs each wait for their turn meanwhile; the ring has no more entries than that.
     assert!((30..=60).contains(&reads[0]), "{reads:?}");
     assert!(reads[1] > 1_000, "{reads:?}");
-}
-
-/// A copy of a megabyte inside the volume takes the daemon much longer than it takes a program
-/// to ask for the next: so the daemon's cores are what is short.
-fn weights_divide_a_saturated_core(transport: Transport) {
-    const COPIED: usize = 1 << 20;
-    const STREAMS: usize = 48;
-    let mounted = Mounted::new(transport, "direct_io");
-    // A file for each stream: the kernel lets one copy at a time into a file.
-    let tenants = [1, 2].map(|id| {
-        drop(project(&mounted, id, 1));
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let streams = (0..STREAMS).map(|stream| {
-            let file = options.open(mounted.at(format!("p{id}/{stream}")));
-            let file = file.unwrap();
-            file.write_all_at(&vec![7; 2 * COPIED], 0).unwrap();
-            file
-        });
-        streams.collect::<Vec<_>>()
-    });
-    let copy = |file: &File| {
-        let (mut from, mut to) = (0, COPIED as u64);
-        let copied = copy_file_range(file, Some(&mut from), file, Some(&mut to), COPIED);
-        assert_eq!(copied, Ok(COPIED));
-    };
-    for (weights, share) in [((300, 100), 3.0), ((100, 100), 1.0)] {
-        done(&mounted, &format!("weight project:1 {} @", weights.0));
-        done(&mounted, &format!("weight project:2 {} @", weights.1));
-        let tenants = [&tenants[0][..], &tenants[1][..]];
-        // Within 5 % on a machine that does nothing else. On a busy one whoever runs when the
-        // machine takes the processor away is charged for that, so more rounds and more room.
-        let mut sum = [0, 0];
-        let mut ratio = 0.0;
-        for round in 0..7 {
-            let copies = race(&tenants, Duration::from_secs(2), copy);
-            if round > 0 {
-                sum = [sum[0] + copies[0], sum[1] + copies[1]];
-                ratio = sum[0] as f64 / sum[1] as f64 / share;
-            }
-            if round > 1 && (0.95..=1.05).contains(&ratio) {
-                break;
-            }
-        }
-        println!("{transport:?} {weights:?}: {sum:?}, {ratio:.3} of what it should be");
-        let table = || done(&mounted, "@");
-        assert!(
-            (0.75..=1.25).contains(&ratio),
-            "{weights:?}: {sum:?}\n{}",
-            table()
-        );
-    }
 }
 
 fn a_delayed_program_can_be_killed(transport: Transport) {

@@ -1,10 +1,10 @@
 //! How much processor time work took, of the time that passed.
 //!
-//! On a busy machine a thread loses its core in the middle of a task, often for longer than the task
-//! takes. Who happened to run then must not pay for it: weights would divide the accidents of the
-//! kernel's scheduler instead of the core. The kernel knows how long a thread ran, but asking costs
-//! as much as a short task takes. So short work is charged by the clock, and the kernel is asked
-//! after work that took long.
+//! On a busy machine a thread loses its core in the middle of a task, often for longer than the
+//! task takes. Who happened to run then must not pay for it: weights would divide the accidents of
+//! the kernel's scheduler instead of the core. The kernel knows how long a thread ran, but asking
+//! costs as much as a short task takes. So short work is charged by the clock, and the kernel is
+//! asked after work that took long.
 
 use hearth_sync::primitive::thread_time;
 

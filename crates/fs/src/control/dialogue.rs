@@ -17,8 +17,8 @@ const END: &[u8] = b"end\n";
 
 lock_class!(DialogueLock = "control.dialogue", 955);
 
-/// What an open control file says: its text as it was when it was opened (or first read, if it walks
-/// the volume), or the answer to the latest question. Nothing else is locked while it is.
+/// What an open control file says: its text as it was when it was opened (or first read, if it
+/// walks the volume), or the answer to the latest question. Nothing else is locked while it is.
 pub(crate) struct Dialogue {
     file: usize,
     said: Lock<DialogueLock, Said>,

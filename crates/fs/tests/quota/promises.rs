@@ -127,6 +127,7 @@ fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
     let site = site();
     let (door, ino) = (site.volume.door(), sparse(&site, 8));
     let file = open(&door, ino, libc::O_RDWR);
+    assert!(door.charges_first(&file));
     read(&door, &file, 0, 6).unwrap();
     // Pages 2 to 7: four are promised, and two are all that is free.
     let fallocate = |mode, page, pages| {

@@ -1,0 +1,87 @@
+//! Weights divide a saturated daemon. A suite of its own, since what runs beside takes part.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+mod tenants;
+
+use harness::{Mounted, Transport, program, succeed};
+use rustix::fs::copy_file_range;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::time::Duration;
+use tenants::{done, project, race};
+
+harness::on_both_transports!(weights_divide_a_saturated_core);
+
+/// One at a time has the machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A tenth of what others get.
+const NICE: &str = "10";
+
+/// Lets every other program run before the daemon: then what it lacks is time, whatever else the
+/// machine does, and requests wait for it.
+fn yield_to_all(mounted: &Mounted) {
+    let pid = mounted.daemon();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let thread = thread.unwrap().file_name();
+        succeed(program("renice").args(["-n", NICE, "-p"]).arg(thread));
+    }
+    // A kernel that shares cores between sessions has a number for all of the daemon's.
+    let group = format!("/proc/{pid}/autogroup");
+    if std::fs::exists(&group).unwrap() {
+        std::fs::write(group, NICE).unwrap();
+    }
+}
+
+/// A copy of a megabyte inside the volume takes the daemon much longer than it takes a program
+/// to ask for the next: so the daemon's cores are what is short.
+fn weights_divide_a_saturated_core(transport: Transport) {
+    let _alone = ALONE.lock();
+    const COPIED: usize = 1 << 20;
+    const STREAMS: usize = 48;
+    let mounted = Mounted::new(transport, "direct_io");
+    // A file for each stream: the kernel lets one copy at a time into a file.
+    let tenants = [1, 2].map(|id| {
+        drop(project(&mounted, id, 1));
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let streams = (0..STREAMS).map(|stream| {
+            let file = options.open(mounted.at(format!("p{id}/{stream}")));
+            let file = file.unwrap();
+            file.write_all_at(&vec![7; 2 * COPIED], 0).unwrap();
+            file
+        });
+        streams.collect::<Vec<_>>()
+    });
+    yield_to_all(&mounted);
+    let copy = |file: &File| {
+        let (mut from, mut to) = (0, COPIED as u64);
+        let copied = copy_file_range(file, Some(&mut from), file, Some(&mut to), COPIED);
+        assert_eq!(copied, Ok(COPIED));
+    };
+    for (weights, share) in [((300, 100), 3.0), ((100, 100), 1.0)] {
+        done(&mounted, &format!("weight project:1 {} @", weights.0));
+        done(&mounted, &format!("weight project:2 {} @", weights.1));
+        let tenants = [&tenants[0][..], &tenants[1][..]];
+        // The first round brings the streams to where they stay.
+        race(&tenants, Duration::from_secs(2), copy);
+        let copies = race(&tenants, Duration::from_secs(6), copy);
+        let ratio = copies[0] as f64 / copies[1] as f64 / share;
+        // A machine that is busy with other things leaves the daemon few to divide.
+        let room = if copies.iter().sum::<u64>() < 5_000 {
+            0.25
+        } else {
+            0.1
+        };
+        println!("{transport:?} {weights:?}: {copies:?}, {ratio:.3} of what it should be");
+        let table = || done(&mounted, "@");
+        assert!(
+            (1.0 - room..=1.0 + room).contains(&ratio),
+            "{weights:?}: {copies:?}\n{}",
+            table()
+        );
+    }
+}
