@@ -23,6 +23,7 @@ pub mod memory;
 pub mod mount_bench;
 pub mod mounted;
 pub mod options;
+pub mod pair;
 pub mod patience;
 pub mod pinned;
 pub mod quota_bench;

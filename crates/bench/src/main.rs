@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
-hearth-bench VERB [--quick] [--json FILE] [--only NAME]
+hearth-bench VERB [--quick] [--json FILE] [--only NAME] [--rounds N]
 
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
@@ -22,7 +22,7 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME]
   freeing    price of deferred freeing, and the memory that waits beside readers
   latency    how long a stat takes beside 10,000 renames a second
   instructions [--record]  instructions of a warm operation against those recorded
-  sched      the scheduler: yields beside tokio and threads
+  sched      the scheduler: yields, SDET (--rounds N), chat, neighbours, work in the background
   quota      quotas on against off: the library, far from the limits and near; fs_mark on mounts
   heat       what heat costs, on against off: fs_mark, FFSB, compilebench and others
   conflicts  which commuting operations share a cache line (--verbose lists every case)

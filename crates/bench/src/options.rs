@@ -11,6 +11,8 @@ pub struct Options {
     pub json: Option<PathBuf>,
     /// Only what has this in its name.
     pub only: Option<String>,
+    /// How often everything is measured, where a run takes long.
+    pub rounds: Option<usize>,
 }
 
 impl Options {
@@ -31,11 +33,19 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--json" => options.json = Some(args.next().ok_or("--json needs a file")?.into()),
                 "--only" => options.only = Some(args.next().ok_or("--only needs a name")?.clone()),
+                "--rounds" => options.rounds = Some(rounds(args.next())?),
                 other => return Err(format!("unknown argument '{other}'")),
             }
         }
         Ok(options)
     }
+}
+
+fn rounds(typed: Option<&String>) -> Result<usize, String> {
+    let rounds = typed.and_then(|typed| typed.parse().ok());
+    rounds
+        .filter(|rounds| (1..=100).contains(rounds))
+        .ok_or("--rounds needs a number from 1 to 100".to_owned())
 }
 
 #[cfg(test)]
@@ -50,6 +60,10 @@ mod tests {
         assert!(parse(&["--quick"]).unwrap().quick);
         assert_eq!(parse(&["--json", "a"]).unwrap().json, Some("a".into()));
         assert!(parse(&["--json"]).unwrap_err().contains("--json"));
+        assert_eq!(parse(&["--rounds", "2"]).unwrap().rounds, Some(2));
+        for typed in [&["--rounds"][..], &["--rounds", "0"], &["--rounds", "x"]] {
+            assert!(parse(typed).unwrap_err().contains("--rounds"));
+        }
         assert!(parse(&["--fast"]).unwrap_err().contains("--fast"));
     }
 }

@@ -8,8 +8,10 @@
 use crate::cpu_time::CpuTime;
 use crate::instructions::totals;
 use crate::options::Options;
+use crate::pair::{Pair, Side, Verdict};
+use crate::patience::beat;
 use crate::quota_mount;
-use crate::row::{Row, median, write_json};
+use crate::row::{Row, write_json};
 use crate::table::{Table, short};
 use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
 use std::sync::Barrier;
@@ -19,7 +21,7 @@ use std::time::Instant;
 pub const LOOPS: &str = "quota-loops";
 
 /// Threads that work at once, as in the run of the patch set that started all this.
-const TASKS: u32 = 16;
+pub(crate) const TASKS: u32 = 16;
 /// Inodes of the volume whose last hundredth is measured.
 const ROOM: u64 = 400_000;
 /// Operations that are counted under valgrind.
@@ -46,28 +48,17 @@ enum Workload {
 /// # Errors
 /// The library refuses, or quotas cost more than they may.
 pub fn run(options: &Options) -> Result<(), String> {
-    let (runs, each) = if options.quick { (3, 500) } else { (9, 4_000) };
+    let (runs, each) = if options.quick {
+        (3, 500)
+    } else {
+        (21, 12_000)
+    };
     let mut rows = Vec::new();
-    let mut table =
-        Table::new(["16 tasks, one user", "off", "on", "on/off", "cpu on/off"].map(str::to_owned));
+    let mut table = table("16 tasks, one user");
     let mut slow = Vec::new();
     for (workload, name, enough) in WORKLOADS {
-        let [off, on] = compare(workload, runs, each).map_err(|e| format!("{name}: {e}"))?;
-        let (by_clock, by_cpu) = (on.0.0 / off.0.0, off.1.0 / on.1.0);
-        table.row([
-            name.to_owned(),
-            short(off.0.0),
-            short(on.0.0),
-            format!("{by_clock:.2}"),
-            format!("{by_cpu:.2}"),
-        ]);
-        if by_clock.max(by_cpu) < enough {
-            slow.push(format!("{name}: {by_clock:.2} of the speed without"));
-        }
-        for (target, (speed, cpu)) in [("lib, off", off), ("lib, on", on)] {
-            rows.push(row(name, target, "ops_per_s", "1/s", speed, runs));
-            rows.push(row(name, target, "cpu_us_per_op", "us", cpu, runs));
-        }
+        let measured = compare(workload, runs, each).map_err(|e| format!("{name}: {e}"))?;
+        slow.extend(measured.show(name, enough, "lib", &mut table, &mut rows));
     }
     println!("{}", table.text());
     if cfg!(not(debug_assertions)) {
@@ -85,26 +76,71 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Median and half the interval of (operations per second, processor microseconds per operation),
-/// off and on.
-#[expect(clippy::type_complexity, reason = "two of the same")]
-fn compare(
-    workload: Workload,
-    runs: u32,
-    each: usize,
-) -> Result<[((f64, f64), (f64, f64)); 2], String> {
-    let mut samples: [(Vec<f64>, Vec<f64>); 2] = Default::default();
-    for run in 0..runs {
-        // Who goes first changes, so that neither always finds the machine warm.
-        for turn in 0..2 {
-            let on = (run + turn) % 2 == 1;
-            let failed = |errno: Errno| errno.to_string();
-            let (speed, cpu) = measure(workload, on, each).map_err(failed)?;
-            samples[usize::from(on)].0.push(speed);
-            samples[usize::from(on)].1.push(cpu);
+/// Both sides of one workload.
+#[derive(Default)]
+pub(crate) struct Measured {
+    /// Operations per second.
+    pub speed: Pair,
+    /// Processor microseconds per operation.
+    pub cpu: Pair,
+}
+
+impl Measured {
+    /// Adds a line to the table and rows for both sides; says so if less than `enough` of the speed
+    /// without quotas is left, by the surer measure.
+    pub fn show(
+        &self,
+        name: &str,
+        enough: f64,
+        target: &str,
+        table: &mut Table,
+        rows: &mut Vec<Row>,
+    ) -> Option<String> {
+        let verdict = Verdict {
+            by_clock: self.speed.ratio(),
+            by_cpu: self.cpu.inverse(),
+        };
+        let ratio = |(ratio, half)| format!("{ratio:.3} ±{half:.3}");
+        table.row([
+            name.to_owned(),
+            short(self.speed.of(Side::Without).0),
+            short(self.speed.of(Side::With).0),
+            ratio(verdict.by_clock),
+            ratio(verdict.by_cpu),
+            format!("{enough:.2}"),
+        ]);
+        let tasks = TASKS as usize;
+        for (pair, metric) in [
+            (&self.speed, ("ops_per_s", "1/s")),
+            (&self.cpu, ("cpu_us_per_op", "us")),
+        ] {
+            rows.extend(pair.rows("quota", name, target, tasks, metric));
         }
+        let (ratio, half) = verdict.surer();
+        verdict
+            .is_below(enough)
+            .then(|| format!("{name}: {ratio:.3} ±{half:.3} of the speed without"))
     }
-    Ok(samples.map(|(mut speed, mut cpu)| (median(&mut speed), median(&mut cpu))))
+}
+
+/// The heading of [`Measured::show`].
+pub(crate) fn table(what: &str) -> Table {
+    let heading = [what, "off", "on", "on/off", "by processor time", "asked"];
+    Table::new(heading.map(str::to_owned))
+}
+
+fn compare(workload: Workload, runs: u32, each: usize) -> Result<Measured, String> {
+    let mut measured = Measured::default();
+    for run in 0..runs {
+        for side in Side::both(run) {
+            let done = measure(workload, side == Side::With, each);
+            let (speed, cpu) = done.map_err(|errno| errno.to_string())?;
+            measured.speed.push(side, speed);
+            measured.cpu.push(side, cpu);
+        }
+        beat();
+    }
+    Ok(measured)
 }
 
 /// A volume and a user of it, whose directories are a project where quotas are on.
@@ -226,15 +262,18 @@ fn instructions(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
         if on > off * TOO_MANY {
             many.push(format!("{name}: {on:.0} instructions instead of {off:.0}"));
         }
-        for (target, value) in [("lib, off", off), ("lib, on", on)] {
-            rows.push(row(
-                name,
-                target,
-                "instructions_per_op",
-                "1",
-                (value, 0.0),
-                1,
-            ));
+        for (side, value) in [(Side::Without, off), (Side::With, on)] {
+            rows.push(Row {
+                bench: "quota",
+                workload: name.to_owned(),
+                target: side.target("lib"),
+                tasks: 1,
+                metric: "instructions_per_op",
+                value,
+                unit: "1",
+                runs: 1,
+                ci95: 0.0,
+            });
         }
     }
     println!("{}", table.text());
@@ -271,27 +310,6 @@ pub fn run_loops() -> Result<(), String> {
 #[inline(never)]
 fn counted(from: usize, operation: &dyn Fn(usize) -> Result<(), Errno>) -> Result<(), Errno> {
     (from..from + TIMES).try_for_each(operation)
-}
-
-fn row(
-    workload: &str,
-    target: &str,
-    metric: &'static str,
-    unit: &'static str,
-    (value, ci95): (f64, f64),
-    runs: u32,
-) -> Row {
-    Row {
-        bench: "quota",
-        workload: workload.to_owned(),
-        target: target.to_owned(),
-        tasks: if runs == 1 { 1 } else { TASKS },
-        metric,
-        value,
-        unit,
-        runs,
-        ci95,
-    }
 }
 
 #[cfg(test)]

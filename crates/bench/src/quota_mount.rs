@@ -8,29 +8,21 @@ use crate::cpu_time::{CpuTime, of_process};
 use crate::mount_bench::program;
 use crate::mounted::Mounted;
 use crate::options::Options;
+use crate::pair::Side;
 use crate::patience::beat;
-use crate::row::{Row, median};
-use crate::table::{Table, short};
+use crate::quota_bench::{Measured, TASKS, table};
+use crate::row::Row;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Threads of fs_mark, each with a directory.
-const TASKS: u32 = 16;
 /// Who runs it.
 const USER: u32 = 1000;
 /// The least share of the speed without quotas that is enough.
 const ENOUGH: f64 = 0.99;
 /// Bytes of each file, and what that is called.
 const SIZES: [(u32, &str); 2] = [(0, "fs_mark -s 0"), (4096, "fs_mark -s 4096")];
-
-/// Speed (files per second) and cost (processor microseconds per file, client and daemon), each
-/// with half of its interval.
-struct Side {
-    speed: (f64, f64),
-    cpu: (f64, f64),
-}
 
 /// The rows, and what is too slow. Nothing where mounts or fs_mark are not to be had.
 ///
@@ -41,31 +33,12 @@ pub fn run(options: &Options) -> Result<(Vec<Row>, Vec<String>), String> {
         eprintln!("hearth-bench quota: {why}: measured without mounts");
         return Ok((Vec::new(), Vec::new()));
     }
-    let (runs, each) = if options.quick { (3, 100) } else { (9, 2_000) };
-    let mut table =
-        Table::new(["16 tasks on a mount", "off", "on", "on/off", "cpu on/off"].map(str::to_owned));
+    let (runs, each) = if options.quick { (3, 100) } else { (15, 2_000) };
+    let mut table = table("16 tasks on a mount");
     let (mut rows, mut slow) = (Vec::new(), Vec::new());
     for (size, name) in SIZES {
-        let [off, on] = compare(size, runs, each).map_err(|what| format!("{name}: {what}"))?;
-        let (by_clock, by_cpu) = (on.speed.0 / off.speed.0, off.cpu.0 / on.cpu.0);
-        table.row([
-            name.to_owned(),
-            short(off.speed.0),
-            short(on.speed.0),
-            format!("{by_clock:.3}"),
-            format!("{by_cpu:.3}"),
-        ]);
-        // As good as can be told: runs of one side differ among each other as well.
-        let slack = (off.speed.1 + on.speed.1) / off.speed.0;
-        if !options.quick && (by_clock + slack).max(by_cpu) < ENOUGH {
-            slow.push(format!(
-                "{name} on a mount: {by_clock:.3} of the speed without"
-            ));
-        }
-        for (target, side) in [("mount, off", off), ("mount, on", on)] {
-            rows.push(row(name, target, ("ops_per_s", "1/s"), side.speed, runs));
-            rows.push(row(name, target, ("cpu_us_per_op", "us"), side.cpu, runs));
-        }
+        let measured = compare(size, runs, each).map_err(|what| format!("{name}: {what}"))?;
+        slow.extend(measured.show(name, ENOUGH, "mount", &mut table, &mut rows));
     }
     println!("{}", table.text());
     Ok((rows, slow))
@@ -84,22 +57,17 @@ fn missing() -> Option<&'static str> {
     fs_mark.is_err().then_some("fs_mark is missing")
 }
 
-fn compare(size: u32, runs: u32, each: u32) -> Result<[Side; 2], String> {
-    let mut samples: [(Vec<f64>, Vec<f64>); 2] = Default::default();
+fn compare(size: u32, runs: u32, each: u32) -> Result<Measured, String> {
+    let mut measured = Measured::default();
     for run in 0..runs {
-        // Who goes first changes, so that neither always finds the machine warm.
-        for turn in 0..2 {
-            let on = (run + turn) % 2 == 1;
-            let (speed, cpu) = measure(on, size, each)?;
-            samples[usize::from(on)].0.push(speed);
-            samples[usize::from(on)].1.push(cpu);
+        for side in Side::both(run) {
+            let (speed, cpu) = measure(side == Side::With, size, each)?;
+            measured.speed.push(side, speed);
+            measured.cpu.push(side, cpu);
             beat();
         }
     }
-    Ok(samples.map(|(mut speed, mut cpu)| Side {
-        speed: median(&mut speed),
-        cpu: median(&mut cpu),
-    }))
+    Ok(measured)
 }
 
 /// Files per second as fs_mark says, and processor microseconds per file.
@@ -178,25 +146,5 @@ fn fs_mark(place: &Path, log: &Path, size: u32, each: u32) -> Result<f64, String
             output.status,
             String::from_utf8_lossy(&output.stderr)
         )),
-    }
-}
-
-fn row(
-    workload: &str,
-    target: &str,
-    (metric, unit): (&'static str, &'static str),
-    (value, ci95): (f64, f64),
-    runs: u32,
-) -> Row {
-    Row {
-        bench: "quota",
-        workload: workload.to_owned(),
-        target: target.to_owned(),
-        tasks: TASKS,
-        metric,
-        value,
-        unit,
-        runs,
-        ci95,
     }
 }

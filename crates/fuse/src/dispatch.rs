@@ -8,7 +8,7 @@ use crate::options::MountOptions;
 use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
-use crate::service::{Answer, Handled, Lane, Later, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Lane, Later, Service, Small};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
@@ -94,7 +94,7 @@ impl Context<'_> {
 }
 
 impl Service for Dispatcher {
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], since: Option<Instant>) -> Handled {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> Handled {
         let started = Instant::now();
         let operation = match request.operation() {
             Ok(operation) => operation,
@@ -116,9 +116,12 @@ impl Service for Dispatcher {
         let op = statistic(&operation);
         let answer = match (done, absent) {
             (_, Some(absent)) => Answer::Absent(absent),
+            (Err(Errno::EDQUOT | Errno::ENOSPC), _) if attempt.again => Answer::Refused,
             (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
             (done, _) => {
-                let elapsed = since.map_or(ns, |since| since.elapsed().as_nanos() as u64);
+                let elapsed = attempt
+                    .since
+                    .map_or(ns, |since| since.elapsed().as_nanos() as u64);
                 self.volume.stats().count(op, elapsed, done.is_ok());
                 match done {
                     Ok(Done::Silent) => Answer::Silent,
@@ -136,6 +139,10 @@ impl Service for Dispatcher {
             true => self.volume.tenant_behind(header.nodeid),
             false => self.volume.tenant_of(header.nodeid, header.uid),
         }
+    }
+
+    fn awaits_returns(&self) -> bool {
+        self.volume.awaits_returns()
     }
 
     fn bring(&self, absent: &Absent) -> Result<(), Errno> {

@@ -3,7 +3,7 @@
 //! Its states are section 13 of `docs/design/scheduler.md`.
 
 use crate::hall::Hall;
-use crate::service::{Answer, Lane, Later, Service, Small};
+use crate::service::{Answer, Attempt, Lane, Later, Service, Small};
 use crate::waiting::Nudge;
 use crate::workers::{Finish, Workers};
 use hearth::sched::{Time, yield_now};
@@ -20,13 +20,25 @@ use std::time::{Duration, Instant};
 /// A signal lets a request that its tenant's ceiling delays wait no longer than this.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// After so long a request that was refused for want of room is tried again: the kernel tells of
+/// closed files and of inodes that it forgets by messages of their own, which may be on their way
+/// when a call that has seen their effect asks for the room. A tenth of a second together.
+const ROOM_PAUSES: [Duration; 6] = [
+    Duration::from_micros(100),
+    Duration::from_micros(400),
+    Duration::from_micros(1_500),
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(75),
+];
+
 /// A request in the hands of a task, with the way back for its answer.
 pub(crate) trait Parcel: Send + 'static {
     /// The kernel's number for it.
     fn unique(&self) -> u64;
 
     /// Works on it, once more. Unless it needs something, the answer goes its way.
-    fn work<S: Service>(self, service: &S, since: Instant) -> Step<Self>
+    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<Self>
     where
         Self: Sized;
 
@@ -45,6 +57,8 @@ pub(crate) enum Step<P> {
     Later(P, Later),
     /// To be worked on again when this was brought.
     Absent(P, Absent),
+    /// To be worked on again a little later.
+    Refused(P),
 }
 
 impl<P> Step<P> {
@@ -56,6 +70,7 @@ impl<P> Step<P> {
             Answer::Silent => send(parcel, Ok(0)),
             Answer::Later(later) => return Step::Later(parcel, later),
             Answer::Absent(absent) => return Step::Absent(parcel, absent),
+            Answer::Refused => return Step::Refused(parcel),
         }
         Step::Done
     }
@@ -66,6 +81,7 @@ impl<P> Step<P> {
             Step::Done => Step::Done,
             Step::Later(_, later) => Step::Later(parcel, later),
             Step::Absent(_, absent) => Step::Absent(parcel, absent),
+            Step::Refused(_) => Step::Refused(parcel),
         }
     }
 }
@@ -79,6 +95,8 @@ pub(crate) enum Reason {
     Ceiling(Time),
     /// The mount is told to park everything.
     Test,
+    /// It was refused for want of room, some of which may be on its way back.
+    Room,
 }
 
 /// Counts a parked request of a desk until it is answered.
@@ -116,13 +134,26 @@ pub(crate) async fn live<S: Service>(
         Some(Reason::Test) => suspend(&hall).await,
         _ => {}
     }
+    let (mut pause, mut pauses) = (Duration::ZERO, ROOM_PAUSES.into_iter());
+    let mut refused = reason == Some(Reason::Room);
     loop {
+        if refused {
+            // At once the first time: room may have come back since.
+            hall.sched.sleep(pause).await;
+            pause = pauses.next().unwrap_or_default();
+        }
         if let Some(absent) = absent.take()
             && let Err(errno) = bring(&hall, absent).await
         {
             return parcel.refuse(errno);
         }
-        parcel = match parcel.work(&*hall.service, since) {
+        let attempt = Attempt {
+            since: Some(since),
+            // Looked at before: what has come back by then is there for this attempt.
+            again: !refused || pauses.len() > 0 && hall.service.awaits_returns(),
+        };
+        refused = false;
+        parcel = match parcel.work(&*hall.service, attempt) {
             Step::Done => break,
             Step::Later(parcel, later) => {
                 hall.workers.submit(later, parcel.finish());
@@ -130,6 +161,10 @@ pub(crate) async fn live<S: Service>(
             }
             Step::Absent(parcel, lacks) => {
                 absent = Some(lacks);
+                parcel
+            }
+            Step::Refused(parcel) => {
+                refused = true;
                 parcel
             }
         }

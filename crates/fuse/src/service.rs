@@ -11,17 +11,41 @@ use zerocopy::{Immutable, IntoBytes};
 pub(crate) trait Service: Send + Sync + 'static {
     /// Answers one request, or says who will. The body of the answer is written into `out`. Must
     /// not block: what may block is returned as [`Answer::Later`] or [`Answer::Absent`].
-    /// A request that was parked came `since`.
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], since: Option<Instant>) -> Handled;
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> Handled;
 
     /// Whose a request is.
     fn tenant(&self, header: &InHeader) -> TenantId;
+
+    /// Whether room may be on its way back that the kernel has given up.
+    fn awaits_returns(&self) -> bool;
 
     /// Brings what a request lacked, and may block for it.
     ///
     /// # Errors
     /// The request's answer.
     fn bring(&self, absent: &Absent) -> Result<(), Errno>;
+}
+
+/// How often a request was and may be handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    /// When it came, if it was parked since.
+    pub since: Option<Instant>,
+    /// Whether it can be handled again a little later.
+    pub again: bool,
+}
+
+impl Attempt {
+    /// Where nothing can be parked.
+    pub const ONLY: Attempt = Attempt {
+        since: None,
+        again: false,
+    };
+    /// Where it can.
+    pub const FIRST: Attempt = Attempt {
+        since: None,
+        again: true,
+    };
 }
 
 /// What became of a request, and how long it took.
@@ -40,6 +64,8 @@ pub(crate) enum Answer {
     Silent,
     /// May block: to be run by a worker, which then answers.
     Later(Later),
+    /// There is no room for it, but some may be on its way back: to be handled again.
+    Refused,
     /// Something must be brought first; then the request is to be handled again.
     Absent(Absent),
 }

@@ -4,8 +4,9 @@
 
 use super::Amount;
 use super::random::Random;
-use super::sides::{self, Measured, Pair, Side};
+use super::sides::{self, Measured};
 use crate::activity::{Job, Phased, must, path};
+use crate::pair::{Pair, Side};
 use crate::row::Row;
 use crate::target::{Client, Sharing};
 use std::ffi::CString;

@@ -3,8 +3,9 @@
 
 use super::Amount;
 use super::random::Random;
-use super::sides::{self, Measured, Pair, Side};
+use super::sides::{self, Measured};
 use crate::activity::{Job, Phased, must, path};
+use crate::pair::{Pair, Side};
 use crate::row::Row;
 use crate::target::{Client, Library, Sharing};
 use std::fmt::Write;

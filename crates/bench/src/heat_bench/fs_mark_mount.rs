@@ -1,8 +1,9 @@
 //! The program fs_mark on a mount that tracks heat and on one that does not.
 
 use super::fs_mark::{Line, seed_table};
-use super::sides::{Measured, Pair, Side};
+use super::sides::Measured;
 use crate::mounted::Mounted;
+use crate::pair::{Pair, Side};
 use crate::row::Row;
 use crate::seeds::contender::program;
 use std::path::Path;

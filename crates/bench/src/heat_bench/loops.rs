@@ -1,7 +1,7 @@
 //! Instructions of one operation with heat and without, by valgrind.
 
-use super::sides::{Pair, Side};
 use crate::instructions::totals;
+use crate::pair::{Pair, Side};
 use crate::pinned::{allowed_cores, pin};
 use crate::row::Row;
 use crate::table::Table;

@@ -39,6 +39,12 @@ impl Promises {
         }
     }
 
+    /// Whether any inode has some.
+    pub fn any(&self) -> bool {
+        let has_pages = |part: &Part| part.values().any(|promise| !promise.pages.is_empty());
+        self.parts.iter().any(|part| has_pages(&part.lock()))
+    }
+
     /// Those of one inode.
     pub fn of(&self, ino: u64) -> Promised<'_> {
         Promised {

@@ -11,7 +11,7 @@ use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
 use crate::home::{Change, Home};
-use crate::inode::{Body, Extra, Fields, Inode, Node, NodeExt, NodeRef};
+use crate::inode::{Body, Extra, Fields, Inode, Mark, Node, NodeExt, NodeRef};
 use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub ledger: Ledger,
     /// Blocks set aside for pages that a kernel has in its cache.
     pub promises: Promises,
+    /// Inodes without a name that somebody refers to: room that is to come back.
+    pub(super) nameless: Counter,
     /// Bytes in memory that reclaim could win back, for homes that give them back.
     pub resident: Counter,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
@@ -113,6 +115,7 @@ impl Core {
             inodes: Table::new(ROOT + 1),
             ledger,
             promises: Promises::new(),
+            nameless: Counter::new(),
             resident: Counter::new(),
             budget: AtomicU64::new(settings.budget),
             homing: [const { RawLock::new() }; 16],
@@ -287,6 +290,10 @@ impl Core {
         if !node.meta.is_nameless() {
             return;
         }
+        // Before it can end, so that whoever ends it finds it counted.
+        if node.marks.set_once(Mark::Nameless) {
+            self.nameless.add(1);
+        }
         let (number, generation) = (node.number(), node.generation());
         // With a home the number stays taken until the home has forgotten what it means.
         let ended = match self.home.evictable() {
@@ -297,6 +304,7 @@ impl Core {
             return;
         }
         self.free_charge(node, g);
+        self.nameless.add(-1);
         self.heat.forget(node);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {

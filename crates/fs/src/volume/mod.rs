@@ -168,6 +168,13 @@ impl Volume {
         self.core.observers.replace(observers, &g);
     }
 
+    /// Whether room is taken by what a kernel in front may have given up without the volume having
+    /// heard of it: files without a name that it refers to, and promises. It closes files and
+    /// forgets inodes by messages that nobody waits for.
+    pub fn awaits_returns(&self) -> bool {
+        self.core.nameless.sum() > 0 || self.core.promises.any()
+    }
+
     /// Whether anybody observes the volume.
     pub fn is_observed(&self) -> bool {
         !self.core.observers.load(&pin()).is_empty()

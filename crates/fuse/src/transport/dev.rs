@@ -14,14 +14,14 @@ use crate::desk::{Desk, Fate};
 use crate::hall::Hall;
 use crate::parked::{Parcel, Reason, Step};
 use crate::request::RawRequest;
-use crate::service::{Answer, Handled, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Service, Small};
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Finish;
 use hearth::{Absent, Errno};
 use hearth_sync::primitive::{Arc, thread_local};
 use std::cell::RefCell;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zerocopy::FromBytes;
 
 /// Room for an answer to anything but READ and listings, which have the size that the kernel gave
@@ -64,6 +64,7 @@ impl<S: Service> Reader<S> {
     pub fn run(self) -> io::Result<()> {
         let buffer = || Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
         let mut answer = Buffer::new(self.max_write.max(SMALL_ANSWER), 0);
+        cpu::take_short_turns();
         let Some(place) = &self.place else {
             return self.read_alone(buffer().bytes(), answer.bytes());
         };
@@ -97,7 +98,9 @@ impl<S: Service> Reader<S> {
                     let Some(raw) = self.raw(&request[..size]) else {
                         continue;
                     };
-                    while let (_, Some(absent)) = self.serve(&raw, answer) {
+                    while let (_, Some(Lack::Absent(absent))) =
+                        self.serve(&raw, answer, Attempt::ONLY)
+                    {
                         if let Err(errno) = self.hall.service.bring(&absent) {
                             send(&self.device, raw.header.unique, Err(errno));
                             break;
@@ -121,9 +124,9 @@ impl<S: Service> Reader<S> {
 
     /// Handles and answers; how long it took, and what it lacked, if that is why it was not
     /// answered.
-    fn serve(&self, raw: &RawRequest<'_>, out: &mut [u8]) -> (u64, Option<Absent>) {
+    fn serve(&self, raw: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> (u64, Option<Lack>) {
         let unique = raw.header.unique;
-        let Handled { answer, ns } = self.hall.service.handle(raw, out, None);
+        let Handled { answer, ns } = self.hall.service.handle(raw, out, attempt);
         match answer {
             Answer::Reply(size) => send(&self.device, unique, Ok(&out[..size])),
             Answer::Error(errno) => send(&self.device, unique, Err(errno)),
@@ -132,10 +135,17 @@ impl<S: Service> Reader<S> {
                 let finish = finish(Arc::clone(&self.device), unique);
                 self.hall.workers.submit(later, finish);
             }
-            Answer::Absent(absent) => return (ns, Some(absent)),
+            Answer::Absent(absent) => return (ns, Some(Lack::Absent(absent))),
+            Answer::Refused => return (ns, Some(Lack::Room)),
         }
         (ns, None)
     }
+}
+
+/// What a request lacked.
+enum Lack {
+    Absent(Absent),
+    Room,
 }
 
 /// A reader at work beside others.
@@ -263,13 +273,15 @@ impl<S: Service> Turns<'_, S> {
         };
         match self.desk.look(&raw.header, raw.args) {
             Fate::Now => {
-                let (ns, absent) = self.reader.serve(&raw, self.answer.bytes());
-                if absent.is_some() {
-                    let parcel = DevParcel::new(self.reader, &raw, request);
-                    self.desk.park(parcel, None, absent);
-                } else {
-                    self.desk.served(ns);
-                }
+                let out = self.answer.bytes();
+                let (ns, lack) = self.reader.serve(&raw, out, Attempt::FIRST);
+                let (reason, absent) = match lack {
+                    None => return self.desk.served(ns),
+                    Some(Lack::Absent(absent)) => (None, Some(absent)),
+                    Some(Lack::Room) => (Some(Reason::Room), None),
+                };
+                let parcel = DevParcel::new(self.reader, &raw, request);
+                self.desk.park(parcel, reason, absent);
             }
             Fate::Park(reason) => {
                 let parcel = DevParcel::new(self.reader, &raw, request);
@@ -346,7 +358,7 @@ impl Parcel for DevParcel {
         self.unique
     }
 
-    fn work<S: Service>(self, service: &S, since: Instant) -> Step<DevParcel> {
+    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<DevParcel> {
         let Some(raw) = RawRequest::from_buffer(&self.bytes, self.setxattr_ext) else {
             return Step::Done;
         };
@@ -356,7 +368,7 @@ impl Parcel for DevParcel {
                 *buffer = Buffer::new(self.room, 0);
             }
             let out = buffer.bytes();
-            match service.handle(&raw, out, Some(since)).answer {
+            match service.handle(&raw, out, attempt).answer {
                 Answer::Silent => Step::Done,
                 answer => Step::of(answer, (), |(), result| {
                     send(&self.device, self.unique, result.map(|size| &out[..size]));

@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, IntoBytes};
 struct Mirror;
 
 impl Service for Mirror {
-    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], _: Option<Instant>) -> Handled {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], _: Attempt) -> Handled {
         let answer = match request.header.opcode {
             1 => {
                 let size = request.payload.len();
@@ -36,6 +36,10 @@ impl Service for Mirror {
             }
         };
         Handled { answer, ns: 100 }
+    }
+
+    fn awaits_returns(&self) -> bool {
+        false
     }
 
     fn tenant(&self, header: &InHeader) -> TenantId {

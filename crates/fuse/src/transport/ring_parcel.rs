@@ -4,12 +4,11 @@ use super::mailbox::{Letter, Mailbox};
 use super::region::Region;
 use crate::parked::{Parcel, Step};
 use crate::request::RawRequest;
-use crate::service::{Answer, Handled, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Service, Small};
 use crate::wire::{InHeader, Opcode};
 use crate::workers::Finish;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
-use std::time::Instant;
 use zerocopy::FromBytes;
 
 /// Requests with less payload are copied out, so that the answer can be built in place.
@@ -31,7 +30,7 @@ pub(super) fn answer<S: Service>(
     service: &S,
     region: &mut Region,
     scratch: &mut [u8],
-    since: Option<Instant>,
+    attempt: Attempt,
 ) -> Handled {
     let (header, _) = header(region);
     let (head, payload) = region.split();
@@ -46,9 +45,9 @@ pub(super) fn answer<S: Service>(
     if size <= COPIED {
         let (copy, _) = scratch.split_at_mut(size);
         copy.copy_from_slice(&payload[..size]);
-        return service.handle(&raw(copy), payload, since);
+        return service.handle(&raw(copy), payload, attempt);
     }
-    let handled = service.handle(&raw(&payload[..size]), scratch, since);
+    let handled = service.handle(&raw(&payload[..size]), scratch, attempt);
     if let Answer::Reply(len) = handled.answer {
         payload[..len].copy_from_slice(&scratch[..len]);
     }
@@ -85,9 +84,9 @@ impl Parcel for RingParcel {
         self.unique
     }
 
-    fn work<S: Service>(mut self, service: &S, since: Instant) -> Step<RingParcel> {
+    fn work<S: Service>(mut self, service: &S, attempt: Attempt) -> Step<RingParcel> {
         let mut scratch = [0; COPIED];
-        let handled = answer(service, &mut self.region, &mut scratch, Some(since));
+        let handled = answer(service, &mut self.region, &mut scratch, attempt);
         Step::of(handled.answer, self, RingParcel::send)
     }
 

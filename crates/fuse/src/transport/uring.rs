@@ -17,7 +17,7 @@ use crate::desk::{Desk, Fate};
 use crate::hall::Hall;
 use crate::parked::Reason;
 use crate::reply::out_header;
-use crate::service::{Answer, Handled, Service};
+use crate::service::{Answer, Attempt, Handled, Service};
 use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut};
 use hearth::{Absent, Errno};
 use hearth_sync::primitive::Arc;
@@ -73,6 +73,7 @@ impl PreparedQueue {
     /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new(cpus: Vec<usize>) -> io::Result<PreparedQueue> {
         cpu::pin(cpus[0]);
+        cpu::take_short_turns();
         let ring = IoUring::<Entry128, cqueue::Entry>::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -254,8 +255,9 @@ impl<S: Service> Queue<S> {
         let Some(region) = &mut self.entries[index].region else {
             return Ok(());
         };
-        let Handled { answer, ns } = answer(&*self.parts.hall.service, region, scratch, None);
-        if !matches!(answer, Answer::Absent(_)) {
+        let Handled { answer, ns } =
+            answer(&*self.parts.hall.service, region, scratch, Attempt::FIRST);
+        if !matches!(answer, Answer::Absent(_) | Answer::Refused) {
             self.desk.served(ns);
         }
         match answer {
@@ -263,6 +265,7 @@ impl<S: Service> Queue<S> {
             Answer::Error(errno) => self.commit(index, errno.0, 0),
             Answer::Silent => self.commit(index, 0, 0),
             Answer::Absent(absent) => self.park(index, None, Some(absent)),
+            Answer::Refused => self.park(index, Some(Reason::Room), None),
             Answer::Later(later) => {
                 let mailbox = Arc::clone(&self.mailbox);
                 let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));

@@ -10,8 +10,9 @@ use profile::all;
 use run::{Counts, Ffsb};
 
 use super::Amount;
-use super::sides::{self, Measured, Pair, Side};
+use super::sides::{self, Measured};
 use crate::cpu_time::CpuTime;
+use crate::pair::{Pair, Side};
 use crate::row::Row;
 use crate::target::Sharing;
 use std::fmt::Write;

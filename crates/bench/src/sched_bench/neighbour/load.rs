@@ -4,6 +4,7 @@
 use crate::histogram::Histogram;
 use std::fs::File;
 use std::io::{Error, Result};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Pages of a stream's file.
 const PAGES: u64 = 16;
 const PAGE: usize = 4096;
+/// Bytes of a copy.
+const COPY: usize = 1 << 20;
 /// Between two requests of the quiet tenant.
 const PACE: Duration = Duration::from_millis(10);
 
@@ -24,6 +27,17 @@ pub struct Greedy {
     pub streams: usize,
     /// Whether the kernel lets everybody else run first.
     pub nice: bool,
+    /// What they ask for.
+    pub wants: Wants,
+}
+
+/// One operation of a greedy stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// To read or to write 4 KiB, in turns: as much work for the program as for the daemon.
+    Pages,
+    /// To copy 1 MiB inside the volume: work for the daemon alone, so that it is what is short.
+    Copies,
 }
 
 /// What came of it.
@@ -115,6 +129,9 @@ fn stream(file: &File, tenant: Greedy, phase: &AtomicU32) -> Result<u64> {
     become_user(tenant.uid)?;
     let mut page = [7; PAGE];
     let (mut count, mut turn) = (0, 0);
+    if tenant.wants == Wants::Copies {
+        file.write_all_at(&vec![7; 2 * COPY], 0)?;
+    }
     loop {
         let counts = match phase.load(Ordering::Relaxed) {
             WARM => 0,
@@ -122,12 +139,28 @@ fn stream(file: &File, tenant: Greedy, phase: &AtomicU32) -> Result<u64> {
             _ => return Ok(count),
         };
         let at = turn % PAGES * PAGE as u64;
-        match turn % 2 {
-            0 => file.read_exact_at(&mut page, at)?,
-            _ => file.write_all_at(&page, at)?,
+        match (tenant.wants, turn % 2) {
+            (Wants::Copies, _) => copy(file)?,
+            (Wants::Pages, 0) => file.read_exact_at(&mut page, at)?,
+            (Wants::Pages, _) => file.write_all_at(&page, at)?,
         }
         turn += 1;
         count += counts;
+    }
+}
+
+/// Copies the first part of a file over its second one.
+fn copy(file: &File) -> Result<()> {
+    let (mut from, mut to) = (0, COPY as libc::off64_t);
+    // SAFETY: two descriptors that are open, and the addresses of two offsets that live.
+    let copied = unsafe {
+        let fd = file.as_raw_fd();
+        libc::copy_file_range(fd, &raw mut from, fd, &raw mut to, COPY, 0)
+    };
+    match copied {
+        -1 => Err(Error::last_os_error()),
+        copied if copied as usize == COPY => Ok(()),
+        short => Err(Error::other(format!("copied {short} bytes of {COPY}"))),
     }
 }
 
@@ -190,11 +223,13 @@ mod tests {
                 uid: others[0],
                 streams: 3,
                 nice: true,
+                wants: Wants::Copies,
             },
             Greedy {
                 uid: others[1],
                 streams: 0,
                 nice: false,
+                wants: Wants::Pages,
             },
         ];
         let length = Duration::from_millis(300);

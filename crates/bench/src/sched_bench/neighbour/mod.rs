@@ -15,7 +15,7 @@ use crate::row::{Row, median};
 use crate::seeds::ask::Ask;
 use crate::seeds::contender::hearth;
 use crate::table::{Table, short};
-use load::{Greedy, Served};
+use load::{Greedy, Served, Wants};
 use std::time::Duration;
 
 /// The quiet tenant, and two greedy ones.
@@ -77,6 +77,7 @@ fn quiet(targets: &[(&str, Mounted)], effort: Effort, report: &mut Report) -> Re
             uid: GREEDY[0],
             streams: STREAMS,
             nice,
+            wants: Wants::Pages,
         }]
     };
     // The second one is the daemon's order of requests by itself: where the kernel has to choose
@@ -138,6 +139,7 @@ fn shares(mount: &Mounted, effort: Effort, report: &mut Report) -> Result<(), St
         uid,
         streams: STREAMS / 2,
         nice: false,
+        wants: Wants::Copies,
     });
     let heading = ["weights", "first, op/s", "second, op/s", "first / second"];
     let mut table = Table::new(heading.map(str::to_owned));
@@ -191,6 +193,7 @@ fn ceiling(mount: &Mounted, effort: Effort, report: &mut Report) -> Result<(), S
         uid: GREEDY[0],
         streams: 8,
         nice: false,
+        wants: Wants::Pages,
     }];
     let mut rates = Vec::new();
     for _ in 0..effort.rounds {

@@ -50,7 +50,7 @@ struct Rates {
 /// # Errors
 /// There is no mount, or a script fails.
 pub fn run(options: &Options) -> Result<Report, String> {
-    let plan = Plan::new(options.quick)?;
+    let plan = Plan::new(options)?;
     let contenders = contenders()?;
     println!(
         "sdet: scripts of {} commands each, medians of {} rounds; ext4 is one on a loop device\n",
@@ -84,7 +84,8 @@ pub fn run(options: &Options) -> Result<Report, String> {
 }
 
 impl Plan {
-    fn new(quick: bool) -> Result<Plan, String> {
+    fn new(options: &Options) -> Result<Plan, String> {
+        let quick = options.quick;
         let mut set = Multiset::published(quick)?;
         let missing = set.leave_out(script::is_installed);
         if !missing.is_empty() {
@@ -102,7 +103,7 @@ impl Plan {
             set,
             locks_at: if quick { 16 } else { LOCKS_AT },
             counts,
-            rounds: if quick { 2 } else { 3 },
+            rounds: options.rounds.unwrap_or(if quick { 2 } else { 3 }),
         })
     }
 }
