@@ -8,6 +8,7 @@ use crate::options::MountOptions;
 use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
+use crate::room::is_refusal;
 use crate::service::{Answer, Attempt, Handled, Lane, Later, Service, Small};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
@@ -24,7 +25,7 @@ pub(crate) struct Dispatcher {
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) workers: Arc<Workers>,
-    volume: Volume,
+    pub(crate) volume: Volume,
 }
 
 /// What the options and INIT mean for single requests.
@@ -116,7 +117,7 @@ impl Service for Dispatcher {
         let op = statistic(&operation);
         let answer = match (done, absent) {
             (_, Some(absent)) => Answer::Absent(absent),
-            (Err(Errno::EDQUOT | Errno::ENOSPC), _) if attempt.again => Answer::Refused,
+            (done, _) if attempt.again && is_refusal(&done) => Answer::Refused,
             (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
             (done, _) => {
                 let elapsed = attempt

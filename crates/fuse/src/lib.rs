@@ -26,6 +26,7 @@ mod parked;
 mod queues;
 mod reply;
 mod request;
+mod room;
 mod service;
 mod session;
 mod transport;

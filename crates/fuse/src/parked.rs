@@ -3,6 +3,7 @@
 //! Its states are section 13 of `docs/design/scheduler.md`.
 
 use crate::hall::Hall;
+use crate::room;
 use crate::service::{Answer, Attempt, Lane, Later, Service, Small};
 use crate::waiting::Nudge;
 use crate::workers::{Finish, Workers};
@@ -19,18 +20,6 @@ use std::time::{Duration, Instant};
 
 /// A signal lets a request that its tenant's ceiling delays wait no longer than this.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// After so long a request that was refused for want of room is tried again: the kernel tells of
-/// closed files and of inodes that it forgets by messages of their own, which may be on their way
-/// when a call that has seen their effect asks for the room. A tenth of a second together.
-const ROOM_PAUSES: [Duration; 6] = [
-    Duration::from_micros(100),
-    Duration::from_micros(400),
-    Duration::from_micros(1_500),
-    Duration::from_millis(5),
-    Duration::from_millis(20),
-    Duration::from_millis(75),
-];
 
 /// A request in the hands of a task, with the way back for its answer.
 pub(crate) trait Parcel: Send + 'static {
@@ -134,7 +123,7 @@ pub(crate) async fn live<S: Service>(
         Some(Reason::Test) => suspend(&hall).await,
         _ => {}
     }
-    let (mut pause, mut pauses) = (Duration::ZERO, ROOM_PAUSES.into_iter());
+    let (mut pause, mut pauses) = (Duration::ZERO, room::PAUSES.into_iter());
     let mut refused = reason == Some(Reason::Room);
     loop {
         if refused {

@@ -14,8 +14,7 @@ pub(crate) enum Mark {
     Charged = 4,
     /// Some of its pages are promised.
     Promised = 8,
-    /// It has no name and is counted among those that wait for their last reference to go; never
-    /// cleared.
+    /// It has no name and is counted among those that wait for their last reference to go.
     Nameless = 16,
 }
 
@@ -38,6 +37,11 @@ impl Marks {
     /// Whether this call has set it.
     pub fn set_once(&self, mark: Mark) -> bool {
         self.0.fetch_or(mark as u8, Relaxed) & mark as u8 == 0
+    }
+
+    /// Whether this call has cleared it.
+    pub fn clear_once(&self, mark: Mark) -> bool {
+        self.has(mark) && self.0.fetch_and(!(mark as u8), Relaxed) & mark as u8 != 0
     }
 
     pub fn clear(&self, mark: Mark) {

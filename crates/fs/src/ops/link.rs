@@ -60,6 +60,9 @@ pub(crate) fn link(
             Ok(())
         }
     })?;
+    if nameless {
+        cx.core.discount_nameless(node);
+    }
     let to = node.target();
     if cx.core.home.evictable() {
         let entry = home::Change::Link {

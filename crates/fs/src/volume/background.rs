@@ -24,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PARTS: u32 = 50;
 /// Bytes that one slice of reclaim wins.
 const RECLAIM: u64 = 1 << 20;
+/// Of so many parts of the budget, one is won beyond what is too much.
+const SPARE: u64 = 64;
 
 /// What was done last, and who does it.
 pub(crate) struct Background {
@@ -46,14 +48,15 @@ impl Background {
         }
     }
 
-    /// Memory is over its budget.
-    pub fn press(&self) {
-        if !self.pressed.load(Ordering::Relaxed)
-            && !self.pressed.swap(true, Ordering::Relaxed)
-            && let Some(task) = self.task.get()
-        {
+    /// Memory is over its budget; false if nobody is there to win it back.
+    pub fn press(&self) -> bool {
+        let Some(task) = self.task.get() else {
+            return false;
+        };
+        if !self.pressed.load(Ordering::Relaxed) && !self.pressed.swap(true, Ordering::Relaxed) {
             task.wake_by_ref();
         }
+        true
     }
 
     /// Whether the last reclaim won all that it should.
@@ -125,10 +128,19 @@ fn fold(core: &Core, sched: &Handle, last: &mut Option<Time>) -> Option<Duration
     wait
 }
 
+/// Goes on a little below the budget, so that it is not wanted again at once.
 async fn reclaim(volume: &Weak<Core>) {
+    let mut more = 0;
     while let Some(core) = volume.upgrade() {
         core.background.pressed.store(false, Ordering::Relaxed);
-        let over = core.over_budget().min(RECLAIM);
+        let over = match core.over_budget() {
+            0 => std::mem::take(&mut more),
+            over => {
+                more = core.budget.load(Ordering::Relaxed) / SPARE;
+                over + more
+            }
+        };
+        let over = over.min(RECLAIM);
         // The home is written to: another thread drives the station meanwhile.
         if over == 0 || block_in_place(|| core.reclaim(over)) == 0 {
             return;

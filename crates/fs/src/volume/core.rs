@@ -291,9 +291,7 @@ impl Core {
             return;
         }
         // Before it can end, so that whoever ends it finds it counted.
-        if node.marks.set_once(Mark::Nameless) {
-            self.nameless.add(1);
-        }
+        self.count_nameless(node);
         let (number, generation) = (node.number(), node.generation());
         // With a home the number stays taken until the home has forgotten what it means.
         let ended = match self.home.evictable() {
@@ -304,6 +302,7 @@ impl Core {
             return;
         }
         self.free_charge(node, g);
+        // The mark stays: another who finds it without a name must not count it again.
         self.nameless.add(-1);
         self.heat.forget(node);
         self.resident.add(-INODE_BYTES);
@@ -315,6 +314,20 @@ impl Core {
             if self.home.commit(&[Change::Drop(number)]).is_ok() {
                 self.inodes.release(number, generation);
             }
+        }
+    }
+
+    /// Room of a file without a name is to come back.
+    fn count_nameless(&self, node: &Node) {
+        if node.marks.set_once(Mark::Nameless) {
+            self.nameless.add(1);
+        }
+    }
+
+    /// It has a name again, of somebody who holds a reference.
+    pub fn discount_nameless(&self, node: &Node) {
+        if node.marks.clear_once(Mark::Nameless) {
+            self.nameless.add(-1);
         }
     }
 

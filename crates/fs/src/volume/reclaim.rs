@@ -18,13 +18,16 @@ use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// Inodes that one sweep step looks at before it lets go of the epoch.
 const STEP: usize = 64;
+/// Of so many parts of the budget, one more may be in memory before operations help.
+const SLACK: u64 = 8;
 
 impl Core {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
     ///
-    /// A thread that may not wait leaves it to the background, until an eighth too much is in
-    /// memory: then its operation lacks room.
+    /// Where the background has a thread it is left to that, until an eighth too much is in memory:
+    /// an operation that won back what the last one brought would sweep the table each time. Then
+    /// it helps, or, if it may not wait, lacks room.
     ///
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
@@ -37,13 +40,14 @@ impl Core {
         if over == 0 {
             return Ok(());
         }
+        let helped = self.background.press();
+        let is_late = over > budget / SLACK && !self.background.is_stuck();
         if may_wait() {
-            self.reclaim(over);
-        } else {
-            self.background.press();
-            if over > budget / 8 && !self.background.is_stuck() {
-                return Err(absent::leave(Load::Room(over)));
+            if is_late || !helped {
+                self.reclaim(over);
             }
+        } else if is_late {
+            return Err(absent::leave(Load::Room(over)));
         }
         Ok(())
     }

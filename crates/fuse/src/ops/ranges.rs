@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::Reply;
+use crate::room::keep_asking;
 use crate::service::Small;
 use crate::wire::{
     CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE,
@@ -58,7 +59,9 @@ impl Dispatcher {
             )
         };
         if args.length > LARGE {
-            return Ok(Done::io(move || work().map(|()| Small::default())));
+            let volume = self.volume.clone();
+            let work = move || keep_asking(&volume, &work).map(|()| Small::default());
+            return Ok(Done::io(work));
         }
         work()?;
         Ok(Done::Reply)
@@ -87,8 +90,10 @@ impl Dispatcher {
             },
         };
         if copy.args.len > LARGE {
+            let volume = self.volume.clone();
             return Ok(Done::io(move || {
-                copy.run().map(|copied| copied_out(copied, wide))
+                let copied = keep_asking(&volume, || copy.run())?;
+                Ok(copied_out(copied, wide))
             }));
         }
         reply.bytes(copied_out(copy.run()?, wide).bytes())?;
