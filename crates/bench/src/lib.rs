@@ -28,6 +28,7 @@ pub mod patience;
 pub mod pinned;
 pub mod quota_bench;
 pub mod quota_mount;
+mod quota_sides;
 pub mod record;
 pub mod row;
 pub mod sched_bench;

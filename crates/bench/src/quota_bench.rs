@@ -8,11 +8,12 @@
 use crate::cpu_time::CpuTime;
 use crate::instructions::totals;
 use crate::options::Options;
-use crate::pair::{Pair, Side, Verdict};
+use crate::pair::Side;
 use crate::patience::beat;
 use crate::quota_mount;
+use crate::quota_sides::{Measured, TASKS, table};
 use crate::row::{Row, write_json};
-use crate::table::{Table, short};
+use crate::table::Table;
 use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
 use std::sync::Barrier;
 use std::time::Instant;
@@ -20,8 +21,6 @@ use std::time::Instant;
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "quota-loops";
 
-/// Threads that work at once, as in the run of the patch set that started all this.
-pub(crate) const TASKS: u32 = 16;
 /// Inodes of the volume whose last hundredth is measured.
 const ROOM: u64 = 400_000;
 /// Operations that are counted under valgrind.
@@ -74,59 +73,6 @@ pub fn run(options: &Options) -> Result<(), String> {
         true => Ok(()),
         false => Err(slow.join("; ")),
     }
-}
-
-/// Both sides of one workload.
-#[derive(Default)]
-pub(crate) struct Measured {
-    /// Operations per second.
-    pub speed: Pair,
-    /// Processor microseconds per operation.
-    pub cpu: Pair,
-}
-
-impl Measured {
-    /// Adds a line to the table and rows for both sides; says so if less than `enough` of the speed
-    /// without quotas is left, by the surer measure.
-    pub fn show(
-        &self,
-        name: &str,
-        enough: f64,
-        target: &str,
-        table: &mut Table,
-        rows: &mut Vec<Row>,
-    ) -> Option<String> {
-        let verdict = Verdict {
-            by_clock: self.speed.ratio(),
-            by_cpu: self.cpu.inverse(),
-        };
-        let ratio = |(ratio, half)| format!("{ratio:.3} ±{half:.3}");
-        table.row([
-            name.to_owned(),
-            short(self.speed.of(Side::Without).0),
-            short(self.speed.of(Side::With).0),
-            ratio(verdict.by_clock),
-            ratio(verdict.by_cpu),
-            format!("{enough:.2}"),
-        ]);
-        let tasks = TASKS as usize;
-        for (pair, metric) in [
-            (&self.speed, ("ops_per_s", "1/s")),
-            (&self.cpu, ("cpu_us_per_op", "us")),
-        ] {
-            rows.extend(pair.rows("quota", name, target, tasks, metric));
-        }
-        let (ratio, half) = verdict.surer();
-        verdict
-            .is_below(enough)
-            .then(|| format!("{name}: {ratio:.3} ±{half:.3} of the speed without"))
-    }
-}
-
-/// The heading of [`Measured::show`].
-pub(crate) fn table(what: &str) -> Table {
-    let heading = [what, "off", "on", "on/off", "by processor time", "asked"];
-    Table::new(heading.map(str::to_owned))
 }
 
 fn compare(workload: Workload, runs: u32, each: usize) -> Result<Measured, String> {

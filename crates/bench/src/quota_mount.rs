@@ -10,7 +10,7 @@ use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::pair::Side;
 use crate::patience::beat;
-use crate::quota_bench::{Measured, TASKS, table};
+use crate::quota_sides::{Measured, TASKS, table};
 use crate::row::Row;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;

@@ -225,8 +225,8 @@ fn verdict(measured: &[(String, Measured)], rows: &mut Vec<Row>) -> Vec<String> 
     all.sort_by(f64::total_cmp);
     let (low, middle) = (all[0], all[all.len() / 2]);
     println!(
-        "By the surer measure {} of {} rows are at {ENOUGH} or above, and {} are below it with their \
-         whole interval; the lowest is {low:.3}, the median {middle:.3}.\n",
+        "By the surer measure {} of {} rows are at {ENOUGH} or above, and {} are below it with \
+         their whole interval; the lowest is {low:.3}, the median {middle:.3}.\n",
         all.iter().filter(|&&ratio| ratio >= ENOUGH).count(),
         all.len(),
         missed.len()

@@ -30,14 +30,14 @@ pub(crate) fn pin(cpu: usize) {
 /// Nanoseconds that [`take_short_turns`] asks for: the shortest that the kernel grants.
 const TURN: u64 = 100_000;
 
-/// Has the kernel give the calling thread the processor for shorter turns and sooner (a custom slice,
-/// Linux 6.12). A request takes some microseconds, and who waits for it shares the processor with
-/// programs that would compute for milliseconds. Its share stays what it is. Elsewhere nothing
+/// Has the kernel give the calling thread the processor for shorter turns and sooner (a custom
+/// slice, Linux 6.12). A request takes some microseconds, and who waits for it shares the processor
+/// with programs that would compute for milliseconds. Its share stays what it is. Elsewhere nothing
 /// changes.
 pub(crate) fn take_short_turns() {
     let size = size_of::<libc::sched_attr>() as libc::c_uint;
-    // SAFETY: a sched_attr is plain numbers, for which zeros are valid; both calls get the address of
-    // one that outlives them and, in the third argument or inside, its true size.
+    // SAFETY: a sched_attr is plain numbers, for which zeros are valid; both calls get the address
+    // of one that outlives them and, in the third argument or inside, its true size.
     unsafe {
         let mut attr: libc::sched_attr = std::mem::zeroed();
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) == 0
