@@ -110,7 +110,7 @@ fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
 /// what is of that project.
 pub(crate) fn keeps_project(node: &Node, parent: &Node) -> bool {
     parent.meta.flags() & flags::PROJINHERIT == 0
-        || parent.meta.read().project == node.meta.read().project
+        || parent.meta.project() == node.meta.project()
 }
 
 /// Target of a symbolic link.
