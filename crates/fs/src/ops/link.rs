@@ -109,8 +109,7 @@ fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
 /// Whether `node` may come into directory `parent`: one that hands its project on takes in only
 /// what is of that project.
 pub(crate) fn keeps_project(node: &Node, parent: &Node) -> bool {
-    parent.meta.flags() & flags::PROJINHERIT == 0
-        || parent.meta.project() == node.meta.project()
+    parent.meta.flags() & flags::PROJINHERIT == 0 || parent.meta.project() == node.meta.project()
 }
 
 /// Target of a symbolic link.
