@@ -11,8 +11,8 @@ const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
 /// How far a run may be below the record: where memory lies differs from run to run, and now and
 /// then two small things share a line. Two runs were 0.0011 apart.
 const LUCK: f64 = 0.004;
-/// How far the same tree with quotas on may be below: three cases, for memory lies elsewhere then. A
-/// link that read more of an inode than its project cost four.
+/// How far the same tree with quotas on may be below: three cases, for memory lies elsewhere then.
+/// A link that read more of an inode than its project cost four.
 const ASIDE: f64 = 0.001;
 /// Fewer commuting cases than this means that the runner lost some.
 const CASES: f64 = 2_500.0;
