@@ -14,8 +14,6 @@ pub(crate) enum Mark {
     Charged = 4,
     /// Some of its pages are promised.
     Promised = 8,
-    /// It has no name and is counted among those that wait for their last reference to go.
-    Nameless = 16,
 }
 
 /// The bits of one inode. All accesses are Relaxed: each is a hint that its users order themselves.
@@ -32,16 +30,6 @@ impl Marks {
         if !self.has(mark) {
             self.0.fetch_or(mark as u8, Relaxed);
         }
-    }
-
-    /// Whether this call has set it.
-    pub fn set_once(&self, mark: Mark) -> bool {
-        self.0.fetch_or(mark as u8, Relaxed) & mark as u8 == 0
-    }
-
-    /// Whether this call has cleared it.
-    pub fn clear_once(&self, mark: Mark) -> bool {
-        self.has(mark) && self.0.fetch_and(!(mark as u8), Relaxed) & mark as u8 != 0
     }
 
     pub fn clear(&self, mark: Mark) {

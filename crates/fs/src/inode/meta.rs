@@ -47,7 +47,9 @@ pub(crate) struct Meta {
     last: LastCore,
     /// In nanoseconds since 1970: it comes from a clock.
     btime: AtomicU64,
-    _rest_of_names: [u64; 1],
+    /// Whether it is counted among the inodes without a name that wait for their last reference to
+    /// go. Here, since who takes the last name writes this line anyway; Relaxed: a bit of its own.
+    awaited: AtomicU64,
     /// Written by the holder of `change`, outside `lock`.
     size: AtomicU64,
     /// Serialises changes of size, attributes, xattrs and ACLs.
@@ -121,7 +123,7 @@ impl Meta {
             lock: SeqLock::new(),
             last: LastCore::new(),
             btime: AtomicU64::new(f.btime.nanos()),
-            _rest_of_names: [0],
+            awaited: AtomicU64::new(0),
             change: Lock::new(()),
         }
     }
@@ -135,6 +137,12 @@ impl Meta {
 
     pub fn owner(&self) -> Owner {
         self.owner_lock.read(|| self.owner_fields())
+    }
+
+    /// Has it counted, or not; whether that is new.
+    pub fn set_awaited(&self, awaited: bool) -> bool {
+        let new = u64::from(awaited);
+        self.awaited.load(Relaxed) != new && self.awaited.swap(new, Relaxed) != new
     }
 
     pub fn kind(&self) -> Kind {

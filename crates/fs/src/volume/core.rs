@@ -11,7 +11,7 @@ use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
 use crate::home::{Change, Home};
-use crate::inode::{Body, Extra, Fields, Inode, Mark, Node, NodeExt, NodeRef};
+use crate::inode::{Body, Extra, Fields, Inode, Node, NodeExt, NodeRef};
 use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
@@ -302,7 +302,7 @@ impl Core {
             return;
         }
         self.free_charge(node, g);
-        // The mark stays: another who finds it without a name must not count it again.
+        // It stays marked: another who finds it without a name must not count it again.
         self.nameless.add(-1);
         self.heat.forget(node);
         self.resident.add(-INODE_BYTES);
@@ -319,14 +319,14 @@ impl Core {
 
     /// Room of a file without a name is to come back.
     fn count_nameless(&self, node: &Node) {
-        if node.marks.set_once(Mark::Nameless) {
+        if node.meta.set_awaited(true) {
             self.nameless.add(1);
         }
     }
 
     /// It has a name again, of somebody who holds a reference.
     pub fn discount_nameless(&self, node: &Node) {
-        if node.marks.clear_once(Mark::Nameless) {
+        if node.meta.set_awaited(false) {
             self.nameless.add(-1);
         }
     }
