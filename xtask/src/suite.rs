@@ -34,6 +34,11 @@ pub const EXTRAS: &[Extra] = &[
     Extra {
         package: "hearth-sync",
         feature: "loom",
+        source: "crates/sync/tests/loom_bag.rs",
+    },
+    Extra {
+        package: "hearth-sync",
+        feature: "loom",
         source: "crates/sync/tests/loom_quota.rs",
     },
     Extra {

@@ -4,10 +4,10 @@
 //! The first thread that pins owns the process; a pin on another one panics, so that nothing can
 //! be dropped under a reader.
 
+use super::work::Work;
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
 
 /// Some thread has pinned.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -45,7 +45,9 @@ impl Guard {
     ///
     /// As [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
-        RETIRED.with_borrow_mut(|retired| retired.push_back(Work::new(work)));
+        // SAFETY: the caller promises it.
+        let work = unsafe { Work::new(work) };
+        RETIRED.with_borrow_mut(|retired| retired.push_back(work));
     }
 }
 
@@ -67,39 +69,5 @@ fn drop_retired() {
     // One by one: a drop may pin and retire again, and its guard comes back here.
     while let Some(work) = RETIRED.with_borrow_mut(VecDeque::pop_front) {
         work.run();
-    }
-}
-
-/// A closure in three words, as crossbeam-epoch stores it too.
-struct Work {
-    call: unsafe fn(*mut u8),
-    data: MaybeUninit<[usize; 3]>,
-}
-
-impl Work {
-    fn new<F: FnOnce() + 'static>(work: F) -> Work {
-        /// # Safety
-        ///
-        /// `data` holds an `F` that nobody uses again.
-        unsafe fn call<F: FnOnce()>(data: *mut u8) {
-            // SAFETY: as the caller promises.
-            unsafe { data.cast::<F>().read()() };
-        }
-        const {
-            assert!(size_of::<F>() <= size_of::<[usize; 3]>());
-            assert!(align_of::<F>() <= align_of::<usize>());
-        }
-        let mut data = MaybeUninit::<[usize; 3]>::uninit();
-        // SAFETY: the closure fits and is aligned, as is checked above.
-        unsafe { data.as_mut_ptr().cast::<F>().write(work) };
-        Work {
-            call: call::<F>,
-            data,
-        }
-    }
-
-    fn run(mut self) {
-        // SAFETY: `data` holds what `call` was made for, and `self` ends here.
-        unsafe { (self.call)(self.data.as_mut_ptr().cast()) };
     }
 }

@@ -4,12 +4,15 @@
 //! retired while a guard lives is dropped only after that guard. Pinning writes to a line of
 //! the pinning thread only.
 //!
-//! crossbeam-epoch does the work. Under a model checker a small deterministic stand-in does,
-//! which drops every retired value at the first moment the contract allows. A build that frees at
-//! once, for one thread, is what `hearth-bench freeing` compares with.
+//! crossbeam-epoch does the work, and threads free what they retired themselves (`native`). Under a
+//! model checker a small deterministic stand-in does, which drops every retired value at the first
+//! moment the contract allows. A build that frees at once, for one thread, is what `hearth-bench
+//! freeing` compares with.
 
 #[cfg(hearth_free_at_once)]
 mod at_once;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod bag;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
@@ -19,6 +22,8 @@ mod pace;
 #[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
 #[path = "unpaced.rs"]
 mod pace;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod work;
 
 #[cfg(hearth_free_at_once)]
 use at_once as backend;

@@ -2,24 +2,24 @@
 //!
 //! A reader that stays pinned, because it was taken off its core or has much to do, holds back
 //! all that is retired meanwhile. Each thread adds up what it retires and hands it to a common
-//! count in batches; a batch leaves the count when the collector reaches it. A thread that finds
-//! the count above [`LIMIT`] waits before its next operation, at most a millisecond and while it is
+//! count in batches; a batch leaves the count when it is dropped. A thread that finds
+//! the count above [`limit`] waits before its next operation, at most a millisecond and while it is
 //! not pinned itself: the reader gets the core and the count falls, or the thread goes on after
 //! one batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
 use super::{Guard, pin};
 use crate::primitive::atomic::{AtomicI64, Ordering};
-use crate::primitive::thread;
+use crate::primitive::{cores, thread};
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the common count.
-const BATCH: usize = 64 << 10;
-/// Bytes that may wait without anybody waiting for them. What values own besides their own size is
-/// not counted, hence a quarter of the 8 MiB that are promised.
-const LIMIT: i64 = 2 << 20;
+const BATCH: usize = 128 << 10;
+/// Bytes for each core that may wait without anybody waiting for them. What values own besides
+/// their own size is not counted, hence a quarter of the 8 MiB that two cores are promised.
+const LIMIT: i64 = 1 << 20;
 /// Naps of one wait.
 const NAPS: u32 = 10;
 /// Length of a nap; the kernel adds about as much again.
@@ -35,7 +35,7 @@ thread_local! {
     static OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
+/// Bytes of this program that are retired and wait for readers; batches of 128 KiB.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
 }
@@ -73,9 +73,15 @@ pub(super) fn send(g: &Guard) {
             PENDING.fetch_sub(bytes, Ordering::Relaxed);
         });
     }
-    if now > LIMIT {
+    backend::close_soon();
+    if now > limit() {
         OVER.set(true);
     }
+}
+
+/// Bytes that may wait.
+fn limit() -> i64 {
+    LIMIT * cores() as i64
 }
 
 #[cold]
@@ -88,7 +94,7 @@ fn wait() {
     for _ in 0..NAPS {
         loop {
             let before = PENDING.load(Ordering::Relaxed);
-            if before <= LIMIT {
+            if before <= limit() {
                 return;
             }
             pin().flush();
@@ -117,7 +123,7 @@ mod tests {
         };
         let reader = pin();
         let paced = thread::spawn(move || {
-            while pending() <= LIMIT as u64 {
+            while pending() <= limit() as u64 {
                 batch();
                 pace();
             }
@@ -131,7 +137,7 @@ mod tests {
         let paced = paced.join().unwrap();
         assert!(paced >= NAP * NAPS * 9, "ten batches in {paced:?}");
         let held = pending();
-        assert!(held > LIMIT as u64, "{held} bytes are held back");
+        assert!(held > limit() as u64, "{held} bytes are held back");
         drop(reader);
         let limit = Instant::now() + Duration::from_secs(60);
         while pending() > 0 {

@@ -1,0 +1,43 @@
+//! A closure in three words, as crossbeam-epoch stores it too.
+
+use std::mem::MaybeUninit;
+
+/// What is done once, later. Not done when it is only dropped.
+pub(super) struct Work {
+    call: unsafe fn(*mut u8),
+    data: MaybeUninit<[usize; 3]>,
+}
+
+// SAFETY: who makes one promises that the closure may run on any thread, see `Guard::defer`.
+unsafe impl Send for Work {}
+
+impl Work {
+    /// # Safety
+    ///
+    /// `work` may run on any thread.
+    pub unsafe fn new<F: FnOnce() + 'static>(work: F) -> Work {
+        /// # Safety
+        ///
+        /// `data` holds an `F` that nobody uses again.
+        unsafe fn call<F: FnOnce()>(data: *mut u8) {
+            // SAFETY: as the caller promises.
+            unsafe { data.cast::<F>().read()() };
+        }
+        const {
+            assert!(size_of::<F>() <= size_of::<[usize; 3]>());
+            assert!(align_of::<F>() <= align_of::<usize>());
+        }
+        let mut data = MaybeUninit::<[usize; 3]>::uninit();
+        // SAFETY: the closure fits and is aligned, as is checked above.
+        unsafe { data.as_mut_ptr().cast::<F>().write(work) };
+        Work {
+            call: call::<F>,
+            data,
+        }
+    }
+
+    pub fn run(mut self) {
+        // SAFETY: `data` holds what `call` was made for, and `self` ends here.
+        unsafe { (self.call)(self.data.as_mut_ptr().cast()) };
+    }
+}
