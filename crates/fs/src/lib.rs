@@ -34,6 +34,7 @@ mod locks;
 mod name;
 mod number;
 mod observer;
+mod op_rate;
 mod ops;
 mod process;
 mod profile;

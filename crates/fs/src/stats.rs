@@ -1,5 +1,6 @@
 //! Counters and latency histograms of a volume, per core; shown in `.hearth/stats`.
 
+use crate::op_rate::OpRate;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,6 +48,7 @@ lock_class!(InfoLock = "stats.info", 975);
 /// Statistics of one volume.
 pub struct Stats {
     cores: PerCore<Core>,
+    pub(crate) rate: OpRate,
     info: Lock<InfoLock, BTreeMap<&'static str, String>>,
 }
 
@@ -135,6 +137,7 @@ impl Stats {
         };
         Stats {
             cores: PerCore::new(core),
+            rate: OpRate::default(),
             info: Lock::new(BTreeMap::new()),
         }
     }
@@ -148,6 +151,14 @@ impl Stats {
         if !ok {
             cell.errors.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Operations of every kind.
+    pub fn operations(&self) -> u64 {
+        let ops = self.cores.iter().flat_map(|core| &core.ops);
+        ops.flat_map(|cell| &cell.buckets)
+            .map(|bucket| bucket.load(Relaxed))
+            .sum()
     }
 
     /// Counts one event.
@@ -214,5 +225,7 @@ mod tests {
             (1, 1, 1)
         );
         assert_eq!(stats.op(Op::Read), OpStats::default());
+        stats.count(Op::Read, 300, true);
+        assert_eq!(stats.operations(), 4);
     }
 }

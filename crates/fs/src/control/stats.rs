@@ -1,6 +1,7 @@
 //! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
 
 use crate::data::PAGE;
+use crate::op_rate::WINDOWS;
 use crate::quota::QuotaId;
 use crate::stats::{BUCKETS, Event, Op};
 use crate::volume::Core;
@@ -31,6 +32,7 @@ fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out, "}} 1")?;
     operations(core, out)?;
+    rates(core, out)?;
     events(core, out)?;
     objects(core, out)?;
     heat(core, out)
@@ -85,6 +87,18 @@ fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
             out,
             "hearth_op_seconds_count{{op=\"{name}\"}} {}",
             sum.count
+        )?;
+    }
+    Ok(())
+}
+
+fn rates(core: &Core, out: &mut String) -> std::fmt::Result {
+    let help = "Operations per second, averaged as /proc/loadavg does.";
+    head(out, "hearth_ops_per_second", "gauge", help)?;
+    for ((window, _), rate) in WINDOWS.iter().zip(core.stats.rate.per_second()) {
+        writeln!(
+            out,
+            "hearth_ops_per_second{{window=\"{window}\"}} {rate:.2}"
         )?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use hearth_sync::spread::PerCore;
 
 /// The quota ledger of a volume.
 pub(crate) struct Ledger {
-    slots: Slots,
+    pub(super) slots: Slots,
     /// Numbers of accounts by their owners. Written under `book`.
     numbers: ConcurrentMap<Owners, u32>,
     /// The account that each core looked up last; a hint.
@@ -147,6 +147,14 @@ impl Ledger {
                 return;
             }
         }
+    }
+
+    /// Calls back what credit nobody has used since the last pass, and ends accounts that own
+    /// nothing: one slice of a pass, of `most` accounts from the number `from` on. Answers where
+    /// the next one begins.
+    pub fn settle(&self, from: u32, most: u32) -> Option<u32> {
+        let g = pin();
+        self.with_book(&g, |book, hand| book.settle(from, most, hand))
     }
 
     /// Runs `work` with the book. Nothing else is locked inside.

@@ -1,10 +1,10 @@
-//! Work that no request waits for: folding and ageing of heat, reclaim. One task of the idle class,
-//! in slices.
+//! Work that no request waits for: folding and ageing of heat, reclaim, calling credit of quotas
+//! back that nobody uses, averages for statistics. One task of the idle class, in slices.
 //!
-//! Ageing can wait and pays for itself: after a slice of it the task sleeps for so long that it
-//! takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it goes on until
-//! memory is within its budget, and only steps back between slices. Between two folds is a pause:
-//! what is counted and not folded is bounded, and so is what folding takes.
+//! Ageing and calling back can wait and pay for themselves: after a slice of it the task sleeps for
+//! so long that it takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it
+//! goes on until memory is within its budget, and only steps back between slices. Between two folds
+//! is a pause: what is counted and not folded is bounded, and so is what folding takes.
 
 use super::{Core, Volume};
 use crate::heat::SHARDS;
@@ -22,6 +22,10 @@ const PERIOD: Duration = Duration::from_millis(1000);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Of so many parts of its time, the task uses one for what can wait.
 const PARTS: u32 = 50;
+/// Milliseconds between two passes over the accounts of quotas.
+const SETTLES: u64 = 30_000;
+/// Accounts that one slice of such a pass looks at.
+const ACCOUNTS: u32 = 64;
 /// Bytes that one slice of reclaim wins.
 const RECLAIM: u64 = 1 << 20;
 /// Of so many parts of the budget, one is won beyond what is too much.
@@ -31,6 +35,8 @@ const SPARE: u64 = 64;
 pub(crate) struct Background {
     /// When ageing last began, in the clock's milliseconds. Relaxed: doing it twice is harmless.
     aged: AtomicU64,
+    /// When accounts were last looked at, likewise.
+    settled: AtomicU64,
     /// The last reclaim did not win what it should. Relaxed: a hint.
     stuck: AtomicBool,
     /// The task was woken for reclaim since it last looked. Relaxed: a hint.
@@ -42,6 +48,7 @@ impl Background {
     pub fn new() -> Background {
         Background {
             aged: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             stuck: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
             task: OnceLock::new(),
@@ -80,6 +87,13 @@ impl Volume {
         if core.is_ageing_due() {
             core.heat.sweep(core);
         }
+        if core.is_settling_due() {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                next = core.ledger.settle(from, ACCOUNTS);
+            }
+        }
+        core.step_rates();
         let over = core.over_budget();
         if over > 0 {
             core.reclaim(over);
@@ -107,11 +121,15 @@ async fn run(volume: Weak<Core>, sched: Handle) {
     loop {
         let Some(core) = volume.upgrade() else { return };
         let wait = fold(&core, &sched, &mut folded);
-        let due = core.is_ageing_due();
+        core.step_rates();
+        let (ages, settles) = (core.is_ageing_due(), core.is_settling_due());
         drop(core);
         reclaim(&volume).await;
-        if due {
+        if ages {
             age(&volume, &sched, &mut folded).await;
+        }
+        if settles {
+            settle(&volume, &sched).await;
         }
         rest(sched.sleep(wait.unwrap_or(PERIOD))).await;
     }
@@ -164,6 +182,20 @@ async fn age(volume: &Weak<Core>, sched: &Handle, folded: &mut Option<Time>) {
     }
 }
 
+/// Calls back what credit of quotas nobody uses, so that a charge near a limit finds few words to
+/// close.
+async fn settle(volume: &Weak<Core>, sched: &Handle) {
+    let mut next = Some(0);
+    while let (Some(from), Some(core)) = (next, volume.upgrade()) {
+        let begin = sched.now();
+        next = core.ledger.settle(from, ACCOUNTS);
+        drop(core);
+        let used = sched.now().since(begin);
+        rest(sched.sleep(used * (PARTS - 1))).await;
+        reclaim(volume).await;
+    }
+}
+
 /// Sleeps, but no longer than until the next wake-up.
 async fn rest(sleep: Sleep) {
     let (mut sleep, mut slept) = (pin!(sleep), false);
@@ -181,6 +213,24 @@ impl Core {
         if self.heat.is_on() {
             self.heat.fold(self);
         }
+    }
+
+    fn step_rates(&self) {
+        let now = self.clock.monotonic();
+        if self.stats.rate.is_due(now) {
+            self.stats.rate.step(self.stats.operations(), now);
+        }
+    }
+
+    /// Whether a pass over the accounts should begin now.
+    fn is_settling_due(&self) -> bool {
+        let now = self.clock.monotonic();
+        let settled = self.background.settled.load(Ordering::Relaxed);
+        let is_due = now.saturating_sub(settled) >= SETTLES;
+        if is_due {
+            self.background.settled.store(now, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// Whether an eighth of the records should age now: a pass over everything in eight parts, one

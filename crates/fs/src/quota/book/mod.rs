@@ -69,6 +69,8 @@ struct Entry {
     granted: [u64; 2],
     /// Whether a word may be open; by resource.
     active: [bool; 2],
+    /// What the words held when a pass last looked; by resource.
+    looked: [Option<u64>; 2],
 }
 
 pub(crate) struct BookLock;
@@ -136,6 +138,7 @@ impl Book {
             records,
             granted: [0; 2],
             active: [false; 2],
+            looked: [None; 2],
         };
         let number = self.free.pop().unwrap_or_else(|| {
             self.accounts.push(None);
@@ -164,20 +167,47 @@ impl Book {
             for resource in Resource::ALL {
                 self.call_back(number, resource, hand);
             }
-            let idle = |entry: &mut Entry| entry.granted == [0; 2];
-            let Some(entry) = self.accounts[number as usize].take_if(idle) else {
-                continue;
-            };
-            hand.numbers.remove(&entry.owners);
-            hand.slots.put(number, None, hand.g);
-            self.free.push(number);
-            self.live -= 1;
-            for index in entry.records {
-                self.records[index].accounts -= 1;
-                self.records.close_if_idle(index);
-            }
+            self.end_if_idle(number, hand);
         }
         self.swept = self.live;
+    }
+
+    /// One slice of a pass that looks what nobody uses: calls the credit of an account back that
+    /// holds what it held at the last pass, and ends accounts that own nothing. Answers where the
+    /// next slice begins; `None` at the end.
+    pub fn settle(&mut self, from: u32, most: u32, hand: &Hand<'_>) -> Option<u32> {
+        let all = self.accounts.len() as u32;
+        let next = from.saturating_add(most);
+        for number in from..next.min(all) {
+            if self.accounts[number as usize].is_none() {
+                continue;
+            }
+            for resource in Resource::ALL {
+                self.call_back_unused(number, resource, hand);
+            }
+            self.end_if_idle(number, hand);
+        }
+        if next < all {
+            return Some(next);
+        }
+        self.swept = self.live;
+        None
+    }
+
+    /// Ends an account that owns nothing.
+    fn end_if_idle(&mut self, number: u32, hand: &Hand<'_>) {
+        let idle = |entry: &mut Entry| entry.granted == [0; 2] && entry.active == [false; 2];
+        let Some(entry) = self.accounts[number as usize].take_if(idle) else {
+            return;
+        };
+        hand.numbers.remove(&entry.owners);
+        hand.slots.put(number, None, hand.g);
+        self.free.push(number);
+        self.live -= 1;
+        for index in entry.records {
+            self.records[index].accounts -= 1;
+            self.records.close_if_idle(index);
+        }
     }
 
     /// Accounts that exist.
@@ -219,6 +249,21 @@ impl Book {
             record.active[resource as usize].remove(&number);
             // Credit that nobody used: nothing to tell of.
             record.tally(resource).granted -= back;
+        }
+    }
+
+    /// The same, if they hold what they held when this was last asked.
+    fn call_back_unused(&mut self, number: u32, resource: Resource, hand: &Hand<'_>) {
+        let entry = entry_mut(&mut self.accounts, number);
+        if !entry.active[resource as usize] {
+            return;
+        }
+        let account = hand.slots.get(number, hand.g).expect(IN_BOTH);
+        let holds = Some(account.credit.sum(resource));
+        let looked = &mut entry.looked[resource as usize];
+        if std::mem::replace(looked, holds) == holds {
+            *looked = None;
+            self.call_back(number, resource, hand);
         }
     }
 

@@ -121,6 +121,49 @@ fn the_limit_is_reached_and_not_passed() {
     assert!(bench.use_inodes(owners(1, 1, 0), 1).is_err());
 }
 
+/// A pass over the accounts, in slices of two.
+fn settle(bench: &Bench) {
+    let mut next = Some(0);
+    while let Some(from) = next {
+        next = bench.ledger.settle(from, 2);
+    }
+}
+
+#[test]
+fn a_pass_calls_back_what_nobody_used_since_the_last_and_ends_who_owns_nothing() {
+    let bench = bench(1000, 100_000);
+    let credit = |whose| {
+        let g = pin();
+        let account = bench
+            .ledger
+            .slots
+            .get(bench.ledger.number_of(whose, &g), &g);
+        account.unwrap().credit.sum(Resource::Inodes)
+    };
+    let kept: Vec<Owners> = (0..5).map(|uid| owners(uid, 7, 0)).collect();
+    for &whose in &kept {
+        bench.use_inodes(whose, 1).unwrap();
+        assert!(credit(whose) > 0, "far from a limit a core takes more");
+    }
+    let gone = bench.use_inodes(owners(99, 7, 0), 1).unwrap();
+    bench.free(gone, 1);
+    settle(&bench);
+    bench.use_inodes(kept[3], 1).unwrap();
+    settle(&bench);
+    for &whose in &kept {
+        assert_eq!(credit(whose) > 0, whose == kept[3], "{whose:?}");
+    }
+    let accounts = || {
+        let g = pin();
+        bench.ledger.with_book(&g, |book, _| book.accounts())
+    };
+    assert_eq!(accounts(), kept.len(), "that of user 99 has ended");
+    for (uid, &whose) in kept.iter().enumerate() {
+        let used = if whose == kept[3] { 2 } else { 1 };
+        assert_eq!(bench.used(QuotaId::user(uid as u32)), used);
+    }
+}
+
 #[test]
 fn what_was_not_spent_comes_back() {
     let bench = bench(10, 10);

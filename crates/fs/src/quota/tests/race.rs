@@ -292,8 +292,10 @@ fn accounts_that_come_and_go_lose_nothing() {
                     let mut charge = ledger.charge_new(NO_ACCOUNT, whose, request, &g).unwrap();
                     charge.spend(1);
                     let account = charge.account();
-                    if dice.below(50) == 0 {
-                        ledger.with_book(&g, |book, hand| book.sweep(hand));
+                    match dice.below(50) {
+                        0 => ledger.with_book(&g, |book, hand| book.sweep(hand)),
+                        1..4 => drop(ledger.settle(dice.below(200) as u32, 20)),
+                        _ => (),
                     }
                     ledger.free(account, Resource::Inodes, 1, &g);
                 }
