@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         memory::FILL => Some(memory::run_fill(rest)),
         freeing::LOOP => Some(freeing::run_loop()),
         quota_bench::LOOPS => Some(quota_bench::run_loops()),
-        heat_bench::LOOPS => Some(heat_bench::run_loops()),
+        heat_bench::LOOPS => Some(heat_bench::run_loops(rest)),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),

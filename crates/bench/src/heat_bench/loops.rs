@@ -1,4 +1,9 @@
 //! Instructions of one operation with heat and without, by valgrind.
+//!
+//! How much is recorded one by one, and how much sampled, depends on how many operations come
+//! between two folds. Under valgrind they would be a hundredth of what they are, so each loop is
+//! timed first, as it runs by itself, and then counted for as many turns as it does between two
+//! folds of a core that is pressed, and with one fold.
 
 use crate::instructions::totals;
 use crate::pair::{Pair, Side};
@@ -6,25 +11,20 @@ use crate::pinned::{allowed_cores, pin};
 use crate::row::Row;
 use crate::table::Table;
 use hearth::{Credentials, Errno, Fd, Process, Volume};
+use std::time::{Duration, Instant};
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "heat-loops";
 
 /// The function that is counted, as callgrind demangles it.
 const COUNTED: &str = "hearth_bench::heat_bench::loops::counted";
-/// Operations that are counted.
-const TIMES: usize = 8_192;
-/// Operations before them.
+/// Operations before those that are counted.
 const WARM: usize = 1_024;
-/// Operations between two folds: what the background does is counted as well. It does it once a
-/// second, that is once in many more operations than these, or, for the loop that makes files and
-/// writes them, when the ring is half full.
-const FOLDS: usize = 2_048;
-/// The loops that fill the ring.
-const FILLS: &str = "create+write 4 KiB+close+unlink";
-const KEEPS: &str = "create+write 1 B+close, 8,192 files";
+/// Between two folds of a volume that has much to fold.
+const FOLDS: Duration = Duration::from_millis(100);
+const KEEPS: &str = "create+write 1 B+close";
 /// Removes what the one before has made.
-const REMOVES: &str = "unlink, 8,192 files with records";
+const REMOVES: &str = "unlink, of these files";
 const FILES: usize = 64;
 const PAGE: usize = 4_096;
 /// How many times as many instructions are let pass.
@@ -46,7 +46,7 @@ const ALL: [Loop; 10] = [
         world.process.close(world.make()?)?;
         world.process.unlink("/new")
     }),
-    (FILLS, |world, _| {
+    ("create+write 4 KiB+close+unlink", |world, _| {
         let fd = world.make()?;
         world.process.write(fd, &[7; PAGE])?;
         world.process.close(fd)?;
@@ -98,7 +98,10 @@ struct World {
 
 impl World {
     fn new(side: Side) -> Result<World, Errno> {
-        let volume = Volume::builder().hot_track(side == Side::With).build()?;
+        let volume = Volume::builder()
+            .hot_track(side == Side::With)
+            .workers(0)
+            .build()?;
         let process = volume.process(Credentials::root());
         let names: Vec<String> = (0..FILES).map(|n| format!("/file-{n}")).collect();
         for name in &names {
@@ -131,15 +134,26 @@ impl World {
 /// # Errors
 /// valgrind is missing, or its answer is not what was asked for.
 pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
-    let counts = totals(COUNTED, &[LOOPS.to_owned()], 2 * ALL.len())?;
+    let times = times().map_err(|errno| format!("timing the loops: {errno}"))?;
+    let args: Vec<String> = std::iter::once(LOOPS.to_owned())
+        .chain(times.iter().map(usize::to_string))
+        .collect();
+    let counts = totals(COUNTED, &args, 2 * ALL.len())?;
     let (without, with) = counts.split_at(ALL.len());
-    let heading = ["instructions per operation", "with", "without", "ratio"];
+    let heading = [
+        "instructions per operation",
+        "with",
+        "without",
+        "ratio",
+        "between folds",
+    ];
     let mut table = Table::new(heading.map(str::to_owned));
     let mut many = Vec::new();
-    for ((name, _), (&with, &without)) in ALL.iter().zip(with.iter().zip(without)) {
+    let totals = with.iter().zip(without).zip(times);
+    for ((name, _), ((&with, &without), times)) in ALL.iter().zip(totals) {
         let mut pair = Pair::default();
-        pair.push(Side::With, with as f64 / TIMES as f64);
-        pair.push(Side::Without, without as f64 / TIMES as f64);
+        pair.push(Side::With, with as f64 / times as f64);
+        pair.push(Side::Without, without as f64 / times as f64);
         let ([with, without], ratio) = (
             [Side::With, Side::Without].map(|side| pair.of(side).0),
             pair.ratio().0,
@@ -149,6 +163,7 @@ pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
             format!("{with:.0}"),
             format!("{without:.0}"),
             format!("{ratio:.4}"),
+            times.to_string(),
         ]);
         if ratio > TOO_MANY {
             many.push(format!("{name}: {ratio:.3} times the instructions"));
@@ -160,27 +175,52 @@ pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
     Ok(many)
 }
 
-/// What valgrind counts: all of them without heat, then all with.
+/// How often each loop turns between two folds, without heat.
+fn times() -> Result<[usize; ALL.len()], Errno> {
+    let world = World::new(Side::Without)?;
+    let mut times = [0; ALL.len()];
+    let mut made = 0;
+    for (times, (name, operation)) in times.iter_mut().zip(ALL) {
+        let begin = Instant::now();
+        while begin.elapsed() < FOLDS && (name != REMOVES || *times < made) {
+            // So that the clock is not what is timed.
+            let next = match name {
+                REMOVES => made.min(*times + WARM),
+                _ => *times + WARM,
+            };
+            (*times..next).try_for_each(|turn| operation(&world, turn))?;
+            *times = next;
+        }
+        if name == KEEPS {
+            made = *times;
+        }
+    }
+    Ok(times)
+}
+
+/// What valgrind counts: all of them without heat, then all with, each as often as `args` say.
 ///
 /// # Errors
-/// The library refuses.
-pub fn run() -> Result<(), String> {
+/// The library refuses, or there are not as many numbers as loops.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let times: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
+    if times.len() != ALL.len() || args.len() != ALL.len() {
+        return Err(format!("{LOOPS} takes {} numbers: {args:?}", ALL.len()));
+    }
     // Counters split when a second core uses them.
     let core = *allowed_cores().first().ok_or("no core may be used")?;
     pin(core).map_err(|error| format!("core {core}: {error}"))?;
     for side in [Side::Without, Side::With] {
         let world = World::new(side).map_err(|errno| format!("preparing: {errno}"))?;
-        for (name, operation) in ALL {
+        for ((name, operation), &times) in ALL.iter().zip(&times) {
             let failed = |errno: Errno| format!("{name}: {errno}");
-            if name != KEEPS && name != REMOVES {
+            if *name != KEEPS && *name != REMOVES {
                 (0..WARM)
                     .try_for_each(|turn| operation(&world, turn))
                     .map_err(failed)?;
             }
             world.volume.run_background_once();
-            let fills = [FILLS, KEEPS, REMOVES].contains(&name);
-            let folds = if fills { FOLDS } else { TIMES };
-            counted(&world, operation, folds).map_err(failed)?;
+            counted(&world, *operation, times).map_err(failed)?;
         }
     }
     Ok(())
@@ -191,14 +231,10 @@ pub fn run() -> Result<(), String> {
 fn counted(
     world: &World,
     operation: fn(&World, usize) -> Result<(), Errno>,
-    folds: usize,
+    times: usize,
 ) -> Result<(), Errno> {
-    for turn in 0..TIMES {
-        operation(world, turn)?;
-        if turn % folds == folds - 1 {
-            world.volume.run_background_once();
-        }
-    }
+    (0..times).try_for_each(|turn| operation(world, turn))?;
+    world.volume.run_background_once();
     Ok(())
 }
 

@@ -187,9 +187,9 @@ fn make(core: &Core, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Resul
     if kind == Kind::Directory {
         fields.flags = flags::IMMUTABLE;
     }
-    let node = core
-        .inodes
-        .insert_at(ino, 0, |_, _| Inode::new(kind, &fields, body));
+    let node = core.inodes.insert_at(ino, 0, |number, generation| {
+        Inode::new((number, generation), kind, &fields, body)
+    });
     core.keep_forever(node.map_err(|_| Errno::EEXIST)?);
     Ok(ino)
 }

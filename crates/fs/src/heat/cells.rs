@@ -9,6 +9,16 @@ use hearth_sync::spread::PerCore;
 const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
 const RING: usize = if cfg!(feature = "shuttle") { 8 } else { 4096 };
+/// Entries of a ring up to which each access takes the line that it wants.
+const ONE_BY_ONE: usize = RING / if cfg!(feature = "shuttle") { 2 } else { 8 };
+/// Each so many further entries, it is one access in four times as many.
+const THINNED: usize = RING / if cfg!(feature = "shuttle") { 8 } else { 16 };
+/// A core's recordings between two folds up to which each access is recorded.
+const RECORDED: u64 = 8192;
+/// Each so many further recordings, it is one access in four times as many.
+const SAMPLED: u64 = 2048;
+/// Most accesses that one recording stands for.
+const MOST: u64 = 256;
 /// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
 const RANGE_BITS: u32 = 43;
 /// Bytes of a range, as a shift.
@@ -29,13 +39,13 @@ pub(crate) enum Access {
     Write,
 }
 
-/// What a core did with an access.
+/// What follows from an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
-    /// Counted, sampled out or dropped.
-    Done,
-    /// Counted, and the ring is half full: somebody should fold.
-    Pressed,
+pub(crate) struct Noted {
+    /// Of how many accesses from here on one should be recorded.
+    pub weight: u64,
+    /// From now on accesses are sampled: somebody should fold.
+    pub is_pressed: bool,
 }
 
 /// The lines and rings of every core.
@@ -62,13 +72,21 @@ struct CoreCells {
     head: AtomicU64,
     /// Accesses at lines of others while the ring was under pressure; picks the sample.
     lottery: AtomicU64,
+    /// Accesses recorded.
+    recorded: AtomicU64,
     dropped: AtomicU64,
     tail: Tail,
 }
 
-/// How far fold has taken the ring. On a line of its own: fold writes it.
+/// What the last fold has left. On a line of its own: fold writes it.
+#[derive(Default)]
 #[repr(align(64))]
-struct Tail(AtomicU64);
+struct Tail {
+    /// How far it has taken the ring.
+    ring: AtomicU64,
+    /// How many accesses were recorded before it. Relaxed: a hint.
+    recorded: AtomicU64,
+}
 
 /// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
 #[derive(Default)]
@@ -148,28 +166,22 @@ impl Cells {
         }
     }
 
-    /// Counts one access of `bytes` if its line is there: the fast path, which writes nothing but
-    /// that line.
-    #[inline(always)]
-    pub fn count(&self, key: Key, access: Access, bytes: u64) -> bool {
-        let line = &self.cores.get().lines[key.line()];
-        let is_there = line.is_of(key);
-        if is_there {
-            line.count(access, 1, bytes);
-        }
-        is_there
-    }
-
-    /// Counts one access of `bytes`.
+    /// Counts an access of `bytes` that stands for `weight` accesses.
     #[inline]
-    pub fn note(&self, key: Key, access: Access, bytes: u64) -> Noted {
+    pub fn note(&self, key: Key, access: Access, weight: u64, bytes: u64) -> Noted {
         let core = self.cores.get();
         let line = &core.lines[key.line()];
+        let mut is_pressed = false;
         if line.is_of(key) {
-            line.count(access, 1, bytes);
-            return Noted::Done;
+            line.count(access, weight, bytes);
+        } else {
+            is_pressed = core.miss(key, access, weight, bytes);
         }
-        core.miss(key, access, bytes)
+        let recorded = core.record();
+        Noted {
+            weight: weight_after(recorded),
+            is_pressed: is_pressed || recorded == RECORDED,
+        }
     }
 
     /// Leaves word that a file has ended; false if that would press the ring.
@@ -178,12 +190,15 @@ impl Cells {
     }
 
     /// Shows `see` every count, and every end of a file, that has come since the last fold with the
-    /// same `seen`.
-    pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) {
+    /// same `seen`. Whether a core had its accesses sampled.
+    pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) -> bool {
+        let mut was_sampled = false;
         for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
             core.fold_ring(seen, &mut see);
             core.fold_lines(seen, &mut see);
+            was_sampled |= core.begin_anew();
         }
+        was_sampled
     }
 
     /// Accesses that found no room.
@@ -214,22 +229,47 @@ impl CoreCells {
             ring: array(),
             head: AtomicU64::new(0),
             lottery: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            tail: Tail(AtomicU64::new(0)),
+            tail: Tail::default(),
         }
     }
 
-    /// The line is somebody else's: takes it, if there is room for what it holds.
+    /// One more recording; answers how many there are since the last fold.
+    #[inline(always)]
+    fn record(&self) -> u64 {
+        bump(&self.recorded, 1);
+        self.recorded()
+    }
+
+    /// Recordings since the last fold.
+    fn recorded(&self) -> u64 {
+        let before = self.tail.recorded.load(Ordering::Relaxed);
+        // Two threads of a core can lose a step between them.
+        let all = self.recorded.load(Ordering::Relaxed);
+        all.saturating_sub(before)
+    }
+
+    /// A fold is over. Whether accesses were sampled before.
+    fn begin_anew(&self) -> bool {
+        let was_sampled = self.recorded() >= RECORDED;
+        let all = self.recorded.load(Ordering::Relaxed);
+        self.tail.recorded.store(all, Ordering::Relaxed);
+        was_sampled
+    }
+
+    /// The line is somebody else's: takes it, if there is room for what it holds. Whether somebody
+    /// should fold.
     #[inline(never)]
-    fn miss(&self, key: Key, access: Access, bytes: u64) -> Noted {
+    fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) -> bool {
         let (head, fill) = self.place();
-        let weight = weight_at(fill);
-        if weight > 1 {
+        let thinned = weight_at(fill);
+        if thinned > 1 {
             let ticket = self.lottery.load(Ordering::Relaxed).wrapping_add(1);
             self.lottery.store(ticket, Ordering::Relaxed);
             // A power of two.
-            if ticket & (weight - 1) != 0 {
-                return Noted::Done;
+            if ticket & (thinned - 1) != 0 {
+                return false;
             }
         }
         let index = key.line();
@@ -240,24 +280,23 @@ impl CoreCells {
         let room = line.is_free() || self.spill(head, index, turn, line);
         if room {
             line.become_of(key);
-            line.count(access, weight, bytes.saturating_mul(weight));
+            line.count(access, weight.saturating_mul(thinned), bytes);
         }
         line.end_change(if room { turn + 2 } else { turn });
         match room {
-            true if fill == RING / 2 => Noted::Pressed,
-            true => Noted::Done,
+            true => fill == ONE_BY_ONE,
             false => self.drop_access(),
         }
     }
 
-    fn drop_access(&self) -> Noted {
+    fn drop_access(&self) -> bool {
         self.dropped.fetch_add(1, Ordering::Relaxed);
-        Noted::Pressed
+        true
     }
 
     fn end(&self, file: Key, apart: bool) -> bool {
         let (head, fill) = self.place();
-        fill < RING / 2
+        fill < RING / 4
             && self.enter(head, ENDED, |entry| {
                 entry.ino.store(file.ino, Ordering::Relaxed);
                 entry.place.store(file.place, Ordering::Relaxed);
@@ -270,7 +309,7 @@ impl CoreCells {
     fn place(&self) -> (u64, usize) {
         // Relaxed: an old `tail` only makes the ring look fuller, an old `head` meets entries that
         // are not free.
-        let tail = self.tail.0.load(Ordering::Relaxed);
+        let tail = self.tail.ring.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Relaxed).max(tail);
         (head, (head - tail) as usize)
     }
@@ -301,7 +340,7 @@ impl CoreCells {
     }
 
     fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
-        let mut tail = self.tail.0.load(Ordering::Relaxed);
+        let mut tail = self.tail.ring.load(Ordering::Relaxed);
         loop {
             let entry = &self.ring[tail as usize & (RING - 1)];
             // Acquire: pairs with the Release of `spill`.
@@ -314,7 +353,7 @@ impl CoreCells {
             entry.state.store(FREE, Ordering::Release);
             tail += 1;
             // Relaxed: see `miss`.
-            self.tail.0.store(tail, Ordering::Relaxed);
+            self.tail.ring.store(tail, Ordering::Relaxed);
             if state == ENDED {
                 see(Found::Ended(key, counts.reads != 0));
                 continue;
@@ -353,6 +392,7 @@ impl Line {
             && self.place.load(Ordering::Relaxed) == key.place
     }
 
+    /// Counts `n` accesses of `bytes` each.
     #[inline(always)]
     fn count(&self, access: Access, n: u64, bytes: u64) {
         let (times, sum) = match access {
@@ -360,7 +400,7 @@ impl Line {
             Access::Write => (&self.writes, &self.written_bytes),
         };
         bump(times, n);
-        bump(sum, bytes);
+        bump(sum, bytes.wrapping_mul(n));
     }
 
     fn is_free(&self) -> bool {
@@ -456,14 +496,21 @@ fn array<T: Default, const N: usize>() -> Box<[T; N]> {
     made.unwrap_or_else(|_| unreachable!("as many were made"))
 }
 
-/// How many accesses the one stands for that takes a line, with `fill` lines in the ring.
+/// How many accesses the one stands for that takes a line, with `fill` lines in the ring: 1, then
+/// 4, 16 and so on up to 8,192.
 fn weight_at(fill: usize) -> u64 {
-    match fill * 8 / RING {
-        0..4 => 1,
-        4 | 5 => 4,
-        6 => 16,
-        // The last eighth in eight steps: 64, 128, up to 8,192.
-        _ => 64 << (fill * 64 / RING - 56).min(7),
+    match fill.checked_sub(ONE_BY_ONE) {
+        None => 1,
+        Some(more) => (4 << (2 * (more / THINNED)).min(12)).min(8192),
+    }
+}
+
+/// How many accesses one recording stands for, after so many since the last fold: 1, then 4, 16, 64
+/// and 256.
+fn weight_after(recorded: u64) -> u64 {
+    match recorded.checked_sub(RECORDED) {
+        None => 1,
+        Some(more) => (4 << (2 * (more / SAMPLED)).min(6)).min(MOST),
     }
 }
 

@@ -22,8 +22,8 @@ fn every_access_is_credited_once_however_often_lines_change_hands() {
         for i in 0..500 {
             let (ino, range) = (1 + (round * 7 + i * 13) % 3000, i % 5);
             let key = Key::new(ino, 9, range);
-            cells.note(key, Access::Read, 10);
-            cells.note(key, Access::Write, 3);
+            cells.note(key, Access::Read, 1, 10);
+            cells.note(key, Access::Write, 1, 3);
             let sum = exact.entry((ino, range)).or_default();
             sum.add(&Counts {
                 reads: 1,
@@ -48,7 +48,7 @@ fn a_fold_beside_the_recording_credits_each_access_once() {
             for i in 0..total {
                 // Few enough keys that the ring is not pressed between two folds.
                 let key = Key::new(1 + i / 1000 % 40, 1, i % 3);
-                cells.note(key, Access::Read, 1);
+                cells.note(key, Access::Read, 1, 1);
             }
         });
         while !recorder.is_finished() {
@@ -67,7 +67,7 @@ fn without_folds_the_ring_samples_and_keeps_the_weight_right() {
     let (mut seen, mut sums) = (cells.seen(), Sums::new());
     let total = 40_000u64;
     for i in 0..total {
-        cells.note(Key::new(1 + i, 1, 0), Access::Read, 100);
+        cells.note(Key::new(1 + i, 1, 0), Access::Read, 1, 100);
     }
     fold_into(&mut sums, &cells, &mut seen);
     let reads: u64 = sums.values().map(|c| c.reads).sum();
@@ -87,23 +87,49 @@ fn without_folds_the_ring_samples_and_keeps_the_weight_right() {
 fn a_full_ring_drops_and_says_so() {
     let cells = Cells::new();
     // More than rings and lines stand for at the last weights, on each of the cores.
-    for i in 0..1_500_000 * cells.cores.iter().count() as u64 {
-        cells.note(Key::new(1 + i, 1, 0), Access::Write, 1);
+    for i in 0..20_000_000 * cells.cores.iter().count() as u64 {
+        cells.note(Key::new(1 + i, 1, 0), Access::Write, 1, 1);
     }
     assert!(cells.dropped() > 0);
     let mut seen = cells.seen();
     cells.fold(&mut seen, |_| {});
     let dropped = cells.dropped();
-    cells.note(Key::new(1, 1, 0), Access::Write, 1);
+    cells.note(Key::new(1, 1, 0), Access::Write, 1, 1);
     assert_eq!(cells.dropped(), dropped, "a fold makes room again");
 }
 
 #[test]
-fn ends_of_files_come_through_until_the_ring_is_half_full() {
+fn recordings_become_a_sample_and_each_again_after_a_fold() {
+    let cells = Cells::new();
+    let key = Key::new(1, 1, 0);
+    let note = || cells.note(key, Access::Read, 1, 1);
+    let (mut weights, mut pressed) = (Vec::new(), 0);
+    for _ in 0..(RECORDED + 6 * SAMPLED) * cells.cores.iter().count() as u64 {
+        let noted = note();
+        weights.push(noted.weight);
+        pressed += usize::from(noted.is_pressed);
+    }
+    assert!(
+        weights[..RECORDED as usize - 1]
+            .iter()
+            .all(|&weight| weight == 1)
+    );
+    weights.sort_unstable();
+    weights.dedup();
+    assert_eq!(weights, [1, 4, 16, 64, MOST]);
+    assert!((1..=cells.cores.iter().count()).contains(&pressed));
+    let mut seen = cells.seen();
+    assert!(cells.fold(&mut seen, |_| {}), "it was sampled");
+    assert_eq!(note().weight, 1);
+    assert!(!cells.fold(&mut seen, |_| {}));
+}
+
+#[test]
+fn ends_of_files_come_through_until_a_quarter_of_the_ring_is_full() {
     let cells = Cells::new();
     let told = (0..10_000).filter(|&i| cells.end(Key::new(1 + i, 5, 0), i % 2 == 0));
     let told = told.count();
-    assert!(told >= RING / 2 && told <= RING / 2 * cells.cores.iter().count());
+    assert!(told >= RING / 4 && told <= RING / 4 * cells.cores.iter().count());
     let mut ended = 0;
     cells.fold(&mut cells.seen(), |found| match found {
         Found::Ended(key, apart) => {
@@ -131,7 +157,7 @@ fn a_key_tells_generations_and_ranges_apart() {
 fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
     let core = CoreCells::new();
     core.head.store(3, Ordering::Relaxed);
-    core.tail.0.store(7, Ordering::Relaxed);
+    core.tail.ring.store(7, Ordering::Relaxed);
     assert_eq!(core.place(), (7, 0));
     assert!(core.end(Key::new(1, 1, 0), false), "the ring has room");
     assert_eq!(core.place(), (8, 1));

@@ -16,6 +16,7 @@ mod gauges;
 mod grade;
 mod handle;
 mod info;
+mod lot;
 mod parse;
 mod paths;
 mod report;
@@ -44,11 +45,12 @@ pub use transfer::{Exported, Imported};
 
 use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
-use cells::{Cells, Found, Key, Noted, RANGE_SHIFT, Seen};
+use cells::{Cells, Found, Key, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, OnceLock};
+use lot::Terms;
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::task::Waker;
 use subscribe::Listeners;
@@ -84,8 +86,7 @@ impl Class for TenantsLock {
 
 /// The heat of one volume.
 pub(crate) struct Tracker {
-    /// Relaxed: an access beside the switch may count or not.
-    on: AtomicBool,
+    terms: Terms,
     pub settings: Settings,
     /// Made when tracking is first switched on.
     state: OnceLock<Box<State>>,
@@ -99,7 +100,7 @@ struct State {
     /// [`SHARDS`] of them; made one by one, since a thread's stack may be small.
     shards: Box<[Lock<ShardLock, Shard>]>,
     tenants: Lock<TenantsLock, Tenants>,
-    /// Where accesses that lost their line wait is half full somewhere. Relaxed: a hint.
+    /// A core samples, or has begun to drop. Relaxed: a hint.
     pressed: AtomicBool,
     /// Folds so far. Relaxed: a statistic.
     folds: AtomicU64,
@@ -115,7 +116,7 @@ struct Folding {
 impl Tracker {
     pub fn new(on: bool) -> Tracker {
         let heat = Tracker {
-            on: AtomicBool::new(false),
+            terms: Terms::off(),
             settings: Settings::default(),
             state: OnceLock::new(),
             folder: OnceLock::new(),
@@ -128,7 +129,7 @@ impl Tracker {
     /// Whether accesses are recorded.
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
+        self.terms.is_on()
     }
 
     /// Records accesses from now on, or no longer. What is known stays.
@@ -136,43 +137,36 @@ impl Tracker {
         if on {
             self.state.get_or_init(|| Box::new(State::new()));
         }
-        self.on.store(on, Ordering::Relaxed);
+        self.terms.switch(on);
     }
 
-    /// Counts an access to the bytes `off .. off + len` of a file.
+    /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
     #[inline(always)]
     pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
-        if !self.is_on() || len == 0 {
-            return;
+        if len > 0 && !self.terms.pass() {
+            self.record(node, access, off, len as u64);
         }
-        let (len, range) = (len as u64, off >> RANGE_SHIFT);
-        if range == (off + len - 1) >> RANGE_SHIFT
-            && let Some(state) = self.state.get()
-            && state.cells.count(
-                Key::new(node.number(), node.generation(), range),
-                access,
-                len,
-            )
-        {
-            return;
-        }
-        self.note_ranges(node, access, off, len);
     }
 
-    /// The slow way: several ranges, or one whose line is not there.
     #[inline(never)]
-    fn note_ranges(&self, node: &Node, access: Access, off: u64, len: u64) {
+    fn record(&self, node: &Node, access: Access, off: u64, len: u64) {
         let Some(state) = self.state.get() else {
             return;
         };
-        let (number, generation) = (node.number(), node.generation());
+        let weight = self.terms.weight();
+        let mut next = 1;
         for range in off >> RANGE_SHIFT..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
-            let key = Key::new(number, generation, range);
-            if state.cells.note(key, access, to - from) == Noted::Pressed {
+            let key = Key::new(node.alias.number, node.alias.generation, range);
+            let noted = state.cells.note(key, access, weight, to - from);
+            if noted.is_pressed {
                 self.press(state);
             }
+            next = noted.weight;
+        }
+        if (weight, next) != (1, 1) {
+            self.terms.draw(next);
         }
     }
 
@@ -204,7 +198,7 @@ impl Tracker {
         }
     }
 
-    /// Wakes this task when a core's ring becomes half full. The first one stays.
+    /// Wakes this task when a core begins to sample. The first one stays.
     pub fn wakes(&self, folder: Waker) {
         self.folder.get_or_init(|| folder);
     }
@@ -213,7 +207,9 @@ impl Tracker {
     pub fn fold(&self, core: &Core) {
         if let Some(state) = self.state.get() {
             let mut changes = self.listeners.wanted();
-            state.fold(core, &self.settings, &mut changes);
+            if state.fold(core, &self.settings, &mut changes) {
+                self.terms.renew();
+            }
             self.listeners.tell(changes);
         }
     }
@@ -250,7 +246,7 @@ impl Tracker {
         }
     }
 
-    /// A ring is half full: somebody should fold. Asks once for each fold.
+    /// A core begins to sample: somebody should fold. Asks once for each fold.
     #[cold]
     fn press(&self, state: &State) {
         if !state.pressed.swap(true, Ordering::Relaxed)
@@ -310,12 +306,18 @@ impl State {
         all.into_iter().flatten().chain(home)
     }
 
-    fn fold(&self, core: &Core, settings: &Settings, changes: &mut Option<Vec<HeatChange>>) {
+    /// Whether a core had its accesses sampled.
+    fn fold(
+        &self,
+        core: &Core,
+        settings: &Settings,
+        changes: &mut Option<Vec<HeatChange>>,
+    ) -> bool {
         let mut folding = self.fold.lock();
         let Folding { seen, batch, ended } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        self.cells.fold(seen, |found| match found {
+        let was_sampled = self.cells.fold(seen, |found| match found {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
         });
@@ -353,6 +355,7 @@ impl State {
         }
         self.tenants.lock().touch(owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
+        was_sampled
     }
 
     /// Takes what was counted of one range, for the file as well.

@@ -70,7 +70,15 @@ pub(crate) struct Inode {
     pub gate: Gate<GateLock>,
     /// What few files are: see [`Marks`].
     pub marks: Marks,
-    _rest_of_contents: [u64; 2],
+    pub alias: Alias,
+}
+
+/// What the object of an inode is called, on the line that every use of the contents reads anyway:
+/// the object's own lies on one that changes of owner and mode write. Immutable.
+#[derive(Clone, Copy)]
+pub(crate) struct Alias {
+    pub number: u64,
+    pub generation: u32,
 }
 
 /// What an inode holds, by kind. Immutable choice.
@@ -85,7 +93,7 @@ pub(crate) enum Body {
 }
 
 impl Inode {
-    pub fn new(kind: Kind, fields: &Fields, body: Body) -> Inode {
+    pub fn new((number, generation): (u64, u32), kind: Kind, fields: &Fields, body: Body) -> Inode {
         Inode {
             meta: Meta::new(kind, fields),
             extra: RcuSlot::empty(),
@@ -94,7 +102,7 @@ impl Inode {
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
             marks: Marks::default(),
-            _rest_of_contents: [0; 2],
+            alias: Alias { number, generation },
             locks: OnceSlot::empty(),
         }
     }

@@ -256,8 +256,8 @@ impl Core {
         let mut room = self
             .ledger
             .charge(fields.account, Resource::Blocks, blocks, g)?;
-        let node = self.inodes.insert(|_, _| {
-            let inode = Inode::new(kind, &fields, body);
+        let node = self.inodes.insert(|number, generation| {
+            let inode = Inode::new((number, generation), kind, &fields, body);
             if let Some(extra) = extra {
                 inode.set_extra_blocks(blocks);
                 inode.extra.store(Some(Box::new(extra)), g);

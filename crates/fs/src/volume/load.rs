@@ -67,8 +67,8 @@ impl Core {
     /// Puts an inode back under its number. The caller holds `homing` for it.
     pub(super) fn restore(&self, record: &InodeRecord, pages: Vec<u64>, g: &Guard) {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
-        let restored = self.inodes.restore(ino, generation, |_, _| {
-            let inode = self.inode_of(record, g);
+        let restored = self.inodes.restore(ino, generation, |number, generation| {
+            let inode = self.inode_of((number, generation), record, g);
             // Before anybody can see it: what is learnt later could be wrong by then.
             if let Some(data) = inode.data() {
                 data.learn(pages.into_iter().map(|index| index..index + 1), g);
@@ -84,7 +84,7 @@ impl Core {
     }
 
     /// The inode that a record describes, contents not loaded.
-    pub(super) fn inode_of(&self, record: &InodeRecord, g: &Guard) -> Inode {
+    pub(super) fn inode_of(&self, name: (u64, u32), record: &InodeRecord, g: &Guard) -> Inode {
         let attr = &record.attr;
         let mut fields = Fields {
             perm: attr.perm,
@@ -109,7 +109,7 @@ impl Core {
             Kind::Symlink => Body::Symlink(record.target.clone()),
             _ => Body::Special(attr.rdev),
         };
-        let inode = Inode::new(attr.kind, &fields, body);
+        let inode = Inode::new(name, attr.kind, &fields, body);
         if !record.xattrs.is_empty() {
             let mut extra = Extra::default();
             for (name, value) in &record.xattrs {

@@ -26,12 +26,12 @@ impl Core {
             fields.account = self.ledger.number_of(fields.owners(), &g);
         }
         let root = match self.home.load_inode(ROOT)? {
-            Some(record) => self
-                .inodes
-                .insert_at(ROOT, 0, |_, _| self.inode_of(&record, &g)),
-            None => self.inodes.insert_at(ROOT, 0, |_, _| {
+            Some(record) => self.inodes.insert_at(ROOT, 0, |number, generation| {
+                self.inode_of((number, generation), &record, &g)
+            }),
+            None => self.inodes.insert_at(ROOT, 0, |number, generation| {
                 let body = Body::Directory(Box::new(Directory::new(ROOT, true)));
-                Inode::new(Kind::Directory, &fields, body)
+                Inode::new((number, generation), Kind::Directory, &fields, body)
             }),
         };
         let root = root.map_err(|_| Errno::EEXIST)?;

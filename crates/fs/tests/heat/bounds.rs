@@ -41,9 +41,9 @@ fn check(files: u64, ranges: u64, cap: u64, burst: u64) {
                 (0..burst).for_each(|_| read(turn / burst % hot * 100));
             }
         }
-        if range.is_multiple_of(700) {
+        if range.is_multiple_of(200) {
             volume.run_background_once();
-            if range.is_multiple_of(7000) {
+            if range.is_multiple_of(10_000) {
                 let gauges = heat.gauges();
                 assert!(gauges.record_bytes <= cap * MIB, "{gauges:?}");
             }

@@ -9,9 +9,9 @@ const MIB: u64 = 1 << 20;
 const FILES: usize = 100_000;
 const ACCESSES: u64 = 1_000_000;
 /// Accesses between two passes of the background.
-const STEP: u64 = 1000;
+const STEP: u64 = 400;
 /// What passes in each: the whole trace takes ten hours.
-const PASSES: Duration = Duration::from_secs(36);
+const PASSES: Duration = Duration::from_millis(14_400);
 const HALF_LIFE: f64 = 3600.0;
 
 /// The trace: Zipf over the files, the same everywhere.
