@@ -39,7 +39,7 @@ impl Cores {
 
 /// Hands over what this thread has retired, and drops most of what is due.
 pub fn empty_epoch() {
-    for _ in 0..4 {
+    for _ in 0..8 {
         epoch::pin().flush();
     }
 }

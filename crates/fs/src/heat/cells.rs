@@ -180,11 +180,11 @@ impl Cells {
         let recorded = core.record();
         Noted {
             weight: weight_after(recorded),
-            is_pressed: is_pressed || recorded == RECORDED,
+            is_pressed: is_pressed || recorded >= RECORDED,
         }
     }
 
-    /// Leaves word that a file has ended; false if that would press the ring.
+    /// Leaves word that a file has ended, where there is room. Whether somebody should fold.
     pub fn end(&self, file: Key, apart: bool) -> bool {
         self.cores.get().end(file, apart)
     }
@@ -252,10 +252,9 @@ impl CoreCells {
 
     /// A fold is over. Whether accesses were sampled before.
     fn begin_anew(&self) -> bool {
-        let was_sampled = self.recorded() >= RECORDED;
         let all = self.recorded.load(Ordering::Relaxed);
-        self.tail.recorded.store(all, Ordering::Relaxed);
-        was_sampled
+        let before = self.tail.recorded.swap(all, Ordering::Relaxed);
+        all.saturating_sub(before) >= RECORDED
     }
 
     /// The line is somebody else's: takes it, if there is room for what it holds. Whether somebody
@@ -284,7 +283,7 @@ impl CoreCells {
         }
         line.end_change(if room { turn + 2 } else { turn });
         match room {
-            true => fill == ONE_BY_ONE,
+            true => fill >= ONE_BY_ONE,
             false => self.drop_access(),
         }
     }
@@ -296,12 +295,14 @@ impl CoreCells {
 
     fn end(&self, file: Key, apart: bool) -> bool {
         let (head, fill) = self.place();
-        fill < RING / 4
-            && self.enter(head, ENDED, |entry| {
+        if fill < RING / 4 {
+            self.enter(head, ENDED, |entry| {
                 entry.ino.store(file.ino, Ordering::Relaxed);
                 entry.place.store(file.place, Ordering::Relaxed);
                 entry.reads.store(u64::from(apart), Ordering::Relaxed);
-            })
+            });
+        }
+        fill >= ONE_BY_ONE
     }
 
     /// Where the next entry goes, and how many wait. A thread that loses the core between an entry

@@ -17,7 +17,7 @@ fn every_access_is_credited_once_however_often_lines_change_hands() {
     let cells = Cells::new();
     let (mut seen, mut sums) = (cells.seen(), Sums::new());
     let mut exact = Sums::new();
-    // Far more ranges than lines; folded often enough that the ring stays below half.
+    // Far more ranges than lines; folded often enough that each access is taken.
     for round in 0..200u64 {
         for i in 0..500 {
             let (ino, range) = (1 + (round * 7 + i * 13) % 3000, i % 5);
@@ -117,7 +117,7 @@ fn recordings_become_a_sample_and_each_again_after_a_fold() {
     weights.sort_unstable();
     weights.dedup();
     assert_eq!(weights, [1, 4, 16, 64, MOST]);
-    assert!((1..=cells.cores.iter().count()).contains(&pressed));
+    assert!(pressed as u64 > 5 * SAMPLED, "who samples asks for a fold");
     let mut seen = cells.seen();
     assert!(cells.fold(&mut seen, |_| {}), "it was sampled");
     assert_eq!(note().weight, 1);
@@ -127,9 +127,9 @@ fn recordings_become_a_sample_and_each_again_after_a_fold() {
 #[test]
 fn ends_of_files_come_through_until_a_quarter_of_the_ring_is_full() {
     let cells = Cells::new();
-    let told = (0..10_000).filter(|&i| cells.end(Key::new(1 + i, 5, 0), i % 2 == 0));
-    let told = told.count();
-    assert!(told >= RING / 4 && told <= RING / 4 * cells.cores.iter().count());
+    let asks = (0..10_000).filter(|&i| cells.end(Key::new(1 + i, 5, 0), i % 2 == 0));
+    let cores = cells.cores.iter().count();
+    assert!(asks.count() >= 10_000 - ONE_BY_ONE * cores);
     let mut ended = 0;
     cells.fold(&mut cells.seen(), |found| match found {
         Found::Ended(key, apart) => {
@@ -138,7 +138,7 @@ fn ends_of_files_come_through_until_a_quarter_of_the_ring_is_full() {
         }
         Found::Counts(..) => panic!("nothing was counted"),
     });
-    assert_eq!(ended, told);
+    assert!(ended >= RING / 4 && ended <= RING / 4 * cores);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
     core.head.store(3, Ordering::Relaxed);
     core.tail.ring.store(7, Ordering::Relaxed);
     assert_eq!(core.place(), (7, 0));
-    assert!(core.end(Key::new(1, 1, 0), false), "the ring has room");
-    assert_eq!(core.place(), (8, 1));
+    core.end(Key::new(1, 1, 0), false);
+    assert_eq!(core.place(), (8, 1), "the ring has room");
 }
 
 /// Once, a thread that came back to its core late set `head` back over the entries of others.

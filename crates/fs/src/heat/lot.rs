@@ -13,10 +13,16 @@ const COUNT_BITS: u32 = 20;
 pub(super) struct Terms {
     /// 0 while nothing is counted. Relaxed: an access beside a change may count or not.
     term: AtomicU64,
-    /// Its first term; a random number, so that hardly two volumes have the same. If they had, a
-    /// thread would let accesses to one pass that it drew for the other.
-    first: u64,
+    /// How many terms there were. Relaxed: only that each has another number counts.
+    count: AtomicU64,
+    /// A random number, so that hardly two volumes have the same terms. If they had, a thread would
+    /// let accesses to one pass that it drew for the other.
+    volume: u64,
 }
+
+/// A term of a volume whose accesses are counted; never 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Term(u64);
 
 /// What a thread has drawn: how many accesses it lets pass, and how many the next one stands for.
 struct Lot {
@@ -24,6 +30,7 @@ struct Lot {
     term: Cell<u64>,
     passes: Cell<u64>,
     weight: Cell<u64>,
+    /// 0 before the first draw.
     random: Cell<u64>,
 }
 
@@ -33,7 +40,7 @@ thread_local! {
             term: Cell::new(0),
             passes: Cell::new(0),
             weight: Cell::new(1),
-            random: Cell::new(0x9E37_79B9_7F4A_7C15),
+            random: Cell::new(0),
         }
     };
 }
@@ -42,7 +49,8 @@ impl Terms {
     pub fn off() -> Terms {
         Terms {
             term: AtomicU64::new(0),
-            first: RandomState::new().hash_one(0) << COUNT_BITS | 1,
+            count: AtomicU64::new(0),
+            volume: RandomState::new().hash_one(0) << COUNT_BITS,
         }
     }
 
@@ -53,10 +61,8 @@ impl Terms {
 
     /// Counts from now on, or no longer.
     pub fn switch(&self, on: bool) {
-        match on {
-            true if self.is_on() => (),
-            true => self.term.store(self.first, Relaxed),
-            false => self.term.store(0, Relaxed),
+        if on != self.is_on() {
+            self.term.store(if on { self.next() } else { 0 }, Relaxed);
         }
     }
 
@@ -65,32 +71,37 @@ impl Terms {
     pub fn renew(&self) {
         let term = self.term.load(Relaxed);
         if term != 0 {
-            let count = (1 << COUNT_BITS) - 1;
-            // Bit 0 stays: no term of a volume that counts is 0.
-            let next = term & !count | term.wrapping_add(2) & count;
             // Fails beside a switch, which is a change of term itself.
+            let next = self.next();
             let _ = self.term.compare_exchange(term, next, Relaxed, Relaxed);
         }
     }
 
-    /// Whether the access that happens now is not to be counted.
+    /// The term, if the access that happens now is to be counted.
     #[inline(always)]
-    pub fn pass(&self) -> bool {
+    pub fn counts(&self) -> Option<Term> {
         let term = self.term.load(Relaxed);
-        term == 0 || LOT.with(|lot| lot.pass(term))
+        (term != 0 && !LOT.with(|lot| lot.pass(term))).then_some(Term(term))
     }
 
-    /// How many accesses the one stands for that [`Terms::pass`] has not let pass.
-    pub fn weight(&self) -> u64 {
-        LOT.with(|lot| match lot.term.get() == self.term.load(Relaxed) {
+    fn next(&self) -> u64 {
+        let count = self.count.fetch_add(1, Relaxed) & ((1 << (COUNT_BITS - 1)) - 1);
+        self.volume | count << 1 | 1
+    }
+}
+
+impl Term {
+    /// How many accesses the one stands for that is counted now.
+    pub fn weight(self) -> u64 {
+        LOT.with(|lot| match lot.term.get() == self.0 {
             true => lot.weight.get(),
             false => 1,
         })
     }
 
-    /// From now on this thread counts one access in `weight`.
-    pub fn draw(&self, weight: u64) {
-        LOT.with(|lot| lot.draw(self.term.load(Relaxed), weight));
+    /// In this term, this thread counts one access in `weight` from now on.
+    pub fn draw(self, weight: u64) {
+        LOT.with(|lot| lot.draw(self.0, weight));
     }
 }
 
@@ -105,22 +116,28 @@ impl Lot {
         passed
     }
 
-    /// The number of passes is random, so that no pattern of accesses escapes, and one less than
-    /// the weight in the mean.
     fn draw(&self, term: u64, weight: u64) {
-        let passes = if weight > 1 {
-            let mut random = self.random.get();
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            self.random.set(random);
-            random % (2 * weight - 1)
-        } else {
-            0
-        };
+        let passes = if weight > 1 { self.passes(weight) } else { 0 };
         self.term.set(term);
         self.weight.set(weight);
         self.passes.set(passes);
+    }
+
+    /// How many pass before one counts for `weight`: as many as if each had one chance in `weight`
+    /// to count. So no pattern of accesses escapes, and a draw that ends early with its term says
+    /// nothing of those to come.
+    fn passes(&self, weight: u64) -> u64 {
+        let mut random = match self.random.get() {
+            0 => RandomState::new().hash_one(0) | 1,
+            random => random,
+        };
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        // In (0, 1], so that its logarithm is finite.
+        let share = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        (share.ln() / (-1.0 / weight as f64).ln_1p()) as u64
     }
 }
 
@@ -132,10 +149,10 @@ mod tests {
     fn count(terms: &Terms, times: u64, weight: u64) -> (u64, u64) {
         let (mut counted, mut sum) = (0, 0);
         for _ in 0..times {
-            if !terms.pass() {
+            if let Some(term) = terms.counts() {
                 counted += 1;
-                sum += terms.weight();
-                terms.draw(weight);
+                sum += term.weight();
+                term.draw(weight);
             }
         }
         (counted, sum)
@@ -151,41 +168,71 @@ mod tests {
     fn a_sample_stands_for_all() {
         let terms = on();
         assert_eq!(count(&terms, 1000, 1), (1000, 1000));
-        let (counted, sum) = count(&terms, 1_000_000, 64);
-        assert!(counted.abs_diff(1_000_000 / 64) < 1000, "{counted}");
-        assert!(sum.abs_diff(1_000_000) < 50_000, "{sum}");
+        let (counted, sum) = count(&terms, 4_000_000, 64);
+        assert!(counted.abs_diff(4_000_000 / 64) < 2000, "{counted}");
+        assert!(sum.abs_diff(4_000_000) < 130_000, "{sum}");
     }
 
     #[test]
     fn two_kinds_that_alternate_are_sampled_alike() {
         let terms = on();
         let mut sums = [0u64; 2];
-        for access in 0..1_000_000 {
-            if !terms.pass() {
-                sums[access % 2] += terms.weight();
-                terms.draw(16);
+        for access in 0..4_000_000 {
+            if let Some(term) = terms.counts() {
+                sums[access % 2] += term.weight();
+                term.draw(16);
             }
         }
         for sum in sums {
-            assert!(sum.abs_diff(500_000) < 25_000, "{sums:?}");
+            assert!(sum.abs_diff(2_000_000) < 60_000, "{sums:?}");
         }
+    }
+
+    /// Once, who ended a draw early lost up to half of what it stood for.
+    #[test]
+    fn draws_that_end_early_cost_nothing() {
+        let terms = on();
+        let (runs, length) = (40_000, 50);
+        let mut sum = 0;
+        for _ in 0..runs {
+            terms.renew();
+            for access in 0..length {
+                if let Some(term) = terms.counts() {
+                    // The first of a term counts for itself.
+                    sum += if access == 0 { 1 } else { term.weight() };
+                    term.draw(256);
+                }
+            }
+        }
+        let all: u64 = runs * length;
+        assert!(sum.abs_diff(all) < all / 20, "{sum} of {all}");
     }
 
     #[test]
     fn what_was_drawn_ends_with_its_term_and_is_of_one_volume() {
         let (terms, other) = (on(), on());
-        terms.draw(1 << 40);
-        while !terms.pass() {
-            terms.draw(1 << 40);
+        let pass = |terms: &Terms| terms.counts().is_none();
+        while !pass(&terms) {
+            terms
+                .counts()
+                .into_iter()
+                .for_each(|term| term.draw(1 << 40));
         }
-        assert!(!other.pass(), "another volume");
-        assert_eq!(other.weight(), 1);
-        assert!(terms.pass());
+        assert!(!pass(&other), "another volume");
+        assert!(other.counts().is_some_and(|term| term.weight() == 1));
+        assert!(pass(&terms));
         terms.renew();
-        assert!(!terms.pass(), "a new term");
-        assert_eq!(terms.weight(), 1);
+        assert!(terms.counts().is_some_and(|term| term.weight() == 1));
+        while !pass(&terms) {
+            terms
+                .counts()
+                .into_iter()
+                .for_each(|term| term.draw(1 << 40));
+        }
         terms.switch(false);
         terms.renew();
-        assert!(terms.pass() && !terms.is_on(), "nothing is counted");
+        assert!(pass(&terms) && !terms.is_on(), "nothing is counted");
+        terms.switch(true);
+        assert!(!pass(&terms), "on again is a new term");
     }
 }

@@ -50,7 +50,7 @@ use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, OnceLock};
-use lot::Terms;
+use lot::{Term, Terms};
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::task::Waker;
 use subscribe::Listeners;
@@ -143,17 +143,19 @@ impl Tracker {
     /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
     #[inline(always)]
     pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
-        if len > 0 && !self.terms.pass() {
-            self.record(node, access, off, len as u64);
+        if len > 0
+            && let Some(term) = self.terms.counts()
+        {
+            self.record(term, node, (access, off, len as u64));
         }
     }
 
     #[inline(never)]
-    fn record(&self, node: &Node, access: Access, off: u64, len: u64) {
+    fn record(&self, term: Term, node: &Node, (access, off, len): (Access, u64, u64)) {
         let Some(state) = self.state.get() else {
             return;
         };
-        let weight = self.terms.weight();
+        let weight = term.weight();
         let mut next = 1;
         for range in off >> RANGE_SHIFT..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
@@ -166,7 +168,7 @@ impl Tracker {
             next = noted.weight;
         }
         if (weight, next) != (1, 1) {
-            self.terms.draw(next);
+            term.draw(next);
         }
     }
 
@@ -184,7 +186,9 @@ impl Tracker {
     pub fn forget(&self, node: &Node) {
         if let Some(state) = self.tracking(node) {
             let file = Key::new(node.number(), node.generation(), 0);
-            state.cells.end(file, node.marks.has(Mark::TrackedApart));
+            if state.cells.end(file, node.marks.has(Mark::TrackedApart)) {
+                self.press(state);
+            }
         }
     }
 
@@ -249,7 +253,8 @@ impl Tracker {
     /// A core begins to sample: somebody should fold. Asks once for each fold.
     #[cold]
     fn press(&self, state: &State) {
-        if !state.pressed.swap(true, Ordering::Relaxed)
+        if !state.pressed.load(Ordering::Relaxed)
+            && !state.pressed.swap(true, Ordering::Relaxed)
             && let Some(folder) = self.folder.get()
         {
             folder.wake_by_ref();

@@ -22,7 +22,7 @@ use crate::stats::Stats;
 use crate::tenant::TenantId;
 use ahash::RandomState;
 use hearth_sched::{SchedError, Scheduler};
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
@@ -347,8 +347,9 @@ impl Core {
     fn free_charge(&self, node: &Node, g: &Guard) {
         let _change = node.meta.change.lock();
         let account = node.meta.account();
-        self.ledger
-            .free(account, Resource::Blocks, node.blocks(), g);
+        let blocks = node.blocks();
+        epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
+        self.ledger.free(account, Resource::Blocks, blocks, g);
         self.ledger.free(account, Resource::Inodes, 1, g);
         node.meta.update(|fields| fields.account = NO_ACCOUNT);
     }

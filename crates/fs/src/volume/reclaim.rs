@@ -13,7 +13,7 @@ use crate::errno::Result;
 use crate::home::Change;
 use crate::inode::Node;
 use crate::stats::Event;
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// Inodes that one sweep step looks at before it lets go of the epoch.
@@ -127,6 +127,7 @@ impl Core {
         if self.write_back(node).is_ok() {
             let want = bytes.div_ceil(PAGE_BYTES as u64);
             let dropped = data.evict(want, g);
+            epoch::weigh(dropped as usize * PAGE_BYTES as usize, g);
             self.resident.add(-(dropped as i64 * PAGE_BYTES));
             if dropped < want {
                 self.evict_node(node, g);
@@ -149,6 +150,7 @@ impl Core {
         let record = record_of(node, g);
         if self.home.commit(&[Change::Put(&record)]).is_ok() {
             self.stats.event(Event::Reclaimed);
+            epoch::weigh(pages as usize * PAGE_BYTES as usize, g);
             self.resident.add(-INODE_BYTES - pages as i64 * PAGE_BYTES);
         } else {
             // Its pages were saved before; their list comes from this inode, not from the failing

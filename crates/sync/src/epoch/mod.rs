@@ -56,8 +56,16 @@ pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
     unsafe { retire_raw(value, g) };
 }
 
+/// What was retired under `g` owns `bytes` besides its own size: they count for what may wait, see
+/// [`pace`].
+#[inline]
+pub fn weigh(bytes: usize, g: &Guard) {
+    pace::retired(bytes, g);
+}
+
 impl Guard {
-    /// Hands what this thread has retired to all threads and drops some of what is due.
+    /// Hands what this thread has retired to the collector, which works a little, and drops what is
+    /// due of it.
     pub fn flush(&self) {
         pace::send(self);
         self.0.flush();

@@ -16,10 +16,12 @@ use std::cell::Cell;
 use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the common count.
-const BATCH: usize = 128 << 10;
+const BATCH: usize = 64 << 10;
 /// Bytes for each core that may wait without anybody waiting for them. What values own besides
-/// their own size is not counted, hence a quarter of the 8 MiB that two cores are promised.
-const LIMIT: i64 = 1 << 20;
+/// their own size is not counted, hence an eighth of the 8 MiB that two cores are promised.
+const LIMIT: i64 = 1 << 19;
+/// Times that one wait gives the core away, before it sleeps.
+const YIELDS: u32 = 6;
 /// Naps of one wait.
 const NAPS: u32 = 10;
 /// Length of a nap; the kernel adds about as much again.
@@ -35,7 +37,7 @@ thread_local! {
     static OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Bytes of this program that are retired and wait for readers; batches of 128 KiB.
+/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
 }
@@ -91,7 +93,7 @@ fn wait() {
         return;
     }
     OVER.set(false);
-    for _ in 0..NAPS {
+    for turn in 0..YIELDS + NAPS {
         loop {
             let before = PENDING.load(Ordering::Relaxed);
             if before <= limit() {
@@ -102,7 +104,11 @@ fn wait() {
                 break;
             }
         }
-        thread::sleep(NAP);
+        // A reader that was taken off its core while it was pinned may get this one.
+        match turn < YIELDS {
+            true => thread::yield_now(),
+            false => thread::sleep(NAP),
+        }
     }
 }
 

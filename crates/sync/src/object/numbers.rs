@@ -28,7 +28,7 @@ pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
 
 /// How many numbers that came back rest before the first of them is given out again, as long as
 /// the core has fresh ones: somebody may still read the last object in the place of each.
-const RESTING: usize = BLOCK as usize / 4;
+const RESTING: usize = BLOCK as usize / 2;
 
 /// The generation of a number that was never used before.
 const FIRST_GENERATION: u32 = 1;
