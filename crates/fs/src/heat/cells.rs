@@ -9,16 +9,23 @@ use hearth_sync::spread::PerCore;
 const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
 const RING: usize = if cfg!(feature = "shuttle") { 8 } else { 4096 };
-/// Entries of a ring up to which each access takes the line that it wants.
-const ONE_BY_ONE: usize = RING / if cfg!(feature = "shuttle") { 2 } else { 8 };
-/// Each so many further entries, it is one access in four times as many.
-const THINNED: usize = RING / if cfg!(feature = "shuttle") { 8 } else { 16 };
-/// A core's recordings between two folds up to which each access is recorded.
-const RECORDED: u64 = 8192;
-/// Each so many further recordings, it is one access in four times as many.
-const SAMPLED: u64 = 2048;
+/// How many entries of its ring a core may fill before its accesses are sampled. An entry costs some
+/// two microseconds in all, so at this rate they take a four hundredth of a core.
+const ENTRIES: Allowance = Allowance {
+    most: RING as u64 / 2,
+    least: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 64 },
+    per_second: 1280,
+    step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 64 },
+};
+/// How many accesses it may record before. One costs some 25 nanoseconds.
+const RECORDS: Allowance = Allowance {
+    most: 1 << 16,
+    least: 1 << 10,
+    per_second: 40_960,
+    step: 1 << 10,
+};
 /// Most accesses that one recording stands for.
-const MOST: u64 = 256;
+const MOST: u64 = 1024;
 /// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
 const RANGE_BITS: u32 = 43;
 /// Bytes of a range, as a shift.
@@ -37,6 +44,17 @@ pub(crate) struct Key {
 pub(crate) enum Access {
     Read,
     Write,
+}
+
+/// What may be recorded one by one; beyond, it is a sample.
+struct Allowance {
+    /// What gathers while little is recorded.
+    most: u64,
+    /// What there is after each fold, however much was recorded.
+    least: u64,
+    per_second: u64,
+    /// Each so many beyond the allowance, a recording stands for four times as many.
+    step: u64,
 }
 
 /// What follows from an access.
@@ -70,8 +88,6 @@ struct CoreCells {
     /// Where this core puts the next line. Relaxed: written by this core alone; `state` of the
     /// entries is what orders.
     head: AtomicU64,
-    /// Accesses at lines of others while the ring was under pressure; picks the sample.
-    lottery: AtomicU64,
     /// Accesses recorded.
     recorded: AtomicU64,
     dropped: AtomicU64,
@@ -79,13 +95,15 @@ struct CoreCells {
 }
 
 /// What the last fold has left. On a line of its own: fold writes it.
-#[derive(Default)]
 #[repr(align(64))]
 struct Tail {
     /// How far it has taken the ring.
     ring: AtomicU64,
-    /// How many accesses were recorded before it. Relaxed: a hint.
+    /// How many accesses were recorded before it. Relaxed: hints, as those below.
     recorded: AtomicU64,
+    /// What may be recorded one by one until the next.
+    entries_allowed: AtomicU64,
+    records_allowed: AtomicU64,
 }
 
 /// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
@@ -171,16 +189,15 @@ impl Cells {
     pub fn note(&self, key: Key, access: Access, weight: u64, bytes: u64) -> Noted {
         let core = self.cores.get();
         let line = &core.lines[key.line()];
-        let mut is_pressed = false;
         if line.is_of(key) {
             line.count(access, weight, bytes);
         } else {
-            is_pressed = core.miss(key, access, weight, bytes);
+            core.miss(key, access, weight, bytes);
         }
-        let recorded = core.record();
+        let weight = core.record();
         Noted {
-            weight: weight_after(recorded),
-            is_pressed: is_pressed || recorded >= RECORDED,
+            weight,
+            is_pressed: weight > 1,
         }
     }
 
@@ -190,13 +207,13 @@ impl Cells {
     }
 
     /// Shows `see` every count, and every end of a file, that has come since the last fold with the
-    /// same `seen`. Whether a core had its accesses sampled.
-    pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) -> bool {
+    /// same `seen`, `millis` ago. Whether a core had its accesses sampled.
+    pub fn fold(&self, seen: &mut Seen, millis: u64, mut see: impl FnMut(Found<'_>)) -> bool {
         let mut was_sampled = false;
         for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
-            core.fold_ring(seen, &mut see);
+            let entries = core.fold_ring(seen, &mut see);
             core.fold_lines(seen, &mut see);
-            was_sampled |= core.begin_anew();
+            was_sampled |= core.begin_anew(entries, millis);
         }
         was_sampled
     }
@@ -228,49 +245,42 @@ impl CoreCells {
             lines: array(),
             ring: array(),
             head: AtomicU64::new(0),
-            lottery: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            tail: Tail::default(),
+            tail: Tail {
+                ring: AtomicU64::new(0),
+                recorded: AtomicU64::new(0),
+                entries_allowed: AtomicU64::new(ENTRIES.most),
+                records_allowed: AtomicU64::new(RECORDS.most),
+            },
         }
     }
 
-    /// One more recording; answers how many there are since the last fold.
+    /// One more recording; answers how many accesses the next one should stand for.
     #[inline(always)]
     fn record(&self) -> u64 {
         bump(&self.recorded, 1);
-        self.recorded()
-    }
-
-    /// Recordings since the last fold.
-    fn recorded(&self) -> u64 {
-        let before = self.tail.recorded.load(Ordering::Relaxed);
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         // Two threads of a core can lose a step between them.
-        let all = self.recorded.load(Ordering::Relaxed);
-        all.saturating_sub(before)
+        let recorded = load(&self.recorded).saturating_sub(load(&self.tail.recorded));
+        let (_, fill) = self.place();
+        let by_records = RECORDS.weight(recorded, load(&self.tail.records_allowed));
+        by_records.max(ENTRIES.weight(fill as u64, load(&self.tail.entries_allowed)))
     }
 
-    /// A fold is over. Whether accesses were sampled before.
-    fn begin_anew(&self) -> bool {
+    /// A fold that found so many entries is over. Whether accesses were sampled before.
+    fn begin_anew(&self, entries: u64, millis: u64) -> bool {
         let all = self.recorded.load(Ordering::Relaxed);
-        let before = self.tail.recorded.swap(all, Ordering::Relaxed);
-        all.saturating_sub(before) >= RECORDED
+        let recorded = all.saturating_sub(self.tail.recorded.swap(all, Ordering::Relaxed));
+        let of_records = RECORDS.renew(&self.tail.records_allowed, recorded, millis);
+        let of_entries = ENTRIES.renew(&self.tail.entries_allowed, entries, millis);
+        of_records || of_entries
     }
 
-    /// The line is somebody else's: takes it, if there is room for what it holds. Whether somebody
-    /// should fold.
+    /// The line is somebody else's: takes it, if there is room for what it holds.
     #[inline(never)]
-    fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) -> bool {
-        let (head, fill) = self.place();
-        let thinned = weight_at(fill);
-        if thinned > 1 {
-            let ticket = self.lottery.load(Ordering::Relaxed).wrapping_add(1);
-            self.lottery.store(ticket, Ordering::Relaxed);
-            // A power of two.
-            if ticket & (thinned - 1) != 0 {
-                return false;
-            }
-        }
+    fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) {
+        let (head, _) = self.place();
         let index = key.line();
         let line = &self.lines[index];
         let Some(turn) = line.begin_change() else {
@@ -279,18 +289,15 @@ impl CoreCells {
         let room = line.is_free() || self.spill(head, index, turn, line);
         if room {
             line.become_of(key);
-            line.count(access, weight.saturating_mul(thinned), bytes);
+            line.count(access, weight, bytes);
+        } else {
+            self.drop_access();
         }
         line.end_change(if room { turn + 2 } else { turn });
-        match room {
-            true => fill >= ONE_BY_ONE,
-            false => self.drop_access(),
-        }
     }
 
-    fn drop_access(&self) -> bool {
+    fn drop_access(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
-        true
     }
 
     fn end(&self, file: Key, apart: bool) -> bool {
@@ -302,7 +309,7 @@ impl CoreCells {
                 entry.reads.store(u64::from(apart), Ordering::Relaxed);
             });
         }
-        fill >= ONE_BY_ONE
+        fill >= RING / 4 || fill as u64 >= self.tail.entries_allowed.load(Ordering::Relaxed)
     }
 
     /// Where the next entry goes, and how many wait. A thread that loses the core between an entry
@@ -340,8 +347,10 @@ impl CoreCells {
         true
     }
 
-    fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
-        let mut tail = self.tail.ring.load(Ordering::Relaxed);
+    /// Answers how many entries there were.
+    fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) -> u64 {
+        let begin = self.tail.ring.load(Ordering::Relaxed);
+        let mut tail = begin;
         loop {
             let entry = &self.ring[tail as usize & (RING - 1)];
             // Acquire: pairs with the Release of `spill`.
@@ -366,6 +375,7 @@ impl CoreCells {
             };
             credit_new(key, &counts.since(&before), see);
         }
+        tail - begin
     }
 
     fn fold_lines(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
@@ -497,21 +507,24 @@ fn array<T: Default, const N: usize>() -> Box<[T; N]> {
     made.unwrap_or_else(|_| unreachable!("as many were made"))
 }
 
-/// How many accesses the one stands for that takes a line, with `fill` lines in the ring: 1, then
-/// 4, 16 and so on up to 8,192.
-fn weight_at(fill: usize) -> u64 {
-    match fill.checked_sub(ONE_BY_ONE) {
-        None => 1,
-        Some(more) => (4 << (2 * (more / THINNED)).min(12)).min(8192),
+impl Allowance {
+    /// How many accesses one recording stands for, after so many: 1, beyond the allowance 4, 16 and
+    /// so on up to [`MOST`].
+    fn weight(&self, recorded: u64, allowed: u64) -> u64 {
+        match recorded.checked_sub(allowed) {
+            None => 1,
+            Some(more) => (4 << (2 * (more / self.step)).min(8)).min(MOST),
+        }
     }
-}
 
-/// How many accesses one recording stands for, after so many since the last fold: 1, then 4, 16, 64
-/// and 256.
-fn weight_after(recorded: u64) -> u64 {
-    match recorded.checked_sub(RECORDED) {
-        None => 1,
-        Some(more) => (4 << (2 * (more / SAMPLED)).min(6)).min(MOST),
+    /// A fold is over, `millis` after the last one and `recorded` recordings. Whether that was more
+    /// than allowed.
+    fn renew(&self, allowed: &AtomicU64, recorded: u64, millis: u64) -> bool {
+        let before = allowed.load(Ordering::Relaxed);
+        let gained = millis.saturating_mul(self.per_second) / 1000;
+        let next = before.saturating_sub(recorded).saturating_add(gained);
+        allowed.store(next.clamp(self.least, self.most), Ordering::Relaxed);
+        recorded > before
     }
 }
 

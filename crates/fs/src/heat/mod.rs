@@ -111,6 +111,8 @@ struct Folding {
     batch: Vec<(Key, Counts)>,
     /// Files that have ended, and whether records of them may lie apart.
     ended: Vec<(Key, bool)>,
+    /// When the last fold was.
+    folded: Millis,
 }
 
 impl Tracker {
@@ -143,9 +145,7 @@ impl Tracker {
     /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
     #[inline(always)]
     pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
-        if len > 0
-            && let Some(term) = self.terms.counts()
-        {
+        if let Some(term) = self.terms.counts() {
             self.record(term, node, (access, off, len as u64));
         }
     }
@@ -155,6 +155,9 @@ impl Tracker {
         let Some(state) = self.state.get() else {
             return;
         };
+        if len == 0 {
+            return;
+        }
         let weight = term.weight();
         let mut next = 1;
         for range in off >> RANGE_SHIFT..=(off + len - 1) >> RANGE_SHIFT {
@@ -280,6 +283,7 @@ impl State {
                 seen,
                 batch: Vec::new(),
                 ended: Vec::new(),
+                folded: 0,
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(Tenants::default()),
@@ -319,14 +323,20 @@ impl State {
         changes: &mut Option<Vec<HeatChange>>,
     ) -> bool {
         let mut folding = self.fold.lock();
-        let Folding { seen, batch, ended } = &mut *folding;
+        let Folding {
+            seen,
+            batch,
+            ended,
+            folded,
+        } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        let was_sampled = self.cells.fold(seen, |found| match found {
+        let now = core.clock.monotonic();
+        let since = now.saturating_sub(std::mem::replace(folded, now));
+        let was_sampled = self.cells.fold(seen, since, |found| match found {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
         });
-        let now = core.clock.monotonic();
         let lives = settings.half_lives();
         let mut owners = Sums::new();
         for chunk in batch.chunks(CHUNK) {
@@ -377,15 +387,17 @@ impl State {
         let mut shard = home.lock();
         // Asked with the shard held, so that none grows past a limit that was set before.
         shard.keep_below(settings.most_records() / SHARDS);
-        let (from, to) = shard.touch_file(file, counts, now, lives);
-        subscribe::note(changes, (key.ino, WHOLE), from, to);
-        if !std::ptr::eq(home, part) {
+        let [of_file, of_range] = if std::ptr::eq(home, part) {
+            shard.touch(file, range, counts, now, lives)
+        } else {
+            let of_file = shard.touch_file(file, counts, now, lives);
             drop(shard);
             shard = part.lock();
             shard.keep_below(settings.most_records() / SHARDS);
-        }
-        let (from, to) = shard.touch_range(file, range, counts, now, lives);
-        subscribe::note(changes, (key.ino, range), from, to);
+            [of_file, shard.touch_range(file, range, counts, now, lives)]
+        };
+        subscribe::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
+        subscribe::note(changes, (key.ino, range), of_range.0, of_range.1);
     }
 }
 

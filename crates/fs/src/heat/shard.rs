@@ -140,7 +140,7 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) -> (u8, u8) {
-        let whole = self.find_or_make(Record::new(file, WHOLE), NIL);
+        let whole = self.find_or_make(file, WHOLE, NIL, Record::new);
         self.warm(whole, counts, now, lives)
     }
 
@@ -154,18 +154,34 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) -> (u8, u8) {
-        let whole = self.find_or_make(Record::anchor(file), NIL);
-        let part = self.find_or_make(Record::new(file, range), whole);
+        let whole = self.find_or_make(file, WHOLE, NIL, Record::anchor);
+        let part = self.find_or_make(file, range, whole, Record::new);
         self.warm(part, counts, now, lives)
+    }
+
+    /// Takes accesses to one range of a file whose own record is here too; answers for the file and
+    /// for the range as `touch_file` does.
+    pub fn touch(
+        &mut self,
+        file: FileId,
+        range: u64,
+        counts: &Counts,
+        now: Millis,
+        lives: &HalfLives,
+    ) -> [(u8, u8); 2] {
+        let whole = self.find_or_make(file, WHOLE, NIL, Record::new);
+        let of_file = self.warm(whole, counts, now, lives);
+        let part = self.find_or_make(file, range, whole, Record::new);
+        [of_file, self.warm(part, counts, now, lives)]
     }
 
     /// Puts what is known of a file or of one of its ranges in place of what was.
     pub fn put(&mut self, file: FileId, range: u64, known: &Known) {
         let whole = match range {
             WHOLE => NIL,
-            _ => self.find_or_make(Record::anchor(file), NIL),
+            _ => self.find_or_make(file, WHOLE, NIL, Record::anchor),
         };
-        let id = self.find_or_make(Record::new(file, range), whole);
+        let id = self.find_or_make(file, range, whole, Record::new);
         let record = &mut self.slab[id as usize];
         (record.total, record.loads, record.warmth) = (known.total, known.loads, known.warmth);
         (record.last_read, record.last_write) = (known.last_read, known.last_write);
@@ -290,7 +306,10 @@ impl Shard {
     }
 
     fn find(&self, file: FileId, range: u64) -> Option<u32> {
-        let hash = self.hash.hash_one((file, range));
+        self.find_hashed(self.hash.hash_one((file, range)), file, range)
+    }
+
+    fn find_hashed(&self, hash: u64, file: FileId, range: u64) -> Option<u32> {
         let same = |&id: &u32| {
             let record = &self.slab[id as usize];
             record.file == file && record.range == range
@@ -298,16 +317,23 @@ impl Shard {
         self.index.find(hash, same).copied()
     }
 
-    /// The record with the key of `fresh`, else that. Of a range, `whole` is the file or anchor.
-    fn find_or_make(&mut self, fresh: Record, whole: u32) -> u32 {
-        if let Some(id) = self.find(fresh.file, fresh.range) {
+    /// The record of `range` of `file`, made by `make` if there is none. Of a range, `whole` is the
+    /// file or anchor.
+    fn find_or_make(
+        &mut self,
+        file: FileId,
+        range: u64,
+        whole: u32,
+        make: fn(FileId, u64) -> Record,
+    ) -> u32 {
+        let hash = self.hash.hash_one((file, range));
+        if let Some(id) = self.find_hashed(hash, file, range) {
             return id;
         }
         if self.len() >= self.max {
             self.evict_one_but(whole);
         }
-        let hash = self.hash.hash_one((fresh.file, fresh.range));
-        let id = self.allocate(fresh);
+        let id = self.allocate(make(file, range));
         let (slab, hasher) = (&self.slab, &self.hash);
         self.index.insert_unique(hash, id, |&id| {
             let record = &slab[id as usize];
@@ -483,9 +509,9 @@ impl Shard {
         for record in records {
             let whole = match record.range {
                 WHOLE => NIL,
-                _ => fresh.find_or_make(Record::anchor(record.file), NIL),
+                _ => fresh.find_or_make(record.file, WHOLE, NIL, Record::anchor),
             };
-            let id = fresh.find_or_make(Record::new(record.file, record.range), whole);
+            let id = fresh.find_or_make(record.file, record.range, whole, Record::new);
             let bucket = record.bucket;
             let links = &mut fresh.slab[id as usize];
             *links = Record {
@@ -521,10 +547,10 @@ impl Record {
         }
     }
 
-    fn anchor(file: FileId) -> Record {
+    fn anchor(file: FileId, range: u64) -> Record {
         Record {
             is_anchor: true,
-            ..Record::new(file, WHOLE)
+            ..Record::new(file, range)
         }
     }
 

@@ -109,6 +109,10 @@ impl Warmth {
         if passed == 0.0 {
             return *self;
         }
+        if self.temperature == 0.0 && self.long.accesses() == 0.0 {
+            // Never touched.
+            return Warmth { at: now, ..*self };
+        }
         let mut cooled = *self;
         let factor = (-passed / lives.short).exp2();
         cooled.short.cool(factor);
