@@ -104,8 +104,10 @@ fn fs_mark(base: &Path, each: usize, rounds: usize) -> Result<Vec<Round>, String
     command.args(["-D", "100", "-S", "0", "-s", "1"]);
     command.args(["-n", &each.to_string(), "-L", &rounds.to_string()]);
     for root in 0..ROOTS {
-        let root = base.join(root.to_string());
-        std::fs::create_dir_all(&root).map_err(|e| format!("{}: {e}", root.display()))?;
+        let root = root.to_string();
+        let made = base.join(&root);
+        std::fs::create_dir_all(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+        // From where it stands: it takes no path of more than 40 bytes.
         command.arg("-d").arg(root);
     }
     // It writes its log where it stands.
@@ -117,7 +119,11 @@ fn fs_mark(base: &Path, each: usize, rounds: usize) -> Result<Vec<Round>, String
     let found: Vec<Round> = text.lines().filter_map(round).collect();
     match output.status.success() && found.len() == rounds {
         true => Ok(found),
-        false => Err(format!("fs_mark: {}: {}", output.status, text.trim())),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().next().unwrap_or(text.trim());
+            Err(format!("fs_mark: {}: {said}", output.status))
+        }
     }
 }
 

@@ -3,27 +3,35 @@
 //! How much is recorded one by one, and how much sampled, depends on how many operations come
 //! between two folds. Under valgrind they would be a hundredth of what they are, so each loop is
 //! timed first, as it runs by itself, and then counted for as many turns as it does between two
-//! folds of a core that is pressed, and with one fold.
+//! folds of a core that is pressed, and with one fold, after as many turns that are not counted; the
+//! volume's clock goes from fold to fold as it would.
 
 use crate::instructions::totals;
 use crate::pair::{Pair, Side};
+use crate::patience::patiently;
 use crate::pinned::{allowed_cores, pin};
 use crate::row::Row;
 use crate::table::Table;
-use hearth::{Credentials, Errno, Fd, Process, Volume};
+use hearth::{Clock, Credentials, Errno, Fd, Process, Time, Volume};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "heat-loops";
 
+const WITH: &str = "with";
+const WITHOUT: &str = "without";
 /// The function that is counted, as callgrind demangles it.
 const COUNTED: &str = "hearth_bench::heat_bench::loops::counted";
-/// Operations before those that are counted.
-const WARM: usize = 1_024;
-/// Files before those that are made and kept while the clock runs; more than it allows.
-const FILES_MADE: usize = 100_000;
+/// Operations between two looks at the clock.
+const TURNS: usize = 1_024;
+/// Operations before those that are timed; more than are.
+const WARM: usize = 100_000;
 /// Between two folds of a volume that has much to fold.
 const FOLDS: Duration = Duration::from_millis(100);
+/// Most that counting may take.
+const COUNTS: Duration = Duration::from_secs(1200);
 const KEEPS: &str = "create+write 1 B+close";
 /// Removes what the one before has made.
 const REMOVES: &str = "unlink, of these files";
@@ -91,8 +99,23 @@ const ALL: [Loop; 10] = [
     }),
 ];
 
+/// A clock that goes when a fold is due.
+#[derive(Clone, Default)]
+struct Folds(Arc<AtomicU64>);
+
+impl Clock for Folds {
+    fn now(&self) -> Time {
+        Time::from_nanos(1_700_000_000_000_000_000)
+    }
+
+    fn monotonic(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 struct World {
     volume: Volume,
+    clock: Folds,
     process: Process,
     names: Vec<String>,
     open: Fd,
@@ -100,9 +123,11 @@ struct World {
 
 impl World {
     fn new(side: Side) -> Result<World, Errno> {
+        let clock = Folds(Arc::new(AtomicU64::new(1_000_000)));
         let volume = Volume::builder()
             .hot_track(side == Side::With)
             .workers(0)
+            .clock(clock.clone())
             .build()?;
         let process = volume.process(Credentials::root());
         let names: Vec<String> = (0..FILES).map(|n| format!("/file-{n}")).collect();
@@ -115,6 +140,7 @@ impl World {
         process.pwrite(open, &[7; FILES * PAGE], 0)?;
         Ok(World {
             volume,
+            clock,
             process,
             names,
             open,
@@ -125,19 +151,22 @@ impl World {
         &self.names[turn % FILES]
     }
 
-    /// Has every loop find what it needs warm: names and memory for `files` files that are made and
-    /// kept, too.
-    fn warm(&self, (name, operation): Loop, files: usize) -> Result<(), Errno> {
-        match name {
-            REMOVES => return Ok(()),
-            KEEPS => {
-                (0..files).try_for_each(|turn| operation(self, turn))?;
-                (0..files).try_for_each(|turn| self.process.unlink(format!("/new-{turn}")))?;
-            }
-            _ => (0..WARM).try_for_each(|turn| operation(self, turn))?,
+    /// Turns before those that are timed or counted: memory and names are there, and so is the load.
+    fn warm(&self, (name, operation): Loop, turns: usize) -> Result<(), Errno> {
+        if name == REMOVES {
+            return Ok(());
         }
-        self.volume.run_background_once();
+        (0..turns).try_for_each(|turn| operation(self, turn))?;
+        if name == KEEPS {
+            (0..turns).try_for_each(|turn| self.process.unlink(format!("/new-{turn}")))?;
+        }
+        self.fold();
         Ok(())
+    }
+
+    fn fold(&self) {
+        self.clock.0.fetch_add(FOLDS.as_millis() as u64, Relaxed);
+        self.volume.run_background_once();
     }
 
     fn make(&self) -> Result<Fd, Errno> {
@@ -152,11 +181,20 @@ impl World {
 /// valgrind is missing, or its answer is not what was asked for.
 pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
     let times = times().map_err(|errno| format!("timing the loops: {errno}"))?;
-    let args: Vec<String> = std::iter::once(LOOPS.to_owned())
-        .chain(times.iter().map(usize::to_string))
-        .collect();
-    let counts = totals(COUNTED, &args, 2 * ALL.len())?;
-    let (without, with) = counts.split_at(ALL.len());
+    let count = |side: &str| {
+        let args = [LOOPS, side].map(str::to_owned).into_iter();
+        let args: Vec<String> = args.chain(times.iter().map(usize::to_string)).collect();
+        totals(COUNTED, &args, ALL.len())
+    };
+    // Side by side: instructions do not mind.
+    let (without, with) = patiently(COUNTS, || {
+        std::thread::scope(|scope| {
+            let with = scope.spawn(|| count(WITH));
+            (count(WITHOUT), with.join())
+        })
+    });
+    let with = with.map_err(|_| "counting with heat panicked")??;
+    let without = without?;
     let heading = [
         "instructions per operation",
         "with",
@@ -166,8 +204,8 @@ pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
     ];
     let mut table = Table::new(heading.map(str::to_owned));
     let mut many = Vec::new();
-    let totals = with.iter().zip(without).zip(times);
-    for ((name, _), ((&with, &without), times)) in ALL.iter().zip(totals) {
+    let totals = with.into_iter().zip(without).zip(times);
+    for ((name, _), ((with, without), times)) in ALL.iter().zip(totals) {
         let mut pair = Pair::default();
         pair.push(Side::With, with as f64 / times as f64);
         pair.push(Side::Without, without as f64 / times as f64);
@@ -198,13 +236,13 @@ fn times() -> Result<[usize; ALL.len()], Errno> {
     let mut times = [0; ALL.len()];
     let mut made = 0;
     for (times, (name, operation)) in times.iter_mut().zip(ALL) {
-        world.warm((name, operation), FILES_MADE)?;
+        world.warm((name, operation), WARM)?;
         let begin = Instant::now();
         while begin.elapsed() < FOLDS && (name != REMOVES || *times < made) {
             // So that the clock is not what is timed.
             let next = match name {
-                REMOVES => made.min(*times + WARM),
-                _ => *times + WARM,
+                REMOVES => made.min(*times + TURNS),
+                _ => *times + TURNS,
             };
             (*times..next).try_for_each(|turn| operation(&world, turn))?;
             *times = next;
@@ -216,25 +254,28 @@ fn times() -> Result<[usize; ALL.len()], Errno> {
     Ok(times)
 }
 
-/// What valgrind counts: all of them without heat, then all with, each as often as `args` say.
+/// What valgrind counts: all of them on one side, each as often as `args` say.
 ///
 /// # Errors
-/// The library refuses, or there are not as many numbers as loops.
+/// The library refuses, or there is no side, or not as many numbers as loops.
 pub fn run(args: &[String]) -> Result<(), String> {
+    let side = match args.first().map(|side| &**side) {
+        Some(WITH) => Side::With,
+        Some(WITHOUT) => Side::Without,
+        _ => return Err(format!("{LOOPS} takes {WITH} or {WITHOUT}: {args:?}")),
+    };
     let times: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
-    if times.len() != ALL.len() || args.len() != ALL.len() {
+    if times.len() != ALL.len() {
         return Err(format!("{LOOPS} takes {} numbers: {args:?}", ALL.len()));
     }
     // Counters split when a second core uses them.
     let core = *allowed_cores().first().ok_or("no core may be used")?;
     pin(core).map_err(|error| format!("core {core}: {error}"))?;
-    for side in [Side::Without, Side::With] {
-        let world = World::new(side).map_err(|errno| format!("preparing: {errno}"))?;
-        for ((name, operation), &times) in ALL.iter().zip(&times) {
-            let failed = |errno: Errno| format!("{name}: {errno}");
-            world.warm((*name, *operation), times).map_err(failed)?;
-            counted(&world, *operation, times).map_err(failed)?;
-        }
+    let world = World::new(side).map_err(|errno| format!("preparing: {errno}"))?;
+    for ((name, operation), &times) in ALL.iter().zip(&times) {
+        let failed = |errno: Errno| format!("{name}: {errno}");
+        world.warm((*name, *operation), times).map_err(failed)?;
+        counted(&world, *operation, times).map_err(failed)?;
     }
     Ok(())
 }
@@ -247,7 +288,7 @@ fn counted(
     times: usize,
 ) -> Result<(), Errno> {
     (0..times).try_for_each(|turn| operation(world, turn))?;
-    world.volume.run_background_once();
+    world.fold();
     Ok(())
 }
 
