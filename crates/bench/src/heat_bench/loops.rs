@@ -3,8 +3,8 @@
 //! How much is recorded one by one, and how much sampled, depends on how many operations come
 //! between two folds. Under valgrind they would be a hundredth of what they are, so each loop is
 //! timed first, as it runs by itself, and then counted for as many turns as it does between two
-//! folds of a core that is pressed, and with one fold, after as many turns that are not counted; the
-//! volume's clock goes from fold to fold as it would.
+//! folds of a core that is pressed, and with one fold, after as many turns that are not counted;
+//! the volume's clock goes from fold to fold as it would.
 
 use crate::instructions::totals;
 use crate::pair::{Pair, Side};
@@ -151,7 +151,8 @@ impl World {
         &self.names[turn % FILES]
     }
 
-    /// Turns before those that are timed or counted: memory and names are there, and so is the load.
+    /// Turns before those that are timed or counted: memory and names are there, and so is the
+    /// load.
     fn warm(&self, (name, operation): Loop, turns: usize) -> Result<(), Errno> {
         if name == REMOVES {
             return Ok(());

@@ -4,6 +4,7 @@ use super::loops::{self, TIMES};
 use crate::row::Row;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The function that is counted, as callgrind demangles it.
 const COUNTED: &str = "hearth_bench::instructions::loops::counted";
@@ -114,7 +115,10 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Scratch, String> {
-        let name = format!("hearth-test-{}-callgrind", std::process::id());
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: only that each is another counts.
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hearth-test-{}-callgrind-{number}", std::process::id());
         let place = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
         Ok(Scratch(place))

@@ -1,16 +1,18 @@
 //! Where accesses are counted: a line per (file, range) and core, and what happens when two want
 //! the same line. Who may write what is in `docs/design/heat.md`.
 
+use super::allowance::Allowance;
+use super::line::{BUSY, ENDED, FREE, Line, Spilled, bump};
 use super::warmth::Counts;
-use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::spread::PerCore;
 
 /// Lines of a core; a power of two. A model checker sees the same with few.
 const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
 const RING: usize = if cfg!(feature = "shuttle") { 8 } else { 4096 };
-/// How many entries of its ring a core may fill before its accesses are sampled. An entry costs some
-/// two microseconds in all, so at this rate they take a four hundredth of a core.
+/// How many entries of its ring a core may fill before its accesses are sampled. An entry costs
+/// some two microseconds in all, so at this rate they take a four hundredth of a core.
 const ENTRIES: Allowance = Allowance {
     most: RING as u64 / 2,
     least: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 64 },
@@ -24,8 +26,6 @@ const RECORDS: Allowance = Allowance {
     per_second: 40_960,
     step: 1 << 10,
 };
-/// Most accesses that one recording stands for.
-const MOST: u64 = 1024;
 /// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
 const RANGE_BITS: u32 = 43;
 /// Bytes of a range, as a shift.
@@ -36,7 +36,7 @@ pub(crate) const RANGE_SHIFT: u32 = 20;
 pub(crate) struct Key {
     pub ino: u64,
     /// Range, and the low bits of the generation above it.
-    place: u64,
+    pub(super) place: u64,
 }
 
 /// How a range was used.
@@ -44,17 +44,6 @@ pub(crate) struct Key {
 pub(crate) enum Access {
     Read,
     Write,
-}
-
-/// What may be recorded one by one; beyond, it is a sample.
-struct Allowance {
-    /// What gathers while little is recorded.
-    most: u64,
-    /// What there is after each fold, however much was recorded.
-    least: u64,
-    per_second: u64,
-    /// Each so many beyond the allowance, a recording stands for four times as many.
-    step: u64,
 }
 
 /// What follows from an access.
@@ -105,40 +94,6 @@ struct Tail {
     entries_allowed: AtomicU64,
     records_allowed: AtomicU64,
 }
-
-/// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
-#[derive(Default)]
-#[repr(align(64))]
-struct Line {
-    /// Odd while the line changes hands.
-    turn: AtomicU64,
-    ino: AtomicU64,
-    place: AtomicU64,
-    reads: AtomicU64,
-    read_bytes: AtomicU64,
-    writes: AtomicU64,
-    written_bytes: AtomicU64,
-}
-
-/// A line on its way to fold.
-#[derive(Default)]
-#[repr(align(64))]
-struct Spilled {
-    /// [`FREE`], [`BUSY`], [`ENDED`], or the turn of the tenancy that ended, shifted up, with the
-    /// line's index in the low bits.
-    state: AtomicU64,
-    ino: AtomicU64,
-    place: AtomicU64,
-    reads: AtomicU64,
-    read_bytes: AtomicU64,
-    writes: AtomicU64,
-    written_bytes: AtomicU64,
-}
-
-const FREE: u64 = 0;
-const BUSY: u64 = 1;
-/// No line: a file whose records are to go.
-const ENDED: u64 = 2;
 
 /// What a fold finds.
 pub(crate) enum Found<'a> {
@@ -395,111 +350,6 @@ impl CoreCells {
     }
 }
 
-impl Line {
-    #[inline(always)]
-    fn is_of(&self, key: Key) -> bool {
-        // Relaxed: written by this core.
-        self.ino.load(Ordering::Relaxed) == key.ino
-            && self.place.load(Ordering::Relaxed) == key.place
-    }
-
-    /// Counts `n` accesses of `bytes` each.
-    #[inline(always)]
-    fn count(&self, access: Access, n: u64, bytes: u64) {
-        let (times, sum) = match access {
-            Access::Read => (&self.reads, &self.read_bytes),
-            Access::Write => (&self.writes, &self.written_bytes),
-        };
-        bump(times, n);
-        bump(sum, bytes.wrapping_mul(n));
-    }
-
-    fn is_free(&self) -> bool {
-        self.ino.load(Ordering::Relaxed) == 0
-    }
-
-    /// Makes the line change hands; `None` if a thread of this core was taken off while it did so.
-    fn begin_change(&self) -> Option<u64> {
-        let turn = self.turn.load(Ordering::Relaxed);
-        if !turn.is_multiple_of(2) {
-            return None;
-        }
-        self.turn
-            .compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed)
-            .ok()?;
-        // Release: pairs with the Acquire fence of `look`, which then sees the odd turn.
-        fence(Ordering::Release);
-        Some(turn)
-    }
-
-    fn become_of(&self, key: Key) {
-        for word in [
-            &self.reads,
-            &self.read_bytes,
-            &self.writes,
-            &self.written_bytes,
-        ] {
-            word.store(0, Ordering::Relaxed);
-        }
-        self.ino.store(key.ino, Ordering::Relaxed);
-        self.place.store(key.place, Ordering::Relaxed);
-    }
-
-    fn end_change(&self, turn: u64) {
-        // Release: pairs with the Acquire of `look`.
-        self.turn.store(turn, Ordering::Release);
-    }
-
-    /// Turn, owner and counts of one tenancy; `None` if it is free or changing hands.
-    fn look(&self) -> Option<(u64, Key, Counts)> {
-        // Acquire: pairs with the Release of `end_change`.
-        let turn = self.turn.load(Ordering::Acquire);
-        let key = Key {
-            ino: self.ino.load(Ordering::Relaxed),
-            place: self.place.load(Ordering::Relaxed),
-        };
-        let counts = Counts {
-            reads: self.reads.load(Ordering::Relaxed),
-            read_bytes: self.read_bytes.load(Ordering::Relaxed),
-            writes: self.writes.load(Ordering::Relaxed),
-            written_bytes: self.written_bytes.load(Ordering::Relaxed),
-        };
-        // Acquire: pairs with the Release fence of `begin_change`.
-        fence(Ordering::Acquire);
-        let still = self.turn.load(Ordering::Relaxed) == turn;
-        (still && turn.is_multiple_of(2) && key.ino != 0).then_some((turn, key, counts))
-    }
-}
-
-impl Spilled {
-    fn put(&self, line: &Line) {
-        let copy = |to: &AtomicU64, from: &AtomicU64| {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        };
-        copy(&self.ino, &line.ino);
-        copy(&self.place, &line.place);
-        copy(&self.reads, &line.reads);
-        copy(&self.read_bytes, &line.read_bytes);
-        copy(&self.writes, &line.writes);
-        copy(&self.written_bytes, &line.written_bytes);
-    }
-
-    fn get(&self) -> (Key, Counts) {
-        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let key = Key {
-            ino: load(&self.ino),
-            place: load(&self.place),
-        };
-        let counts = Counts {
-            reads: load(&self.reads),
-            read_bytes: load(&self.read_bytes),
-            writes: load(&self.writes),
-            written_bytes: load(&self.written_bytes),
-        };
-        (key, counts)
-    }
-}
-
 /// `N` of the kind, made where they stay.
 fn array<T: Default, const N: usize>() -> Box<[T; N]> {
     let made: Box<[T]> = (0..N).map(|_| T::default()).collect();
@@ -507,40 +357,10 @@ fn array<T: Default, const N: usize>() -> Box<[T; N]> {
     made.unwrap_or_else(|_| unreachable!("as many were made"))
 }
 
-impl Allowance {
-    /// How many accesses one recording stands for, after so many: 1, beyond the allowance 4, 16 and
-    /// so on up to [`MOST`].
-    fn weight(&self, recorded: u64, allowed: u64) -> u64 {
-        match recorded.checked_sub(allowed) {
-            None => 1,
-            Some(more) => (4 << (2 * (more / self.step)).min(8)).min(MOST),
-        }
-    }
-
-    /// A fold is over, `millis` after the last one and `recorded` recordings. Whether that was more
-    /// than allowed.
-    fn renew(&self, allowed: &AtomicU64, recorded: u64, millis: u64) -> bool {
-        let before = allowed.load(Ordering::Relaxed);
-        let gained = millis.saturating_mul(self.per_second) / 1000;
-        let next = before.saturating_sub(recorded).saturating_add(gained);
-        allowed.store(next.clamp(self.least, self.most), Ordering::Relaxed);
-        recorded > before
-    }
-}
-
 fn credit_new(key: Key, counts: &Counts, see: &mut impl FnMut(Found<'_>)) {
     if !counts.is_empty() {
         see(Found::Counts(key, counts));
     }
-}
-
-#[inline(always)]
-fn bump(word: &AtomicU64, by: u64) {
-    // Relaxed, and no read-modify-write: only threads of one core write it, see the design page.
-    word.store(
-        word.load(Ordering::Relaxed).wrapping_add(by),
-        Ordering::Relaxed,
-    );
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

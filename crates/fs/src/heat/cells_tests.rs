@@ -1,3 +1,4 @@
+use super::super::allowance::MOST;
 use super::*;
 use hearth_sync::primitive::thread;
 use std::collections::HashMap;

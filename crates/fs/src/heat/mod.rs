@@ -10,12 +10,14 @@
 //! heat.listeners   who is told of changes
 //! ```
 
+mod allowance;
 mod cells;
 mod directories;
 mod gauges;
 mod grade;
 mod handle;
 mod info;
+mod line;
 mod lot;
 mod parse;
 mod paths;
