@@ -2,6 +2,7 @@
 //! the same line. Who may write what is in `docs/design/heat.md`.
 
 use super::allowance::Allowance;
+use super::key::{Access, Key};
 use super::line::{BUSY, ENDED, FREE, Line, Spilled, bump};
 use super::warmth::Counts;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use hearth_sync::spread::PerCore;
 /// Lines of a core; a power of two. A model checker sees the same with few.
 const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
-const RING: usize = if cfg!(feature = "shuttle") { 8 } else { 4096 };
+const RING: usize = if cfg!(feature = "shuttle") { 32 } else { 4096 };
 /// How many entries of its ring a core may fill before its accesses are sampled. An entry costs
 /// some two microseconds in all, so at this rate they take a four hundredth of a core.
 const ENTRIES: Allowance = Allowance {
@@ -26,25 +27,8 @@ const RECORDS: Allowance = Allowance {
     per_second: 40_960,
     step: 1 << 10,
 };
-/// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
-const RANGE_BITS: u32 = 43;
 /// Bytes of a range, as a shift.
 pub(crate) const RANGE_SHIFT: u32 = 20;
-
-/// One range of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub ino: u64,
-    /// Range, and the low bits of the generation above it.
-    pub(super) place: u64,
-}
-
-/// How a range was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-}
 
 /// What follows from an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,33 +87,10 @@ pub(crate) enum Found<'a> {
     Ended(Key, bool),
 }
 
-impl Key {
-    pub fn new(ino: u64, generation: u32, range: u64) -> Key {
-        Key {
-            ino,
-            place: range & ((1 << RANGE_BITS) - 1) | u64::from(generation) << RANGE_BITS,
-        }
-    }
-
-    pub fn range(self) -> u64 {
-        self.place & ((1 << RANGE_BITS) - 1)
-    }
-
-    /// Number and the bits of the generation.
-    pub fn file(self) -> (u64, u32) {
-        (self.ino, (self.place >> RANGE_BITS) as u32)
-    }
-
-    /// Whether the generation of the key is that of an inode: the bits that it keeps are equal.
-    pub fn is_of(self, generation: u32) -> bool {
-        self.place >> RANGE_BITS == Key::new(0, generation, 0).place >> RANGE_BITS
-    }
-
-    #[inline]
-    fn line(self) -> usize {
-        let mixed = (self.ino ^ self.place.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed >> 54) as usize & (LINES - 1)
-    }
+/// The line that a key wants.
+#[inline]
+fn line_of(key: Key) -> usize {
+    key.mixed() & (LINES - 1)
 }
 
 impl Cells {
@@ -143,7 +104,7 @@ impl Cells {
     #[inline]
     pub fn note(&self, key: Key, access: Access, weight: u64, bytes: u64) -> Noted {
         let core = self.cores.get();
-        let line = &core.lines[key.line()];
+        let line = &core.lines[line_of(key)];
         if line.is_of(key) {
             line.count(access, weight, bytes);
         } else {
@@ -236,7 +197,7 @@ impl CoreCells {
     #[inline(never)]
     fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) {
         let (head, _) = self.place();
-        let index = key.line();
+        let index = line_of(key);
         let line = &self.lines[index];
         let Some(turn) = line.begin_change() else {
             return self.drop_access();

@@ -1,6 +1,6 @@
 //! A line of counts, and one on its way to fold.
 
-use super::cells::{Access, Key};
+use super::key::{Access, Key};
 use super::warmth::Counts;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
 
