@@ -131,7 +131,9 @@ impl Own {
         let Some(_busy) = self.begin() else { return };
         LOOKS.set(false);
         let closes = self.open.borrow().len() >= FULL || self.is_wanted.get();
-        if closes || self.has_word.take() {
+        // One flush hands on both.
+        let has_word = self.has_word.take();
+        if closes || has_word {
             let g = crossbeam_epoch::pin();
             if closes {
                 self.close(&g);
