@@ -1,8 +1,9 @@
 //! The part of `hearth-bench quota` that runs fs_mark on mounts: quotas on against off.
 //!
 //! Off is a mount with `-o noquota`; on, everything belongs to one user, one group and one project
-//! with limits that nobody reaches, so that files under a limit pass each write on. Runs of the two
-//! alternate, each on a fresh mount.
+//! with limits that nobody reaches, so that files under a limit pass each write on. Both mounts stand
+//! beside each other and their runs alternate, short ones, so that what others do to the machine
+//! meets both; after a few runs two fresh mounts take their place.
 
 use crate::cpu_time::{CpuTime, of_process};
 use crate::mount_bench::program;
@@ -14,7 +15,7 @@ use crate::quota_sides::{Measured, TASKS, table};
 use crate::row::Row;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Who runs it.
@@ -33,11 +34,22 @@ pub fn run(options: &Options) -> Result<(Vec<Row>, Vec<String>), String> {
         eprintln!("hearth-bench quota: {why}: measured without mounts");
         return Ok((Vec::new(), Vec::new()));
     }
-    let (runs, each) = if options.quick { (3, 100) } else { (15, 2_000) };
+    let effort = match options.quick {
+        true => Effort {
+            mounts: 1,
+            runs: 3,
+            files: 100,
+        },
+        false => Effort {
+            mounts: 20,
+            runs: 10,
+            files: 250,
+        },
+    };
     let mut table = table("16 tasks on a mount");
     let (mut rows, mut slow) = (Vec::new(), Vec::new());
     for (size, name) in SIZES {
-        let measured = compare(size, runs, each).map_err(|what| format!("{name}: {what}"))?;
+        let measured = compare(size, effort).map_err(|what| format!("{name}: {what}"))?;
         slow.extend(measured.show(name, ENOUGH, "mount", &mut table, &mut rows));
     }
     println!("{}", table.text());
@@ -57,46 +69,80 @@ fn missing() -> Option<&'static str> {
     fs_mark.is_err().then_some("fs_mark is missing")
 }
 
-fn compare(size: u32, runs: u32, each: u32) -> Result<Measured, String> {
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Pairs of mounts.
+    mounts: u32,
+    /// Runs of each side on such a pair.
+    runs: u32,
+    /// Files that each task makes in a run.
+    files: u32,
+}
+
+fn compare(size: u32, effort: Effort) -> Result<Measured, String> {
     let mut measured = Measured::default();
-    for run in 0..runs {
-        for side in Side::both(run) {
-            let (speed, cpu) = measure(side == Side::With, size, each)?;
-            measured.speed.push(side, speed);
-            measured.cpu.push(side, cpu);
-            beat();
+    for _ in 0..effort.mounts {
+        let [off, on] = [Place::new(false)?, Place::new(true)?];
+        for run in 0..effort.runs {
+            for side in Side::both(run) {
+                let place = if side == Side::With { &on } else { &off };
+                let (speed, cpu) = place.measure(run, size, effort.files)?;
+                measured.speed.push(side, speed);
+                measured.cpu.push(side, cpu);
+                beat();
+            }
         }
     }
     Ok(measured)
 }
 
-/// Files per second as fs_mark says, and processor microseconds per file.
-fn measure(on: bool, size: u32, each: u32) -> Result<(f64, f64), String> {
-    let mounted = Mounted::served("quota", &|mountpoint| {
-        let mut daemon = Command::new(program());
-        daemon.args(["mount", "-f", "memory:"]).arg(mountpoint);
-        if !on {
-            daemon.args(["-o", "noquota"]);
+/// A mount, and a directory of the user there.
+struct Place {
+    mounted: Mounted,
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new(on: bool) -> Result<Place, String> {
+        let mounted = Mounted::served("quota", &|mountpoint| {
+            let mut daemon = Command::new(program());
+            daemon.args(["mount", "-f", "memory:"]).arg(mountpoint);
+            if !on {
+                daemon.args(["-o", "noquota"]);
+            }
+            daemon
+        })?;
+        let directory = mounted.directory().join("p");
+        given(&directory)?;
+        if on {
+            limit(mounted.directory(), &directory)?;
         }
-        daemon
-    })?;
-    let top = mounted.directory();
-    let place = top.join("p");
-    let failed = |error: std::io::Error| format!("{}: {error}", place.display());
-    std::fs::create_dir(&place).map_err(failed)?;
-    chown(&place, Some(USER), Some(USER)).map_err(failed)?;
-    if on {
-        limit(top, &place)?;
+        Ok(Place { mounted, directory })
     }
-    let daemon = mounted.daemon().ok_or("it has no daemon")?;
-    let before = (CpuTime::of_children().total(), of_process(daemon));
-    // It makes files beside its log.
-    let logs = top.with_file_name("logs");
-    std::fs::create_dir(&logs).map_err(failed)?;
-    chown(&logs, Some(USER), Some(USER)).map_err(failed)?;
-    let speed = fs_mark(&place, &logs.join("log"), size, each)?;
-    let cpu = CpuTime::of_children().total() - before.0 + of_process(daemon) - before.1;
-    Ok((speed, cpu * 1e6 / f64::from(TASKS * each)))
+
+    /// Files per second as fs_mark says, and processor microseconds per file.
+    fn measure(&self, run: u32, size: u32, files: u32) -> Result<(f64, f64), String> {
+        let place = self.directory.join(run.to_string());
+        given(&place)?;
+        // It makes files beside its log.
+        let logs = self.mounted.directory().with_file_name("logs");
+        if run == 0 {
+            given(&logs)?;
+        }
+        let daemon = self.mounted.daemon().ok_or("it has no daemon")?;
+        let before = (CpuTime::of_children().total(), of_process(daemon));
+        let speed = fs_mark(&place, &logs.join("log"), size, files)?;
+        let cpu = CpuTime::of_children().total() - before.0 + of_process(daemon) - before.1;
+        Ok((speed, cpu * 1e6 / f64::from(TASKS * files)))
+    }
+}
+
+/// Makes a directory of the user.
+fn given(place: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", place.display());
+    std::fs::create_dir(place).map_err(failed)?;
+    chown(place, Some(USER), Some(USER)).map_err(failed)
 }
 
 fn limit(top: &Path, place: &Path) -> Result<(), String> {

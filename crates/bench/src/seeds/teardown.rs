@@ -5,6 +5,7 @@
 //! destroys it, as with a socket.
 
 use super::Family;
+use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
 use crate::activity::{Job, Phased, must, path};
@@ -23,6 +24,21 @@ pub struct Sockets {
 }
 
 const PHASES: [&str; 2] = ["setup", "teardown"];
+
+impl Sockets {
+    /// Whether a task of `contender` has descriptors of its own, as many as the test needs.
+    ///
+    /// # Errors
+    /// The machine does not let it have so many: its cells stay empty.
+    fn allowed(&self, contender: &Contender) -> Result<bool, String> {
+        if !contender.has_processes() {
+            return Ok(false);
+        }
+        let fresh = contender.fresh()?;
+        let client = fresh.target().client();
+        client.allow_open(self.descriptors + 1).map(|()| true)
+    }
+}
 
 impl Job for Sockets {
     fn name(&self) -> String {
@@ -110,13 +126,17 @@ impl Family for Teardown {
         let mut tasks = vec![1, allowed_cores().len()];
         tasks.dedup();
         let mut grid = Grid::default();
+        let mut able = Vec::new();
+        for contender in session.contenders() {
+            match job.allowed(contender) {
+                Ok(true) => able.push(contender),
+                Ok(false) => {}
+                Err(what) => println!("without {}: {what}", contender.name),
+            }
+        }
         for _ in 0..session.effort().runs {
             for &tasks in &tasks {
-                for contender in session
-                    .contenders()
-                    .iter()
-                    .filter(|one| one.has_processes())
-                {
+                for &contender in &able {
                     let phases = session.job(contender, contender.fresh(), &job, tasks)?;
                     for (phase, time) in PHASES.iter().zip(phases) {
                         grid.push(phase, &contender.name, tasks, time.seconds);
@@ -194,5 +214,19 @@ mod tests {
             .collect();
         let wanted = ["lib", "1", "0.5000 ±0%", "10.00", "0.0500 ±0%", "1.00"];
         assert_eq!(line[1..7], wanted);
+    }
+
+    #[test]
+    fn who_may_not_have_so_many_descriptors_is_named_with_the_remedy() {
+        let allowed = |descriptors, name| {
+            let contender = Contender::new(name).unwrap();
+            Sockets { descriptors }.allowed(&contender)
+        };
+        assert_eq!(allowed(10, "lib"), Ok(true));
+        assert_eq!(allowed(10, "lib-shared"), Ok(false));
+        let place = std::env::temp_dir();
+        // More than any kernel allows.
+        let refused = allowed(1 << 31, place.to_str().unwrap()).unwrap_err();
+        assert!(refused.contains("ulimit -n"), "{refused}");
     }
 }

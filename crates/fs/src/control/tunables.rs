@@ -2,10 +2,9 @@
 
 use crate::errno::{Errno, Result};
 use crate::volume::{AtimeMode, Core};
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 pub(super) fn memory_budget(core: &Core) -> String {
-    format!("{}\n", core.budget.load(Relaxed))
+    format!("{}\n", core.resident.budget())
 }
 
 /// Bytes, 0 for no budget; less than 64 KiB could not hold one operation.
@@ -14,7 +13,7 @@ pub(super) fn set_memory_budget(core: &Core, text: &str) -> Result<()> {
     if bytes != 0 && bytes < 64 << 10 {
         return Err(Errno::EINVAL);
     }
-    core.budget.store(bytes, Relaxed);
+    core.resident.set_budget(bytes);
     Ok(())
 }
 

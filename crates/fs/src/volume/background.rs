@@ -154,7 +154,7 @@ async fn reclaim(volume: &Weak<Core>) {
         let over = match core.over_budget() {
             0 => std::mem::take(&mut more),
             over => {
-                more = core.budget.load(Ordering::Relaxed) / SPARE;
+                more = core.resident.budget() / SPARE;
                 over + more
             }
         };

@@ -3,6 +3,7 @@
 use super::Volume;
 use super::background::Background;
 use super::handle::{Handle, Shared, Shares};
+use super::resident::Resident;
 use super::settings::{AtimeMode, OnError, Protection, Settings};
 use super::stop::{Load, Step, Stop};
 use crate::attr::{Kind, Time};
@@ -48,10 +49,8 @@ pub(crate) struct Core {
     pub promises: Promises,
     /// Inodes without a name that somebody refers to: room that is to come back.
     pub(super) nameless: Counter,
-    /// Bytes in memory that reclaim could win back, for homes that give them back.
-    pub resident: Counter,
-    /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
-    pub budget: AtomicU64,
+    /// Bytes in memory, and the budget for them.
+    pub resident: Resident,
     /// Held while an inode goes to the home or comes back, by number.
     pub(super) homing: [RawLock<HomingLock>; 16],
     /// Where the sweep of reclaim goes on.
@@ -116,8 +115,7 @@ impl Core {
             ledger,
             promises: Promises::new(),
             nameless: Counter::new(),
-            resident: Counter::new(),
-            budget: AtomicU64::new(settings.budget),
+            resident: Resident::new(settings.budget),
             homing: [const { RawLock::new() }; 16],
             sweep: AtomicU64::new(0),
             home: settings.home,

@@ -18,6 +18,7 @@ mod handle;
 mod load;
 mod reclaim;
 mod request;
+mod resident;
 mod root;
 mod run;
 mod settings;

@@ -32,11 +32,11 @@ impl Core {
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
     pub(crate) fn keep_budget(&self) -> Result<()> {
-        let budget = self.budget.load(Relaxed);
-        if budget == 0 {
+        let budget = self.resident.budget();
+        if budget == 0 || !self.home.evictable() {
             return Ok(());
         }
-        let over = self.over_budget();
+        let over = self.resident.over_if_grown();
         if over == 0 {
             return Ok(());
         }
@@ -54,10 +54,9 @@ impl Core {
 
     /// Bytes in memory beyond the budget that could be won back.
     pub(super) fn over_budget(&self) -> u64 {
-        match self.budget.load(Relaxed) {
-            0 => 0,
-            _ if !self.home.evictable() => 0,
-            budget => (self.resident.sum() - budget as i64).max(0) as u64,
+        match self.home.evictable() {
+            true => self.resident.over(),
+            false => 0,
         }
     }
 

@@ -13,6 +13,8 @@
 mod at_once;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod bag;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod left;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]

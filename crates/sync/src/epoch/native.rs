@@ -4,12 +4,14 @@
 //! list for every 64 objects: two threads that open and close files of their own do a fifth less
 //! each than one. So a thread gathers what it retires in a [`Bag`] of its own, and only word that a
 //! bag is due goes through the collector. A thread that retires nothing any more does not come for
-//! its bags; so word goes round a second time, and who gets it then frees what is left.
+//! its bags; so word goes round a second time, and who gets it then sees to it that others free what
+//! is [`left`](super::left) in the end.
 //!
 //! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
 //! longer, and in the collector, which works when a thread pins.
 
 use super::bag::Bag;
+use super::left::{Left, free};
 use super::work::Work;
 use crate::primitive::Arc;
 use std::cell::{Cell, RefCell};
@@ -46,6 +48,9 @@ struct Own {
 /// Ends a time of being busy, also when what is freed panics.
 struct Busy<'a>(&'a Cell<bool>);
 
+/// What threads have not come for.
+static LEFT: Left = Left::new();
+
 thread_local! {
     static OWN: Own = Own::default();
     /// There is something to look at.
@@ -65,6 +70,11 @@ pub(super) fn pin() -> Guard {
 /// Whether this thread has a guard.
 pub(super) fn is_pinned() -> bool {
     crossbeam_epoch::is_pinned()
+}
+
+/// Frees what other threads have not come for, for want of room.
+pub(super) fn free_left() {
+    LEFT.free_all();
 }
 
 /// Has the thread close its bag when it is pinned no longer.
@@ -206,32 +216,56 @@ impl Drop for Own {
     }
 }
 
-/// Lets `bag` fall due when no guard that exists now is left, and be taken by anybody who comes by
-/// another such time later.
+/// Lets `bag` fall due when no guard that exists now is left, and be looked for by anybody who comes
+/// by another such time later.
 fn send_word(bag: Arc<Bag<Work>>, g: &crossbeam_epoch::Guard) {
-    let word = move || {
+    let first = move || {
         bag.fall_due();
-        // A thread that is ending has no place in the collector any more: each pin makes one, which
-        // may call the next word inside of this one.
-        if PASSES.replace(true) {
-            free_left(&bag);
-            return;
+        if !pass_on(second_word(&bag)) {
+            free(&bag);
         }
-        // SAFETY: as below.
-        unsafe { crossbeam_epoch::pin().defer_unchecked(move || free_left(&bag)) };
-        PASSES.set(false);
-        let _ = OWN.try_with(|own| own.has_word.set(true));
-        LOOKS.set(true);
     };
     // SAFETY: the closure owns its share of the bag, and what is in there may run on any thread.
-    unsafe { g.defer_unchecked(word) };
+    unsafe { g.defer_unchecked(first) };
 }
 
-/// Frees what nobody came for.
-fn free_left(bag: &Bag<Work>) {
-    for work in bag.take().into_iter().flatten() {
-        work.run();
+/// Leaves `bag` to its thread for a while if it is still there.
+fn second_word(bag: &Arc<Bag<Work>>) -> impl FnOnce() + 'static {
+    let bag = Arc::clone(bag);
+    move || {
+        // The thread holds one share until it sees that the bag is taken, or ends.
+        if Arc::strong_count(&bag) == 1 {
+            free(&bag);
+        } else if !bag.is_taken() && LEFT.keep(bag) {
+            watch();
+        }
     }
+}
+
+/// Looks after what is left, again and again until nothing is.
+fn watch() {
+    if LEFT.watch() && !pass_on(watch) {
+        LEFT.free_all();
+        // Nothing is left but what came just now, by somebody who thinks that it is watched.
+        while LEFT.watch() {
+            LEFT.free_all();
+        }
+    }
+}
+
+/// Has the collector call `word` after all guards that exist now. False if it may not: a thread that
+/// is ending has no place in the collector any more, so each pin makes one, which may call the next
+/// word inside of this one.
+fn pass_on(word: impl FnOnce() + 'static) -> bool {
+    if PASSES.replace(true) {
+        return false;
+    }
+    // SAFETY: words own what they use, and what is in a bag may run on any thread.
+    unsafe { crossbeam_epoch::pin().defer_unchecked(word) };
+    PASSES.set(false);
+    let _ = OWN.try_with(|own| own.has_word.set(true));
+    LOOKS.set(true);
+    true
 }
 
 impl std::fmt::Debug for Guard {
@@ -296,6 +330,44 @@ mod tests {
         wait_until(|| done.load(SeqCst) == 1);
         let [own, others] = busy.join().unwrap();
         assert!(own > others, "{own} by itself, {others} by others");
+    }
+
+    /// A thread that is off its core for a moment keeps its memory.
+    #[test]
+    fn who_pauses_for_a_moment_frees_what_it_left_itself() {
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let drops = Arc::new(Drops::default());
+            let (pauses, paused) = mpsc::channel();
+            let (goes_on, go_on) = mpsc::channel::<()>();
+            let thread = {
+                let drops = Arc::clone(&drops);
+                thread::spawn(move || {
+                    retire_some(&drops, FULL);
+                    pauses.send(()).unwrap();
+                    go_on.recv().unwrap();
+                    while drops.0.iter().all(|by| by.load(SeqCst) == 0) {
+                        retire_some(&drops, 1);
+                        super::close_soon();
+                    }
+                    [0, 1].map(|whose| drops.0[whose].load(SeqCst))
+                })
+            };
+            paused.recv().unwrap();
+            // Both words have been called by now, if tests beside this one hold nobody pinned.
+            for _ in 0..10 {
+                pin().flush();
+            }
+            goes_on.send(()).unwrap();
+            let [own, others] = thread.join().unwrap();
+            if own >= FULL && others == 0 {
+                return;
+            }
+            assert!(
+                Instant::now() < limit,
+                "{own} by itself, {others} by others"
+            );
+        }
     }
 
     /// Once, a thread that ended called the words of all bags that waited one inside of the other.

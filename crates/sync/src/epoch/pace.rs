@@ -94,6 +94,10 @@ fn wait() {
     }
     OVER.set(false);
     for turn in 0..YIELDS + NAPS {
+        if turn == YIELDS + NAPS - 1 {
+            // Those that could come for what is theirs have had their turn.
+            backend::free_left();
+        }
         loop {
             let before = PENDING.load(Ordering::Relaxed);
             if before <= limit() {
