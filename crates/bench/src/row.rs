@@ -58,7 +58,7 @@ pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
 
 /// The median and half the width of its 95 % confidence interval.
 ///
-/// The interval is the one of the order statistics; for fewer than six samples it is their whole
+/// The interval is the one of the order statistics; for fewer than nine samples it is their whole
 /// range.
 ///
 /// # Panics
@@ -67,10 +67,10 @@ pub fn median(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);
     let n = samples.len();
     let middle = (samples[n / 2] + samples[(n - 1) / 2]) / 2.0;
+    // As many ranks from either end; 0.98 is half of the normal distribution's 1.96.
     let half = 0.98 * (n as f64).sqrt();
-    let low = (n as f64 / 2.0 - half).floor().max(0.0) as usize;
-    let high = (n as f64 / 2.0 + half).ceil().min(n as f64 - 1.0) as usize;
-    (middle, (samples[high] - samples[low]) / 2.0)
+    let low = ((n as f64 / 2.0 - half).round() as usize).saturating_sub(1);
+    (middle, (samples[n - 1 - low] - samples[low]) / 2.0)
 }
 
 #[cfg(test)]
@@ -82,7 +82,16 @@ mod tests {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), (2.0, 1.0));
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]).0, 2.5);
         let mut many: Vec<f64> = (0..100).map(f64::from).collect();
-        assert_eq!(median(&mut many), (49.5, 10.0));
+        // The 40th and the 61st of a hundred, the second and the eighth of nine, all of eight.
+        assert_eq!(median(&mut many), (49.5, 10.5));
+        assert_eq!(
+            median(&mut [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 90.0]),
+            (5.0, 3.0)
+        );
+        assert_eq!(
+            median(&mut [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 80.0]).1,
+            39.5
+        );
     }
 
     #[test]

@@ -70,16 +70,17 @@ impl Held {
 
 /// Nobody is at work: frees all that is due.
 fn settle() {
-    let mut before = Live::now();
-    loop {
+    let (mut before, mut since) = (Live::now(), Instant::now());
+    // What a thread left waits for it for a tenth of a second.
+    while since.elapsed() < Duration::from_millis(300) {
+        // A turn of the collector frees some of what is due.
         for _ in 0..256 {
             epoch::pin().flush();
         }
         let now = Live::now();
-        if now == before {
-            return;
+        if now != before {
+            (before, since) = (now, Instant::now());
         }
-        before = now;
     }
 }
 

@@ -107,17 +107,17 @@ pub fn run(reader: Reader, same_core: bool, length: Duration) -> Result<Seen, St
 
 /// Frees what may be freed by now: nobody else is at work.
 pub fn settle() {
-    let mut before = Live::now();
-    loop {
+    let (mut before, mut since) = (Live::now(), Instant::now());
+    // What a thread left waits for it for a tenth of a second.
+    while since.elapsed() < Duration::from_millis(300) {
         // A turn of the collector frees some of what is due.
         for _ in 0..256 {
             hearth_sync::epoch::pin().flush();
         }
         let now = Live::now();
-        if now == before {
-            return;
+        if now != before {
+            (before, since) = (now, Instant::now());
         }
-        before = now;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::fs_mark::{Line, seed_table};
 use super::sides::Measured;
+use crate::cpu_time::of_process;
 use crate::mounted::Mounted;
 use crate::pair::{Pair, Side};
 use crate::row::Row;
@@ -25,7 +26,7 @@ struct Round {
 /// # Errors
 /// There is no fs_mark or it cannot be mounted: says what to do.
 pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, each, rounds) = if quick { (3, 250, 2) } else { (7, 1_000, 4) };
+    let (runs, each, rounds) = if quick { (3, 250, 2) } else { (25, 1_000, 4) };
     let mounts = [
         mount(Side::With, "hot_track")?,
         mount(Side::Without, "no_hot_track")?,
@@ -36,9 +37,10 @@ pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured
         for side in Side::both(run) {
             let at = &mounts[usize::from(side == Side::Without)];
             let base = at.directory().join(format!("run-{run}"));
-            let before = daemon_seconds(at);
+            let daemon = at.daemon().ok_or("the mount has no daemon")?;
+            let before = of_process(daemon);
             let got = fs_mark(&base, each, rounds)?;
-            let cpu = daemon_seconds(at) - before;
+            let cpu = of_process(daemon) - before;
             if lines.is_empty() {
                 lines = got.iter().map(|round| empty(round.count)).collect();
             }
@@ -49,8 +51,8 @@ pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured
                 line.overhead.push(side, round.overhead);
                 one.speed.push(side, round.per_second);
                 one.seconds.push(side, files / round.per_second);
-                // The kernel tells it in hundredths of a second: of all rounds together.
-                one.cpu.push(side, cpu.max(0.01) / (files * rounds as f64));
+                // The daemon's, of all rounds together.
+                one.cpu.push(side, cpu / (files * rounds as f64));
             }
             std::fs::remove_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
         }
@@ -138,22 +140,6 @@ fn round(line: &str) -> Option<Round> {
         per_second: next()?,
         overhead: next()?,
     })
-}
-
-/// Processor seconds of the daemon so far.
-fn daemon_seconds(mounted: &Mounted) -> f64 {
-    let pid = mounted.daemon().unwrap_or(0);
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = stat.rsplit(')').next().unwrap_or_default();
-    let words: Vec<f64> = after
-        .split_whitespace()
-        .map(|word| word.parse().unwrap_or(0.0))
-        .collect();
-    // utime and stime, in hundredths of a second, are the 14th and 15th words of the line.
-    words
-        .get(11)
-        .zip(words.get(12))
-        .map_or(0.0, |(user, system)| (user + system) / 100.0)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let amount = match quick {
         true => Amount { runs: 3, part: 10 },
-        false => Amount { runs: 9, part: 1 },
+        false => Amount { runs: 17, part: 1 },
     };
     let mut rows = Vec::new();
     let mut measured = Vec::new();
@@ -120,7 +120,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, length) = if quick { (3, 30) } else { (9, 200) };
+    let (runs, length) = if quick { (3, 30) } else { (17, 200) };
     let mut all = Vec::new();
     for (mode, short) in file_ops::MODES {
         for tasks in [1, 2, 16] {
@@ -137,7 +137,7 @@ fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>,
 }
 
 fn thread_perf(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, more) = if quick { (3, 1) } else { (9, 5) };
+    let (runs, more) = if quick { (3, 1) } else { (17, 5) };
     let mut all = Vec::new();
     for (kind, times) in thread_perf::ALL {
         let test = thread_perf::Test {

@@ -22,7 +22,7 @@ const ENTRIES: Allowance = Allowance {
 };
 /// How many accesses it may record before. One costs some 25 nanoseconds.
 const RECORDS: Allowance = Allowance {
-    most: 1 << 16,
+    most: 1 << 14,
     least: 1 << 10,
     per_second: 40_960,
     step: 1 << 10,

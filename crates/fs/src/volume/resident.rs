@@ -92,9 +92,14 @@ impl Resident {
         if bytes < asked + self.grain() {
             return 0;
         }
+        let budget = self.budget();
         let over = self.over();
         if over == 0 {
             part.asked.store(bytes, Relaxed);
+            // A budget that is set meanwhile wants every core to ask.
+            if self.budget() != budget {
+                part.asked.store(ASK, Relaxed);
+            }
         }
         over
     }

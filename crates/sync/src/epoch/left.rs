@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 
 /// How long a bag waits for its thread: longer than it takes 32 others to have a core in turn.
 const WAIT: Duration = Duration::from_millis(100);
+/// Who watches and was not seen for so long does not come any more: a panic took its word along.
+const LOST: Duration = Duration::from_secs(2);
+/// Bags that one look takes out: whoever looks does it on the way to something else.
+const MOST: usize = 4;
 
 /// Bags that wait, the oldest first.
 pub(super) struct Left {
@@ -20,8 +24,17 @@ pub(super) struct Left {
 
 struct State {
     bags: VecDeque<(Instant, Arc<Bag<Work>>)>,
-    /// Somebody comes back to look.
-    is_watched: bool,
+    /// When somebody looked who comes back to look again.
+    watched: Option<Instant>,
+}
+
+/// What one look found.
+#[derive(Default)]
+pub(super) struct Look {
+    /// To be [freed](free) by whoever looked.
+    pub free: Vec<Arc<Bag<Work>>>,
+    /// More is left: whoever watches comes back, else it has ended.
+    pub goes_on: bool,
 }
 
 impl Left {
@@ -29,7 +42,7 @@ impl Left {
         Left {
             state: Mutex::new(State {
                 bags: VecDeque::new(),
-                is_watched: false,
+                watched: None,
             }),
         }
     }
@@ -37,31 +50,39 @@ impl Left {
     /// Keeps `bag` for its thread. True if nobody watches the bags: the caller does from now on.
     #[must_use]
     pub fn keep(&self, bag: Arc<Bag<Work>>) -> bool {
+        let now = Instant::now();
         let mut state = self.state.lock();
-        state.bags.push_back((Instant::now(), bag));
-        !std::mem::replace(&mut state.is_watched, true)
+        state.bags.push_back((now, bag));
+        let is_watched = state
+            .watched
+            .is_some_and(|seen| now.duration_since(seen) < LOST);
+        if !is_watched {
+            state.watched = Some(now);
+        }
+        !is_watched
     }
 
-    /// Frees what has waited long enough. True if more is left: whoever watches goes on, else it has
-    /// ended.
+    /// Takes out what has waited long enough, or belongs to a thread that has ended.
     #[must_use]
-    pub fn watch(&self) -> bool {
+    pub fn look(&self) -> Look {
         let now = Instant::now();
-        let mut old = Vec::new();
-        let goes_on = {
-            let mut state = self.state.lock();
-            while let Some((since, bag)) = state.bags.front() {
-                match bag.is_taken() {
-                    true => drop(state.bags.pop_front()),
-                    false if now.duration_since(*since) < WAIT => break,
-                    false => old.extend(state.bags.pop_front()),
-                }
+        let mut look = Look::default();
+        let mut state = self.state.lock();
+        state.bags.retain(|(since, bag)| {
+            if bag.is_taken() {
+                return false;
             }
-            state.is_watched = !state.bags.is_empty();
-            state.is_watched
-        };
-        old.into_iter().for_each(|(_, bag)| free(&bag));
-        goes_on
+            // Its thread holds the other share.
+            let is_due = Arc::strong_count(bag) == 1 || now.duration_since(*since) >= WAIT;
+            let takes = is_due && look.free.len() < MOST;
+            if takes {
+                look.free.push(Arc::clone(bag));
+            }
+            !takes
+        });
+        look.goes_on = !state.bags.is_empty();
+        state.watched = look.goes_on.then_some(now);
+        look
     }
 
     /// Frees all that is left, however young.
@@ -82,49 +103,73 @@ mod tests {
     use crate::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
     use crate::primitive::thread::sleep;
 
-    /// A bag that is due and counts when it is freed.
-    fn due(freed: &Arc<AtomicUsize>) -> Arc<Bag<Work>> {
+    /// A bag that is due and counts when it is freed, and the share of its thread.
+    fn due(freed: &Arc<AtomicUsize>) -> (Arc<Bag<Work>>, Arc<Bag<Work>>) {
         let freed = Arc::clone(freed);
         // SAFETY: the closure owns all that it uses.
         let work = unsafe { Work::new(move || _ = freed.fetch_add(1, SeqCst)) };
         let bag = Arc::new(Bag::new(vec![work]));
         bag.fall_due();
-        bag
+        (Arc::clone(&bag), bag)
     }
 
     #[test]
     fn a_bag_waits_for_its_thread_and_is_freed_by_others_in_the_end() {
         let (left, freed) = (Left::new(), Arc::default());
         let begin = Instant::now();
-        assert!(left.keep(due(&freed)), "nobody watched");
-        assert!(!left.keep(due(&freed)), "the first one watches");
-        while left.watch() {
-            let early = begin.elapsed() < WAIT;
-            assert!(freed.load(SeqCst) < 2 || !early);
+        let (bags, _threads): (Vec<_>, Vec<_>) = (0..2).map(|_| due(&freed)).unzip();
+        let watches: Vec<bool> = bags.into_iter().map(|bag| left.keep(bag)).collect();
+        assert_eq!(watches, [true, false], "the first one watches");
+        loop {
+            let look = left.look();
+            look.free.iter().for_each(|bag| free(bag));
+            if !look.goes_on {
+                break;
+            }
             sleep(Duration::from_millis(1));
         }
         assert!(begin.elapsed() >= WAIT);
         assert_eq!(freed.load(SeqCst), 2);
-        assert!(left.keep(due(&freed)), "who watched has ended");
+        assert!(left.keep(due(&freed).0), "who watched has ended");
     }
 
     #[test]
     fn a_bag_that_its_thread_took_is_forgotten() {
         let (left, freed) = (Left::new(), Arc::default());
-        let own = due(&freed);
-        assert!(left.keep(Arc::clone(&own)));
+        let (bag, own) = due(&freed);
+        assert!(left.keep(bag));
         let works = own.take().unwrap();
-        assert!(!left.watch());
+        let look = left.look();
+        assert!(look.free.is_empty() && !look.goes_on);
         assert_eq!((works.len(), freed.load(SeqCst)), (1, 0));
         assert_eq!(Arc::strong_count(&own), 1);
     }
 
     #[test]
+    fn bags_of_threads_that_ended_do_not_wait_and_are_taken_a_few_at_a_time() {
+        let (left, freed) = (Left::new(), Arc::default());
+        let (young, _thread) = due(&freed);
+        let _ = left.keep(young);
+        (0..MOST + 1).for_each(|_| _ = left.keep(due(&freed).0));
+        let looks = [0; 3].map(|_| left.look().free.len());
+        assert_eq!(looks, [MOST, 1, 0]);
+    }
+
+    #[test]
     fn who_needs_the_room_does_not_wait() {
         let (left, freed) = (Left::new(), Arc::default());
-        assert!(left.keep(due(&freed)));
+        let (bag, _thread) = due(&freed);
+        assert!(left.keep(bag));
         left.free_all();
         assert_eq!(freed.load(SeqCst), 1);
-        assert!(!left.watch(), "nothing is left to watch");
+        assert!(!left.look().goes_on, "nothing is left to watch");
+    }
+
+    #[test]
+    fn a_watch_that_is_lost_is_taken_up_by_another() {
+        let (left, freed) = (Left::new(), Arc::default());
+        assert!(left.keep(due(&freed).0));
+        left.state.lock().watched = Instant::now().checked_sub(LOST);
+        assert!(left.keep(due(&freed).0));
     }
 }

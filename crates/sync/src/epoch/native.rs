@@ -11,7 +11,7 @@
 //! longer, and in the collector, which works when a thread pins.
 
 use super::bag::Bag;
-use super::left::{Left, free};
+use super::left::{self, Left, Look};
 use super::work::Work;
 use crate::primitive::Arc;
 use std::cell::{Cell, RefCell};
@@ -141,14 +141,12 @@ impl Own {
         let Some(_busy) = self.begin() else { return };
         LOOKS.set(false);
         let closes = self.open.borrow().len() >= FULL || self.is_wanted.get();
-        // One flush hands on both.
-        let has_word = self.has_word.take();
-        if closes || has_word {
+        if closes || self.has_word.get() {
             let g = crossbeam_epoch::pin();
             if closes {
                 self.close(&g);
             }
-            g.flush();
+            self.hand_on(&g);
         }
         self.free_due();
         // What that has retired, and words that came meanwhile.
@@ -161,8 +159,20 @@ impl Own {
         let Some(_busy) = self.begin() else { return };
         self.close(g);
         self.free_due();
-        self.has_word.set(false);
-        g.flush();
+        self.hand_on(g);
+    }
+
+    /// Gives the collector what it has to call, and has it work: words that it calls meanwhile may
+    /// send others, which would stay with this thread if it did nothing more. Ends, because while
+    /// `g` is there nothing that is sent now can be due.
+    fn hand_on(&self, g: &crossbeam_epoch::Guard) {
+        loop {
+            self.has_word.set(false);
+            g.flush();
+            if !self.has_word.get() {
+                return;
+            }
+        }
     }
 
     /// `None` if the thread is at work already.
@@ -212,6 +222,7 @@ impl Drop for Busy<'_> {
 /// The thread ends: what it has retired is for others.
 impl Drop for Own {
     fn drop(&mut self) {
+        self.free_due();
         self.close(&crossbeam_epoch::pin());
     }
 }
@@ -222,7 +233,7 @@ fn send_word(bag: Arc<Bag<Work>>, g: &crossbeam_epoch::Guard) {
     let first = move || {
         bag.fall_due();
         if !pass_on(second_word(&bag)) {
-            free(&bag);
+            left::free(&bag);
         }
     };
     // SAFETY: the closure owns its share of the bag, and what is in there may run on any thread.
@@ -235,7 +246,7 @@ fn second_word(bag: &Arc<Bag<Work>>) -> impl FnOnce() + 'static {
     move || {
         // The thread holds one share until it sees that the bag is taken, or ends.
         if Arc::strong_count(&bag) == 1 {
-            free(&bag);
+            left::free(&bag);
         } else if !bag.is_taken() && LEFT.keep(bag) {
             watch();
         }
@@ -244,13 +255,20 @@ fn second_word(bag: &Arc<Bag<Work>>) -> impl FnOnce() + 'static {
 
 /// Looks after what is left, again and again until nothing is.
 fn watch() {
-    if LEFT.watch() && !pass_on(watch) {
-        LEFT.free_all();
-        // Nothing is left but what came just now, by somebody who thinks that it is watched.
-        while LEFT.watch() {
+    let Look { mut free, goes_on } = LEFT.look();
+    // The next look is under way before anything is freed, which may panic.
+    if goes_on && !pass_on(watch) {
+        // There is none: all goes now, and what others leave meanwhile, who count on it.
+        loop {
             LEFT.free_all();
+            let last = LEFT.look();
+            free.extend(last.free);
+            if !last.goes_on {
+                break;
+            }
         }
     }
+    free.iter().for_each(|bag| left::free(bag));
 }
 
 /// Has the collector call `word` after all guards that exist now. False if it may not: a thread that

@@ -94,7 +94,7 @@ fn wait() {
     }
     OVER.set(false);
     for turn in 0..YIELDS + NAPS {
-        if turn == YIELDS + NAPS - 1 {
+        if turn == YIELDS + 2 {
             // Those that could come for what is theirs have had their turn.
             backend::free_left();
         }

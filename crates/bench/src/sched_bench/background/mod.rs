@@ -84,7 +84,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
         false => Effort {
             idle: 40_000,
             window: Duration::from_secs(3),
-            rounds: 15,
+            rounds: 21,
         },
     };
     println!(
@@ -155,10 +155,16 @@ fn measure(place: &Place, effort: Effort, report: &mut Report) -> Result<(), Str
     let mut windows: Vec<Vec<Window>> = place.chores.iter().map(|_| Vec::new()).collect();
     // The first round warms up.
     for round in 0..=effort.rounds {
-        for ((_, chores), windows) in place.chores.iter().zip(&mut windows) {
-            let window = window(target, *chores, &cores, effort.window)?;
+        // There and back again, so that none always follows the same one.
+        let mut order: Vec<usize> = (0..windows.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            let chores = place.chores[at].1;
+            let window = window(target, chores, &cores, effort.window)?;
             if round > 0 {
-                windows.push(window);
+                windows[at].push(window);
             }
             if chores.reclaim {
                 apart(target, &|client| foreground::recall(client, effort.idle))?;
