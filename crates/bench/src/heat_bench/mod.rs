@@ -120,7 +120,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, length) = if quick { (3, 30) } else { (17, 200) };
+    let (runs, length) = if quick { (3, 30) } else { (17, 500) };
     let mut all = Vec::new();
     for (mode, short) in file_ops::MODES {
         for tasks in [1, 2, 16] {
@@ -137,7 +137,7 @@ fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>,
 }
 
 fn thread_perf(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, more) = if quick { (3, 1) } else { (17, 5) };
+    let (runs, more) = if quick { (3, 1) } else { (17, 20) };
     let mut all = Vec::new();
     for (kind, times) in thread_perf::ALL {
         let test = thread_perf::Test {

@@ -16,6 +16,8 @@ use hearth_sync::seq::SeqCount;
 /// Entries in the first line of a bucket.
 pub(super) const INLINE: usize = 6;
 const OVERFLOW: usize = 7;
+/// Most negative entries of a bucket.
+pub(super) const ABSENCES: usize = 4;
 
 /// The entries now live in another table.
 const MOVED: u8 = 1;
@@ -122,6 +124,30 @@ impl Bucket {
             .unwrap_or_else(|| self.add_line(g))
             .store(Some((tag, entry)), g);
         found.is_none()
+    }
+
+    /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what it
+    /// says the home knows.
+    pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+        let is_negative = |slot: &TagSlot<Entry>| {
+            let held = slot.load(g);
+            held.is_some_and(|(_, entry)| entry.is_negative())
+        };
+        let mut absences = 0;
+        self.for_each_slot(g, |slot| absences += usize::from(is_negative(slot)));
+        if absences >= ABSENCES {
+            // Any of them: the tag is as good as a die.
+            let mut left = usize::from(tag) % absences;
+            self.for_each_slot(g, |slot| {
+                if is_negative(slot) {
+                    if left == 0 {
+                        slot.take(g);
+                    }
+                    left = left.wrapping_sub(1);
+                }
+            });
+        }
+        self.put(tag, entry, g)
     }
 
     /// Removes the entry of `name`. Needs the lock and a write section.

@@ -36,6 +36,8 @@ pub(crate) enum Refused {
 pub(crate) struct Locked<'a> {
     pub(super) directory: &'a Directory,
     pub(super) bucket: &'a Bucket,
+    /// Somebody else had the bucket when it was asked for.
+    is_contended: bool,
     _held: RawGuard<'a>,
 }
 
@@ -51,7 +53,13 @@ impl Directory {
     pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
         loop {
             let bucket = self.bucket_for_change(at.hash, g);
-            let held = bucket.lock.lock_guard();
+            let free = bucket.lock.try_lock_guard();
+            let is_contended = free.is_none();
+            let held = match free {
+                Some(held) => held,
+                // Not in a closure: the lock profile shows our caller.
+                None => bucket.lock.lock_guard(),
+            };
             if bucket.is_dead() {
                 return Err(Dead);
             }
@@ -59,6 +67,7 @@ impl Directory {
                 return Ok(Locked {
                     directory: self,
                     bucket,
+                    is_contended,
                     _held: held,
                 });
             }
@@ -146,12 +155,34 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether the bucket became more crowded than
-    /// its lines could hold, so that the caller may grow: seldom, for the caller then counts the
-    /// entries of all cores.
+    /// Puts or removes the entry and lets go. Answers whether the table may be too small: the bucket
+    /// became more crowded than its lines could hold, or two wanted it at once. Seldom, for the
+    /// caller then counts the entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        make(self.bucket, &change, g)
+        self.tell() | self.make(&change, g)
+    }
+
+    /// Makes one change; answers whether a line was added to the bucket.
+    fn make(&self, change: &Change<'_>, g: &Guard) -> bool {
+        let Change { at, to } = change;
+        match to {
+            Some(target) => put(self.bucket, at, *target, g),
+            // Of a name that is not there the home would have to be asked.
+            None if !self.directory.is_complete() => put_absence(self.bucket, at, g),
+            None => {
+                self.bucket.remove(at.name, at.hash.tag(), g);
+                false
+            }
+        }
+    }
+
+    /// Lets the directory know that two wanted the bucket at once. Whether they did.
+    fn tell(&self) -> bool {
+        if self.is_contended {
+            self.directory.meet();
+        }
+        self.is_contended
     }
 }
 
@@ -203,8 +234,10 @@ impl<'a> Pair<'a> {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
-        let is_crowded = make(b, &second, g);
-        make(a, &first, g);
+        let mut is_crowded = self.first.tell();
+        is_crowded |= self.second.as_ref().is_some_and(Locked::tell);
+        is_crowded |= self.side(true).make(&second, g);
+        self.side(false).make(&first, g);
         drop((write_a, write_b));
         is_crowded
     }
@@ -231,28 +264,28 @@ impl Killing<'_> {
     }
 }
 
-/// Makes one change; answers whether a line was added to the bucket.
-fn make(bucket: &Bucket, change: &Change<'_>, g: &Guard) -> bool {
-    match change.to {
-        Some(target) => put(bucket, &change.at, target, g),
-        None => {
-            bucket.remove(change.at.name, change.at.hash.tag(), g);
-            false
-        }
-    }
+/// Answers whether a line was added to the bucket.
+pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
+    let entry = Entry::new(at.name, cookie_for(bucket, at, g), to);
+    bucket.put(at.hash.tag(), Box::new(entry), g)
 }
 
-pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
-    let cookie = match bucket.find(at.name, at.hash.tag(), g) {
+/// As `put`, for a name that is not there.
+pub(super) fn put_absence(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
+    let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
+    bucket.put_absence(at.hash.tag(), Box::new(entry), g)
+}
+
+fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {
+    match bucket.find(at.name, at.hash.tag(), g) {
         Some(old) => old.cookie,
         None => free_cookie(bucket, at.hash, g),
-    };
-    bucket.put(at.hash.tag(), Box::new(Entry::new(at.name, cookie, to)), g)
+    }
 }
 
 /// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
 /// that differs in the low bits only and so stays in the same bucket at every size of table.
-pub(super) fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
+fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);
     let mut taken = Vec::new();

@@ -6,10 +6,9 @@
 //! question.
 
 use super::bucket::Bucket;
-use super::change::{Hashed, free_cookie, put};
-use super::entry::Entry;
+use super::change::{Hashed, put, put_absence};
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, Look};
+use super::{Directory, FIRST_LOG2, FULL, Look};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
@@ -38,60 +37,77 @@ impl Directory {
         }
     }
 
-    /// Remembers the home's answer for a name that was unknown at the moment `before`; false if the
+    /// Remembers the home's answer for a name that was unknown at the moment `before`. Answers
+    /// whether its bucket became crowded, see [`Locked::apply`](super::Locked::apply); `None` if the
     /// answer may be out of date.
-    pub fn learn(&self, at: Hashed<'_>, answer: Option<Target>, before: Moment, g: &Guard) -> bool {
+    pub fn learn(
+        &self,
+        at: Hashed<'_>,
+        answer: Option<Target>,
+        before: Moment,
+        g: &Guard,
+    ) -> Option<bool> {
         // A removed directory has no entries to learn of; the operation finds that out itself.
         let Ok(locked) = self.lock(at, g) else {
-            return true;
+            return Some(false);
         };
         let bucket = locked.bucket;
         if self.moment(std::slice::from_ref(bucket)) != before {
-            return false;
+            return None;
         }
         let _write = bucket.seq.write();
-        match answer {
-            Some(target) => {
-                put(bucket, &at, target, g);
-            }
-            None => {
-                let cookie = free_cookie(bucket, at.hash, g);
-                let entry = Entry::negative(at.name, cookie);
-                bucket.put(at.hash.tag(), Box::new(entry), g);
-            }
-        }
-        true
+        Some(match answer {
+            Some(target) => put(bucket, &at, target, g),
+            None => put_absence(bucket, &at, g),
+        })
     }
 
-    /// Makes the directory complete with what `list` gives, names already known kept. Nothing
-    /// changes on an error.
+    /// Grows the table by a step if it is too small for the part of `entries` that is in memory. No
+    /// lock may be held.
+    pub fn grow_a_step(&self, entries: u64, g: &Guard) {
+        let room = self.table.load(g).map_or(0, |table| FULL << table.log2());
+        self.grow(entries.min(room + 1), g);
+    }
+
+    /// Makes the directory complete with what `list` gives, about so many `entries`, names already
+    /// known kept. Nothing changes on an error.
     pub fn load<E>(
         &self,
+        entries: u64,
         hash: impl Fn(&[u8]) -> NameHash,
         list: impl Fn() -> Result<Listed, E>,
     ) -> Result<(), E> {
         for _ in 0..ATTEMPTS {
             let before = {
                 let g = pin();
-                let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), &g);
+                // As large as it will be: in a small table each name is compared with all others.
+                let _ = self.table.install(Box::new(self.first(entries)), &g);
+                self.grow(entries, &g);
                 self.table
                     .load(&g)
                     .map(|table| self.moment(table.buckets()))
             };
             let mut listed = Some(list()?);
             let learn = |now| Ok((before == Some(now)).then(|| listed.take()).flatten());
-            if self.complete_with(&hash, learn)? {
+            if self.complete_with(entries, &hash, learn)? {
                 return Ok(());
             }
         }
         // Somebody changes it all the time: it is held still.
-        self.complete_with(&hash, |_| list().map(Some)).map(drop)
+        let listed = |_| list().map(Some);
+        self.complete_with(entries, &hash, listed).map(drop)
+    }
+
+    /// A table for so many entries.
+    fn first(&self, entries: u64) -> Table {
+        Table::new(self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2))
     }
 
     /// Adds what `listed` gives for this moment, if anything, with every bucket locked. Answers
     /// whether the directory is complete.
     fn complete_with<E>(
         &self,
+        entries: u64,
         hash: &impl Fn(&[u8]) -> NameHash,
         listed: impl FnOnce(Moment) -> Result<Option<Listed>, E>,
     ) -> Result<bool, E> {
@@ -100,7 +116,7 @@ impl Directory {
             return Ok(true);
         }
         let g = &pin();
-        let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
+        let _ = self.table.install(Box::new(self.first(entries)), g);
         let Some(table) = self.table.load(g) else {
             return Ok(true);
         };

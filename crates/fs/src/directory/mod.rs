@@ -3,7 +3,8 @@
 //! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
 //! Growth moves bucket after bucket to a larger table while everything goes on. Buckets are in the
-//! order of the upper bits of the hash, so a listing in cookie order survives growth (C6).
+//! order of the upper bits of the hash, so a listing in cookie order survives growth (C6). A table
+//! grows for its entries, and once for the cores, when two of them wanted one bucket at a time.
 //!
 //! Lock order:
 //! ```text
@@ -28,8 +29,8 @@ use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock, Waiting};
-use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use hearth_sync::primitive::{Backoff, cores};
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
@@ -40,6 +41,8 @@ const FIRST_LOG2: u32 = 3;
 const MAX_LOG2: u32 = 32;
 /// A table grows when it holds more entries than this for each bucket.
 const FULL: u64 = 4;
+/// Buckets for each core in the table of a directory that several change at once.
+const APART: usize = 32;
 
 struct Grow;
 impl Class for Grow {
@@ -63,6 +66,8 @@ pub(crate) struct Directory {
     /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and
     /// every bucket lock.
     complete: AtomicBool,
+    /// Two threads wanted to change one bucket at the same time. Set once.
+    is_busy: AtomicBool,
     grow: Lock<Grow, ()>,
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
@@ -90,6 +95,7 @@ impl Directory {
         Directory {
             table: RcuSlot::empty(),
             complete: AtomicBool::new(complete),
+            is_busy: AtomicBool::new(false),
             grow: Lock::new(()),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
@@ -193,14 +199,35 @@ impl Directory {
         self.complete.load(Ordering::Acquire)
     }
 
-    /// Grows the table if `entries` are too many for it. No lock may be held.
+    /// Two wanted one bucket.
+    fn meet(&self) {
+        // Relaxed: a hint. Looked at first: every lookup reads this line.
+        if !self.is_busy.load(Ordering::Relaxed) {
+            self.is_busy.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The size of the table that `entries` want, if `present` is too small for them, or for those
+    /// who change the directory at once: names that lie far apart in it do not meet.
+    fn wanted(&self, entries: u64, present: u32) -> Option<u32> {
+        let mut log2 = 0;
+        if entries > FULL << present {
+            let buckets = entries.div_ceil(FULL / 2).next_power_of_two();
+            log2 = buckets.trailing_zeros().min(MAX_LOG2);
+        }
+        // Relaxed: see `meet`.
+        if self.is_busy.load(Ordering::Relaxed) {
+            log2 = log2.max((APART * cores()).next_power_of_two().trailing_zeros());
+        }
+        (log2 > present).then_some(log2)
+    }
+
+    /// Grows the table if it is too small: for `entries`, or because threads met in it. No lock may
+    /// be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         // Asked first without the lock: it lies beside what every lookup reads.
-        if self
-            .table
-            .load(g)
-            .is_none_or(|table| entries <= FULL << table.log2())
-        {
+        let present = self.table.load(g).map(Table::log2);
+        if present.is_none_or(|log2| self.wanted(entries, log2).is_none()) {
             return;
         }
         let Some(_grow) = self.grow.try_lock() else {
@@ -209,14 +236,9 @@ impl Directory {
         let Some(table) = self.table.load(g) else {
             return;
         };
-        let log2 = entries
-            .div_ceil(FULL / 2)
-            .next_power_of_two()
-            .trailing_zeros()
-            .min(MAX_LOG2);
-        if entries <= FULL << table.log2() || log2 <= table.log2() {
+        let Some(log2) = self.wanted(entries, table.log2()) else {
             return;
-        }
+        };
         self.new_table();
         let next = Table::new(log2);
         let published = Box::new(next.share());

@@ -4,6 +4,7 @@ use ahash::RandomState;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::thread;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 fn target(ino: u64) -> Target {
     Target {
@@ -47,6 +48,10 @@ impl Names {
             },
             &g,
         );
+    }
+
+    fn log2(&self) -> u32 {
+        self.directory.table.load(&pin()).map_or(0, Table::log2)
     }
 
     fn get(&self, name: &str) -> Option<u64> {
@@ -163,7 +168,7 @@ fn an_evicted_directory_asks_and_learns_again() {
     let absent = at(b"none");
     let learn = |at, answer| {
         let before = names.directory.unknown(at, &g).expect("alive and unknown");
-        assert!(names.directory.learn(at, answer, before, &g));
+        assert!(names.directory.learn(at, answer, before, &g).is_some());
         assert!(names.directory.unknown(at, &g).is_none(), "now it is known");
     };
     learn(a, Some(target(1)));
@@ -186,14 +191,14 @@ fn an_evicted_directory_asks_and_learns_again() {
     };
     let hash = |name: &[u8]| NameHash::of(&names.keys, name);
     assert_eq!(
-        names.directory.load(hash, || Err(5)),
+        names.directory.load(2, hash, || Err(5)),
         Err(5),
         "a failing home changes nothing"
     );
     assert!(!names.directory.is_complete());
     names
         .directory
-        .load(hash, listed)
+        .load(2, hash, listed)
         .expect("the home answers");
     assert_eq!(
         (names.get("a"), names.get("b"), names.get("none")),
@@ -297,12 +302,22 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     let a = at(b"a");
     let before = names.directory.unknown(a, &g).expect("unknown");
     names.set("a", None);
-    assert!(!names.directory.learn(a, Some(target(1)), before, &g));
+    assert!(
+        names
+            .directory
+            .learn(a, Some(target(1)), before, &g)
+            .is_none()
+    );
     // Nor what was said before an eviction: the count of another table says nothing of this one.
     assert!(names.directory.evict(&g));
     let before = names.directory.unknown(a, &g).expect("unknown");
     assert!(names.directory.evict(&g));
-    assert!(!names.directory.learn(a, Some(target(1)), before, &g));
+    assert!(
+        names
+            .directory
+            .learn(a, Some(target(1)), before, &g)
+            .is_none()
+    );
     assert!(names.directory.unknown(a, &g).is_some());
 
     // A directory that changes while it is listed is listed again, in the end held still.
@@ -319,7 +334,10 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
             (b"c"[..].into(), target(4)),
         ])
     };
-    names.directory.load(hash, list).expect("the home answers");
+    names
+        .directory
+        .load(2, hash, list)
+        .expect("the home answers");
     let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
         Look::Hit(entry) => Some(entry.ino()),
         Look::Absent => None,
@@ -330,4 +348,119 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
         (None, Some(3), Some(4))
     );
     assert_eq!(lists.get(), 4);
+}
+
+/// In eight buckets those who make and remove files of their own wait for each other again and again.
+#[test]
+fn a_directory_that_several_change_at_once_spreads_its_names() {
+    let names = Names::new();
+    // One bucket for both, whatever the size of the table.
+    let hash = NameHash::of(&names.keys, b"any");
+    let at = |name: &'static str| Hashed {
+        name: name.as_bytes(),
+        hash,
+    };
+    names.set_hashed(at("first"), Some(1));
+    let before = names.log2();
+    let limit = Instant::now() + Duration::from_secs(60);
+    while names.log2() == before {
+        assert!(Instant::now() < limit, "nobody met");
+        let g = pin();
+        let held = names.directory.lock(at("first"), &g).expect("alive");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (at, to) = (at("second"), Some(target(2)));
+                let g = pin();
+                let locked = names.directory.lock(at, &g).expect("alive");
+                if locked.apply(Change { at, to }, &g) {
+                    names.directory.grow(2, &g);
+                }
+            });
+            thread::sleep(Duration::from_millis(10));
+            drop(held);
+        });
+    }
+    assert_eq!(1 << names.log2(), (APART * cores()).next_power_of_two());
+    assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 2);
+    assert_eq!(names.directory.wanted(2, names.log2()), None);
+}
+
+/// Once, a file that came and went in an evicted directory had the home asked each time.
+#[test]
+fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    names.set("a", Some(1));
+    names.set("a", None);
+    assert_eq!(names.get("a"), None);
+}
+
+/// Once, all names that were learnt one by one went to the eight buckets of a new table.
+#[test]
+fn what_is_learnt_finds_room_and_absences_are_few() {
+    let names = Names::new();
+    let g = pin();
+    assert!(
+        names
+            .directory
+            .load(0, |_| unreachable!(), || Ok::<_, ()>(vec![]))
+            .is_ok()
+    );
+    assert!(names.directory.evict(&g));
+    let learn = |n: u64, is_there: bool| {
+        let name = format!("{n}");
+        let at = Hashed {
+            name: name.as_bytes(),
+            hash: NameHash::of(&names.keys, name.as_bytes()),
+        };
+        let before = names.directory.unknown(at, &g).expect("unknown");
+        let answer = is_there.then(|| target(n + 1));
+        if names.directory.learn(at, answer, before, &g) == Some(true) {
+            names.directory.grow_a_step(1_000, &g);
+        }
+    };
+    (0..1_000).for_each(|n| learn(n, true));
+    let buckets = 1 << names.log2();
+    assert!((128..=1_024).contains(&buckets), "{buckets}");
+    // More than there are buckets for: those of before give way.
+    (1_000..20_000).for_each(|n| learn(n, false));
+    assert_eq!(1 << names.log2(), buckets);
+    let table = names.directory.table.load(&g).expect("it has entries");
+    let (mut absent, mut there) = (0, 0);
+    for bucket in table.buckets() {
+        bucket.for_each(&g, |entry| match entry.is_negative() {
+            true => absent += 1,
+            false => there += 1,
+        });
+    }
+    assert!(
+        (1..=bucket::ABSENCES * buckets).contains(&absent),
+        "{absent}"
+    );
+    assert_eq!(there, 1_000);
+}
+
+/// Once, each name of a directory that was loaded as a whole was compared with an eighth of them.
+#[test]
+fn a_directory_is_loaded_into_a_table_of_its_size() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    let list = || {
+        Ok::<_, ()>(
+            (1..=5_000)
+                .map(|n| (format!("{n}").into_bytes().into(), target(n)))
+                .collect(),
+        )
+    };
+    let hash = |name: &[u8]| {
+        // All that are in when the last one comes have their place.
+        assert!(names.log2() >= 10, "{}", names.log2());
+        NameHash::of(&names.keys, name)
+    };
+    assert_eq!(names.directory.load(5_000, hash, list), Ok(()));
+    assert_eq!(names.list().len(), 5_000);
 }

@@ -143,7 +143,11 @@ impl Core {
                 return Ok(());
             };
             let answer = self.home.load_entry(node.number(), name)?;
-            if directory.learn(at, answer, before, &pin()) {
+            let g = pin();
+            if let Some(is_crowded) = directory.learn(at, answer, before, &g) {
+                if is_crowded {
+                    directory.grow_a_step(node.entries(), &g);
+                }
                 return Ok(());
             }
         }
@@ -154,7 +158,7 @@ impl Core {
             return Ok(());
         };
         let list = || self.home.load_directory(node.number());
-        directory.load(|name| self.hash(name), list)
+        directory.load(node.entries(), |name| self.hash(name), list)
     }
 
     /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its
