@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let amount = match quick {
         true => Amount { runs: 3, part: 10 },
-        false => Amount { runs: 17, part: 1 },
+        false => Amount { runs: 13, part: 1 },
     };
     let mut rows = Vec::new();
     let mut measured = Vec::new();

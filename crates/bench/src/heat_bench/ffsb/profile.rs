@@ -52,27 +52,27 @@ pub fn all() -> Result<Vec<(Profile, usize)>, String> {
         (
             "large_file_create",
             include_str!("../../../profiles/large_file_create.ffsb"),
-            32,
+            96,
         ),
         (
             "large_file_seq_read",
             include_str!("../../../profiles/large_file_seq_read.ffsb"),
-            192,
+            768,
         ),
         (
             "random_write",
             include_str!("../../../profiles/random_write.ffsb"),
-            1_024,
+            8_192,
         ),
         (
             "random_read",
             include_str!("../../../profiles/random_read.ffsb"),
-            8_192,
+            32_768,
         ),
         (
             "mail_server",
             include_str!("../../../profiles/mail_server.ffsb"),
-            65_536,
+            262_144,
         ),
     ];
     let parse = |(name, text, operations)| Ok((Profile::parse(name, text)?, operations));
