@@ -402,9 +402,20 @@ impl Door {
         cookie: u64,
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
+        // A step that is run again goes on where it was.
+        let mut reached = cookie;
         self.run(&Caller::ROOT, |cx, g| {
             let noatime = file.flags() & libc::O_NOATIME != 0;
-            list::list(cx, file.node(g)?, cookie, noatime, &mut *f, g)
+            let (from, reached) = (reached, &mut reached);
+            let each = |entry: DirEntry<'_>| {
+                let at = entry.cookie;
+                let is_taken = f(entry);
+                if is_taken {
+                    *reached = at;
+                }
+                is_taken
+            };
+            list::list(cx, file.node(g)?, from, noatime, each, g)
         })
     }
 

@@ -6,15 +6,16 @@ mod driver;
 
 use driver::Library;
 use hearth::home::TestHome;
-use hearth::{Errno, Volume};
+use hearth::{Credentials, Errno, Volume};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{
     Model, Numbers, Op, Outcome, PROCESSES, System, compare, compare_trees, listing,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ABILITIES: Abilities = Abilities {
     ranges: true,
@@ -189,4 +190,43 @@ fn stops_cleanly(op: &Op) -> bool {
             | Op::Exit
             | Op::Close { .. }
     )
+}
+
+/// Once, a listing ended where the directory was forgotten, as if there were no more.
+#[test]
+fn a_listing_beside_evictions_has_every_name_once() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder()
+        .home(home)
+        .build()
+        .expect("a valid volume");
+    let root = volume.process(Credentials::root());
+    let names: BTreeSet<Vec<u8>> = (0..3_000).map(|n| format!("{n}").into_bytes()).collect();
+    for name in &names {
+        let path = [b"/", &name[..]].concat();
+        let file = root.open(path, libc::O_CREAT | libc::O_RDWR, 0o644);
+        root.close(file.expect("a new name")).expect("it is open");
+    }
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                volume.reclaim(u64::MAX);
+            }
+        });
+        for _ in 0..100 {
+            let listed = root.read_dir("/").expect("the root is there");
+            let seen: BTreeSet<_> = listed.iter().map(|entry| entry.name.clone()).collect();
+            // Nothing of this may panic before the other thread is told to end.
+            if seen != names || listed.len() != names.len() {
+                ended.store(true, Ordering::Relaxed);
+                panic!(
+                    "{} names are listed, {} distinct ones",
+                    listed.len(),
+                    seen.len()
+                );
+            }
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
 }

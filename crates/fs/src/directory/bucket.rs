@@ -127,7 +127,7 @@ impl Bucket {
     }
 
     /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what it
-    /// says the home knows.
+    /// says the home knows. Answers true then as well.
     pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
@@ -135,7 +135,8 @@ impl Bucket {
         };
         let mut absences = 0;
         self.for_each_slot(g, |slot| absences += usize::from(is_negative(slot)));
-        if absences >= ABSENCES {
+        let is_full = absences >= ABSENCES;
+        if is_full {
             // Any of them: the tag is as good as a die.
             let mut left = usize::from(tag) % absences;
             self.for_each_slot(g, |slot| {
@@ -147,7 +148,7 @@ impl Bucket {
                 }
             });
         }
-        self.put(tag, entry, g)
+        self.put(tag, entry, g) | is_full
     }
 
     /// Removes the entry of `name`. Needs the lock and a write section.

@@ -53,13 +53,7 @@ impl Directory {
     pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
         loop {
             let bucket = self.bucket_for_change(at.hash, g);
-            let free = bucket.lock.try_lock_guard();
-            let is_contended = free.is_none();
-            let held = match free {
-                Some(held) => held,
-                // Not in a closure: the lock profile shows our caller.
-                None => bucket.lock.lock_guard(),
-            };
+            let (held, is_contended) = bucket.lock.lock_guard_noticing();
             if bucket.is_dead() {
                 return Err(Dead);
             }
@@ -160,7 +154,7 @@ impl<'a> Locked<'a> {
     /// caller then counts the entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        self.tell() | self.make(&change, g)
+        self.tell(g) | self.make(&change, g)
     }
 
     /// Makes one change; answers whether a line was added to the bucket.
@@ -169,7 +163,10 @@ impl<'a> Locked<'a> {
         match to {
             Some(target) => put(self.bucket, at, *target, g),
             // Of a name that is not there the home would have to be asked.
-            None if !self.directory.is_complete() => put_absence(self.bucket, at, g),
+            None if !self.directory.is_complete() => {
+                put_absence(self.bucket, at, g);
+                false
+            }
             None => {
                 self.bucket.remove(at.name, at.hash.tag(), g);
                 false
@@ -177,12 +174,10 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Lets the directory know that two wanted the bucket at once. Whether they did.
-    fn tell(&self) -> bool {
-        if self.is_contended {
-            self.directory.meet();
-        }
-        self.is_contended
+    /// Lets the directory know if two wanted the bucket at once. Whether the table is too small for
+    /// those who change it.
+    fn tell(&self, g: &Guard) -> bool {
+        self.is_contended && self.directory.meet(g)
     }
 }
 
@@ -234,8 +229,8 @@ impl<'a> Pair<'a> {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
-        let mut is_crowded = self.first.tell();
-        is_crowded |= self.second.as_ref().is_some_and(Locked::tell);
+        let mut is_crowded = self.first.tell(g);
+        is_crowded |= self.second.as_ref().is_some_and(|second| second.tell(g));
         is_crowded |= self.side(true).make(&second, g);
         self.side(false).make(&first, g);
         drop((write_a, write_b));
@@ -270,7 +265,7 @@ pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bo
     bucket.put(at.hash.tag(), Box::new(entry), g)
 }
 
-/// As `put`, for a name that is not there.
+/// As `put`, for a name that is not there; true as well if another absence had to give way.
 pub(super) fn put_absence(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
     let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
     bucket.put_absence(at.hash.tag(), Box::new(entry), g)

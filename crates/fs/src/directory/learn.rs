@@ -14,11 +14,14 @@ use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
 
-/// State of a bucket, or of all buckets, at some moment: which table they belong to and the sum of
-/// their sequence counts, which only grow.
+/// State of a bucket, or of all buckets, at some moment: which they are and the sum of their sequence
+/// counts, which only grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
+    /// How many tables went before: the place may be used again.
     table: u32,
+    /// While a table grows, there are buckets of two.
+    place: usize,
     counts: u64,
 }
 
@@ -26,6 +29,10 @@ type Listed = Vec<(Box<[u8]>, Target)>;
 
 /// Times that a whole directory is listed without holding it still.
 const ATTEMPTS: usize = 3;
+/// Names that a directory has room for if they are asked for, whether they are there or not.
+pub(super) const ASKED: u64 = 4096;
+/// Most entries that room is made for before they have come.
+const AHEAD: u64 = 1 << 20;
 
 impl Directory {
     /// Now, if the name is unknown; `None` if it is known, or the directory was removed.
@@ -62,11 +69,11 @@ impl Directory {
         })
     }
 
-    /// Grows the table by a step if it is too small for the part of `entries` that is in memory. No
-    /// lock may be held.
+    /// Grows the table by a step, if it is too small for the part of `entries` that is in memory, or for
+    /// names that were asked for. No lock may be held.
     pub fn grow_a_step(&self, entries: u64, g: &Guard) {
         let room = self.table.load(g).map_or(0, |table| FULL << table.log2());
-        self.grow(entries.min(room + 1), g);
+        self.grow(entries.max(ASKED).min(room + 1), g);
     }
 
     /// Makes the directory complete with what `list` gives, about so many `entries`, names already
@@ -77,11 +84,15 @@ impl Directory {
         hash: impl Fn(&[u8]) -> NameHash,
         list: impl Fn() -> Result<Listed, E>,
     ) -> Result<(), E> {
+        let entries = entries.min(AHEAD);
         for _ in 0..ATTEMPTS {
             let before = {
                 let g = pin();
+                if self.is_complete() {
+                    return Ok(());
+                }
                 // As large as it will be: in a small table each name is compared with all others.
-                let _ = self.table.install(Box::new(self.first(entries)), &g);
+                self.begin(entries, &g);
                 self.grow(entries, &g);
                 self.table
                     .load(&g)
@@ -98,9 +109,12 @@ impl Directory {
         self.complete_with(entries, &hash, listed).map(drop)
     }
 
-    /// A table for so many entries.
-    fn first(&self, entries: u64) -> Table {
-        Table::new(self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2))
+    /// Makes a table for so many entries if there is none.
+    fn begin(&self, entries: u64, g: &Guard) {
+        if self.table.is_empty() {
+            let log2 = self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2);
+            let _ = self.table.install(Box::new(Table::new(log2)), g);
+        }
     }
 
     /// Adds what `listed` gives for this moment, if anything, with every bucket locked. Answers
@@ -116,7 +130,7 @@ impl Directory {
             return Ok(true);
         }
         let g = &pin();
-        let _ = self.table.install(Box::new(self.first(entries)), g);
+        self.begin(entries, g);
         let Some(table) = self.table.load(g) else {
             return Ok(true);
         };
@@ -149,6 +163,7 @@ impl Directory {
         Moment {
             // Relaxed: the locks of the buckets order it; without them it is only compared later.
             table: self.tables.load(Ordering::Relaxed),
+            place: buckets.as_ptr().addr(),
             counts: buckets.iter().map(|b| u64::from(b.seq.peek())).sum(),
         }
     }

@@ -17,6 +17,8 @@ mod bucket;
 mod change;
 mod entry;
 mod learn;
+#[cfg(test)]
+mod learn_tests;
 mod list;
 mod table;
 #[cfg(test)]
@@ -41,8 +43,11 @@ const FIRST_LOG2: u32 = 3;
 const MAX_LOG2: u32 = 32;
 /// A table grows when it holds more entries than this for each bucket.
 const FULL: u64 = 4;
-/// Buckets for each core in the table of a directory that several change at once.
+/// Buckets for each core in the table of a directory that several change at once, and of all cores.
 const APART: usize = 32;
+const MOST_APART: usize = 1024;
+/// How often two must have wanted one bucket at the same time before that counts.
+const MEETINGS: u32 = 8;
 
 struct Grow;
 impl Class for Grow {
@@ -66,8 +71,8 @@ pub(crate) struct Directory {
     /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and
     /// every bucket lock.
     complete: AtomicBool,
-    /// Two threads wanted to change one bucket at the same time. Set once.
-    is_busy: AtomicBool,
+    /// How often two threads wanted to change one bucket at the same time, up to `MEETINGS`.
+    meetings: AtomicU32,
     grow: Lock<Grow, ()>,
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
@@ -95,7 +100,7 @@ impl Directory {
         Directory {
             table: RcuSlot::empty(),
             complete: AtomicBool::new(complete),
-            is_busy: AtomicBool::new(false),
+            meetings: AtomicU32::new(0),
             grow: Lock::new(()),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
@@ -199,12 +204,15 @@ impl Directory {
         self.complete.load(Ordering::Acquire)
     }
 
-    /// Two wanted one bucket.
-    fn meet(&self) {
-        // Relaxed: a hint. Looked at first: every lookup reads this line.
-        if !self.is_busy.load(Ordering::Relaxed) {
-            self.is_busy.store(true, Ordering::Relaxed);
+    /// Two wanted one bucket. Whether the table should grow for it.
+    fn meet(&self, g: &Guard) -> bool {
+        // Relaxed: a hint; counts may be lost. Not counted without end: every lookup reads this line.
+        let met = self.meetings.load(Ordering::Relaxed);
+        if met < MEETINGS {
+            self.meetings.store(met + 1, Ordering::Relaxed);
         }
+        let table = self.table.load(g);
+        table.is_some_and(|table| self.wanted(0, table.log2()).is_some())
     }
 
     /// The size of the table that `entries` want, if `present` is too small for them, or for those
@@ -216,8 +224,9 @@ impl Directory {
             log2 = buckets.trailing_zeros().min(MAX_LOG2);
         }
         // Relaxed: see `meet`.
-        if self.is_busy.load(Ordering::Relaxed) {
-            log2 = log2.max((APART * cores()).next_power_of_two().trailing_zeros());
+        if self.meetings.load(Ordering::Relaxed) >= MEETINGS {
+            let buckets = (APART * cores()).next_power_of_two().min(MOST_APART);
+            log2 = log2.max(buckets.trailing_zeros());
         }
         (log2 > present).then_some(log2)
     }
@@ -239,6 +248,10 @@ impl Directory {
         let Some(log2) = self.wanted(entries, table.log2()) else {
             return;
         };
+        // A directory dies under `grow`. In another table it would be alive.
+        if table.buckets()[0].is_dead() {
+            return;
+        }
         self.new_table();
         let next = Table::new(log2);
         let published = Box::new(next.share());

@@ -49,6 +49,15 @@ pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] besides itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
+/// Entries and subdirectories of a directory's count. The parts of the cores are read one after the
+/// other, so while they change either sum may be below zero for a moment.
+pub(crate) fn split(count: i64) -> (u64, u64) {
+    let entries = count << 24 >> 24;
+    let subdirectories = (count - entries) / SUBDIR;
+    let shown = |sum: i64| sum.max(0).unsigned_abs();
+    (shown(entries), shown(subdirectories))
+}
+
 lock_class!(pub(crate) GateLock = "inode.gate", 60);
 
 /// One inode: a line that walks and permission checks read, one that names and times move, one that
@@ -212,10 +221,10 @@ impl NodeExt for Node {
             Body::Symlink(target) => (target.len() as u64, f.nlink),
             Body::Special(_) | Body::Control(_) => (0, f.nlink),
             Body::Directory(_) => {
-                let count = self.count();
-                let subdirectories = (count >> 40) as u32;
-                let nlink = if f.nlink == 0 { 0 } else { 2 + subdirectories };
-                ((count as u64 & (SUBDIR as u64 - 1)) * ENTRY_SIZE, nlink)
+                let (entries, subdirectories) = split(self.count());
+                let below = subdirectories as u32;
+                let nlink = if f.nlink == 0 { 0 } else { 2 + below };
+                (entries * ENTRY_SIZE, nlink)
             }
         };
         Attr {
@@ -286,7 +295,7 @@ impl NodeExt for Node {
     }
 
     fn entries(&self) -> u64 {
-        self.count() as u64 & (SUBDIR as u64 - 1)
+        split(self.count()).0
     }
 
     #[track_caller]
@@ -327,3 +336,17 @@ const _: () = {
     assert!((meta + Meta::SIZE_AT).is_multiple_of(64));
     assert!((inode + std::mem::offset_of!(Inode, body)).is_multiple_of(64));
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_splits_into_entries_and_subdirectories_whatever_part_is_late() {
+        assert_eq!(split(3 * (SUBDIR + 1) + 4), (7, 3));
+        assert_eq!(split(0), (0, 0));
+        // The entries of another core have not been seen yet, or its subdirectory.
+        assert_eq!(split(SUBDIR - 2), (0, 1));
+        assert_eq!(split(-SUBDIR + 5), (5, 0));
+    }
+}

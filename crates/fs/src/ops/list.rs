@@ -15,7 +15,8 @@ const AFTER_DOTS: u64 = 2;
 
 /// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers
 /// false. Every entry that is there throughout comes exactly once, whatever comes and goes
-/// meanwhile (C6). `ENOENT` if the directory was removed.
+/// meanwhile (C6). `ENOENT` if the directory was removed. A step that is run again, because the
+/// directory was evicted in the middle, begins after the last entry that `f` took.
 pub(crate) fn list(
     cx: &Ctx<'_>,
     node: &Node,
@@ -49,7 +50,7 @@ pub(crate) fn list(
         }
     }
     let from = cookie.max(AFTER_DOTS);
-    directory.list(from, g, |entry| {
+    let was_complete = directory.list(from, g, |entry| {
         f(DirEntry {
             ino: entry.ino(),
             kind: entry.kind(),
@@ -57,5 +58,9 @@ pub(crate) fn list(
             cookie: entry.cookie,
         })
     });
-    Ok(())
+    // Evicted meanwhile.
+    match was_complete {
+        true => Ok(()),
+        false => Err(whole(node)),
+    }
 }

@@ -9,6 +9,7 @@
 use super::{Core, Volume};
 use crate::heat::SHARDS;
 use hearth_sched::{Handle, Sleep, Spec, Time, block_in_place, yield_now};
+use hearth_sync::epoch;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{OnceLock, Weak};
 use std::future::{Future, poll_fn};
@@ -27,7 +28,7 @@ const SETTLES: u64 = 30_000;
 /// Accounts that one slice of such a pass looks at.
 const ACCOUNTS: u32 = 64;
 /// Bytes that one slice of reclaim wins.
-const RECLAIM: u64 = 1 << 20;
+const RECLAIM: u64 = 256 << 10;
 /// Of so many parts of the budget, one is won beyond what is too much.
 const SPARE: u64 = 64;
 
@@ -164,6 +165,7 @@ async fn reclaim(volume: &Weak<Core>) {
             return;
         }
         drop(core);
+        epoch::give_way();
         yield_now().await;
     }
 }

@@ -9,7 +9,7 @@ use crate::data::{Data, PAGE};
 use crate::directory::{Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
-use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR};
+use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR, split};
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
@@ -191,11 +191,9 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
     let mut attr = node.attr();
     // Derived for directories; here it says whether the directory still has its name.
     attr.nlink = node.meta.nlink();
-    let count = node.count() as u64;
-    let entries = if node.is_dir() {
-        (count & (SUBDIR as u64 - 1), count >> 40)
-    } else {
-        (0, 0)
+    let entries = match node.is_dir() {
+        true => split(node.count()),
+        false => (0, 0),
     };
     let mut xattrs = Vec::new();
     if let Some(extra) = node.extra(g) {

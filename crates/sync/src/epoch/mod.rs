@@ -34,7 +34,7 @@ use modelled as backend;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 use native as backend;
 
-pub use pace::{pace, pending};
+pub use pace::{give_way, pace, pending};
 
 /// While it lives, nothing that was reachable when it was made is dropped.
 ///

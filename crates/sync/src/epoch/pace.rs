@@ -46,8 +46,14 @@ pub fn pending() -> u64 {
 #[inline]
 pub fn pace() {
     if OVER.get() {
-        wait();
+        wait(limit());
     }
+}
+
+/// For work in the background that retires much, between its parts: waits a little while half of
+/// what may wait does, so that it is the first to wait and not those who work in the foreground.
+pub fn give_way() {
+    wait(limit() / 2);
 }
 
 /// `bytes` were retired under `g`.
@@ -87,7 +93,7 @@ fn limit() -> i64 {
 }
 
 #[cold]
-fn wait() {
+fn wait(most: i64) {
     // Whoever is pinned waits for itself; its next operation looks again.
     if backend::is_pinned() {
         return;
@@ -100,7 +106,7 @@ fn wait() {
         }
         loop {
             let before = PENDING.load(Ordering::Relaxed);
-            if before <= limit() {
+            if before <= most {
                 return;
             }
             pin().flush();

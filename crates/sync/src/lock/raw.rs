@@ -44,6 +44,21 @@ impl<C: Class> RawLock<C> {
         RawGuard::of(&self.word)
     }
 
+    /// Takes the lock until the guard is dropped, and says whether somebody else had it.
+    #[inline]
+    #[track_caller]
+    pub fn lock_guard_noticing(&self) -> (RawGuard<'_>, bool) {
+        let had_to_wait = if profile::watched() {
+            watch::lock(&self.word, C::NAME, Location::caller())
+        } else if self.word.try_lock() {
+            false
+        } else {
+            self.word.lock();
+            true
+        };
+        (RawGuard::of(&self.word), had_to_wait)
+    }
+
     /// Takes the lock until the guard is dropped, if nobody has it.
     #[inline]
     #[track_caller]

@@ -8,12 +8,13 @@ use std::panic::Location;
 use crate::primitive::WordLock;
 use crate::profile::{self, Key, Side};
 
-/// Takes the lock and records it.
+/// Takes the lock and records it. Whether somebody else had it.
 #[cold]
 #[inline(never)]
-pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) {
+pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) -> bool {
     let key = || key(class, site);
-    let timed = if word.try_lock() {
+    let is_free = word.try_lock();
+    let timed = if is_free {
         profile::taken(address(word), key, word.last().note())
     } else {
         let since = profile::now();
@@ -23,6 +24,7 @@ pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location
     if timed {
         word.set_timed();
     }
+    !is_free
 }
 
 /// Takes the lock if nobody has it, and records the one or the other.

@@ -7,6 +7,7 @@ mod chores;
 mod foreground;
 
 use super::Report;
+use crate::cpu_time::{CpuTime, of_process};
 use crate::histogram::Histogram;
 use crate::measure::apart;
 use crate::mount_bench::UNCACHED;
@@ -17,7 +18,7 @@ use crate::row::{Row, median};
 use crate::seeds::ask::Ask;
 use crate::seeds::contender::hearth;
 use crate::table::{Table, short};
-use crate::target::{Fresh, Library, Target};
+use crate::target::{Fresh, Library};
 use chores::{Chores, Passes};
 use hearth::Volume;
 use hearth::home::TestHome;
@@ -60,12 +61,15 @@ struct Effort {
 struct Place {
     name: &'static str,
     target: Box<dyn Fresh>,
+    daemon: Option<u32>,
     chores: Vec<(&'static str, Chores)>,
 }
 
 /// What a window showed.
 struct Window {
     per_second: f64,
+    /// Operations in a second of processor time, of the users, the chores and whoever serves them.
+    per_cpu_second: f64,
     p99_us: f64,
     passes: Passes,
 }
@@ -109,6 +113,7 @@ fn library() -> Result<Place, String> {
     Ok(Place {
         name: "lib",
         target: Box::new(Library::from(volume)),
+        daemon: None,
         chores: vec![
             ("alone", NOTHING),
             ("ageing", AGEING),
@@ -130,6 +135,7 @@ fn mount() -> Result<Place, String> {
     let mount = hearth(&format!("transport=auto,hot_track,{UNCACHED}"))?;
     Ok(Place {
         name: "mount",
+        daemon: mount.daemon(),
         target: Box::new(mount),
         chores: vec![
             ("alone", NOTHING),
@@ -162,7 +168,7 @@ fn measure(place: &Place, effort: Effort, report: &mut Report) -> Result<(), Str
         }
         for at in order {
             let chores = place.chores[at].1;
-            let window = window(target, chores, &cores, effort.window)?;
+            let window = window(place, chores, &cores, effort.window)?;
             if round > 0 {
                 windows[at].push(window);
             }
@@ -177,12 +183,15 @@ fn measure(place: &Place, effort: Effort, report: &mut Report) -> Result<(), Str
 
 /// Users on all cores, and the chores on whichever is free.
 fn window(
-    target: &dyn Target,
+    place: &Place,
     chores: Chores,
     cores: &[usize],
     length: Duration,
 ) -> Result<Window, String> {
     beat();
+    let target = place.target.target();
+    let used = || CpuTime::of_this_program().total() + place.daemon.map_or(0.0, of_process);
+    let before = used();
     let ended = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let chores = scope.spawn(move || {
@@ -204,7 +213,7 @@ fn window(
                 })
             })
             .collect();
-        let (mut latency, mut per_second) = (Histogram::new(), 0.0);
+        let (mut latency, mut per_second, mut done_in_all) = (Histogram::new(), 0.0, 0);
         let mut failed = None;
         for user in users {
             match user
@@ -214,6 +223,7 @@ fn window(
             {
                 Ok(done) => {
                     per_second += done.latency.count() as f64 / done.seconds;
+                    done_in_all += done.latency.count();
                     latency.absorb(&done.latency);
                 }
                 Err(what) => failed = Some(what),
@@ -227,6 +237,7 @@ fn window(
             Some(what) => Err(what),
             None => Ok(Window {
                 per_second,
+                per_cpu_second: done_in_all as f64 / (used() - before),
                 p99_us: latency.percentile(0.99) as f64 / 1e3,
                 passes,
             }),
@@ -239,6 +250,7 @@ fn tell(place: &Place, windows: &[Vec<Window>], report: &mut Report) {
         "",
         "op/s",
         "/ alone",
+        "by CPU time",
         "p99 us",
         "/ alone",
         "check, s",
@@ -256,6 +268,10 @@ fn tell(place: &Place, windows: &[Vec<Window>], report: &mut Report) {
             .collect()
     };
     let rates: Vec<Vec<f64>> = windows.iter().map(|w| of(w, |w| w.per_second)).collect();
+    let of_cpu: Vec<Vec<f64>> = windows
+        .iter()
+        .map(|w| of(w, |w| w.per_cpu_second))
+        .collect();
     let p99s: Vec<Vec<f64>> = windows.iter().map(|w| of(w, |w| w.p99_us)).collect();
     for (n, (name, _)) in place.chores.iter().enumerate() {
         let mut keep = |metric, unit, samples: &[f64]| -> Option<f64> {
@@ -272,6 +288,11 @@ fn tell(place: &Place, windows: &[Vec<Window>], report: &mut Report) {
             (*name).to_owned(),
             keep("ops_per_s", "1/s", &rates[n]).map_or(String::new(), short),
             shown(keep("ops_ratio", "1", &rate)),
+            shown(keep(
+                "ops_per_cpu_ratio",
+                "1",
+                &ratios(&of_cpu[n], &of_cpu[0]),
+            )),
             shown(keep("p99_us", "us", &p99s[n])),
             shown(keep("p99_ratio", "1", &p99)),
             shown(keep("check_s", "s", &checks)),
@@ -280,11 +301,9 @@ fn tell(place: &Place, windows: &[Vec<Window>], report: &mut Report) {
         if *name == "all" {
             let what = |of: &str| format!("background, {}: {of}", place.name);
             let asks = &mut report.asks;
-            asks.push(Ask::at_least(
-                what("throughput with all / alone"),
-                THROUGHPUT,
-                &rate,
-            ));
+            let throughput = what("throughput with all / alone");
+            let by_cpu = ratios(&of_cpu[n], &of_cpu[0]);
+            asks.push(Ask::at_least(throughput, THROUGHPUT, &rate).by_cpu(&by_cpu));
             asks.push(Ask::at_most(what("p99 with all / alone"), P99, &p99));
             asks.push(Ask::at_most(what("seconds of a full check"), PASS, &checks));
             if !reclaims.is_empty() {

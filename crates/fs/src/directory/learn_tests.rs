@@ -1,0 +1,242 @@
+//! Directories that were evicted, and what they learn again.
+
+use super::tests::{Names, target};
+use super::*;
+use hearth_sync::epoch::pin;
+
+#[test]
+fn an_evicted_directory_asks_and_learns_again() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    names.set("b", Some(2));
+    assert!(names.directory.evict(&g));
+    let at = |name: &'static [u8]| Hashed {
+        name,
+        hash: NameHash::of(&names.keys, name),
+    };
+    let a = at(b"a");
+    assert!(matches!(
+        names.directory.lookup(a.name, a.hash, &g),
+        Look::Unknown
+    ));
+    let absent = at(b"none");
+    let learn = |at, answer| {
+        let before = names.directory.unknown(at, &g).expect("alive and unknown");
+        assert!(names.directory.learn(at, answer, before, &g).is_some());
+        assert!(names.directory.unknown(at, &g).is_none(), "now it is known");
+    };
+    learn(a, Some(target(1)));
+    learn(absent, None);
+    assert!(matches!(
+        names.directory.lookup(a.name, a.hash, &g),
+        Look::Hit(_)
+    ));
+    assert!(matches!(
+        names.directory.lookup(absent.name, absent.hash, &g),
+        Look::Absent
+    ));
+    assert!(matches!(
+        names.directory.kill(&g).err(),
+        Some(Refused::NotEmpty)
+    ));
+    let listed = || {
+        let entry = |name: &[u8], ino| (name.into(), target(ino));
+        Ok::<_, ()>(vec![entry(b"a", 1), entry(b"b", 2)])
+    };
+    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    assert_eq!(
+        names.directory.load(2, hash, || Err(5)),
+        Err(5),
+        "a failing home changes nothing"
+    );
+    assert!(!names.directory.is_complete());
+    names
+        .directory
+        .load(2, hash, listed)
+        .expect("the home answers");
+    assert_eq!(
+        (names.get("a"), names.get("b"), names.get("none")),
+        (Some(1), Some(2), None)
+    );
+    assert_eq!(names.list().len(), 2);
+}
+
+/// What the home said before a name changed is not learnt after.
+#[test]
+fn an_answer_that_is_out_of_date_is_not_learnt() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    let at = |name: &'static [u8]| Hashed {
+        name,
+        hash: NameHash::of(&names.keys, name),
+    };
+    let a = at(b"a");
+    let before = names.directory.unknown(a, &g).expect("unknown");
+    names.set("a", None);
+    assert!(
+        names
+            .directory
+            .learn(a, Some(target(1)), before, &g)
+            .is_none()
+    );
+    // Nor what was said before an eviction: the count of another table says nothing of this one.
+    assert!(names.directory.evict(&g));
+    let before = names.directory.unknown(a, &g).expect("unknown");
+    assert!(names.directory.evict(&g));
+    assert!(
+        names
+            .directory
+            .learn(a, Some(target(1)), before, &g)
+            .is_none()
+    );
+    assert!(names.directory.unknown(a, &g).is_some());
+
+    // A directory that changes while it is listed is listed again, in the end held still.
+    let lists = std::cell::Cell::new(0);
+    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    let list = || {
+        lists.set(lists.get() + 1);
+        if lists.get() <= 3 {
+            names.set("b", Some(lists.get()));
+            return Ok::<_, ()>(vec![(b"stale"[..].into(), target(9))]);
+        }
+        Ok(vec![
+            (b"b"[..].into(), target(8)),
+            (b"c"[..].into(), target(4)),
+        ])
+    };
+    names
+        .directory
+        .load(2, hash, list)
+        .expect("the home answers");
+    let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
+        Look::Hit(entry) => Some(entry.ino()),
+        Look::Absent => None,
+        Look::Unknown => panic!("the directory is complete"),
+    };
+    assert_eq!(
+        (ino(b"stale"), ino(b"b"), ino(b"c")),
+        (None, Some(3), Some(4))
+    );
+    assert_eq!(lists.get(), 4);
+}
+
+/// Once, a file that came and went in an evicted directory had the home asked each time.
+#[test]
+fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    names.set("a", Some(1));
+    names.set("a", None);
+    assert_eq!(names.get("a"), None);
+}
+
+/// Once, all names that were learnt one by one went to the eight buckets of a new table.
+#[test]
+fn what_is_learnt_finds_room_and_absences_are_few() {
+    let names = Names::new();
+    let g = pin();
+    names.set("z", Some(9));
+    names.set("z", None);
+    assert!(names.directory.evict(&g));
+    let learn = |n: u64, is_there: bool| {
+        let name = format!("{n}");
+        let at = Hashed {
+            name: name.as_bytes(),
+            hash: NameHash::of(&names.keys, name.as_bytes()),
+        };
+        let before = names.directory.unknown(at, &g).expect("unknown");
+        let answer = is_there.then(|| target(n + 1));
+        if names.directory.learn(at, answer, before, &g) == Some(true) {
+            names.directory.grow_a_step(1_000, &g);
+        }
+    };
+    (0..1_000).for_each(|n| learn(n, true));
+    let buckets = 1 << names.log2();
+    assert!(buckets >= 128, "{buckets}");
+    // More than there will ever be buckets for: those of before give way.
+    (1_000..20_000).for_each(|n| learn(n, false));
+    let buckets = 1 << names.log2();
+    assert_eq!(buckets as u64, learn::ASKED / 2);
+    let table = names.directory.table.load(&g).expect("it has entries");
+    let (mut absent, mut there) = (0, 0);
+    for bucket in table.buckets() {
+        bucket.for_each(&g, |entry| match entry.is_negative() {
+            true => absent += 1,
+            false => there += 1,
+        });
+    }
+    assert!(
+        (1..=bucket::ABSENCES * buckets).contains(&absent),
+        "{absent}"
+    );
+    assert_eq!(there, 1_000);
+}
+
+/// Once, each name of a directory that was loaded as a whole was compared with an eighth of them.
+#[test]
+fn a_directory_is_loaded_into_a_table_of_its_size() {
+    let names = Names::new();
+    let g = pin();
+    names.set("a", Some(1));
+    assert!(names.directory.evict(&g));
+    let list = || {
+        Ok::<_, ()>(
+            (1..=5_000)
+                .map(|n| (format!("{n}").into_bytes().into(), target(n)))
+                .collect(),
+        )
+    };
+    let hash = |name: &[u8]| {
+        // All that are in when the last one comes have their place.
+        assert!(names.log2() >= 10, "{}", names.log2());
+        NameHash::of(&names.keys, name)
+    };
+    assert_eq!(names.directory.load(5_000, hash, list), Ok(()));
+    assert_eq!(names.list().len(), 5_000);
+}
+
+/// Once, a bucket of the table that grows and its successor could not be told apart.
+#[test]
+fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
+    let names = Names::new();
+    let g = pin();
+    assert!(
+        names
+            .directory
+            .load(0, |_| unreachable!(), || Ok::<_, ()>(vec![]))
+            .is_ok()
+    );
+    names.set("b", Some(2));
+    assert!(names.directory.evict(&g));
+    let a = Hashed {
+        name: b"a",
+        hash: NameHash::of(&names.keys, b"a"),
+    };
+    assert!(
+        names.directory.unknown(a, &g).is_some(),
+        "there is a table now"
+    );
+    // What `grow` does, with a question in the middle.
+    let directory = &names.directory;
+    directory.new_table();
+    let table = directory.table.load(&g).expect("a table");
+    let before = directory.unknown(a, &g).expect("unknown");
+    let next = Table::new(6);
+    let published = Box::new(next.share());
+    let next = table
+        .next
+        .install(Box::new(next), &g)
+        .ok()
+        .expect("nobody else grows it");
+    table.move_to(next, &g);
+    directory.table.store(Some(published), &g);
+    assert!(directory.learn(a, Some(target(1)), before, &g).is_none());
+    let before = directory.unknown(a, &g).expect("unknown");
+    assert!(directory.learn(a, Some(target(1)), before, &g).is_some());
+}
