@@ -1,9 +1,9 @@
 //! The part of `hearth-bench quota` that runs fs_mark on mounts: quotas on against off.
 //!
 //! Off is a mount with `-o noquota`; on, everything belongs to one user, one group and one project
-//! with limits that nobody reaches, so that files under a limit pass each write on. Both mounts stand
-//! beside each other and their runs alternate, short ones, so that what others do to the machine
-//! meets both; after a few runs two fresh mounts take their place.
+//! with limits that nobody reaches, so that files under a limit pass each write on. Both mounts
+//! stand beside each other and their runs alternate, short ones, so that what others do to the
+//! machine meets both; after a few runs two fresh mounts take their place.
 
 use crate::cpu_time::{CpuTime, of_process};
 use crate::mount_bench::program;

@@ -126,8 +126,8 @@ impl Bucket {
         found.is_none()
     }
 
-    /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what it
-    /// says the home knows. Answers true then as well.
+    /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what
+    /// it says the home knows. Answers true then as well.
     pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
