@@ -149,9 +149,9 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether the table may be too small: the bucket
-    /// became more crowded than its lines could hold, or two wanted it at once. Seldom, for the
-    /// caller then counts the entries of all cores.
+    /// Puts or removes the entry and lets go. Answers whether the table may be too small: the
+    /// bucket became more crowded than its lines could hold, or two wanted it at once. Seldom, for
+    /// the caller then counts the entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
         self.tell(g) | self.make(&change, g)

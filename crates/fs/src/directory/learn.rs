@@ -14,8 +14,8 @@ use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
 
-/// State of a bucket, or of all buckets, at some moment: which they are and the sum of their sequence
-/// counts, which only grow.
+/// State of a bucket, or of all buckets, at some moment: which they are and the sum of their
+/// sequence counts, which only grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// How many tables went before: the place may be used again.
@@ -45,8 +45,8 @@ impl Directory {
     }
 
     /// Remembers the home's answer for a name that was unknown at the moment `before`. Answers
-    /// whether its bucket became crowded, see [`Locked::apply`](super::Locked::apply); `None` if the
-    /// answer may be out of date.
+    /// whether its bucket became crowded, see [`Locked::apply`](super::Locked::apply); `None` if
+    /// the answer may be out of date.
     pub fn learn(
         &self,
         at: Hashed<'_>,
@@ -69,8 +69,8 @@ impl Directory {
         })
     }
 
-    /// Grows the table by a step, if it is too small for the part of `entries` that is in memory, or for
-    /// names that were asked for. No lock may be held.
+    /// Grows the table by a step, if it is too small for the part of `entries` that is in memory,
+    /// or for names that were asked for. No lock may be held.
     pub fn grow_a_step(&self, entries: u64, g: &Guard) {
         let room = self.table.load(g).map_or(0, |table| FULL << table.log2());
         self.grow(entries.max(ASKED).min(room + 1), g);

@@ -206,7 +206,8 @@ impl Directory {
 
     /// Two wanted one bucket. Whether the table should grow for it.
     fn meet(&self, g: &Guard) -> bool {
-        // Relaxed: a hint; counts may be lost. Not counted without end: every lookup reads this line.
+        // Relaxed: a hint; counts may be lost. Not counted without end: every lookup reads this
+        // line.
         let met = self.meetings.load(Ordering::Relaxed);
         if met < MEETINGS {
             self.meetings.store(met + 1, Ordering::Relaxed);

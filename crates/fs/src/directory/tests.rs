@@ -230,7 +230,8 @@ fn readers_and_writers_go_on_while_the_table_grows() {
     assert_eq!(names.list().len(), 500 + 2 * 2000);
 }
 
-/// In eight buckets those who make and remove files of their own wait for each other again and again.
+/// In eight buckets those who make and remove files of their own wait for each other again and
+/// again.
 #[test]
 fn a_directory_that_several_change_at_once_spreads_its_names() {
     let names = Names::new();

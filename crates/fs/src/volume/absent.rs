@@ -67,8 +67,8 @@ impl Volume {
     /// # Errors
     /// What the home answers, and then the operation's answer as well.
     pub fn bring(&self, absent: &Absent) -> Result<()> {
-        // Before, so that what is brought is not won back at once. This thread's core is not the one
-        // whose operations look at the budget.
+        // Before, so that what is brought is not won back at once. This thread's core is not the
+        // one whose operations look at the budget.
         if !matches!(absent.0, Load::Room(_)) {
             self.core.keep_budget()?;
         }

@@ -1,7 +1,7 @@
 //! How many bytes are in memory, and the budget for them.
 //!
-//! Each core counts what it brings in and gives back on a line of its own. Whether the sum of all is
-//! beyond the budget is a question that reads the lines of all cores, so it is not asked before
+//! Each core counts what it brings in and gives back on a line of its own. Whether the sum of all
+//! is beyond the budget is a question that reads the lines of all cores, so it is not asked before
 //! every operation: a core asks when its own part has grown by a [grain](Resident::grain) since it
 //! last asked. All cores together may so be beyond the budget by a [`SLACK`]th of it before one of
 //! them sees it.

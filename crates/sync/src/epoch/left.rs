@@ -1,8 +1,8 @@
 //! Bags that are due and whose threads have not come for them.
 //!
-//! A thread that lost its core comes back, mostly within some tens of milliseconds, and frees what it
-//! left itself: its memory then stays with it. Others free a bag after [`WAIT`], or when too much is
-//! left.
+//! A thread that lost its core comes back, mostly within some tens of milliseconds, and frees what
+//! it left itself: its memory then stays with it. Others free a bag after [`WAIT`], or when too
+//! much is left.
 
 use super::bag::Bag;
 use super::work::Work;

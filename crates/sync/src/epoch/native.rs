@@ -4,8 +4,8 @@
 //! list for every 64 objects: two threads that open and close files of their own do a fifth less
 //! each than one. So a thread gathers what it retires in a [`Bag`] of its own, and only word that a
 //! bag is due goes through the collector. A thread that retires nothing any more does not come for
-//! its bags; so word goes round a second time, and who gets it then sees to it that others free what
-//! is [`left`](super::left) in the end.
+//! its bags; so word goes round a second time, and who gets it then sees to it that others free
+//! what is [`left`](super::left) in the end.
 //!
 //! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
 //! longer, and in the collector, which works when a thread pins.
@@ -227,8 +227,8 @@ impl Drop for Own {
     }
 }
 
-/// Lets `bag` fall due when no guard that exists now is left, and be looked for by anybody who comes
-/// by another such time later.
+/// Lets `bag` fall due when no guard that exists now is left, and be looked for by anybody who
+/// comes by another such time later.
 fn send_word(bag: Arc<Bag<Work>>, g: &crossbeam_epoch::Guard) {
     let first = move || {
         bag.fall_due();
@@ -271,9 +271,9 @@ fn watch() {
     free.iter().for_each(|bag| left::free(bag));
 }
 
-/// Has the collector call `word` after all guards that exist now. False if it may not: a thread that
-/// is ending has no place in the collector any more, so each pin makes one, which may call the next
-/// word inside of this one.
+/// Has the collector call `word` after all guards that exist now. False if it may not: a thread
+/// that is ending has no place in the collector any more, so each pin makes one, which may call the
+/// next word inside of this one.
 fn pass_on(word: impl FnOnce() + 'static) -> bool {
     if PASSES.replace(true) {
         return false;
