@@ -11,16 +11,12 @@ fn an_evicted_directory_asks_and_learns_again() {
     names.set("a", Some(1));
     names.set("b", Some(2));
     assert!(names.directory.evict(&g));
-    let at = |name: &'static [u8]| Hashed {
-        name,
-        hash: NameHash::of(&names.keys, name),
-    };
-    let a = at(b"a");
+    let a = names.at("a");
     assert!(matches!(
         names.directory.lookup(a.name, a.hash, &g),
         Look::Unknown
     ));
-    let absent = at(b"none");
+    let absent = names.at("none");
     let learn = |at, answer| {
         let before = names.directory.unknown(at, &g).expect("alive and unknown");
         assert!(names.directory.learn(at, answer, before, &g).is_some());
@@ -69,11 +65,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     let g = pin();
     names.set("a", Some(1));
     assert!(names.directory.evict(&g));
-    let at = |name: &'static [u8]| Hashed {
-        name,
-        hash: NameHash::of(&names.keys, name),
-    };
-    let a = at(b"a");
+    let a = names.at("a");
     let before = names.directory.unknown(a, &g).expect("unknown");
     names.set("a", None);
     assert!(
@@ -146,10 +138,7 @@ fn what_is_learnt_finds_room_and_absences_are_few() {
     assert!(names.directory.evict(&g));
     let learn = |n: u64, is_there: bool| {
         let name = format!("{n}");
-        let at = Hashed {
-            name: name.as_bytes(),
-            hash: NameHash::of(&names.keys, name.as_bytes()),
-        };
+        let at = names.at(&name);
         let before = names.directory.unknown(at, &g).expect("unknown");
         let answer = is_there.then(|| target(n + 1));
         if names.directory.learn(at, answer, before, &g) == Some(true) {
@@ -214,10 +203,7 @@ fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
     );
     names.set("b", Some(2));
     assert!(names.directory.evict(&g));
-    let a = Hashed {
-        name: b"a",
-        hash: NameHash::of(&names.keys, b"a"),
-    };
+    let a = names.at("a");
     assert!(
         names.directory.unknown(a, &g).is_some(),
         "there is a table now"

@@ -4,7 +4,8 @@
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
 //! Growth moves bucket after bucket to a larger table while everything goes on. Buckets are in the
 //! order of the upper bits of the hash, so a listing in cookie order survives growth (C6). A table
-//! grows for its entries, and once for the cores, when two of them wanted one bucket at a time.
+//! grows for its entries, and once for the cores, when two of them have wanted one bucket at the
+//! same time again and again.
 //!
 //! Lock order:
 //! ```text

@@ -28,14 +28,7 @@ impl Names {
     }
 
     pub fn set(&self, name: &str, to: Option<u64>) {
-        let hash = NameHash::of(&self.keys, name.as_bytes());
-        self.set_hashed(
-            Hashed {
-                name: name.as_bytes(),
-                hash,
-            },
-            to,
-        );
+        self.set_hashed(self.at(name), to);
     }
 
     pub fn set_hashed(&self, at: Hashed<'_>, to: Option<u64>) {
@@ -48,6 +41,12 @@ impl Names {
             },
             &g,
         );
+    }
+
+    pub fn at<'n>(&self, name: &'n str) -> Hashed<'n> {
+        let name = name.as_bytes();
+        let hash = NameHash::of(&self.keys, name);
+        Hashed { name, hash }
     }
 
     pub fn log2(&self) -> u32 {
@@ -275,9 +274,6 @@ fn a_removed_directory_does_not_grow() {
     names.set("a", None);
     names.directory.kill(&g).expect("it is empty").finish();
     names.directory.grow(1_000, &g);
-    let at = Hashed {
-        name: b"a",
-        hash: NameHash::of(&names.keys, b"a"),
-    };
+    let at = names.at("a");
     assert!(names.directory.lock(at, &g).is_err());
 }

@@ -145,6 +145,18 @@ mod tests {
     }
 
     #[test]
+    fn who_has_brought_in_little_does_not_ask() {
+        let resident = Resident::new(BUDGET);
+        resident.add(BUDGET as i64);
+        // Every core has asked, whichever this thread goes to.
+        for part in resident.parts.iter() {
+            part.asked.store(part.bytes.load(Relaxed), Relaxed);
+        }
+        resident.add(1);
+        assert_eq!((resident.over_if_grown(), resident.over()), (0, 1));
+    }
+
+    #[test]
     fn a_new_budget_is_seen_by_all_cores() {
         let resident = Resident::new(0);
         resident.add(BUDGET as i64);

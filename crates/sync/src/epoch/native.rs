@@ -372,9 +372,11 @@ mod tests {
                 })
             };
             paused.recv().unwrap();
-            // Both words have been called by now, if tests beside this one hold nobody pinned.
-            for _ in 0..10 {
-                pin().flush();
+            // Of what is retired now the word comes after the one before, so both have been called.
+            for _ in 0..3 {
+                let later = Arc::new(Drops::default());
+                retire_some(&later, 1);
+                wait_until(|| later.0.iter().any(|by| by.load(SeqCst) > 0));
             }
             goes_on.send(()).unwrap();
             let [own, others] = thread.join().unwrap();

@@ -154,6 +154,15 @@ mod tests {
         assert!(paced >= NAP * NAPS * 9, "ten batches in {paced:?}");
         let held = pending();
         assert!(held > limit() as u64, "{held} bytes are held back");
+        let start = Instant::now();
+        // This thread is the reader, who is not asked to wait for itself.
+        give_way();
+        let beside = thread::spawn(move || {
+            give_way();
+            start.elapsed()
+        });
+        let beside = beside.join().unwrap();
+        assert!(beside >= NAP * NAPS, "it gives way for {beside:?}");
         drop(reader);
         let limit = Instant::now() + Duration::from_secs(60);
         while pending() > 0 {
