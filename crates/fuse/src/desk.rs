@@ -45,7 +45,7 @@ impl<S: Service> Desk<S> {
     /// no seat left.
     pub fn new(hall: &Arc<Hall<S>>, unpark: Unpark) -> Option<Desk<S>> {
         Some(Desk {
-            worker: hall.sched.worker(Some(unpark)).ok()?,
+            worker: hall.sched.worker_alone(Some(unpark)).ok()?,
             hall: Arc::clone(hall),
             open: Arc::new(AtomicUsize::new(0)),
             recent: [(TenantId::System, Tenant::SYSTEM); 2],
@@ -119,8 +119,7 @@ impl<S: Service> Desk<S> {
         ran
     }
 
-    /// Sleeps by `wait`, which takes the longest time, unless something can go on: here, or
-    /// elsewhere where a core is behind.
+    /// Sleeps by `wait`, which takes the longest time, unless something can go on here.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         self.worker.wait(wait);
     }

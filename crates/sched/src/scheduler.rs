@@ -4,7 +4,7 @@ use crate::class::Weights;
 use crate::clock::{Clock, Time};
 use crate::drive::{Drive, Worker, employ};
 use crate::error::SchedError;
-use crate::fleet::{Fleet, Unpark};
+use crate::fleet::{Fleet, Manner, Unpark};
 use crate::shared::{Ended, Seat, Shared, station_here};
 use crate::sleep::Sleep;
 use crate::spares::Spares;
@@ -89,7 +89,7 @@ impl Builder {
             .collect();
         let scheduler = Scheduler(Handle(Arc::new(Inner { shared, seats })));
         for seat in &scheduler.0.0.seats[..self.workers] {
-            let taken = seat.shared.fleet.stations()[seat.station].sit();
+            let taken = seat.shared.fleet.stations()[seat.station].sit(Manner::Helping);
             debug_assert!(taken, "nobody else knows this scheduler");
             employ(seat).map_err(|reason| SchedError::Thread { reason })?;
         }
@@ -168,7 +168,7 @@ impl Handle {
         let stations = self.0.seats.len();
         let home = match spec.key {
             Some(key) => (key % stations as u64) as usize,
-            None => here.unwrap_or_else(|| shared.a_driven_station()),
+            None => shared.open(here).unwrap_or_else(|| shared.any_station()),
         };
         let seat = &self.0.seats[here.unwrap_or(home)];
         self.tenants().count_task(spec.tenant);
@@ -261,9 +261,26 @@ impl Handle {
     /// # Errors
     /// Every station has a driver.
     pub fn worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
-        let mut unpark = unpark;
+        self.sit_anywhere(Manner::Helping, unpark)
+    }
+
+    /// [`Handle::worker`] for a thread that often sleeps in its own way, and not in
+    /// [`Worker::wait`]: its station runs what it spawned with [`Worker::station`] as the key, which
+    /// nobody else may, and nothing else. While any of that is left, it sleeps in [`Worker::wait`].
+    ///
+    /// # Errors
+    /// Every station has a driver.
+    pub fn worker_alone(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
+        self.sit_anywhere(Manner::Alone, unpark)
+    }
+
+    fn sit_anywhere(
+        &self,
+        manner: Manner,
+        mut unpark: Option<Unpark>,
+    ) -> Result<Worker, SchedError> {
         for seat in &self.0.seats {
-            match Worker::take(seat, unpark) {
+            match Worker::take(seat, manner, unpark) {
                 Ok(worker) => return Ok(worker),
                 Err(back) => unpark = back,
             }
@@ -279,7 +296,7 @@ impl Handle {
     pub fn worker_at(&self, station: usize, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
         let stations = self.0.seats.len();
         let seat = self.0.seats.get(station);
-        seat.and_then(|seat| Worker::take(seat, unpark).ok())
+        seat.and_then(|seat| Worker::take(seat, Manner::Helping, unpark).ok())
             .ok_or(SchedError::NoSeat { stations })
     }
 
@@ -289,7 +306,7 @@ impl Handle {
         let mut most: usize = self.runnable().max(1);
         let mut ran = 0;
         for seat in &self.0.seats {
-            let Some(mut drive) = Drive::take(seat, false) else {
+            let Some(mut drive) = Drive::take(seat, Manner::Helping, false) else {
                 continue;
             };
             while most > 0 {
@@ -309,7 +326,7 @@ impl Handle {
         let end = (self.now() + limit).ns();
         let mut ran = 0;
         for seat in &self.0.seats {
-            if let Some(mut drive) = Drive::take(seat, false) {
+            if let Some(mut drive) = Drive::take(seat, Manner::Helping, false) {
                 let most = seat.shared.fleet.idle_len(seat.station);
                 ran += drive.run_idle(most, end);
             }

@@ -27,14 +27,20 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A station for what comes from a thread that drives none: one with a driver, if there is.
-    pub fn a_driven_station(&self) -> usize {
+    /// A station for what has no place of its own: one whose driver helps, else one without a driver.
+    pub fn any_station(&self) -> usize {
         let stations = self.fleet.stations();
         let first = core() % stations.len();
-        let all = (0..stations.len()).map(|at| (first + at) % stations.len());
-        all.into_iter()
-            .find(|&at| stations[at].is_driven())
+        let mut all = (0..stations.len()).map(|at| (first + at) % stations.len());
+        all.clone()
+            .find(|&at| stations[at].helps())
+            .or_else(|| all.find(|&at| !stations[at].is_driven()))
             .unwrap_or(first)
+    }
+
+    /// The station `here`, if what has no place of its own may stay there.
+    pub fn open(&self, here: Option<usize>) -> Option<usize> {
+        here.filter(|&at| !self.fleet.stations()[at].is_alone())
     }
 
     /// Somebody who does not drive a station put the earliest timer into it.
@@ -215,21 +221,21 @@ pub fn schedule(runnable: Runnable<Meta>, info: ScheduleInfo) {
     let work = Work(runnable);
     let meta = work.0.metadata();
     let here = station_here(&meta.seat.shared);
-    if let Some(station) = here {
-        if info.woken_while_running {
-            keep(work, station);
-            return;
-        }
-        if !meta.stays {
-            put(work, station, true);
-            return;
-        }
+    if let Some(station) = here.filter(|_| info.woken_while_running) {
+        keep(work, station);
+        return;
     }
-    let station = home(meta, here);
+    let open = meta.seat.shared.open(here);
+    if let Some(station) = open.filter(|_| !meta.stays) {
+        put(work, station, true);
+        return;
+    }
+    let station = home(meta, open);
     put(work, station, here == Some(station));
 }
 
-/// Where a task goes that is woken and does not simply stay with its waker.
+/// Where a task goes that is woken and does not simply stay with its waker, who may take it over
+/// `here`.
 fn home(meta: &Meta, here: Option<usize>) -> usize {
     // Relaxed: a hint.
     let home = meta.home.load(Ordering::Relaxed) as usize;

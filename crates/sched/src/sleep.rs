@@ -48,7 +48,7 @@ impl Future for Sleep {
             return Poll::Pending;
         }
         let here = station_here(&self.shared);
-        let station = here.unwrap_or_else(|| self.shared.a_driven_station());
+        let station = here.unwrap_or_else(|| self.shared.any_station());
         let timers = &self.shared.timers[station];
         let (key, earliest) = timers.insert(self.at.ns(), context.waker().clone());
         self.timer = Some((station, key));

@@ -2,8 +2,10 @@
 
 use hearth_sched::{Clock, Limits, SchedError, Scheduler, Source, Spec, Time, Worker};
 use hearth_sched::{block_in_place, yield_now};
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -58,6 +60,78 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
     clock.advance(2 * MS);
     assert!(thief.tick(), "its station is behind now");
     late.join().expect("it ran");
+}
+
+/// Two desks of a mount: a delayed request of one that is behind stays with it. Its timer at the other,
+/// which then waits in the kernel for requests of its own, would never fire.
+#[test]
+fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
+    let clock = Clock::manual();
+    let builder = Scheduler::builder().seats(2).clock(clock.clone());
+    let scheduler = builder.start().unwrap();
+    let mut other = scheduler.worker_alone(None).unwrap();
+    let mut owner = scheduler.worker_alone(None).unwrap();
+    let spec = Spec::default().with_key(owner.station() as u64);
+    let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
+    clock.advance(2 * MS);
+    assert!(!other.tick(), "it took a task of one that is behind");
+    other.wait(|_| ());
+    assert!(!other.tick(), "it took one before it slept");
+    assert!(owner.tick() && !owner.tick());
+    clock.advance(10 * MS);
+    assert!(!other.tick(), "the timer was here");
+    assert!(owner.tick());
+    delayed.join().expect("it woke up");
+}
+
+#[test]
+fn what_has_no_place_of_its_own_goes_to_one_that_helps() {
+    let scheduler = build(0, 3);
+    let mut alone = scheduler.worker_alone(None).unwrap();
+    let mut helper = scheduler.worker(None).unwrap();
+    // From outside; from a task of the one that is alone; and woken by one.
+    let outside = scheduler.spawn_fn(Spec::default(), || ());
+    assert!(!alone.tick() && helper.tick());
+    outside.join().expect("it ran");
+    let (ring, bell) = async_gate();
+    let waits = scheduler.spawn(Spec::default(), bell);
+    assert!(helper.tick() && !waits.is_finished());
+    let handle = scheduler.handle();
+    let spec = Spec::default().with_key(alone.station() as u64);
+    let inside = scheduler.spawn_fn(spec, move || {
+        ring();
+        handle.spawn_fn(Spec::default(), || ())
+    });
+    assert!(alone.tick() && !alone.tick(), "it kept what is not its own");
+    assert!(helper.tick() && helper.tick() && !helper.tick());
+    waits.join().expect("it was woken");
+    let inside = inside.join().expect("it ran");
+    inside.join().expect("it ran");
+}
+
+/// A future that ends when the function is called.
+fn async_gate() -> (
+    impl FnOnce() + Send + 'static,
+    impl Future<Output = ()> + Send + 'static,
+) {
+    let gate = Arc::new(Mutex::new((false, None::<Waker>)));
+    let opened = Arc::clone(&gate);
+    let open = move || {
+        let mut gate = opened.lock().expect("nobody panics");
+        gate.0 = true;
+        let waker = gate.1.take();
+        drop(gate);
+        waker.into_iter().for_each(Waker::wake);
+    };
+    let wait = poll_fn(move |context| {
+        let mut gate = gate.lock().expect("nobody panics");
+        gate.1 = Some(context.waker().clone());
+        match gate.0 {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    });
+    (open, wait)
 }
 
 /// Requests for a worker: what to do, and a way to wake the worker.

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize as PlainUsize, Ordering::SeqCst};
 use std::sync::{Arc as PlainArc, LazyLock};
 
-use hearth_sched::fleet::{BEHIND, Fleet};
+use hearth_sched::fleet::{BEHIND, Fleet, Manner};
 use hearth_sched::{Class, Job, Weights};
 use hearth_sync::primitive::{Arc, thread};
 
@@ -69,10 +69,14 @@ impl World {
         })
     }
 
-    /// Drives a station until every task has run.
+    /// Drives a station until every task has run, and helps where there are others.
     fn drive(&self, station: usize) {
+        self.drive_by(station, Manner::Helping);
+    }
+
+    fn drive_by(&self, station: usize, manner: Manner) {
         let fleet = &self.fleet;
-        let mut driver = fleet.drive(station).expect("nobody else drives it");
+        let mut driver = fleet.drive(station, manner).expect("nobody else drives it");
         let mut now = 1;
         while !fleet.is_stopped() {
             if let Some(task) = fleet.switch(&mut driver, None, now) {
@@ -138,7 +142,7 @@ fn a_task_at_a_core_that_is_kept_busy_is_found_by_one_that_falls_asleep() {
     check(3, || {
         let world = World::new(2, 1);
         // A driver that never comes back to its station.
-        let busy = world.fleet.drive(0);
+        let busy = world.fleet.drive(0, Manner::Helping);
         let driver = spawn(&world, |world| world.drive(1));
         world.send(0, 0);
         driver.join().expect("the driver ends");
@@ -151,7 +155,10 @@ fn a_task_at_a_core_that_is_kept_busy_is_found_by_one_that_falls_asleep() {
 fn a_task_that_stays_is_taken_when_its_core_is_behind() {
     check(2, || {
         let world = World::new(2, 1);
-        let mut busy = world.fleet.drive(0).expect("nobody drives it");
+        let mut busy = world
+            .fleet
+            .drive(0, Manner::Helping)
+            .expect("nobody drives it");
         assert!(world.fleet.switch(&mut busy, None, 1).is_none());
         let driver = spawn(&world, |world| world.drive(1));
         let task = Task {
@@ -169,7 +176,7 @@ fn a_task_that_stays_is_taken_when_its_core_is_behind() {
 fn a_push_of_the_own_driver_wakes_a_sleeper() {
     check(3, || {
         let world = World::new(2, 1);
-        let busy = world.fleet.drive(0);
+        let busy = world.fleet.drive(0, Manner::Helping);
         let driver = spawn(&world, |world| world.drive(1));
         let task = Task {
             number: 0,
@@ -189,6 +196,32 @@ fn of_two_workers_that_fall_asleep_one_takes_the_task() {
         let drivers = [0, 1].map(|station| spawn(&world, move |world| world.drive(station)));
         world.send(0, 0);
         for driver in drivers {
+            driver.join().expect("the driver ends");
+        }
+        world.check();
+    });
+}
+
+#[test]
+fn a_task_that_is_sent_to_a_worker_alone_that_falls_asleep_runs() {
+    check(3, || {
+        let world = World::new(1, 1);
+        let driver = spawn(&world, |world| world.drive_by(0, Manner::Alone));
+        world.send(0, 0);
+        driver.join().expect("the driver ends");
+        world.check();
+    });
+}
+
+#[test]
+fn a_worker_alone_is_not_woken_in_the_place_of_one_that_helps() {
+    check(2, || {
+        let world = World::new(3, 1);
+        let alone = spawn(&world, |world| world.drive_by(0, Manner::Alone));
+        let helper = spawn(&world, |world| world.drive(1));
+        // Nobody drives this one.
+        world.send(2, 0);
+        for driver in [alone, helper] {
             driver.join().expect("the driver ends");
         }
         world.check();

@@ -33,7 +33,9 @@ impl Watchdog {
                     "watchdog: too long; killing the daemon of {}",
                     mount.display()
                 );
-                pids_naming(&mount).into_iter().for_each(kill);
+                let daemons = pids_naming(&mount);
+                daemons.iter().for_each(|&pid| tell_of_threads(pid));
+                daemons.into_iter().for_each(kill);
                 detach(&mount);
             }
         });
@@ -44,6 +46,18 @@ impl Watchdog {
     pub fn has_barked(&self) -> bool {
         // Acquire pairs with the Release in `start`.
         self.barked.load(Ordering::Acquire)
+    }
+}
+
+/// What each thread of a process waits in, as far as the kernel tells.
+fn tell_of_threads(pid: u32) {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    for thread in threads.into_iter().flatten().flatten() {
+        let of = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let (name, syscall, stack) = (of("comm"), of("syscall"), of("stack"));
+        let frames: Vec<_> = stack.lines().map(|line| line.trim()).collect();
+        let (name, syscall) = (name.trim(), syscall.trim());
+        eprintln!("watchdog: {name}: syscall {syscall}; {}", frames.join(" "));
     }
 }
 

@@ -6,7 +6,7 @@ mod worker;
 pub use blocking::block_in_place;
 pub use worker::{Source, Worker};
 
-use crate::fleet::Driver;
+use crate::fleet::{Driver, Manner};
 use crate::shared::{Here, Seat, Shared, Work};
 use crate::spares::Offer;
 use hearth_sync::primitive::atomic::Ordering;
@@ -23,9 +23,9 @@ pub struct Drive {
 
 impl Drive {
     /// Takes the seat, if it is free. It `lends` when a substitute may drive while a task blocks.
-    pub fn take(seat: &Arc<Seat>, lends: bool) -> Option<Drive> {
+    pub fn take(seat: &Arc<Seat>, manner: Manner, lends: bool) -> Option<Drive> {
         let shared = &seat.shared;
-        let driver = shared.fleet.drive(seat.station)?;
+        let driver = shared.fleet.drive(seat.station, manner)?;
         let driver = driver.with_meter(shared.clock.meter());
         Some(Drive {
             seat: Arc::clone(seat),
@@ -206,11 +206,11 @@ fn run_one(work: Work, station: usize) {
     work.0.run();
 }
 
-/// A station without a driver fires no timers: those that wait go to one that has a driver.
+/// A station without a driver fires no timers: those that wait go to one whose driver helps.
 fn move_timers(seat: &Seat, now: u64) {
     let shared = &seat.shared;
     let stations = shared.fleet.stations();
-    let other = (0..stations.len()).find(|&at| at != seat.station && stations[at].is_driven());
+    let other = (0..stations.len()).find(|&at| at != seat.station && stations[at].helps());
     let Some(other) = other else { return };
     for (at, waker) in shared.timers[seat.station].take() {
         shared.timers[other].insert(at, waker);

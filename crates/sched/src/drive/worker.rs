@@ -1,7 +1,7 @@
 //! A worker whose loop belongs to the caller.
 
 use super::Drive;
-use crate::fleet::Unpark;
+use crate::fleet::{Manner, Unpark};
 use crate::shared::Seat;
 use crate::tenant::Tenant;
 use hearth_sync::primitive::Arc;
@@ -16,6 +16,7 @@ const TASKS_PER_POLL: usize = 8;
 /// `docs/design/scheduler.md` section 12 shows the loop.
 pub struct Worker {
     seat: Arc<Seat>,
+    manner: Manner,
     drive: Option<Drive>,
 }
 
@@ -32,8 +33,12 @@ pub trait Source {
 
 impl Worker {
     /// Takes the seat, or gives `unpark` back when somebody has it.
-    pub(crate) fn take(seat: &Arc<Seat>, unpark: Option<Unpark>) -> Result<Worker, Option<Unpark>> {
-        let Some(drive) = Drive::take(seat, true) else {
+    pub(crate) fn take(
+        seat: &Arc<Seat>,
+        manner: Manner,
+        unpark: Option<Unpark>,
+    ) -> Result<Worker, Option<Unpark>> {
+        let Some(drive) = Drive::take(seat, manner, true) else {
             return Err(unpark);
         };
         seat.shared.fleet.stations()[seat.station]
@@ -41,6 +46,7 @@ impl Worker {
             .set_elsewhere(unpark);
         Ok(Worker {
             seat: Arc::clone(seat),
+            manner,
             drive: Some(drive),
         })
     }
@@ -50,7 +56,8 @@ impl Worker {
         self.seat.station
     }
 
-    /// Runs one task, from here or from another station; false when there is none to be had.
+    /// Runs one task, from here or, unless it is [alone](crate::Handle::worker_alone), from another
+    /// station; false when there is none to be had.
     pub fn tick(&mut self) -> bool {
         self.run(1) > 0
     }
@@ -106,7 +113,7 @@ impl Worker {
         shared.fleet.stations()[station].hint() > 0 || timer()
     }
 
-    /// Sleeps, unless a task is runnable: calls `wait` with the longest time that it may take.
+    /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that it may take.
     /// `wait` returns when the worker is unparked.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         if self.reclaim()
@@ -160,12 +167,12 @@ impl Worker {
         seat.wanted.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         shared.fleet.wake(seat.station, shared.clock.now().ns());
-        let drive = &mut self.drive;
+        let (manner, drive) = (self.manner, &mut self.drive);
         *drive = None;
         let ended = &shared.ended;
         ended.wait_until(None, || {
             if drive.is_none() {
-                *drive = Drive::take(seat, true);
+                *drive = Drive::take(seat, manner, true);
             }
             drive.is_some() || shared.fleet.is_stopped()
         });

@@ -4,7 +4,7 @@ mod sleepers;
 mod station;
 
 pub use sleepers::{Parker, Unpark};
-pub use station::Station;
+pub use station::{Manner, Station};
 
 use crate::class::{Job, Weights};
 use crate::meter::Meter;
@@ -76,8 +76,9 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     }
 
     /// Takes the seat of a station, if it is free.
-    pub fn drive(&self, station: usize) -> Option<Driver> {
-        self.stations[station].sit().then(|| Driver::of(station))
+    pub fn drive(&self, station: usize, manner: Manner) -> Option<Driver> {
+        let sits = self.stations[station].sit(manner);
+        sits.then(|| Driver::of(station))
     }
 
     /// Ends what ran, puts it back if it is to run `again`, and takes the next task of the
@@ -221,9 +222,12 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     /// Wakes the driver of a station, if it sleeps.
     pub fn wake(&self, station: usize, now: u64) -> bool {
         // W3.
-        let claimed = self.sleepers.claim(station);
-        if claimed {
+        let helps = self.sleepers.claim(station);
+        if helps {
             self.sleepers.start_searching();
+        }
+        let claimed = helps || self.sleepers.claim_alone(station);
+        if claimed {
             self.stations[station].mark_switch(now);
             self.stations[station].parker().unpark();
         }
@@ -232,6 +236,10 @@ impl<T: Job, W: Weights> Fleet<T, W> {
 
     /// Looks for work at two stations; false when there was none, or none to be had.
     pub fn search(&self, driver: &mut Driver, now: u64) -> bool {
+        let own = &self.stations[driver.station];
+        if own.is_alone() {
+            return own.hint() > 0;
+        }
         if !driver.searching {
             driver.searching = true;
             self.sleepers.start_searching();
@@ -246,12 +254,15 @@ impl<T: Job, W: Weights> Fleet<T, W> {
             has_some && self.steal(driver, victim, now, false) == Loot::Some
         });
         driver.tried = !found;
-        found || self.stations[driver.station].hint() > 0
+        found || own.hint() > 0
     }
 
     /// Sleeps, unless there is work after all: calls `wait` with the longest time that it may
     /// take, if there is one. To be called when [`Fleet::search`] found nothing.
     pub fn sleep(&self, driver: &mut Driver, now: u64, wait: impl FnOnce(Option<Duration>)) {
+        if self.stations[driver.station].is_alone() {
+            return self.sleep_alone(driver.station, wait);
+        }
         // S1, S2.
         self.sleepers.enter(driver.station);
         if driver.searching {
@@ -274,6 +285,20 @@ impl<T: Job, W: Weights> Fleet<T, W> {
             self.sleepers.start_searching();
         }
         driver.searching = true;
+    }
+
+    /// [`Fleet::sleep`] of who helps nobody, and is never counted as searching.
+    fn sleep_alone(&self, station: usize, wait: impl FnOnce(Option<Duration>)) {
+        // S1.
+        self.sleepers.enter_alone(station);
+        // S3: partner W2.
+        fence(Ordering::SeqCst);
+        // Relaxed: as in `sleep`.
+        if self.stations[station].hint() == 0 && !self.stopped.load(Ordering::Relaxed) {
+            wait(None);
+            self.stations[station].lock().stats_mut().sleeps += 1;
+        }
+        self.sleepers.claim_alone(station);
     }
 
     /// Gives the seat back; tasks that wait are left to thieves.

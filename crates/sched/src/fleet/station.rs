@@ -10,7 +10,7 @@ use crate::class::{Job, Weights};
 use crate::queue::{Queue, Ready};
 use hearth_sync::lock::{Guard, Lock};
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 lock_class! {
     /// The queue of a station.
@@ -30,12 +30,26 @@ pub struct Station<T> {
     waiting_user: AtomicUsize,
     /// When the driver last took a task, in nanoseconds: a hint.
     switched: AtomicU64,
-    /// Whether somebody drives this station.
-    driven: AtomicBool,
+    /// Who drives this station: [`VACANT`], or a [`Manner`].
+    driven: AtomicU8,
     /// What the driver has served at once and not charged yet.
     notes: [Note; NOTES],
     others: Others<T>,
 }
+
+/// How a station is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Manner {
+    /// The driver looks for work elsewhere, and sleeps where it can be woken for any.
+    Helping = 1,
+    /// What has the station's key runs here and nothing else does: the driver may sleep where nobody
+    /// can wake it, as long as no such task is left.
+    Alone = 2,
+}
+
+/// Nobody drives the station.
+const VACANT: u8 = 0;
 
 /// Tenants that a driver can serve in turns without charging them each time.
 const NOTES: usize = 4;
@@ -75,7 +89,7 @@ impl<T: Job> Station<T> {
             waiting: AtomicUsize::new(0),
             waiting_user: AtomicUsize::new(0),
             switched: AtomicU64::new(0),
-            driven: AtomicBool::new(false),
+            driven: AtomicU8::new(VACANT),
             notes: Default::default(),
             others: Others {
                 inbox: Lock::new(Inbox {
@@ -89,21 +103,36 @@ impl<T: Job> Station<T> {
     }
 
     /// Takes the seat, if it is free.
-    pub fn sit(&self) -> bool {
+    pub fn sit(&self, manner: Manner) -> bool {
         // Acquire: what the previous driver did; partner: `stand`.
-        !self.driven.swap(true, Ordering::Acquire)
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        self.driven
+            .compare_exchange(VACANT, manner as u8, success, failure)
+            .is_ok()
     }
 
     /// Gives the seat back.
     pub fn stand(&self) {
         // Release: partner `sit`.
-        self.driven.store(false, Ordering::Release);
+        self.driven.store(VACANT, Ordering::Release);
     }
 
     /// Whether somebody drives the station: a hint.
     pub fn is_driven(&self) -> bool {
         // Relaxed: a hint.
-        self.driven.load(Ordering::Relaxed)
+        self.driven.load(Ordering::Relaxed) != VACANT
+    }
+
+    /// Whether only what has its key runs here. For the driver it is the truth, for others a hint.
+    pub fn is_alone(&self) -> bool {
+        // Relaxed: written by who sat down here; see above.
+        self.driven.load(Ordering::Relaxed) == Manner::Alone as u8
+    }
+
+    /// Whether the driver takes any work: a hint.
+    pub fn helps(&self) -> bool {
+        // Relaxed: a hint.
+        self.driven.load(Ordering::Relaxed) == Manner::Helping as u8
     }
 
     /// Where the driver sleeps.
