@@ -25,6 +25,7 @@ use std::time::Duration;
 harness::on_both_transports!(
     sixteen_processes_that_race_to_the_limits_lose_nothing_that_was_acknowledged,
     a_file_that_was_opened_before_its_limit_is_refused_at_once_with_the_option_quota,
+    a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose,
     holes_that_are_mapped_are_promised_until_the_last_close,
     a_mapping_takes_the_last_block_and_not_one_more,
     a_write_that_is_passed_on_moves_the_time_of_the_file,
@@ -178,6 +179,67 @@ fn a_file_that_was_opened_before_its_limit_is_refused_at_once_with_the_option_qu
     assert_eq!(refused.raw_os_error(), Some(Errno::DQUOT.raw_os_error()));
     file.sync_all().expect("nothing that can fail");
     assert_eq!(used(&mounted, 1000), 10 * PAGE);
+}
+
+fn a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let quota = |words: &str| {
+        let mut command = hearth();
+        command
+            .arg("quota")
+            .args(words.split(' '))
+            .arg(mounted.path());
+        command
+    };
+    let refused = |words: &str| {
+        let output = quota(words).output().expect("hearth runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{words}");
+        assert!(
+            said.contains("open for writing") && said.contains("-o quota"),
+            "{said}"
+        );
+    };
+    let file = file_of(&mounted, "f", 1000);
+    file.write_all_at(&page(1), 0).expect("no limit yet");
+    refused("set user:1000 --hard 40960");
+    refused("set group:1000 --soft 40960");
+    refused("default user --hard 40960");
+    succeed(&mut quota("off user"));
+    succeed(&mut quota("set user:1000 --hard 8192"));
+    refused("on user");
+    // None of them has come into force: what was acknowledged meanwhile is kept.
+    file.write_all_at(&[2; 20 * PAGE as usize], PAGE)
+        .expect("no limit yet");
+    file.sync_all().expect("nothing that can fail");
+    assert_eq!(used(&mounted, 1000), 21 * PAGE);
+    succeed(&mut quota("set user:1000 --hard none"));
+    succeed(&mut quota("on user"));
+    // Others, and those who only read, are in nobody's way; nor are limits of inodes.
+    succeed(&mut quota("set user:1000 --inodes-hard 100"));
+    succeed(&mut quota("set user:1001 --hard 40960"));
+    drop(file);
+    let reader = File::open(mounted.at("f")).expect("it is there");
+    until("the writer is gone", || {
+        quota("set user:1000 --hard 102400")
+            .output()
+            .expect("hearth runs")
+            .status
+            .success()
+    });
+    // Who was opened under a limit is charged first, so limits change freely.
+    let writer = open(&mounted, "f");
+    succeed(&mut quota("set user:1000 --hard none"));
+    succeed(&mut quota("set user:1000 --hard 98304"));
+    let written = writer.write_at(&[3; 20 * PAGE as usize], 21 * PAGE);
+    assert_eq!(written.ok(), Some(3 * PAGE as usize), "as far as it fits");
+    drop((reader, writer));
+
+    let late = file_of(&mounted, "late", 1002);
+    late.write_all_at(&page(1), 0).expect("no limit yet");
+    refused("set user:1002 --hard 4096");
+    succeed(&mut quota("set user:1002 --hard 4096 --force"));
+    assert_eq!(used(&mounted, 1002), PAGE, "handed over before the limit");
 }
 
 fn holes_that_are_mapped_are_promised_until_the_last_close(transport: Transport) {

@@ -13,6 +13,7 @@ use crate::ops::{
 use crate::volume::{Ctx, Step, Volume};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{Ordering, fence};
 
 /// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
 /// creators) takes one reference on that inode, which [`Door::forget`] gives back. The root is
@@ -276,13 +277,20 @@ impl Door {
     }
 
     /// For a kernel in front: whether it must pass on each read and write of `file`, which was
-    /// opened just now, because a quota may refuse what it would acknowledge by itself.
+    /// opened just now, because a quota may refuse what it would acknowledge by itself. A front end
+    /// that shows open files as [`crate::Observer::collecting`] shows this one before it asks.
     pub fn charges_first(&self, file: &OpenFile) -> bool {
         let g = pin();
         let Ok(node) = file.node(&g) else {
             return false;
         };
-        if file.writable() && promise::add_writer(&self.volume.core, node, &g) {
+        if !file.writable() {
+            return promise::has_writers(node);
+        }
+        // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
+        // either that finds it, or it is seen here that it was announced.
+        fence(Ordering::SeqCst);
+        if promise::add_writer(&self.volume.core, node, &g) {
             file.set_charged();
             return true;
         }

@@ -1,5 +1,7 @@
 //! Who wants to know of changes that the library side makes.
 
+use crate::ops::open::OpenFile;
+use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
 /// Told of changes made through [`crate::Process`], after them, outside all locks, on the thread
@@ -10,6 +12,11 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given.
     fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
+
+    /// Files that are open now and whose writes are acknowledged before the volume hears of them.
+    fn collecting(&self) -> Vec<Arc<OpenFile>> {
+        Vec::new()
+    }
 }
 
 /// A change to be told when the operation is over.

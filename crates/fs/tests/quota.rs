@@ -4,6 +4,8 @@
     reason = "a test fails by panicking, in what its threads share as well"
 )]
 
+#[path = "quota/collecting.rs"]
+mod collecting;
 #[path = "quota/limits.rs"]
 mod limits;
 #[path = "quota/promises.rs"]

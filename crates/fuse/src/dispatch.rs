@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
 pub(crate) struct Dispatcher {
     pub(crate) door: Door,
-    pub(crate) handles: Handles,
+    pub(crate) handles: Arc<Handles>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier>,
@@ -56,6 +56,11 @@ impl Settings {
             no_flush: options.no_flush,
             writeback: agreed.has(init::WRITEBACK_CACHE),
         }
+    }
+
+    /// Whether the kernel acknowledges writes by itself, but for files that are opened under a limit.
+    pub fn collects(&self) -> bool {
+        self.writeback && !self.direct_io && self.direct_mmap
     }
 }
 
@@ -154,14 +159,14 @@ impl Service for Dispatcher {
 impl Dispatcher {
     pub fn new(
         volume: Volume,
+        handles: Arc<Handles>,
         settings: Settings,
         waiting: Arc<Waiting>,
         notifier: Arc<Notifier>,
         workers: Arc<Workers>,
     ) -> Dispatcher {
-        let (door, handles) = (volume.door(), Handles::new());
         Dispatcher {
-            door,
+            door: volume.door(),
             handles,
             waiting,
             settings,

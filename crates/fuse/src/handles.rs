@@ -1,6 +1,6 @@
 //! File handles: the numbers by which the kernel names open files.
 
-use hearth::OpenFile;
+use hearth::{Kind, OpenFile};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -91,6 +91,21 @@ impl Handles {
         handle.put_many(1);
         self.table.retire(handle, &guard);
         Some((file, owners))
+    }
+
+    /// Open files for writing whose writes the kernel collects.
+    pub fn collecting(&self) -> Vec<Arc<OpenFile>> {
+        let guard = epoch::pin();
+        let mut files = Vec::new();
+        self.table.scan(0, &guard, |handle| {
+            let file = &handle.file;
+            let writes = file.flags() & libc::O_ACCMODE != libc::O_RDONLY;
+            if file.kind() == Kind::File && writes && !file.is_control() && !file.is_charged() {
+                files.push(Arc::clone(file));
+            }
+            true
+        });
+        files
     }
 
     /// The handles that there are: at the end, those that the kernel did not release before it

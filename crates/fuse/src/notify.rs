@@ -10,11 +10,12 @@
 //! it is asked to, a little later again if a close was on its way, and again when the file is
 //! closed. Until the kernel forgets the inode it is *stale*.
 
+use crate::handles::Handles;
 use crate::transport::device::Device;
 use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
-use hearth::{Door, Kind, Observer};
+use hearth::{Door, Kind, Observer, OpenFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,6 +45,8 @@ pub(crate) struct Notifier {
     failed: AtomicBool,
     /// Present if the kernel keeps sizes and times itself.
     stale: Option<Stale>,
+    /// Open files, if the kernel collects writes of those that no limit is known for.
+    collecting: Option<Arc<Handles>>,
 }
 
 /// Regular files that the library changed while the kernel had the inode.
@@ -68,8 +71,12 @@ impl Stale {
 
 impl Notifier {
     /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times
-    /// itself.
-    pub fn new(device: Arc<Device>, writeback: Option<Door>) -> Notifier {
+    /// itself, `collecting` the open files if it acknowledges writes by itself.
+    pub fn new(
+        device: Arc<Device>,
+        writeback: Option<Door>,
+        collecting: Option<Arc<Handles>>,
+    ) -> Notifier {
         let stale = writeback.map(|door| Stale {
             door,
             inodes: Lock::new(HashSet::new()),
@@ -79,6 +86,7 @@ impl Notifier {
             device: Lock::new(Some(device)),
             failed: AtomicBool::new(false),
             stale,
+            collecting,
         }
     }
 
@@ -265,6 +273,11 @@ impl Observer for Notifier {
             self.drop_stale(stale, ino);
         }
     }
+
+    fn collecting(&self) -> Vec<Arc<OpenFile>> {
+        let handles = self.collecting.as_ref();
+        handles.map_or_else(Vec::new, |handles| handles.collecting())
+    }
 }
 
 #[cfg(test)]
@@ -277,7 +290,7 @@ mod tests {
     #[test]
     fn a_changed_name_is_sent_with_its_nul_and_nothing_after_the_end() {
         let (ours, kernel) = UnixDatagram::pair().unwrap();
-        let notifier = Notifier::new(Arc::new(Device::from_fd(OwnedFd::from(ours))), None);
+        let notifier = Notifier::new(Arc::new(Device::from_fd(OwnedFd::from(ours))), None, None);
         notifier.entry_changed(7, b"name");
         notifier.node_changed(9, Some(4096..8192));
         notifier.node_changed(9, None);

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::dispatch::{Dispatcher, Settings};
 use crate::hall::Hall;
+use crate::handles::Handles;
 use crate::handshake::{answer_init, check_switch, first_request, prepare_queues};
 use crate::init::{self, Agreed};
 use crate::mount::{self, MountError};
@@ -76,7 +77,13 @@ impl Session {
         let (answer, agreed) = init::agree(&request, &options, queues.is_some());
 
         let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
-        let notifier = Notifier::new(Arc::clone(&device), keeps_sizes.then(|| volume.door()));
+        let handles = Arc::new(Handles::new());
+        let collects = Settings::new(&options, &agreed).collects();
+        let notifier = Notifier::new(
+            Arc::clone(&device),
+            keeps_sizes.then(|| volume.door()),
+            collects.then(|| Arc::clone(&handles)),
+        );
         let session = Session {
             connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
             transport: if queues.is_some() { "uring" } else { "dev" },
@@ -91,7 +98,8 @@ impl Session {
             .set_info("transport", session.transport);
         session.volume.observe(session.observer());
         answer_init(&device, header.unique, &answer).map_err(failed)?;
-        session.serve(queues, &options, &agreed).map_err(failed)?;
+        let served = session.serve(queues, handles, &options, &agreed);
+        served.map_err(failed)?;
         Ok(session)
     }
 
@@ -99,11 +107,13 @@ impl Session {
     fn serve(
         &self,
         queues: Option<Queues<Dispatcher>>,
+        handles: Arc<Handles>,
         options: &MountOptions,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let service = Arc::new(Dispatcher::new(
             self.volume.clone(),
+            handles,
             Settings::new(options, agreed),
             Arc::clone(&self.connection.waiting),
             Arc::clone(&self.notifier),

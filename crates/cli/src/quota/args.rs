@@ -75,6 +75,10 @@ pub struct SetArgs {
     /// Drop its own limits and grace periods: those of its kind hold again
     #[arg(long, conflicts_with_all = ["hard", "soft", "inodes_hard", "inodes_soft"])]
     pub clear: bool,
+    /// Also while files are open for writing since before there was a limit: what does not fit of them
+    /// is lost, and their fsync or close says so
+    #[arg(long)]
+    pub force: bool,
     /// Where the volume is mounted
     pub mount: PathBuf,
 }
@@ -164,6 +168,9 @@ pub struct DefaultArgs {
     /// Limits
     #[command(flatten)]
     pub limits: Limits,
+    /// As in `hearth quota set`
+    #[arg(long)]
+    pub force: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -176,6 +183,9 @@ pub struct DefaultArgs {
 pub struct SwitchArgs {
     /// Whose limits
     pub kind: KindWord,
+    /// As in `hearth quota set`
+    #[arg(long)]
+    pub force: bool,
     /// Where the volume is mounted
     pub mount: PathBuf,
 }

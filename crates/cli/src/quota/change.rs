@@ -7,11 +7,13 @@ use super::{question, report, wrong_who};
 use crate::failure::Failure;
 use crate::output;
 use hearth::{Change, amount};
+use std::fs::File;
+use std::path::Path;
 
 /// `hearth quota set`.
 pub fn set(args: &SetArgs) -> Result<(), Failure> {
     let who = args.who.0.to_string();
-    let words = if args.clear {
+    let mut words = if args.clear {
         vec!["clear".to_owned(), who]
     } else {
         let mut words = vec!["set".to_owned(), who];
@@ -22,6 +24,8 @@ pub fn set(args: &SetArgs) -> Result<(), Failure> {
         }
         words
     };
+    write_back(&args.mount);
+    words.extend(forced(args.force));
     question(&args.mount, &words).map(drop)
 }
 
@@ -33,6 +37,9 @@ pub fn default(args: &DefaultArgs) -> Result<(), Failure> {
     let is_question = words.len() == 2;
     if is_question {
         words = vec!["report".to_owned()];
+    } else {
+        write_back(&args.mount);
+        words.extend(forced(args.force));
     }
     let answer = question(&args.mount, &words)?;
     if args.json {
@@ -87,8 +94,24 @@ pub fn grace(args: &GraceArgs) -> Result<(), Failure> {
 
 /// `hearth quota on` and `off`.
 pub fn switch(args: &SwitchArgs, word: &str) -> Result<(), Failure> {
-    let words = [word.to_owned(), args.kind.kind().name().to_owned()];
+    let mut words = vec![word.to_owned(), args.kind.kind().name().to_owned()];
+    if word == "on" {
+        write_back(&args.mount);
+        words.extend(forced(args.force));
+    }
     question(&args.mount, &words).map(drop)
+}
+
+/// What the kernel has collected until now is handed over before a limit can refuse it. A mount that
+/// cannot do so says why when it is asked.
+fn write_back(mount: &Path) {
+    if let Ok(root) = File::open(mount) {
+        let _ = rustix::fs::syncfs(root);
+    }
+}
+
+fn forced(force: bool) -> Option<String> {
+    force.then(|| "force".to_owned())
 }
 
 fn limits(limits: &Limits) -> Vec<String> {

@@ -22,7 +22,7 @@ mod slots;
 mod tally;
 
 pub(crate) use account::NO_ACCOUNT;
-pub(crate) use book::{Book, Hand, Refusal, Tuning};
+pub(crate) use book::{Book, Hand, Refusal, Settings, Tuning};
 pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};

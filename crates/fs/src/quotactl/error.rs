@@ -52,6 +52,16 @@ pub enum QuotaError {
         /// As asked for.
         path: Vec<u8>,
     },
+    /// Files that are open for writing since before their first limit: a kernel in front acknowledges
+    /// writes to them that may not fit any more when it hands them over. [`super::Quota::forced`].
+    Collecting {
+        /// Whose limit of bytes it would be.
+        who: QuotaId,
+        /// So many.
+        files: usize,
+        /// Inode number of one.
+        inode: u64,
+    },
     /// The path or an inode below it cannot be used.
     Path {
         /// As asked for.
@@ -74,6 +84,7 @@ impl QuotaError {
             QuotaError::NotADirectory { .. } => Errno::ENOTDIR,
             QuotaError::Path { errno, .. } | QuotaError::Volume { errno } => *errno,
             QuotaError::TooLarge { .. } => Errno::ERANGE,
+            QuotaError::Collecting { .. } => Errno::EBUSY,
             QuotaError::Off => Errno::EOPNOTSUPP,
             _ => Errno::EINVAL,
         }
@@ -125,6 +136,19 @@ impl fmt::Display for QuotaError {
                 write!(
                     f,
                     "{who} is not yours to see; ask for your own user or groups"
+                )
+            }
+            QuotaError::Collecting { who, files, inode } => {
+                let (files, are) = match files {
+                    1 => ("1 file".to_owned(), "is"),
+                    files => (format!("{files} files"), "are"),
+                };
+                write!(
+                    f,
+                    "{files} of {who} {are} open for writing since before it had a limit (inode \
+                     {inode}), and writes to {it} could get lost when there is no room; close {it}, \
+                     force the limit, or mount with -o quota",
+                    it = if are == "is" { "it" } else { "them" },
                 )
             }
             QuotaError::NotADirectory { path: p } => {

@@ -1,7 +1,7 @@
 //! Setting limits, grace periods and enforcement.
 
 use super::{Quota, QuotaError, check_id};
-use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules};
+use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules, Settings};
 
 /// What becomes of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Quota<'_> {
     /// The reason, and nothing has changed.
     pub fn set(&self, who: QuotaId, change: &LimitChange) -> Result<(), QuotaError> {
         self.may_set(who)?;
-        self.with_book(|book, hand| {
+        self.put(|book, hand| {
             let (mut own, _) = book.get(who, hand);
             let rules = book.rules(who.kind);
             for resource in Resource::ALL {
@@ -52,8 +52,7 @@ impl Quota<'_> {
                     own.limits[at] = Some(changed);
                 }
             }
-            book.set_own(who, own, hand);
-            Ok(())
+            Ok(Settings::Own(who, own))
         })
     }
 
@@ -66,8 +65,7 @@ impl Quota<'_> {
         if who.kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeLimit);
         }
-        self.with_book(|book, hand| book.set_own(who, Own::default(), hand));
-        Ok(())
+        self.put(|_, _| Ok(Settings::Own(who, Own::default())))
     }
 
     /// Changes the limits of ids of `kind` without their own.
@@ -117,12 +115,11 @@ impl Quota<'_> {
             return Err(QuotaError::VolumeKind);
         }
         check_amount(seconds.unwrap_or(0))?;
-        self.with_book(|book, hand| {
+        self.put(|book, hand| {
             let (mut own, _) = book.get(who, hand);
             own.grace[resource as usize] = seconds;
-            book.set_own(who, own, hand);
-        });
-        Ok(())
+            Ok(Settings::Own(who, own))
+        })
     }
 
     /// Turns enforcement of a kind on or off; accounting goes on either way.
@@ -146,11 +143,10 @@ impl Quota<'_> {
         if kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.with_book(|book, hand| {
+        self.put(|book, _| {
             let mut rules = book.rules(kind);
             change(&mut rules)?;
-            book.set_rules(kind, rules, hand);
-            Ok(())
+            Ok(Settings::Rules(kind, rules))
         })
     }
 

@@ -3,6 +3,7 @@
 //! Named after `quotactl(2)`. Everything here is a slow path; charging is in [`crate::quota`].
 
 mod check;
+mod collecting;
 mod error;
 mod event;
 mod limits;
@@ -10,6 +11,7 @@ mod record;
 mod tree;
 
 pub use check::{QuotaCheck, QuotaDifference};
+pub(crate) use collecting::SettingLock;
 pub use error::QuotaError;
 pub use limits::{Change, LimitChange};
 pub use record::QuotaDefaults;
@@ -43,6 +45,8 @@ pub struct Quota<'v> {
     core: &'v Core,
     /// Who asks; `None` may do everything.
     asker: Option<Credentials>,
+    /// Limits hold although there are files that a kernel collects writes of.
+    forced: bool,
 }
 
 impl Volume {
@@ -55,7 +59,11 @@ impl Volume {
 impl<'v> Quota<'v> {
     /// The quotas of the volume behind its handles, with every right.
     pub(crate) fn of(core: &'v Core) -> Quota<'v> {
-        Quota { core, asker: None }
+        Quota {
+            core,
+            asker: None,
+            forced: false,
+        }
     }
 
     /// The same with the rights of `asker`: root and the volume's owner may do everything, others
@@ -65,6 +73,17 @@ impl<'v> Quota<'v> {
         Quota {
             core: self.core,
             asker: Some(asker),
+            forced: self.forced,
+        }
+    }
+
+    /// The same, but a first limit of bytes comes into force even though files are open for writing
+    /// ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or `close` says so.
+    #[must_use]
+    pub fn forced(&self) -> Quota<'v> {
+        Quota {
+            forced: true,
+            ..self.clone()
         }
     }
 

@@ -19,6 +19,7 @@ use crate::name::NameHash;
 use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
 use crate::quota::{Ledger, NO_ACCOUNT, Promises, Resource, Tuning};
+use crate::quotactl::SettingLock;
 use crate::stats::Stats;
 use crate::tenant::TenantId;
 use ahash::RandomState;
@@ -71,6 +72,8 @@ pub(crate) struct Core {
     pub stats: Stats,
     pub heat: Tracker,
     pub(super) background: Background,
+    /// One change of quota settings at a time.
+    pub setting: RawLock<SettingLock>,
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
     pub(super) observing: RawLock<ObservingLock>,
@@ -133,6 +136,7 @@ impl Core {
             stats: Stats::new(),
             heat: Tracker::new(settings.hot_track),
             background: Background::new(),
+            setting: RawLock::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),
             shares: Shares::new(),
@@ -140,6 +144,11 @@ impl Core {
             has_projects: AtomicBool::new(false),
             sched,
         }
+    }
+
+    /// Who observes the volume now.
+    pub fn observers(&self) -> Vec<Arc<dyn Observer>> {
+        self.observers.load(&pin()).clone()
     }
 
     /// Another handle of the volume; `None` when the last is going.

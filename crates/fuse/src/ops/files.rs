@@ -222,10 +222,11 @@ impl Dispatcher {
             };
             file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
         }
-        let open_flags = self.file_open_flags(&file);
+        // In this order: see `Door::charges_first`.
+        let fh = self.handles.insert(Arc::clone(&file));
         OpenOut {
-            fh: self.handles.insert(file),
-            open_flags,
+            fh,
+            open_flags: self.file_open_flags(&file),
             backing_id: 0,
         }
     }

@@ -20,6 +20,8 @@ quota default KIND LIMIT...
 quota grace KIND TIME...   bytes=SECONDS inodes=SECONDS
 quota grace WHO TIME...    the same, or default instead of the seconds
 quota on KIND, quota off KIND
+                           set, clear, default and on take the word force behind all others: the limit
+                           holds although files are open for writing since before there was one
 quota project INODE ID     makes the directory with this inode number a project
 quota check                compares the ledger with the volume
 quota events [AFTER]       what happened after the event with this number
@@ -30,38 +32,53 @@ const VERBS: &str = "report, get, set, clear, default, grace, on, off, project, 
 /// Answers `words`, what follows `quota`, with the rights of `asker`.
 pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> Answer<String> {
     let quota = volume.quota().on_behalf_of(asker.clone());
+    if let [
+        verb @ ("set" | "clear" | "default" | "on"),
+        rest @ ..,
+        "force",
+    ] = words
+    {
+        let mut words = vec![*verb];
+        words.extend(rest);
+        return answer_with(&quota.forced(), asker, &words);
+    }
+    answer_with(&quota, asker, words)
+}
+
+/// Answers `words` of `asker` by `quota`.
+fn answer_with(quota: &Quota<'_>, asker: &Credentials, words: &[&str]) -> Answer<String> {
     match words {
-        ["report"] => Ok(report(&quota, &quota.report())),
+        ["report"] => Ok(report(quota, &quota.report())),
         ["get"] => {
             let own = [QuotaId::user(asker.uid), QuotaId::group(asker.gid)];
-            shown(&quota, &own)
+            shown(quota, &own)
         }
-        ["get", who] => shown(&quota, &[id(who)?]),
+        ["get", who] => shown(quota, &[id(who)?]),
         ["set", who, limits @ ..] if !limits.is_empty() => {
             let (who, change) = (id(who)?, limit_change(limits)?);
             quota.set(who, &change).map_err(about(who))?;
-            shown(&quota, &[who])
+            shown(quota, &[who])
         }
         ["clear", who] => {
             let who = id(who)?;
             quota.clear(who).map_err(about(who))?;
-            shown(&quota, &[who])
+            shown(quota, &[who])
         }
         ["default", kind, limits @ ..] if !limits.is_empty() => {
             let (kind, change) = (kind_of(kind)?, limit_change(limits)?);
             quota.set_default(kind, &change).map_err(about_all(kind))?;
-            shown(&quota, &[])
+            shown(quota, &[])
         }
         ["grace", of, times @ ..] if !times.is_empty() => {
-            grace(&quota, of, times)?;
-            shown(&quota, id(of).ok().as_slice())
+            grace(quota, of, times)?;
+            shown(quota, id(of).ok().as_slice())
         }
         [verb @ ("on" | "off"), kind] => {
             let kind = kind_of(kind)?;
             quota
                 .enforce(kind, *verb == "on")
                 .map_err(about_all(kind))?;
-            shown(&quota, &[])
+            shown(quota, &[])
         }
         ["project", inode, project] => {
             let (inode, project) = (number(inode)?, number(project)?);

@@ -14,6 +14,15 @@ pub(crate) struct Usage {
     pub tally: Tally,
 }
 
+/// Settings that are to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Settings {
+    /// Of one id.
+    Own(QuotaId, Own),
+    /// Of a kind.
+    Rules(QuotaKind, Rules),
+}
+
 impl Book {
     /// Every record's usage, in order.
     pub fn report(&self, hand: &Hand<'_>) -> Vec<(QuotaId, Own, [Usage; 2])> {
@@ -56,6 +65,64 @@ impl Book {
         }
         let entries = self.accounts.iter().flatten();
         entries.map(|entry| (entry.owners, entry.granted)).collect()
+    }
+
+    /// Settings with limits of bytes are about to hold: from now on files are opened as under a
+    /// limit. Answers for whom that is new. [`Book::put`] or [`Book::withdraw`] is next.
+    pub fn announce(&mut self, settings: &Settings) -> Vec<QuotaId> {
+        if let Settings::Own(who, _) = *settings {
+            // So that whoever comes meanwhile has it.
+            self.record(who);
+        }
+        self.announced = Some(*settings);
+        let indices = self.records.indices().into_iter();
+        indices
+            .filter(|&index| {
+                let record = &self.records[index];
+                // Relaxed: see `apply`; the caller has a fence before it looks for files.
+                let is_new =
+                    !record.limited.load(Relaxed) && self.will_limit(record.who, &record.own);
+                if is_new {
+                    record.limited.store(true, Relaxed);
+                }
+                is_new
+            })
+            .map(|index| self.records[index].who)
+            .collect()
+    }
+
+    /// What was announced does not come.
+    pub fn withdraw(&mut self) {
+        self.announced = None;
+        for index in self.records.indices() {
+            let record = &self.records[index];
+            let bounds = self.bounds(record.who, &record.own, Resource::Blocks);
+            record.limited.store(bounds.is_limit(), Relaxed);
+            self.records.close_if_idle(index);
+        }
+    }
+
+    /// Puts settings into force.
+    pub fn put(&mut self, settings: Settings, hand: &Hand<'_>) {
+        self.announced = None;
+        match settings {
+            Settings::Own(who, own) => self.set_own(who, own, hand),
+            Settings::Rules(kind, rules) => self.set_rules(kind, rules, hand),
+        }
+    }
+
+    /// Whether what was announced limits the bytes of `who`, who has these settings now.
+    pub(super) fn will_limit(&self, who: QuotaId, own: &Own) -> bool {
+        let bounds = match &self.announced {
+            Some(Settings::Own(whose, own)) if *whose == who => {
+                self.bounds(who, own, Resource::Blocks)
+            }
+            Some(Settings::Rules(kind, rules)) if *kind == who.kind => {
+                rules.bounds(who, own, Resource::Blocks)
+            }
+            _ => return false,
+        };
+        bounds.is_limit()
     }
 
     /// Replaces the settings of one id.

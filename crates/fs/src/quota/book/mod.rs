@@ -7,7 +7,7 @@ mod records;
 
 pub use events::{EVENTS_KEPT, Happening, QuotaEvent};
 pub(crate) use grant::{Refusal, Slow};
-pub(crate) use manage::Usage;
+pub(crate) use manage::{Settings, Usage};
 
 use super::account::Account;
 use super::credit::Credit;
@@ -20,6 +20,7 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use records::Records;
 
 /// Credit sizes; smaller under a model checker.
@@ -92,6 +93,8 @@ pub(crate) struct Book {
     serial: u64,
     /// By kind.
     rules: [Rules; 4],
+    /// Settings that are about to hold.
+    announced: Option<Settings>,
     events: Events,
 }
 
@@ -107,6 +110,7 @@ impl Book {
             swept: 0,
             serial: 0,
             rules: [Rules::default(); 4],
+            announced: None,
             events: Events::default(),
         };
         let own = Own::volume(blocks, inodes);
@@ -219,9 +223,13 @@ impl Book {
     /// The record of `who`, made now if there is none.
     fn record(&mut self, who: QuotaId) -> usize {
         let rules = self.rules;
-        self.records.open(who, |resource| {
+        let index = self.records.open(who, |resource| {
             rules[who.kind as usize].bounds(who, &Own::default(), resource)
-        })
+        });
+        if self.announced.is_some() && self.will_limit(who, &Own::default()) {
+            self.records[index].limited.store(true, Relaxed);
+        }
+        index
     }
 
     fn bounds(&self, who: QuotaId, own: &Own, resource: Resource) -> Bounds {

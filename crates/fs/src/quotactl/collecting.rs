@@ -1,0 +1,75 @@
+//! A first limit of bytes, and files that are open already: see "Charged before it is acknowledged" in
+//! `docs/design/quota.md`.
+
+use super::{Quota, QuotaError};
+use crate::quota::{Book, Hand, QuotaId, Settings};
+use hearth_sync::epoch::pin;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{Ordering, fence};
+use hearth_sync::primitive::thread;
+use std::time::Duration;
+
+lock_class! {
+    /// One change of settings at a time.
+    pub(crate) SettingLock = "quota.setting", 16;
+}
+
+/// A file that is being opened just now is told of the limit a moment later.
+const LOOKS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Quota<'_> {
+    /// Puts settings into force that `settings` makes of those of now.
+    pub(super) fn put(
+        &self,
+        settings: impl FnOnce(&mut Book, &Hand<'_>) -> Result<Settings, QuotaError>,
+    ) -> Result<(), QuotaError> {
+        let _setting = self.core.setting.lock_guard();
+        let settings = self.with_book(settings)?;
+        if !self.forced && !self.core.observers().is_empty() {
+            let whose = self.with_book(|book, _| book.announce(&settings));
+            if let Some(error) = self.still_collecting(&whose) {
+                self.with_book(|book, _| book.withdraw());
+                return Err(error);
+            }
+        }
+        self.with_book(|book, hand| book.put(settings, hand));
+        Ok(())
+    }
+
+    /// Looks for files of these that a kernel collects writes of.
+    fn still_collecting(&self, whose: &[QuotaId]) -> Option<QuotaError> {
+        if whose.is_empty() {
+            return None;
+        }
+        // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees what
+        // was announced.
+        fence(Ordering::SeqCst);
+        let mut error = self.collecting(whose);
+        for _ in 1..LOOKS {
+            if error.is_none() {
+                break;
+            }
+            thread::sleep(PAUSE);
+            error = self.collecting(whose);
+        }
+        error
+    }
+
+    fn collecting(&self, whose: &[QuotaId]) -> Option<QuotaError> {
+        let observers = self.core.observers();
+        let files = observers.iter().flat_map(|observer| observer.collecting());
+        let mut found = None;
+        for file in files {
+            let g = pin();
+            let Ok(node) = file.node(&g) else { continue };
+            let mut owners = node.meta.read().owners().ids().into_iter();
+            if let Some(owner) = owners.find(|owner| whose.contains(owner)) {
+                let (_, _, files) = found.get_or_insert((owner, file.ino(), 0));
+                *files += 1;
+            }
+        }
+        let (who, inode, files) = found?;
+        Some(QuotaError::Collecting { who, files, inode })
+    }
+}

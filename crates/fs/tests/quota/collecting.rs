@@ -1,0 +1,143 @@
+//! A first limit of bytes, and files whose writes a kernel in front collects.
+
+use super::{PAGE, site};
+use hearth::{
+    Caller, Change, Door, Errno, LimitChange, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
+};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const USER: u32 = 1000;
+
+/// What a front end does about open files, and nothing else of it.
+#[derive(Default)]
+struct Kernel {
+    open: Mutex<Vec<Arc<OpenFile>>>,
+}
+
+impl Observer for Kernel {
+    fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
+    fn node_changed(&self, _ino: u64, _data: Option<Range<u64>>) {}
+    fn collecting(&self) -> Vec<Arc<OpenFile>> {
+        let open = self.open.lock().unwrap();
+        open.iter().filter(|f| !f.is_charged()).cloned().collect()
+    }
+}
+
+impl Kernel {
+    /// Opens a file for writing, as a front end does; whether it collects its writes.
+    fn open(&self, door: &Door, ino: u64) -> (Arc<OpenFile>, bool) {
+        let file = door.open(&Caller::ROOT, ino, libc::O_RDWR).unwrap();
+        self.open.lock().unwrap().push(Arc::clone(&file));
+        let collects = !door.charges_first(&file);
+        (file, collects)
+    }
+
+    fn close(&self, file: &Arc<OpenFile>) {
+        let mut open = self.open.lock().unwrap();
+        open.retain(|one| !Arc::ptr_eq(one, file));
+    }
+}
+
+fn hard(bytes: u64) -> LimitChange {
+    LimitChange {
+        bytes_hard: Change::To(bytes),
+        ..LimitChange::default()
+    }
+}
+
+const LIFT: LimitChange = LimitChange {
+    bytes_hard: Change::Lift,
+    bytes_soft: Change::Lift,
+    inodes_hard: Change::Keep,
+    inodes_soft: Change::Keep,
+};
+
+/// A volume with a file of the user, and who looks at it as a kernel does.
+fn with_kernel() -> (super::Site, Arc<Kernel>, Door, u64) {
+    let site = site();
+    let user = site.user(USER);
+    super::file(&user, "/d/a");
+    let ino = user.stat("/d/a").unwrap().ino;
+    let kernel = Arc::new(Kernel::default());
+    site.volume.observe(kernel.clone());
+    let door = site.volume.door();
+    (site, kernel, door, ino)
+}
+
+#[test]
+fn a_first_limit_is_refused_and_leaves_nothing_behind() {
+    let (site, kernel, door, ino) = with_kernel();
+    let quota = site.volume.quota();
+    let (file, collects) = kernel.open(&door, ino);
+    assert!(collects);
+    let who = QuotaId::user(USER);
+    let refused = quota.set(who, &hard(PAGE)).unwrap_err();
+    let expected = QuotaError::Collecting {
+        who,
+        files: 1,
+        inode: ino,
+    };
+    assert_eq!((&refused, refused.errno()), (&expected, Errno::EBUSY));
+    assert!(quota.set_default(QuotaKind::Group, &hard(PAGE)).is_err());
+    assert_eq!(quota.get(who).unwrap().bytes.hard, None);
+    // The next one is opened as if nobody had asked.
+    let (second, collects) = kernel.open(&door, ino);
+    assert!(collects, "the refused limit is still announced");
+    kernel.close(&second);
+    door.release(&second, None);
+    assert!(quota.set(QuotaId::user(7), &hard(PAGE)).is_ok());
+    assert!(quota.forced().set(who, &hard(PAGE)).is_ok());
+    // In force: what is opened now is charged first, and the limit may change.
+    let (third, collects) = kernel.open(&door, ino);
+    assert!(!collects);
+    assert!(quota.set(who, &hard(2 * PAGE)).is_ok());
+    for file in [file, third] {
+        kernel.close(&file);
+        door.release(&file, None);
+    }
+    site.check();
+}
+
+/// Who opens a file while a first limit is set sees the limit, or is seen.
+#[test]
+fn a_limit_in_force_finds_no_file_that_collects() {
+    let (site, kernel, door, ino) = with_kernel();
+    let ended = AtomicBool::new(false);
+    // Files that collect, as their openers know.
+    let collecting = Mutex::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ended.load(Relaxed) {
+                    let (file, collects) = kernel.open(&door, ino);
+                    *collecting.lock().unwrap() += u32::from(collects);
+                    std::thread::yield_now();
+                    *collecting.lock().unwrap() -= u32::from(collects);
+                    kernel.close(&file);
+                    door.release(&file, None);
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            });
+        }
+        let (quota, who) = (site.volume.quota(), QuotaId::user(USER));
+        let (mut set, mut refused) = (0, 0);
+        while set < 300 {
+            match quota.set(who, &hard(PAGE)) {
+                Ok(()) => set += 1,
+                Err(QuotaError::Collecting { .. }) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            }
+            // Nobody who opens from now on collects, and nobody did.
+            assert_eq!(*collecting.lock().unwrap(), 0, "after {set} and {refused}");
+            quota.set(who, &LIFT).unwrap();
+        }
+        ended.store(true, Relaxed);
+    });
+    site.check();
+}
