@@ -237,9 +237,16 @@ fn a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose(transp
 
     let late = file_of(&mounted, "late", 1002);
     late.write_all_at(&page(1), 0).expect("no limit yet");
+    late.sync_all().expect("no limit yet");
     refused("set user:1002 --hard 4096");
+    // The volume's own size is no limit that a file is opened under.
+    succeed(&mut quota("set volume --inodes-hard 100000"));
     succeed(&mut quota("set user:1002 --hard 4096 --force"));
-    assert_eq!(used(&mounted, 1002), PAGE, "handed over before the limit");
+    late.write_all_at(&page(2), PAGE)
+        .expect("collected, as it said");
+    let lost = late.sync_all().expect_err("no room");
+    assert!(is_full(&lost), "{lost}");
+    assert_eq!(used(&mounted, 1002), PAGE);
 }
 
 fn holes_that_are_mapped_are_promised_until_the_last_close(transport: Transport) {

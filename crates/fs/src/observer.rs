@@ -13,7 +13,8 @@ pub trait Observer: Send + Sync + 'static {
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given.
     fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
 
-    /// Files that are open now and whose writes are acknowledged before the volume hears of them.
+    /// Files that are open now and whose writes are acknowledged before the volume hears of them. Asked
+    /// while quotas are being set; sets none itself.
     fn collecting(&self) -> Vec<Arc<OpenFile>> {
         Vec::new()
     }

@@ -95,9 +95,13 @@ impl<S: Service> Desk<S> {
         drop(self.hall.sched.spawn(spec, task));
     }
 
-    /// Whether parked requests of this desk are not answered. Then its thread sleeps in
-    /// [`Desk::wait`] only.
+    /// Whether parked requests of this desk are not answered, or its seat had something left from
+    /// before. Then its thread sleeps in [`Desk::wait`] only.
     pub fn is_busy(&self) -> bool {
+        self.has_open() || self.worker.has_any()
+    }
+
+    fn has_open(&self) -> bool {
         // Relaxed: only this thread raises it.
         self.open.load(Ordering::Relaxed) > 0
     }
@@ -127,7 +131,7 @@ impl<S: Service> Desk<S> {
     /// Lets all parked requests end, when the mount is gone. `wait` sleeps for a time at most.
     pub fn close(&mut self, wait: impl Fn(Option<Duration>)) {
         self.hall.waiting.close();
-        while self.is_busy() && !self.worker.is_stopped() {
+        while self.has_open() && !self.worker.is_stopped() {
             if !self.run(8) {
                 // The last one may end on another core, which tells nobody.
                 let soon = Duration::from_millis(10);

@@ -301,12 +301,13 @@ impl Handle {
     }
 
     /// Runs on this thread what is runnable now, each task once at most, at stations that have
-    /// no driver; how many steps were run.
+    /// no driver; how many steps were run. What waits at stations with a driver is left to that: a
+    /// task that slept here would wake with the next call.
     pub fn run_once(&self) -> usize {
         let mut most: usize = self.runnable().max(1);
         let mut ran = 0;
         for seat in &self.0.seats {
-            let Some(mut drive) = Drive::take(seat, Manner::Helping, false) else {
+            let Some(mut drive) = Drive::take(seat, Manner::Alone, false) else {
                 continue;
             };
             while most > 0 {
@@ -326,7 +327,7 @@ impl Handle {
         let end = (self.now() + limit).ns();
         let mut ran = 0;
         for seat in &self.0.seats {
-            if let Some(mut drive) = Drive::take(seat, Manner::Helping, false) {
+            if let Some(mut drive) = Drive::take(seat, Manner::Alone, false) {
                 let most = seat.shared.fleet.idle_len(seat.station);
                 ran += drive.run_idle(most, end);
             }

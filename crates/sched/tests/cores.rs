@@ -85,6 +85,56 @@ fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
 }
 
 #[test]
+fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
+    let clock = Clock::manual();
+    let builder = Scheduler::builder().seats(2).clock(clock.clone());
+    let scheduler = builder.start().unwrap();
+    let mut owner = scheduler.worker_alone(None).unwrap();
+    let spec = Spec::default().with_key(owner.station() as u64);
+    let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
+    let plain = scheduler.spawn_fn(Spec::default(), || ());
+    clock.advance(2 * MS);
+    assert_eq!(scheduler.run_once(), 1, "it runs what nobody drives");
+    plain.join().expect("it ran");
+    assert!(owner.tick());
+    clock.advance(10 * MS);
+    assert_eq!(scheduler.run_once(), 0);
+    assert!(owner.tick());
+    delayed.join().expect("it woke up");
+}
+
+#[test]
+fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
+    let clock = Clock::manual();
+    let builder = Scheduler::builder().seats(2).clock(clock.clone());
+    let scheduler = builder.start().unwrap();
+    let owner = scheduler.worker_alone(None).unwrap();
+    let mut helper = scheduler.worker(None).unwrap();
+    let spec = Spec::default().with_key(owner.station() as u64);
+    let late = scheduler.spawn(spec, scheduler.sleep(10 * MS));
+    assert!(!helper.tick(), "it is not behind");
+    clock.advance(2 * MS);
+    assert!(helper.tick());
+    // It sleeps and wakes at the helper's from here on.
+    clock.advance(10 * MS);
+    assert!(helper.tick());
+    late.join().expect("it woke up");
+    drop(owner);
+}
+
+#[test]
+fn an_idle_task_of_a_worker_alone_runs_whatever_waits_elsewhere() {
+    let scheduler = build(0, 2);
+    let mut alone = scheduler.worker_alone(None).unwrap();
+    let other = scheduler.worker(None).unwrap();
+    let elsewhere = Spec::default().with_key(other.station() as u64);
+    drop(scheduler.spawn_fn(elsewhere, || ()));
+    let idle = scheduler.spawn_fn(Spec::idle().with_key(alone.station() as u64), || ());
+    assert!(alone.tick());
+    idle.join().expect("it ran");
+}
+
+#[test]
 fn what_has_no_place_of_its_own_goes_to_one_that_helps() {
     let scheduler = build(0, 3);
     let mut alone = scheduler.worker_alone(None).unwrap();

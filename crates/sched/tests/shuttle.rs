@@ -9,7 +9,9 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize as Plain, Ordering::SeqCst};
 use std::task::{Poll, Waker};
 
-use hearth_sched::{Clock, Scheduler, Spec, TaskError, block_in_place, yield_now};
+use hearth_sched::{
+    Clock, Handle, SchedError, Scheduler, Spec, TaskError, Worker, block_in_place, yield_now,
+};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize};
 use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
 use shuttle::rand::Rng;
@@ -269,35 +271,48 @@ fn blocked_tasks_hand_their_core_over() {
 #[test]
 fn a_caller_s_worker_blocks_parks_and_gets_its_seat_back() {
     check(2_000, || {
-        let scheduler = build(0, 1);
-        let handle = scheduler.handle();
-        let driver = thread::spawn(move || {
-            let mut worker = handle.worker(None).expect("the seat is free");
-            while !worker.is_stopped() {
-                if !worker.tick() {
-                    worker.park();
-                }
-            }
-        });
-        let gate = Arc::new((Mutex::new(false), Condvar::new()));
-        let blocked = {
-            let gate = Arc::clone(&gate);
-            scheduler.spawn_fn(Spec::default(), move || {
-                block_in_place(|| {
-                    let mut open = gate.0.lock();
-                    while !*open {
-                        gate.1.wait(&mut open);
-                    }
-                });
-            })
-        };
-        let opener = scheduler.spawn_fn(Spec::default(), move || {
-            *gate.0.lock() = true;
-            gate.1.notify_all();
-        });
-        assert!(opener.join().is_ok() && blocked.join().is_ok());
-        assert!(scheduler.spawn_fn(Spec::default(), || 1).join().is_ok());
-        scheduler.shutdown();
-        driver.join().expect("the worker ends");
+        a_worker_blocks(Spec::default(), |handle| handle.worker(None))
     });
+}
+
+#[test]
+fn a_worker_alone_blocks_parks_and_gets_its_seat_back() {
+    let spec = Spec::default().with_key(0);
+    check(2_000, move || {
+        a_worker_blocks(spec, |handle| handle.worker_alone(None))
+    });
+}
+
+/// One station with a worker, tasks of which block.
+fn a_worker_blocks(spec: Spec, take: fn(&Handle) -> Result<Worker, SchedError>) {
+    let scheduler = build(0, 1);
+    let handle = scheduler.handle();
+    let driver = thread::spawn(move || {
+        let mut worker = take(&handle).expect("the seat is free");
+        while !worker.is_stopped() {
+            if !worker.tick() {
+                worker.park();
+            }
+        }
+    });
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let blocked = {
+        let gate = Arc::clone(&gate);
+        scheduler.spawn_fn(spec, move || {
+            block_in_place(|| {
+                let mut open = gate.0.lock();
+                while !*open {
+                    gate.1.wait(&mut open);
+                }
+            });
+        })
+    };
+    let opener = scheduler.spawn_fn(spec, move || {
+        *gate.0.lock() = true;
+        gate.1.notify_all();
+    });
+    assert!(opener.join().is_ok() && blocked.join().is_ok());
+    assert!(scheduler.spawn_fn(spec, || 1).join().is_ok());
+    scheduler.shutdown();
+    driver.join().expect("the worker ends");
 }

@@ -37,9 +37,9 @@ pub enum QuotaVerb {
     /// Set limits for all users, groups or projects without their own
     Default(DefaultArgs),
     /// Enforce limits
-    On(SwitchArgs),
+    On(OnArgs),
     /// Count use, but enforce no limit
-    Off(SwitchArgs),
+    Off(OffArgs),
     /// Compare the ledger with a walk over the whole volume
     Check(CheckArgs),
     /// Show who crossed limits, and when
@@ -75,8 +75,8 @@ pub struct SetArgs {
     /// Drop its own limits and grace periods: those of its kind hold again
     #[arg(long, conflicts_with_all = ["hard", "soft", "inodes_hard", "inodes_soft"])]
     pub clear: bool,
-    /// Also while files are open for writing since before there was a limit: what does not fit of them
-    /// is lost, and their fsync or close says so
+    /// Also while files are open for writing since before there was a limit: what programs have
+    /// written to them and does not fit is lost, and their fsync or close says so
     #[arg(long)]
     pub force: bool,
     /// Where the volume is mounted
@@ -178,14 +178,23 @@ pub struct DefaultArgs {
     pub mount: PathBuf,
 }
 
-/// `hearth quota on` and `off`.
+/// `hearth quota on`.
 #[derive(Debug, Args)]
-pub struct SwitchArgs {
+pub struct OnArgs {
     /// Whose limits
     pub kind: KindWord,
     /// As in `hearth quota set`
     #[arg(long)]
     pub force: bool,
+    /// Where the volume is mounted
+    pub mount: PathBuf,
+}
+
+/// `hearth quota off`.
+#[derive(Debug, Args)]
+pub struct OffArgs {
+    /// Whose limits
+    pub kind: KindWord,
     /// Where the volume is mounted
     pub mount: PathBuf,
 }

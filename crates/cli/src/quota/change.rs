@@ -1,14 +1,12 @@
 //! Verbs that change limits.
 
-use super::args::{DefaultArgs, GraceArgs, Limits, SetArgs, SwitchArgs};
+use super::args::{DefaultArgs, GraceArgs, Limits, OffArgs, OnArgs, SetArgs};
 use super::record::{Report, object};
 use super::who::{Who, kind_named};
 use super::{question, report, wrong_who};
 use crate::failure::Failure;
 use crate::output;
 use hearth::{Change, amount};
-use std::fs::File;
-use std::path::Path;
 
 /// `hearth quota set`.
 pub fn set(args: &SetArgs) -> Result<(), Failure> {
@@ -24,7 +22,6 @@ pub fn set(args: &SetArgs) -> Result<(), Failure> {
         }
         words
     };
-    write_back(&args.mount);
     words.extend(forced(args.force));
     question(&args.mount, &words).map(drop)
 }
@@ -38,7 +35,6 @@ pub fn default(args: &DefaultArgs) -> Result<(), Failure> {
     if is_question {
         words = vec!["report".to_owned()];
     } else {
-        write_back(&args.mount);
         words.extend(forced(args.force));
     }
     let answer = question(&args.mount, &words)?;
@@ -92,22 +88,17 @@ pub fn grace(args: &GraceArgs) -> Result<(), Failure> {
     question(&args.mount, &words).map(drop)
 }
 
-/// `hearth quota on` and `off`.
-pub fn switch(args: &SwitchArgs, word: &str) -> Result<(), Failure> {
-    let mut words = vec![word.to_owned(), args.kind.kind().name().to_owned()];
-    if word == "on" {
-        write_back(&args.mount);
-        words.extend(forced(args.force));
-    }
+/// `hearth quota on`.
+pub fn on(args: &OnArgs) -> Result<(), Failure> {
+    let mut words = vec!["on".to_owned(), args.kind.kind().name().to_owned()];
+    words.extend(forced(args.force));
     question(&args.mount, &words).map(drop)
 }
 
-/// What the kernel has collected until now is handed over before a limit can refuse it. A mount that
-/// cannot do so says why when it is asked.
-fn write_back(mount: &Path) {
-    if let Ok(root) = File::open(mount) {
-        let _ = rustix::fs::syncfs(root);
-    }
+/// `hearth quota off`.
+pub fn off(args: &OffArgs) -> Result<(), Failure> {
+    let words = ["off".to_owned(), args.kind.kind().name().to_owned()];
+    question(&args.mount, &words).map(drop)
 }
 
 fn forced(force: bool) -> Option<String> {

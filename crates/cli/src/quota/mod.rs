@@ -34,8 +34,8 @@ pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
         QuotaVerb::Project(args) => project(args),
         QuotaVerb::Grace(args) => change::grace(args),
         QuotaVerb::Default(args) => change::default(args),
-        QuotaVerb::On(args) => change::switch(args, "on"),
-        QuotaVerb::Off(args) => change::switch(args, "off"),
+        QuotaVerb::On(args) => change::on(args),
+        QuotaVerb::Off(args) => change::off(args),
         QuotaVerb::Check(args) => check(args),
         QuotaVerb::Events(args) => events::run(args),
     }

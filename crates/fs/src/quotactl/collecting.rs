@@ -26,10 +26,11 @@ impl Quota<'_> {
     ) -> Result<(), QuotaError> {
         let _setting = self.core.setting.lock_guard();
         let settings = self.with_book(settings)?;
-        if !self.forced && !self.core.observers().is_empty() {
+        // Whatever happens: what was announced is put into force or withdrawn.
+        let _withdraw = Withdraw(self);
+        if !self.forced {
             let whose = self.with_book(|book, _| book.announce(&settings));
             if let Some(error) = self.still_collecting(&whose) {
-                self.with_book(|book, _| book.withdraw());
                 return Err(error);
             }
         }
@@ -59,17 +60,27 @@ impl Quota<'_> {
     fn collecting(&self, whose: &[QuotaId]) -> Option<QuotaError> {
         let observers = self.core.observers();
         let files = observers.iter().flat_map(|observer| observer.collecting());
+        // Whose the first is, its inode, and how many are theirs.
         let mut found = None;
         for file in files {
             let g = pin();
             let Ok(node) = file.node(&g) else { continue };
-            let mut owners = node.meta.read().owners().ids().into_iter();
-            if let Some(owner) = owners.find(|owner| whose.contains(owner)) {
-                let (_, _, files) = found.get_or_insert((owner, file.ino(), 0));
-                *files += 1;
-            }
+            let owners = node.meta.read().owners().ids();
+            let Some(&owner) = owners.iter().find(|owner| whose.contains(owner)) else {
+                continue;
+            };
+            let (who, _, files) = found.get_or_insert((owner, file.ino(), 0));
+            *files += usize::from(owners.contains(who));
         }
         let (who, inode, files) = found?;
         Some(QuotaError::Collecting { who, files, inode })
+    }
+}
+
+struct Withdraw<'q, 'v>(&'q Quota<'v>);
+
+impl Drop for Withdraw<'_, '_> {
+    fn drop(&mut self) {
+        self.0.with_book(|book, _| book.withdraw());
     }
 }

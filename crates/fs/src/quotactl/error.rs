@@ -146,8 +146,8 @@ impl fmt::Display for QuotaError {
                 write!(
                     f,
                     "{files} of {who} {are} open for writing since before it had a limit (inode \
-                     {inode}), and writes to {it} could get lost when there is no room; close {it}, \
-                     force the limit, or mount with -o quota",
+                     {inode}), and writes to {it} could get lost when there is no room; close \
+                     {it} and try again, force the limit, or mount with -o quota",
                     it = if are == "is" { "it" } else { "them" },
                 )
             }

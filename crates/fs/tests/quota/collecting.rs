@@ -89,6 +89,7 @@ fn a_first_limit_is_refused_and_leaves_nothing_behind() {
     kernel.close(&second);
     door.release(&second, None);
     assert!(quota.set(QuotaId::user(7), &hard(PAGE)).is_ok());
+    assert!(quota.set(QuotaId::VOLUME, &hard(128 << 20)).is_ok());
     assert!(quota.forced().set(who, &hard(PAGE)).is_ok());
     // In force: what is opened now is charged first, and the limit may change.
     let (third, collects) = kernel.open(&door, ino);

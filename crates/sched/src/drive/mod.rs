@@ -149,7 +149,10 @@ impl Drop for Drive {
         if let Some(mut driver) = self.driver.take() {
             let now = self.seat.shared.clock.now().ns();
             self.seat.shared.fleet.leave(&mut driver, now);
-            move_timers(&self.seat, now);
+            // An owner that wants its seat back fires its timers itself.
+            if !self.is_wanted() {
+                move_timers(&self.seat, now);
+            }
             self.seat.shared.ended.tell();
         }
     }
@@ -215,5 +218,5 @@ fn move_timers(seat: &Seat, now: u64) {
     for (at, waker) in shared.timers[seat.station].take() {
         shared.timers[other].insert(at, waker);
     }
-    shared.fleet.wake(other, now);
+    shared.tell_of_timer(other, now);
 }

@@ -99,7 +99,10 @@ impl Worker {
     /// Charges what was noted: before work is queued here, so that it finds the accounts true.
     pub fn settle(&mut self) {
         if self.drive.as_ref().is_some_and(Drive::is_kept) {
-            self.seat.shared.fleet.settle(self.seat.station);
+            let shared = &self.seat.shared;
+            shared
+                .fleet
+                .settle(self.seat.station, shared.clock.now().ns());
         }
     }
 
@@ -111,6 +114,12 @@ impl Worker {
             next => next <= shared.clock.now().ns(),
         };
         shared.fleet.stations()[station].hint() > 0 || timer()
+    }
+
+    /// Whether any task waits here, or a timer.
+    pub fn has_any(&self) -> bool {
+        let (shared, station) = (&self.seat.shared, self.seat.station);
+        shared.fleet.stations()[station].hint() > 0 || shared.timers[station].next() != u64::MAX
     }
 
     /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that it may take.

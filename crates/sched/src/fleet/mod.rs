@@ -158,9 +158,10 @@ impl<T: Job, W: Weights> Fleet<T, W> {
         self.stations[station].note(tenant, ns, &self.weights);
     }
 
-    /// Charges what the station's driver has noted; for the driver.
-    pub fn settle(&self, station: usize) {
+    /// Charges what the station's driver has noted until `now`; for the driver.
+    pub fn settle(&self, station: usize, now: u64) {
         let station = &self.stations[station];
+        station.mark_switch(now);
         station.charge_notes(&mut station.lock(), &self.weights);
     }
 
@@ -238,6 +239,8 @@ impl<T: Job, W: Weights> Fleet<T, W> {
     pub fn search(&self, driver: &mut Driver, now: u64) -> bool {
         let own = &self.stations[driver.station];
         if own.is_alone() {
+            // What is here goes first, whatever waits elsewhere.
+            driver.tried = true;
             return own.hint() > 0;
         }
         if !driver.searching {

@@ -70,35 +70,45 @@ impl Book {
     /// Settings with limits of bytes are about to hold: from now on files are opened as under a
     /// limit. Answers for whom that is new. [`Book::put`] or [`Book::withdraw`] is next.
     pub fn announce(&mut self, settings: &Settings) -> Vec<QuotaId> {
-        if let Settings::Own(who, _) = *settings {
-            // So that whoever comes meanwhile has it.
-            self.record(who);
-        }
+        let concerned = self.concerned(settings);
         self.announced = Some(*settings);
-        let indices = self.records.indices().into_iter();
-        indices
-            .filter(|&index| {
-                let record = &self.records[index];
-                // Relaxed: see `apply`; the caller has a fence before it looks for files.
-                let is_new =
-                    !record.limited.load(Relaxed) && self.will_limit(record.who, &record.own);
-                if is_new {
-                    record.limited.store(true, Relaxed);
-                }
-                is_new
-            })
-            .map(|index| self.records[index].who)
-            .collect()
+        let mut whose = Vec::new();
+        for index in concerned {
+            let record = &self.records[index];
+            // Relaxed: see `apply`; the caller has a fence before it looks for files.
+            let is_known = record.limited.load(Relaxed);
+            if !is_known && self.will_limit(record.who, &record.own) {
+                record.limited.store(true, Relaxed);
+                whose.push(record.who);
+            }
+        }
+        whose
     }
 
-    /// What was announced does not come.
+    /// What was announced does not come, if it was not put into force.
     pub fn withdraw(&mut self) {
-        self.announced = None;
-        for index in self.records.indices() {
+        let Some(settings) = self.announced.take() else {
+            return;
+        };
+        for index in self.concerned(&settings) {
             let record = &self.records[index];
             let bounds = self.bounds(record.who, &record.own, Resource::Blocks);
             record.limited.store(bounds.is_limit(), Relaxed);
             self.records.close_if_idle(index);
+        }
+    }
+
+    /// The records that settings are for, but for the volume's: nobody opens a file by that. That
+    /// of one id is made now if there is none, so that whoever comes meanwhile has it.
+    fn concerned(&mut self, settings: &Settings) -> Vec<usize> {
+        match *settings {
+            Settings::Own(QuotaId::VOLUME, _) => Vec::new(),
+            Settings::Own(who, _) => vec![self.record(who)],
+            Settings::Rules(kind, _) => {
+                let mut indices = self.records.indices();
+                indices.retain(|&index| self.records[index].who.kind == kind);
+                indices
+            }
         }
     }
 
