@@ -1,7 +1,5 @@
 //! Who wants to know of changes that the library side makes.
 
-use crate::ops::open::OpenFile;
-use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
 /// Told of changes made through [`crate::Process`], after them, outside all locks, on the thread
@@ -13,9 +11,9 @@ pub trait Observer: Send + Sync + 'static {
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given.
     fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
 
-    /// Files that are open now and whose writes are acknowledged before the volume hears of them. Asked
-    /// while quotas are being set; sets none itself.
-    fn collecting(&self) -> Vec<Arc<OpenFile>> {
+    /// Inode numbers of the files that are open now and whose writes are acknowledged before the
+    /// volume hears of them, one for each open file. Asked while quotas are being set; sets none.
+    fn collecting(&self) -> Vec<u64> {
         Vec::new()
     }
 }

@@ -58,7 +58,8 @@ impl Settings {
         }
     }
 
-    /// Whether the kernel acknowledges writes by itself, but for files that are opened under a limit.
+    /// Whether the kernel acknowledges writes by itself, but for files that are opened under a
+    /// limit.
     pub fn collects(&self) -> bool {
         self.writeback && !self.direct_io && self.direct_mmap
     }

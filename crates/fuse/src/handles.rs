@@ -93,19 +93,19 @@ impl Handles {
         Some((file, owners))
     }
 
-    /// Open files for writing whose writes the kernel collects.
-    pub fn collecting(&self) -> Vec<Arc<OpenFile>> {
+    /// Inodes of the files that are open for writing and whose writes the kernel collects.
+    pub fn collecting(&self) -> Vec<u64> {
         let guard = epoch::pin();
-        let mut files = Vec::new();
+        let mut inodes = Vec::new();
         self.table.scan(0, &guard, |handle| {
             let file = &handle.file;
             let writes = file.flags() & libc::O_ACCMODE != libc::O_RDONLY;
             if file.kind() == Kind::File && writes && !file.is_control() && !file.is_charged() {
-                files.push(Arc::clone(file));
+                inodes.push(file.ino());
             }
             true
         });
-        files
+        inodes
     }
 
     /// The handles that there are: at the end, those that the kernel did not release before it

@@ -15,7 +15,7 @@ use crate::transport::device::Device;
 use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
-use hearth::{Door, Kind, Observer, OpenFile};
+use hearth::{Door, Kind, Observer};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -274,7 +274,7 @@ impl Observer for Notifier {
         }
     }
 
-    fn collecting(&self) -> Vec<Arc<OpenFile>> {
+    fn collecting(&self) -> Vec<u64> {
         let handles = self.collecting.as_ref();
         handles.map_or_else(Vec::new, |handles| handles.collecting())
     }

@@ -265,8 +265,9 @@ impl Handle {
     }
 
     /// [`Handle::worker`] for a thread that often sleeps in its own way, and not in
-    /// [`Worker::wait`]: its station runs what it spawned with [`Worker::station`] as the key, which
-    /// nobody else may, and nothing else. While any of that is left, it sleeps in [`Worker::wait`].
+    /// [`Worker::wait`]: its station runs what it spawned with [`Worker::station`] as the key,
+    /// which nobody else may, and nothing else. While any of that is left, it sleeps in
+    /// [`Worker::wait`].
     ///
     /// # Errors
     /// Every station has a driver.

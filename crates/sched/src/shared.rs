@@ -27,7 +27,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A station for what has no place of its own: one whose driver helps, else one without a driver.
+    /// A station for what has no place of its own: one whose driver helps, else one without a
+    /// driver.
     pub fn any_station(&self) -> usize {
         let stations = self.fleet.stations();
         let first = core() % stations.len();

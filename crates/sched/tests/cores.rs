@@ -62,8 +62,8 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
     late.join().expect("it ran");
 }
 
-/// Two desks of a mount: a delayed request of one that is behind stays with it. Its timer at the other,
-/// which then waits in the kernel for requests of its own, would never fire.
+/// Two desks of a mount: a delayed request of one that is behind stays with it. Its timer at the
+/// other, which then waits in the kernel for requests of its own, would never fire.
 #[test]
 fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
     let clock = Clock::manual();

@@ -36,8 +36,8 @@ pub struct OpenFile {
     moving: Moving,
     /// Whether a nameless file may get a name.
     linkable: bool,
-    /// Whether it counts as a charged writer of its inode. Relaxed: set before the open is answered;
-    /// who looks for files that are not looks again.
+    /// Whether it counts as a charged writer of its inode. Relaxed: set before the open is
+    /// answered; who looks for files that are not looks again.
     charged: AtomicBool,
     /// Who opened it.
     opener: Opener,

@@ -1,5 +1,5 @@
-//! A first limit of bytes, and files that are open already: see "Charged before it is acknowledged" in
-//! `docs/design/quota.md`.
+//! A first limit of bytes, and files that are open already: see "Charged before it is
+//! acknowledged" in `docs/design/quota.md`.
 
 use super::{Quota, QuotaError};
 use crate::quota::{Book, Hand, QuotaId, Settings};
@@ -43,8 +43,8 @@ impl Quota<'_> {
         if whose.is_empty() {
             return None;
         }
-        // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees what
-        // was announced.
+        // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees
+        // what was announced.
         fence(Ordering::SeqCst);
         let mut error = self.collecting(whose);
         for _ in 1..LOOKS {
@@ -62,14 +62,16 @@ impl Quota<'_> {
         let files = observers.iter().flat_map(|observer| observer.collecting());
         // Whose the first is, its inode, and how many are theirs.
         let mut found = None;
-        for file in files {
+        for inode in files {
             let g = pin();
-            let Ok(node) = file.node(&g) else { continue };
+            let Ok(node) = self.core.node(inode, &g) else {
+                continue;
+            };
             let owners = node.meta.read().owners().ids();
             let Some(&owner) = owners.iter().find(|owner| whose.contains(owner)) else {
                 continue;
             };
-            let (who, _, files) = found.get_or_insert((owner, file.ino(), 0));
+            let (who, _, files) = found.get_or_insert((owner, inode, 0));
             *files += usize::from(owners.contains(who));
         }
         let (who, inode, files) = found?;

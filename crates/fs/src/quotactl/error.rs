@@ -52,8 +52,9 @@ pub enum QuotaError {
         /// As asked for.
         path: Vec<u8>,
     },
-    /// Files that are open for writing since before their first limit: a kernel in front acknowledges
-    /// writes to them that may not fit any more when it hands them over. [`super::Quota::forced`].
+    /// Files that are open for writing since before their first limit: a kernel in front
+    /// acknowledges writes to them that may not fit any more when it hands them over.
+    /// [`super::Quota::forced`].
     Collecting {
         /// Whose limit of bytes it would be.
         who: QuotaId,

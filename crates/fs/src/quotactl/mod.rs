@@ -78,7 +78,8 @@ impl<'v> Quota<'v> {
     }
 
     /// The same, but a first limit of bytes comes into force even though files are open for writing
-    /// ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or `close` says so.
+    /// ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or `close` says
+    /// so.
     #[must_use]
     pub fn forced(&self) -> Quota<'v> {
         Quota {

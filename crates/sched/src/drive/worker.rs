@@ -122,7 +122,8 @@ impl Worker {
         shared.fleet.stations()[station].hint() > 0 || shared.timers[station].next() != u64::MAX
     }
 
-    /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that it may take.
+    /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that
+    /// it may take.
     /// `wait` returns when the worker is unparked.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         if self.reclaim()

@@ -43,8 +43,8 @@ pub struct Station<T> {
 pub enum Manner {
     /// The driver looks for work elsewhere, and sleeps where it can be woken for any.
     Helping = 1,
-    /// What has the station's key runs here and nothing else does: the driver may sleep where nobody
-    /// can wake it, as long as no such task is left.
+    /// What has the station's key runs here and nothing else does: the driver may sleep where
+    /// nobody can wake it, as long as no such task is left.
     Alone = 2,
 }
 

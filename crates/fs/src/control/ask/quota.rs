@@ -20,8 +20,8 @@ quota default KIND LIMIT...
 quota grace KIND TIME...   bytes=SECONDS inodes=SECONDS
 quota grace WHO TIME...    the same, or default instead of the seconds
 quota on KIND, quota off KIND
-                           set, clear, default and on take the word force behind all others: the limit
-                           holds although files are open for writing since before there was one
+                           set, clear, default and on take force at their end: the limit holds
+                           although files are open for writing since before there was one
 quota project INODE ID     makes the directory with this inode number a project
 quota check                compares the ledger with the volume
 quota events [AFTER]       what happened after the event with this number
