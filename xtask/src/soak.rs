@@ -16,6 +16,8 @@ const SUITES: &[(&str, &str)] = &[
 
 /// Races to the limits of quotas in each round.
 const QUOTA_ROUNDS: u64 = 2_000;
+/// The same on a mount, by processes, over each transport.
+const MOUNT_ROUNDS: u64 = 200;
 
 /// `soak [MINUTES]` or `soak suites [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -89,6 +91,9 @@ fn round(seed: u64) -> Result<(), String> {
         let mut test = process::cargo();
         test.args(["test", "--package", package, "--test", suite])
             .env("HEARTH_SEED", seed.to_string());
+        if *suite == "quota_writeback" {
+            test.env("HEARTH_ROUNDS", MOUNT_ROUNDS.to_string());
+        }
         process::run(&mut test).map_err(again)?;
     }
     Ok(())

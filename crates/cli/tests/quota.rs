@@ -5,8 +5,11 @@
 mod harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, said, shell, succeed, until};
+use rustix::fs::statvfs;
+use rustix::io::Errno;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,7 +20,53 @@ harness::on_both_transports!(
     a_full_project_is_a_full_disk,
     who_is_over_the_limit_can_still_look_rename_and_remove,
     what_comes_from_another_project_is_copied,
+    a_volume_of_a_size_takes_that_and_not_one_block_or_inode_more,
 );
+
+fn a_volume_of_a_size_takes_that_and_not_one_block_or_inode_more(transport: Transport) {
+    let mounted = Mounted::new(transport, "size=1M,inodes=20,quota");
+    let file = std::fs::File::create(mounted.at("full")).unwrap();
+    let full = |error: std::io::Error| error.raw_os_error() == Some(Errno::NOSPC.raw_os_error());
+    let page = |n: u64| file.write_all_at(&[1; 4096], n * 4096);
+    assert!((0..256).all(|n| page(n).is_ok()));
+    assert!(full(page(256).unwrap_err()));
+    let room = statvfs(mounted.path()).unwrap();
+    assert_eq!((room.f_blocks * room.f_frsize, room.f_bfree), (1 << 20, 0));
+    file.set_len(4096).unwrap();
+    assert!((1..256).all(|n| page(n).is_ok()));
+    assert!(full(page(256).unwrap_err()));
+
+    let left = room.f_ffree;
+    assert_eq!((room.f_files, left > 0), (20, true));
+    let make = |n: u64| std::fs::create_dir(mounted.at(format!("d{n}")));
+    assert!((0..left).all(|n| make(n).is_ok()));
+    assert!(full(make(left).unwrap_err()));
+    assert_eq!(statvfs(mounted.path()).unwrap().f_ffree, 0);
+    std::fs::remove_dir(mounted.at("d0")).unwrap();
+    make(0).unwrap();
+}
+
+#[test]
+fn names_of_users_are_looked_up() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    assert!(
+        quota(&mounted, "set user:daemon --hard 8KiB @")
+            .status
+            .success()
+    );
+    let seen = quota(&mounted, "get user:1 --json @");
+    assert!(
+        seen.status.success() && seen.out.contains("8192"),
+        "{}",
+        seen.out
+    );
+    let seen = quota(&mounted, "get user:daemon @");
+    assert!(
+        seen.status.success() && seen.out.contains("daemon"),
+        "{}",
+        seen.out
+    );
+}
 
 /// Runs `hearth quota`; `@` is the mount point.
 fn quota(mounted: &Mounted, typed: &str) -> Said {

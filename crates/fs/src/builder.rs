@@ -77,7 +77,8 @@ impl VolumeBuilder {
     }
 
     /// Threads of front ends that can take part in the volume's scheduler at the same time; one
-    /// for each core by default. A FUSE mount takes one for each CPU that is there.
+    /// for each core by default. A FUSE mount takes one for each CPU that is there, and what has no
+    /// place of its own runs at none of them: without workers there is one seat more.
     pub fn seats(mut self, seats: usize) -> Self {
         self.0.seats = seats;
         self

@@ -155,7 +155,10 @@ impl<S: Service> Desk<S> {
     #[cold]
     fn look_closer(&mut self, header: &InHeader, args: &[u8]) -> Fate {
         let Some(bytes) = price(header, args) else {
-            return Fate::Now;
+            return match self.hall.park {
+                Park::Every if is_answered(header) => Fate::Park(Reason::Test),
+                _ => Fate::Now,
+            };
         };
         let sched = &self.hall.sched;
         if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
@@ -169,6 +172,15 @@ impl<S: Service> Desk<S> {
             Park::Needed => Fate::Now,
         }
     }
+}
+
+/// Whether a request that only gives something back is answered.
+fn is_answered(header: &InHeader) -> bool {
+    let opcode = Opcode::from_number(header.opcode);
+    matches!(
+        opcode,
+        Some(Opcode::Flush | Opcode::Release | Opcode::Releasedir)
+    )
 }
 
 /// Bytes that a request moves. `None` for what only gives something back, and is never delayed.

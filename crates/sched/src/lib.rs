@@ -57,7 +57,7 @@ pub use {
     drive::{Source, Worker, block_in_place},
     error::{SchedError, TaskError},
     fleet::Unpark,
-    scheduler::{Builder, Handle, Scheduler},
+    scheduler::{Builder, Handle, MOST_WORKERS, Scheduler},
     sleep::Sleep,
     task::{JoinHandle, Spec},
     tenant::{DEFAULT_WEIGHT, Limits, MAX_WEIGHT, Tenant},

@@ -19,7 +19,7 @@ use std::future::Future;
 use std::time::Duration;
 
 /// The most workers, and the most seats.
-const MOST_WORKERS: usize = 1024;
+pub const MOST_WORKERS: usize = 1024;
 
 /// What a scheduler is to be.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use crate::quotactl::SettingLock;
 use crate::stats::Stats;
 use crate::tenant::TenantId;
 use ahash::RandomState;
-use hearth_sched::{SchedError, Scheduler};
+use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
@@ -371,8 +371,10 @@ impl Core {
 }
 
 pub(super) fn scheduler(settings: &Settings) -> Result<Scheduler> {
-    let builder = Scheduler::builder();
-    let started = builder.workers(settings.workers).seats(settings.seats);
+    // Without workers, what has no place of its own needs one that no front end takes.
+    let spare = usize::from(settings.workers == 0 && settings.seats < MOST_WORKERS);
+    let builder = Scheduler::builder().workers(settings.workers);
+    let started = builder.seats(settings.seats + spare);
     started.start().map_err(|error| match error {
         SchedError::Thread { .. } => Errno::EAGAIN,
         _ => Errno::EINVAL,

@@ -24,7 +24,14 @@ impl Dispatcher {
         args: &SetattrIn,
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
-        let (change, caller) = (set_attr(args), cx.caller(0));
+        let (mut change, caller) = (set_attr(args), cx.caller(0));
+        if args.valid & CHANGES == 0 {
+            // chown(2) with neither owner takes setuid and setgid away, which the kernel leaves to
+            // us without a word. It sends the same before it allocates for a stranger, who may not
+            // do that here: allocating does it.
+            let uid = || Ok::<_, Errno>(self.door.getattr(cx.ino())?.uid);
+            change.kill_suidgid = caller.privileged() || uid()? == caller.uid;
+        }
         let handle = if args.valid & fattr::FH != 0 {
             args.fh
         } else {
@@ -49,6 +56,16 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 }
+
+/// What a SETATTR asks to be changed.
+const CHANGES: u32 = fattr::MODE
+    | fattr::UID
+    | fattr::GID
+    | fattr::SIZE
+    | fattr::ATIME
+    | fattr::ATIME_NOW
+    | fattr::MTIME
+    | fattr::MTIME_NOW;
 
 fn set_attr(args: &SetattrIn) -> SetAttr {
     let has = |bit: u32| args.valid & bit != 0;

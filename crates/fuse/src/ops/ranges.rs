@@ -21,8 +21,8 @@ impl Dispatcher {
         args: &LseekIn,
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
-        let offset = i64::try_from(args.offset).map_err(|_| Errno::EINVAL)?;
-        let whence = args.whence as i32;
+        // As it was given to lseek(2): below zero is behind no end.
+        let (offset, whence) = (args.offset as i64, args.whence as i32);
         if self.settings.writeback && args.fh != 0 {
             // The kernel asks without having written back, so the volume may lack the end of the
             // file. What is dirty comes first; a worker waits for it, since it comes as requests.

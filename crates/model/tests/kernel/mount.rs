@@ -16,11 +16,14 @@ use crate::calls::{call, text};
 use crate::worker::Worker;
 
 /// Which filesystem.
+#[allow(dead_code, reason = "not every suite that uses this file has all of them")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Tmpfs,
     /// In a file of its own, with blocks of one page: knows all modes of fallocate.
     Ext4,
+    /// What is mounted already, from this empty directory on.
+    Directory(&'static Path),
 }
 
 /// Fails with the remedy where the test cannot run.
@@ -129,6 +132,12 @@ fn enter_new_mount(kind: Kind, path: &CString) {
             call(libc::SYS_mount, &arguments).expect("mount");
         }
         Kind::Ext4 => mount_image(OsStr::from_bytes(path.as_bytes()).as_ref()),
+        Kind::Directory(directory) => {
+            let directory = text(directory.as_os_str().as_bytes());
+            let flags = libc::MS_BIND as usize;
+            let arguments = [at(&directory), at(path), 0, flags, 0];
+            call(libc::SYS_mount, &arguments).expect("mount --bind");
+        }
     }
     call(libc::SYS_chdir, &[at(path)]).expect("chdir into the mount");
     // Puts the old root on top of the new one and takes it off.

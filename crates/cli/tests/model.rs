@@ -1,0 +1,121 @@
+//! Random scripts of system calls on a mount must do what the model says, also while every request
+//! is suspended and resumed.
+//!
+//! `HEARTH_SEED` and `HEARTH_MODEL_CASES` (scripts on each mount) vary and lengthen it.
+
+mod harness;
+
+// How the model's own tests drive a kernel.
+#[path = "../../model/tests/kernel/calls.rs"]
+mod calls;
+#[path = "../../model/tests/kernel/mount.rs"]
+mod mount;
+#[path = "../../model/tests/kernel/worker.rs"]
+mod worker;
+
+use harness::{Mounted, Transport, seed};
+use hearth_model::strategy::{Abilities, script};
+use hearth_model::{Op, SetTime, compare, listing, reduce};
+use mount::{Kernel, Kind};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::cell::Cell;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+harness::on_both_transports!(
+    scripts_do_on_a_mount_what_the_model_says,
+    scripts_whose_requests_are_all_suspended_do_what_the_model_says,
+    a_chown_that_names_nobody_takes_setuid_away,
+);
+
+const SCRIPTS: u32 = 40;
+/// Steps between two comparisons of the trees.
+const TREE_EVERY: usize = 16;
+
+fn scripts_do_on_a_mount_what_the_model_says(transport: Transport) {
+    run(transport, "direct_io");
+}
+
+fn scripts_whose_requests_are_all_suspended_do_what_the_model_says(transport: Transport) {
+    run(transport, "direct_io,park=every");
+}
+
+fn run(transport: Transport, options: &str) {
+    mount::check_machine();
+    let mounted = Mounted::new(transport, options);
+    let cases = std::env::var("HEARTH_MODEL_CASES");
+    let cases = cases.map_or(SCRIPTS, |cases| cases.parse().expect("a number"));
+    let scripts = script(
+        Abilities {
+            ranges: false,
+            projects: false,
+        },
+        1..100,
+    );
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed().to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), random);
+    let number = Cell::new(0);
+    let check = |steps: &[(usize, Op)]| {
+        let directory = mounted.at(format!("s{}", number.get()));
+        number.set(number.get() + 1);
+        std::fs::create_dir(&directory).expect("a directory");
+        let directory: &'static Path = Box::leak(directory.into_boxed_path());
+        compare(
+            &mut Kernel::start(Kind::Directory(directory)),
+            steps,
+            TREE_EVERY,
+        )
+    };
+    for _ in 0..cases {
+        let mut steps = scripts.new_tree(&mut runner).expect("a script").current();
+        steps.retain(|(_, op)| !is_told_otherwise(op));
+        if check(&steps).is_err() {
+            let steps = reduce(&steps, |steps| check(steps).is_err());
+            let why = check(&steps).expect_err("it failed before");
+            panic!("seed {}: {why}\n{}", seed(), listing(&steps));
+        }
+    }
+}
+
+fn a_chown_that_names_nobody_takes_setuid_away(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    let path = mounted.at("f");
+    let file = std::fs::File::create(&path).expect("a new file");
+    for gone in [0o4755, 0o2755] {
+        file.set_permissions(Permissions::from_mode(gone))
+            .expect("the owner");
+        std::os::unix::fs::fchown(&file, None, None).expect("the owner");
+        let mode = std::fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o7777, 0o755, "of {gone:o}");
+    }
+}
+
+/// What the kernel in front answers in its own way, as `docs/semantics.md` says.
+fn is_told_otherwise(op: &Op) -> bool {
+    match op {
+        // It does not know that a file is immutable or only grows: it looks at permissions first.
+        Op::SetFlags { .. } => true,
+        Op::SetProject { xflags, .. } => xflags & (IMMUTABLE | APPEND) != 0,
+        // A stranger's is done and changes nothing.
+        Op::Chown { uid, gid, .. } | Op::ChownFd { uid, gid, .. } => uid.is_none() && gid.is_none(),
+        // It takes setgid away from what its group may execute only.
+        Op::Open { mode, .. } | Op::Chmod { mode, .. } | Op::ChmodFd { mode, .. } => {
+            mode & 0o2010 == 0o2000
+        }
+        // It removes an ACL without saying that setgid goes with it.
+        Op::RemoveXattr { name, .. } => name.0.as_slice() == b"system.posix_acl_access",
+        // It reads links from its cache, which then does not renew an old access time.
+        Op::SetTimes { times, .. } | Op::SetTimesFd { times, .. } => {
+            matches!(times[0], SetTime::At(..))
+        }
+        _ => false,
+    }
+}
+
+/// `FS_XFLAG_IMMUTABLE` and `FS_XFLAG_APPEND`.
+const IMMUTABLE: u32 = 0x8;
+const APPEND: u32 = 0x10;
