@@ -16,7 +16,10 @@ use crate::calls::{call, text};
 use crate::worker::Worker;
 
 /// Which filesystem.
-#[allow(dead_code, reason = "not every suite that uses this file has all of them")]
+#[allow(
+    dead_code,
+    reason = "not every suite that uses this file has all of them"
+)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Tmpfs,
