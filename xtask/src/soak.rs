@@ -12,6 +12,7 @@ const SUITES: &[(&str, &str)] = &[
     ("hearth-cli", "sqlite"),
     ("hearth-cli", "kill"),
     ("hearth-cli", "quota_writeback"),
+    ("hearth-cli", "model"),
 ];
 
 /// Races to the limits of quotas in each round.

@@ -92,6 +92,13 @@ fn a_chown_that_names_nobody_takes_setuid_away(transport: Transport) {
         let mode = std::fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o7777, 0o755, "of {gone:o}");
     }
+    // A directory keeps its own.
+    let kept = mounted.at("d");
+    std::fs::create_dir(&kept).expect("a directory");
+    std::fs::set_permissions(&kept, Permissions::from_mode(0o2755)).expect("the owner");
+    std::os::unix::fs::chown(&kept, None, None).expect("the owner");
+    let mode = std::fs::metadata(&kept).expect("it is there").mode();
+    assert_eq!(mode & 0o7777, 0o2755);
 }
 
 /// What the kernel in front answers in its own way, as `docs/semantics.md` says.

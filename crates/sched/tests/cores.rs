@@ -15,6 +15,13 @@ fn build(workers: usize, seats: usize) -> Scheduler {
     scheduler.expect("a few workers are no problem")
 }
 
+/// Time passes when the test says so.
+fn two_seats_and_a_clock() -> (Clock, Scheduler) {
+    let clock = Clock::manual();
+    let builder = Scheduler::builder().seats(2).clock(clock.clone());
+    (clock, builder.start().expect("no thread to start"))
+}
+
 #[test]
 fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
     let scheduler = build(0, 2);
@@ -46,9 +53,7 @@ fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
 
 #[test]
 fn a_key_leads_to_its_station_while_that_keeps_up() {
-    let clock = Clock::manual();
-    let builder = Scheduler::builder().seats(2).clock(clock.clone());
-    let scheduler = builder.start().unwrap();
+    let (clock, scheduler) = two_seats_and_a_clock();
     let mut thief = scheduler.worker(None).unwrap();
     let mut owner = scheduler.worker(None).unwrap();
     let spec = Spec::default().with_key(owner.station() as u64);
@@ -66,9 +71,7 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
 /// other, which then waits in the kernel for requests of its own, would never fire.
 #[test]
 fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
-    let clock = Clock::manual();
-    let builder = Scheduler::builder().seats(2).clock(clock.clone());
-    let scheduler = builder.start().unwrap();
+    let (clock, scheduler) = two_seats_and_a_clock();
     let mut other = scheduler.worker_alone(None).unwrap();
     let mut owner = scheduler.worker_alone(None).unwrap();
     let spec = Spec::default().with_key(owner.station() as u64);
@@ -86,9 +89,7 @@ fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
 
 #[test]
 fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
-    let clock = Clock::manual();
-    let builder = Scheduler::builder().seats(2).clock(clock.clone());
-    let scheduler = builder.start().unwrap();
+    let (clock, scheduler) = two_seats_and_a_clock();
     let mut owner = scheduler.worker_alone(None).unwrap();
     let spec = Spec::default().with_key(owner.station() as u64);
     let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
@@ -105,9 +106,7 @@ fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
 
 #[test]
 fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
-    let clock = Clock::manual();
-    let builder = Scheduler::builder().seats(2).clock(clock.clone());
-    let scheduler = builder.start().unwrap();
+    let (clock, scheduler) = two_seats_and_a_clock();
     let owner = scheduler.worker_alone(None).unwrap();
     let mut helper = scheduler.worker(None).unwrap();
     let spec = Spec::default().with_key(owner.station() as u64);

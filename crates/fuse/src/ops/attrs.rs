@@ -30,7 +30,7 @@ impl Dispatcher {
             // us without a word. It sends the same before it allocates for a stranger, who may not
             // do that here: allocating does it.
             let uid = || Ok::<_, Errno>(self.door.getattr(cx.ino())?.uid);
-            change.kill_suidgid = caller.privileged() || uid()? == caller.uid;
+            change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
         }
         let handle = if args.valid & fattr::FH != 0 {
             args.fh

@@ -123,8 +123,7 @@ impl Worker {
     }
 
     /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that
-    /// it may take.
-    /// `wait` returns when the worker is unparked.
+    /// it may take. `wait` returns when the worker is unparked.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         if self.reclaim()
             && let Some(drive) = &mut self.drive
