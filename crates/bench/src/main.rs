@@ -111,6 +111,7 @@ fn ready_to_measure() {
 }
 
 fn finish(verb: &str, done: Result<(), String>) -> ExitCode {
+    mounted::let_watch_end();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {

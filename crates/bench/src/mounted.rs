@@ -35,6 +35,8 @@ struct Live {
 
 static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
+/// Held by [`watch`] from when it takes the mounts down until the program ends.
+static ENDING: Mutex<()> = Mutex::new(());
 
 impl Mounted {
     /// The kernel's tmpfs.
@@ -191,6 +193,7 @@ pub fn watch() {
                 } else {
                     "told to end"
                 };
+                let _ending = ENDING.lock();
                 eprintln!("hearth-bench: {why}; taking the mounts down");
                 // A function of its own, so that the list is not locked while one is taken down.
                 let next = || live().first().map(|live| live.number);
@@ -202,6 +205,12 @@ pub fn watch() {
             }
         }
     });
+}
+
+/// Does not come back while [`watch`] takes the mounts down: a benchmark whose mounts vanish fails,
+/// and must not end the program before the last of them is gone.
+pub fn let_watch_end() {
+    drop(ENDING.lock());
 }
 
 fn live() -> std::sync::MutexGuard<'static, Vec<Live>> {

@@ -20,6 +20,11 @@ impl Samples {
         self.0.len()
     }
 
+    /// All of them, in the order in which they came.
+    pub fn all(&self) -> &[f64] {
+        &self.0
+    }
+
     /// Their mean.
     pub fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
