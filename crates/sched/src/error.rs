@@ -46,7 +46,7 @@ impl fmt::Display for SchedError {
                 write!(f, "{what} limit 0: give 1 or more, or no limit at all")
             }
             SchedError::Workers { asked } => {
-                write!(f, "{asked} workers: give at most 1,024")
+                write!(f, "{asked} workers or seats: give at most 1,024 of each")
             }
             SchedError::NoSeat { stations } => write!(
                 f,

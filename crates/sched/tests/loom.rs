@@ -227,3 +227,21 @@ fn a_worker_alone_is_not_woken_in_the_place_of_one_that_helps() {
         world.check();
     });
 }
+
+#[test]
+fn a_task_that_stays_runs_at_its_worker_alone_or_at_one_that_helps() {
+    check(1, || {
+        let world = World::new(2, 1);
+        let alone = spawn(&world, |world| world.drive_by(0, Manner::Alone));
+        let helper = spawn(&world, |world| world.drive(1));
+        let task = Task {
+            number: 0,
+            stays: true,
+        };
+        assert!(world.fleet.send(0, task, 1).is_ok());
+        for driver in [alone, helper] {
+            driver.join().expect("the driver ends");
+        }
+        world.check();
+    });
+}

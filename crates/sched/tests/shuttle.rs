@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize as Plain, Ordering::SeqCst};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use hearth_sched::{
     Clock, Handle, SchedError, Scheduler, Spec, TaskError, Worker, block_in_place, yield_now,
@@ -183,6 +184,45 @@ fn a_drain_beside_thieves_runs_every_task_once() {
         assert!(ran.iter().all(|ran| ran.load(SeqCst) == 1));
         assert_eq!(scheduler.tasks(), 0);
         scheduler.shutdown();
+    });
+}
+
+#[test]
+fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
+    check(2_000, || {
+        let clock = Clock::manual();
+        let builder = Scheduler::builder().workers(1).seats(1);
+        let scheduler = builder.clock(clock.clone()).start();
+        let scheduler = scheduler.expect("a worker is no problem");
+        let mut alone = scheduler.worker_alone(None).expect("the seat is free");
+        let spec = Spec::default().with_key(alone.station() as u64);
+        let ran: Arc<Vec<Plain>> = Arc::new((0..8).map(|_| Plain::new(0)).collect());
+        for number in 0..8 {
+            let ran = Arc::clone(&ran);
+            drop(scheduler.spawn(spec, async move {
+                yield_now().await;
+                ran[number].fetch_add(1, SeqCst);
+            }));
+        }
+        let driver = thread::spawn(move || {
+            while !alone.is_stopped() {
+                if !alone.tick() {
+                    alone.park();
+                }
+            }
+        });
+        // It is behind now and then: the other may take what it has not come to.
+        let behind = thread::spawn(move || {
+            for _ in 0..4 {
+                clock.advance(Duration::from_millis(2));
+                thread::yield_now();
+            }
+        });
+        assert!(scheduler.drain(None));
+        assert!(ran.iter().all(|ran| ran.load(SeqCst) == 1));
+        behind.join().expect("time ends");
+        scheduler.shutdown();
+        driver.join().expect("the worker ends");
     });
 }
 
