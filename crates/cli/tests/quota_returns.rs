@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 harness::on_both_transports!(
     who_removes_a_file_at_the_limit_can_make_another,
+    a_write_is_cut_short_only_where_the_room_is_not_there,
     what_is_refused_is_counted_once,
 );
 
@@ -22,13 +23,19 @@ const PAGE: usize = 4_096;
 
 /// A project with room for one file of one page, besides its directory.
 fn narrow(mounted: &Mounted) -> PathBuf {
+    with_limits(mounted, 1, "2")
+}
+
+/// A project with room for so many pages, and so many inodes with its directory.
+fn with_limits(mounted: &Mounted, pages: usize, inodes: &str) -> PathBuf {
     let directory = mounted.at("p");
     create_dir(&directory).unwrap();
     let quota = |words: &[&str], path: &Path, more: &[&str]| {
         succeed(hearth().arg("quota").args(words).arg(path).args(more));
     };
     quota(&["project"], &directory, &["7"]);
-    let limits = ["set", "project:7", "--hard", "4096", "--inodes-hard", "2"];
+    let hard = (pages * PAGE).to_string();
+    let limits = ["set", "project:7", "--hard", &hard, "--inodes-hard", inodes];
     quota(&limits, mounted.path(), &[]);
     directory
 }
@@ -65,6 +72,31 @@ fn who_removes_a_file_at_the_limit_can_make_another(transport: Transport) {
             end(&path, file);
         }
     }
+}
+
+fn a_write_is_cut_short_only_where_the_room_is_not_there(transport: Transport) {
+    // Half of the room is there all the time, the other half comes back with what is removed.
+    let mounted = Mounted::new(transport, "quota");
+    let directory = with_limits(&mounted, 6, "none");
+    for number in 0..TIMES {
+        let path = directory.join(number.to_string());
+        let mut options = OpenOptions::new();
+        // The volume itself finds the end for who appends.
+        let options = options.write(true).append(number % 4 < 2).create_new(true);
+        let mut file = options.open(&path).unwrap();
+        let pages = if number % 2 == 0 { 3 } else { 6 };
+        let written = file.write(&vec![7; pages * PAGE]).unwrap();
+        assert_eq!(written, pages * PAGE, "file {number}");
+        assert_eq!(file.metadata().unwrap().len(), written as u64);
+        if pages == 6 {
+            let refused = file.write(&[7; PAGE]).unwrap_err().kind();
+            assert_eq!(refused, ErrorKind::StorageFull);
+        }
+        remove_file(path).unwrap();
+    }
+    let mut file = create(&directory.join("last")).unwrap();
+    let written = file.write(&[7; 7 * PAGE + 1]).unwrap();
+    assert_eq!(written, 6 * PAGE, "as far as it fits");
 }
 
 fn what_is_refused_is_counted_once(transport: Transport) {

@@ -1,10 +1,10 @@
 //! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
 //! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS] [--slow]`. With `--slow` the volume has a home that objects can
-//! be evicted to, and that takes its time. Prints `ready TRANSPORT` when the mount answers. Lines
-//! on the standard input change the volume through the library, as a program does that embeds and
-//! mounts it; see `command`.
+//! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers]`. With `--slow` the volume has a home
+//! that objects can be evicted to, and that takes its time; with `--no-workers` it has no threads
+//! of its own. Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
+//! the volume through the library, as a program does that embeds and mounts it; see `command`.
 
 use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Errno, Process, SystemClock, Time, Volume};
@@ -28,11 +28,12 @@ fn main() {
 
 fn run() -> Result<(), Failure> {
     let mut given: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "-o").collect();
-    let slow = given.iter().position(|arg| arg == "--slow");
-    let home = slow.map(|at| {
-        given.remove(at);
-        Arc::new(TestHome::new())
-    });
+    let mut flag = |name: &str| {
+        let at = given.iter().position(|arg| arg == name);
+        at.map(|at| given.remove(at)).is_some()
+    };
+    let home = flag("--slow").then(|| Arc::new(TestHome::new()));
+    let no_workers = flag("--no-workers");
     if given.is_empty() {
         return Err("usage: serve MOUNTPOINT [-o OPTIONS]".into());
     }
@@ -40,6 +41,9 @@ fn run() -> Result<(), Failure> {
     let mut builder = options.volume(Volume::builder()).clock(Fragile);
     if let Some(home) = &home {
         builder = builder.home(Arc::clone(home));
+    }
+    if no_workers {
+        builder = builder.workers(0);
     }
     let volume = builder.build()?;
     let rest = (volume.clone(), home);
@@ -65,8 +69,8 @@ fn run() -> Result<(), Failure> {
 }
 
 /// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH
-/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `break` and `repair` the
-/// clock, which panics meanwhile.
+/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `background` work, once;
+/// `break` and `repair` the clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
@@ -105,6 +109,7 @@ fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Fai
                 (call == failing).then_some(Errno::EIO)
             })));
         }
+        "background" => rest.0.run_background_once(),
         "break" => BROKEN.store(true, Ordering::SeqCst),
         "repair" => BROKEN.store(false, Ordering::SeqCst),
         other => return Err(format!("no such command: {other}").into()),

@@ -71,6 +71,8 @@ pub(crate) enum Done {
     Reply,
     /// The kernel expects no answer.
     Silent,
+    /// So many bytes were written, and for the next there was no room. To be attempted again.
+    Part(usize),
     /// A worker goes on.
     Later(Later),
 }
@@ -79,6 +81,7 @@ pub(crate) enum Done {
 pub(crate) struct Context<'r> {
     pub header: InHeader,
     pub groups: &'r [u32],
+    pub attempt: Attempt,
 }
 
 impl Context<'_> {
@@ -114,6 +117,7 @@ impl Service for Dispatcher {
         let context = Context {
             header: request.header,
             groups: groups.ids(),
+            attempt,
         };
         let mut reply = Reply::new(out);
         let (done, absent) = hearth::without_waiting(|| {
@@ -123,7 +127,8 @@ impl Service for Dispatcher {
         let op = statistic(&operation);
         let answer = match (done, absent) {
             (_, Some(absent)) => Answer::Absent(absent),
-            (done, _) if attempt.again && is_refusal(&done) => Answer::Refused,
+            (Ok(Done::Part(done)), _) => Answer::Refused(done),
+            (done, _) if attempt.again && is_refusal(&done) => Answer::Refused(0),
             (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
             (done, _) => {
                 let elapsed = attempt

@@ -46,8 +46,8 @@ pub(crate) enum Step<P> {
     Later(P, Later),
     /// To be worked on again when this was brought.
     Absent(P, Absent),
-    /// To be worked on again a little later.
-    Refused(P),
+    /// To be worked on again a little later; so many bytes of it are written.
+    Refused(P, usize),
 }
 
 impl<P> Step<P> {
@@ -59,7 +59,7 @@ impl<P> Step<P> {
             Answer::Silent => send(parcel, Ok(0)),
             Answer::Later(later) => return Step::Later(parcel, later),
             Answer::Absent(absent) => return Step::Absent(parcel, absent),
-            Answer::Refused => return Step::Refused(parcel),
+            Answer::Refused(done) => return Step::Refused(parcel, done),
         }
         Step::Done
     }
@@ -70,7 +70,7 @@ impl<P> Step<P> {
             Step::Done => Step::Done,
             Step::Later(_, later) => Step::Later(parcel, later),
             Step::Absent(_, absent) => Step::Absent(parcel, absent),
-            Step::Refused(_) => Step::Refused(parcel),
+            Step::Refused(_, done) => Step::Refused(parcel, done),
         }
     }
 }
@@ -84,8 +84,9 @@ pub(crate) enum Reason {
     Ceiling(Time),
     /// The mount is told to park everything.
     Test,
-    /// It was refused for want of room, some of which may be on its way back.
-    Room,
+    /// It was refused for want of room, some of which may be on its way back. So many bytes of it
+    /// are written.
+    Room(usize),
 }
 
 /// Counts a parked request of a desk until it is answered.
@@ -124,7 +125,10 @@ pub(crate) async fn live<S: Service>(
         _ => {}
     }
     let (mut pause, mut pauses) = (Duration::ZERO, room::PAUSES.into_iter());
-    let mut refused = reason == Some(Reason::Room);
+    let (mut refused, mut done) = match reason {
+        Some(Reason::Room(done)) => (true, done),
+        _ => (false, 0),
+    };
     loop {
         if refused {
             // At once the first time: room may have come back since.
@@ -140,6 +144,7 @@ pub(crate) async fn live<S: Service>(
             since: Some(since),
             // Looked at before: what has come back by then is there for this attempt.
             again: !refused || pauses.len() > 0 && hall.service.awaits_returns(),
+            done,
         };
         refused = false;
         parcel = match parcel.work(&*hall.service, attempt) {
@@ -152,8 +157,8 @@ pub(crate) async fn live<S: Service>(
                 absent = Some(lacks);
                 parcel
             }
-            Step::Refused(parcel) => {
-                refused = true;
+            Step::Refused(parcel, written) => {
+                (refused, done) = (true, written);
                 parcel
             }
         }

@@ -33,6 +33,8 @@ pub(crate) struct Attempt {
     pub since: Option<Instant>,
     /// Whether it can be handled again a little later.
     pub again: bool,
+    /// Bytes of a write that earlier attempts found room for.
+    pub done: usize,
 }
 
 impl Attempt {
@@ -40,11 +42,13 @@ impl Attempt {
     pub const ONLY: Attempt = Attempt {
         since: None,
         again: false,
+        done: 0,
     };
     /// Where it can.
     pub const FIRST: Attempt = Attempt {
         since: None,
         again: true,
+        done: 0,
     };
 }
 
@@ -64,8 +68,9 @@ pub(crate) enum Answer {
     Silent,
     /// May block: to be run by a worker, which then answers.
     Later(Later),
-    /// There is no room for it, but some may be on its way back: to be handled again.
-    Refused,
+    /// There is no room for it, but some may be on its way back: to be handled again. So many bytes
+    /// of it are written.
+    Refused(usize),
     /// Something must be brought first; then the request is to be handled again.
     Absent(Absent),
 }

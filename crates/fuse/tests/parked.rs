@@ -6,6 +6,7 @@
 mod harness;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -29,6 +30,11 @@ mod dev {
     fn everything_works_while_everything_is_forgotten() {
         super::everything_works_while_everything_is_forgotten("transport=dev");
     }
+
+    #[test]
+    fn a_mount_needs_no_worker() {
+        super::a_mount_needs_no_worker("transport=dev");
+    }
 }
 
 mod uring {
@@ -45,6 +51,11 @@ mod uring {
     #[test]
     fn everything_works_while_everything_is_forgotten() {
         super::everything_works_while_everything_is_forgotten("transport=uring");
+    }
+
+    #[test]
+    fn a_mount_needs_no_worker() {
+        super::a_mount_needs_no_worker("transport=uring");
     }
 }
 
@@ -172,4 +183,70 @@ fn everything_works_while_everything_is_forgotten(transport: &str) {
     let loads = loads.unwrap_or_else(|| panic!("{stats}"));
     let loads: u64 = loads.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(loads > 100, "{loads} loads");
+}
+
+/// Delayed requests and parked ones run at the desks, the volume's own work when it is asked for.
+fn a_mount_needs_no_worker(transport: &str) {
+    let options = format!("{transport},park=every,hot_track");
+    let mut mounted = harness::Mounted::start_without_workers(&options);
+    let root = mounted.path().to_owned();
+    thread::scope(|scope| {
+        for client in 0..4 {
+            let root = &root;
+            scope.spawn(move || {
+                let home = root.join(format!("client-{client}"));
+                for round in 0..20u8 {
+                    fs::create_dir(&home).unwrap();
+                    let (one, other) = (home.join("one"), home.join("other"));
+                    fs::write(&one, vec![round; 5000]).unwrap();
+                    fs::File::open(&one).unwrap().sync_all().unwrap();
+                    fs::rename(&one, &other).unwrap();
+                    assert_eq!(fs::read(&other).unwrap(), vec![round; 5000]);
+                    fs::remove_dir_all(&home).unwrap();
+                }
+            });
+        }
+    });
+    let threads = mounted.threads();
+    // A worker has the number of its station in its name.
+    let is_worker = |name: &String| {
+        let station = name.strip_prefix("hearth-");
+        station.is_some_and(|station| station.parse::<usize>().is_ok())
+    };
+    assert!(!threads.iter().any(is_worker), "{threads:?}");
+    let ask = |question: &str| {
+        let options = fs::File::options().read(true).write(true).clone();
+        let mut file = options.open(root.join(".hearth/ask")).unwrap();
+        file.write_all(question.as_bytes()).unwrap();
+    };
+    ask("sched limit user:0 iops=50");
+    let begin = Instant::now();
+    for _ in 0..40 {
+        statfs(&root);
+    }
+    let took = begin.elapsed();
+    assert!(
+        took >= Duration::from_millis(500),
+        "{took:?} for 40 of 50 a second"
+    );
+    ask("sched limit user:0 iops=none");
+    // Averages come from two passes that are some seconds apart, and from nowhere else.
+    let stats = root.join(".hearth/stats");
+    let rate = || -> f64 {
+        let text = fs::read_to_string(&stats).unwrap();
+        let name = "hearth_ops_per_second{window=\"1m\"} ";
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    };
+    assert_eq!(rate(), 0.0, "nobody has asked for a pass yet");
+    let begin = Instant::now();
+    while rate() == 0.0 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "no pass was made"
+        );
+        mounted.command("background");
+        statfs(&root);
+        thread::sleep(Duration::from_millis(200));
+    }
 }

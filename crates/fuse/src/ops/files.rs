@@ -3,7 +3,8 @@
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::handles::Handle;
 use crate::reply::Reply;
-use crate::service::{Lane, Later, Small};
+use crate::room::keep_asking;
+use crate::service::{Attempt, Lane, Later, Small};
 use crate::wire::{
     FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, READ_LOCKOWNER,
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
@@ -76,7 +77,7 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
-        let ino = cx.ino();
+        let (ino, done) = (cx.ino(), cx.attempt.done);
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let handle = if args.write_flags & WRITE_CACHE != 0 {
             0
@@ -90,15 +91,27 @@ impl Dispatcher {
                 return Ok(self.write_through(cx, file, args, data));
             }
         }
-        let size = self.on_file(
+        let (offset, rest) = (args.offset + done as u64, &data[done..]);
+        let written = self.on_file(
             handle,
             |file| {
-                let size = self.door.write(&caller, file, args.offset, data, kill)?;
+                let size = self.door.write(&caller, file, offset, rest, kill)?;
                 self.handles.with(handle, Handle::set_written);
                 Ok(size)
             },
-            || self.door.write_node(&caller, ino, args.offset, data, kill),
-        )?;
+            || self.door.write_node(&caller, ino, offset, rest, kill),
+        );
+        let size = match written {
+            Ok(size) => done + size,
+            // The rest is attempted again from its data, which a reply would lie upon.
+            Err(errno) if done == 0 || errno == Errno::ABSENT => return Err(errno),
+            // Whatever keeps the rest from being written, a part was.
+            Err(_) => done,
+        };
+        if size < data.len() && cx.attempt.again {
+            // Nothing was put into the reply: its memory may be where the rest of the data is.
+            return Ok(Done::Part(size));
+        }
         reply.push(&WriteOut {
             size: size as u32,
             padding: 0,
@@ -116,16 +129,29 @@ impl Dispatcher {
     ) -> Done {
         let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
         let (offset, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
+        let volume = self.volume.clone();
         Done::io(move || {
             let context = Context {
                 header,
                 groups: &[],
+                attempt: Attempt::ONLY,
             };
-            let size = door.write(&context.caller(0), &file, offset, &data, kill)?;
-            Ok(Small::new(&WriteOut {
-                size: size as u32,
-                padding: 0,
-            }))
+            let mut done = 0;
+            let written = keep_asking(&volume, || {
+                let (at, rest) = (offset + done as u64, &data[done..]);
+                done += door.write(&context.caller(0), &file, at, rest, kill)?;
+                match done < data.len() {
+                    true => Err(Errno::ENOSPC),
+                    false => Ok(()),
+                }
+            });
+            match written {
+                Err(errno) if done == 0 => Err(errno),
+                _ => Ok(Small::new(&WriteOut {
+                    size: done as u32,
+                    padding: 0,
+                })),
+            }
         })
     }
 

@@ -136,7 +136,7 @@ impl<S: Service> Reader<S> {
                 self.hall.workers.submit(later, finish);
             }
             Answer::Absent(absent) => return (ns, Some(Lack::Absent(absent))),
-            Answer::Refused => return (ns, Some(Lack::Room)),
+            Answer::Refused(done) => return (ns, Some(Lack::Room(done))),
         }
         (ns, None)
     }
@@ -145,7 +145,8 @@ impl<S: Service> Reader<S> {
 /// What a request lacked.
 enum Lack {
     Absent(Absent),
-    Room,
+    /// For what follows so many bytes.
+    Room(usize),
 }
 
 /// A reader at work beside others.
@@ -278,7 +279,7 @@ impl<S: Service> Turns<'_, S> {
                 let (reason, absent) = match lack {
                     None => return self.desk.served(ns),
                     Some(Lack::Absent(absent)) => (None, Some(absent)),
-                    Some(Lack::Room) => (Some(Reason::Room), None),
+                    Some(Lack::Room(done)) => (Some(Reason::Room(done)), None),
                 };
                 let parcel = DevParcel::new(self.reader, &raw, request);
                 self.desk.park(parcel, reason, absent);

@@ -257,7 +257,7 @@ impl<S: Service> Queue<S> {
         };
         let Handled { answer, ns } =
             answer(&*self.parts.hall.service, region, scratch, Attempt::FIRST);
-        if !matches!(answer, Answer::Absent(_) | Answer::Refused) {
+        if !matches!(answer, Answer::Absent(_) | Answer::Refused(_)) {
             self.desk.served(ns);
         }
         match answer {
@@ -265,7 +265,7 @@ impl<S: Service> Queue<S> {
             Answer::Error(errno) => self.commit(index, errno.0, 0),
             Answer::Silent => self.commit(index, 0, 0),
             Answer::Absent(absent) => self.park(index, None, Some(absent)),
-            Answer::Refused => self.park(index, Some(Reason::Room), None),
+            Answer::Refused(done) => self.park(index, Some(Reason::Room(done)), None),
             Answer::Later(later) => {
                 let mailbox = Arc::clone(&self.mailbox);
                 let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));

@@ -40,6 +40,20 @@ impl Mounted {
         Mounted::start_with(options, &["--slow"])
     }
 
+    /// The same for a volume that has neither such a home nor threads of its own.
+    pub fn start_without_workers(options: &str) -> Mounted {
+        Mounted::start_with(options, &["--no-workers"])
+    }
+
+    /// Names of the daemon's threads.
+    pub fn threads(&self) -> Vec<String> {
+        let pid = self.daemon.lock().unwrap().id();
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let names =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.map(|name| name.trim_end().to_owned()).collect()
+    }
+
     fn start_with(options: &str, more: &[&str]) -> Mounted {
         let path = fresh_directory();
         let switch = options.contains("transport=uring").then(Switch::on);
