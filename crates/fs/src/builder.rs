@@ -2,10 +2,11 @@
 
 use crate::clock::Clock;
 use crate::control;
-use crate::errno::{Errno, Result};
+use crate::data::PAGE;
 use crate::home::Home;
-use crate::volume::{AtimeMode, OnError, Protection, Settings, Volume};
+use crate::volume::{AtimeMode, BuildError, OnError, Protection, Settings, Volume};
 use hearth_sync::primitive::Arc;
+use std::fmt;
 
 impl Volume {
     /// A volume in memory with the default settings.
@@ -143,21 +144,22 @@ impl VolumeBuilder {
     /// The volume.
     ///
     /// # Errors
-    /// `EINVAL` for a size below one page, no inode at all, or more than 1,024 workers or seats;
-    /// `EAGAIN` if the system refuses a thread; what the home answers when it is asked for the
-    /// root.
-    pub fn build(self) -> Result<Volume> {
-        if self.0.size < crate::data::PAGE || self.0.inodes == 0 {
-            return Err(Errno::EINVAL);
+    /// What is wrong with the settings; what the system, or the home asked for the root, refuses.
+    pub fn build(self) -> Result<Volume, BuildError> {
+        if self.0.size < PAGE {
+            return Err(BuildError::Size { asked: self.0.size });
+        }
+        if self.0.inodes == 0 {
+            return Err(BuildError::NoInode);
         }
         let volume = Volume::new(self.0)?;
-        control::build(&volume.core)?;
+        control::build(&volume.core).map_err(BuildError::Home)?;
         Ok(volume)
     }
 }
 
-impl std::fmt::Debug for VolumeBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for VolumeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VolumeBuilder")
             .field("size", &self.0.size)
             .field("inodes", &self.0.inodes)

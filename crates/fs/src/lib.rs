@@ -65,11 +65,14 @@ pub use quota::{
     QuotaRecord, QuotaUsage, Reason, Resource,
 };
 pub use quotactl::{
-    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError, TreeChange,
+    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
+    QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use tenant::TenantId;
-pub use volume::{Absent, AtimeMode, OnError, Protection, Volume, may_wait, without_waiting};
+pub use volume::{
+    Absent, AtimeMode, BuildError, OnError, Protection, Volume, may_wait, without_waiting,
+};
 
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;

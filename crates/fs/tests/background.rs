@@ -2,7 +2,8 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::{Clock, Credentials, Op, Time, Volume};
+use hearth::home::TestHome;
+use hearth::{Clock, Credentials, Op, Process, QuotaId, Time, Volume};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -20,6 +21,25 @@ impl Clock for Hand {
     }
 }
 
+fn file(process: &Process, name: &str, bytes: usize) {
+    let fd = process.open(name, libc::O_CREAT | libc::O_WRONLY, 0o644);
+    let fd = fd.unwrap();
+    process.write(fd, &vec![7; bytes]).unwrap();
+    process.close(fd).unwrap();
+}
+
+/// The value of a line of `.hearth/stats`.
+fn stat(process: &Process, name: &str) -> f64 {
+    let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
+    let mut text = vec![0; 1 << 20];
+    let len = process.read(fd, &mut text).unwrap();
+    process.close(fd).unwrap();
+    let text = String::from_utf8(text[..len].to_vec()).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.unwrap_or_else(|| panic!("{name}: {text}"));
+    value.trim().parse().unwrap()
+}
+
 #[test]
 fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
     let hand = Hand(Arc::new(AtomicU64::new(1000)));
@@ -29,17 +49,9 @@ fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
         .build()
         .unwrap();
     let process = volume.process(Credentials::root());
-    let rate = |window: &str| -> f64 {
-        let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
-        let mut text = vec![0; 1 << 20];
-        let len = process.read(fd, &mut text).unwrap();
-        process.close(fd).unwrap();
-        let text = String::from_utf8(text[..len].to_vec()).unwrap();
+    let rate = |window: &str| {
         let name = format!("hearth_ops_per_second{{window=\"{window}\"}} ");
-        let line = text.lines().find_map(|line| line.strip_prefix(&name));
-        line.unwrap_or_else(|| panic!("{name}: {text}"))
-            .parse()
-            .unwrap()
+        stat(&process, &name)
     };
     volume.run_background_once();
     assert_eq!(rate("1m"), 0.0);
@@ -54,4 +66,67 @@ fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
     hand.0.fetch_add(60_000, SeqCst);
     volume.run_background_once();
     assert!(rate("1m") < 2.4, "{}", rate("1m"));
+}
+
+#[test]
+fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().workers(0).home(home.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    for number in 0..64 {
+        file(&process, &format!("/{number}"), 64 << 10);
+    }
+    let before = stat(&process, "hearth_resident_bytes ");
+    assert!(before > 4e6, "{before}");
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = calls.clone();
+    home.set_fault(Some(Box::new(move |_| {
+        count.fetch_add(1, SeqCst);
+        None
+    })));
+    volume.run_background_once();
+    assert_eq!(calls.load(SeqCst), 0, "there is no budget yet");
+    // A budget that is set now makes too much of what is there; no operation comes after it.
+    let budget = "/.hearth/sys/fs/memory-budget";
+    let fd = process.open(budget, libc::O_WRONLY, 0).unwrap();
+    process.write(fd, b"1048576").unwrap();
+    assert_eq!(calls.load(SeqCst), 0, "nobody has come yet");
+    volume.run_background_once();
+    let calls = calls.load(SeqCst);
+    assert!(calls >= 48, "{calls} calls to the home for 64 files");
+    process.close(fd).unwrap();
+    let after = stat(&process, "hearth_resident_bytes ");
+    assert!(after <= f64::from(1 << 20), "{after}");
+    let fd = process.open("/63", libc::O_RDONLY, 0).unwrap();
+    let mut text = vec![0; 64 << 10];
+    assert_eq!(process.read(fd, &mut text).unwrap(), 64 << 10);
+    assert!(text.iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn a_volume_without_workers_calls_back_credit_that_nobody_uses() {
+    let hand = Hand(Arc::new(AtomicU64::new(0)));
+    let volume = Volume::builder().workers(0).clock(hand.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    process.chmod("/", 0o777).unwrap();
+    let user = volume.process(Credentials::user(1000, 1000));
+    file(&user, "/file", 4096);
+    let usage = || {
+        let record = volume.quota().get(QuotaId::user(1000));
+        let record = record.unwrap();
+        (record.bytes.used, record.bytes.reserved)
+    };
+    let (used, reserved) = usage();
+    assert!(used == 4096 && reserved > used, "{used} of {reserved}");
+    // Credit is called back by the second pass that finds it as the one before left it.
+    for _ in 0..2 {
+        hand.0.fetch_add(29_000, SeqCst);
+        volume.run_background_once();
+        assert!(usage().1 > 4096, "too early");
+        hand.0.fetch_add(1_000, SeqCst);
+        volume.run_background_once();
+    }
+    assert_eq!(usage(), (4096, 4096));
 }

@@ -4,12 +4,15 @@
 
 #[path = "model/driver.rs"]
 mod driver;
+#[path = "model/keeper.rs"]
+mod keeper;
 #[path = "model/limits.rs"]
 mod limits;
 #[path = "model/regressions.rs"]
 mod regressions;
 
 use std::cell::Cell;
+use std::fmt::Debug;
 
 use driver::Library;
 use hearth::{Credentials, Volume};
@@ -29,6 +32,16 @@ const ABILITIES: Abilities = Abilities {
 
 /// Runs random scripts and gives the number of operations.
 fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Difference>) -> usize {
+    run_scripts(cases, script(ABILITIES, 1..130), check, listing)
+}
+
+/// The same with scripts of any kind of steps, which `listing` shows.
+fn run_scripts<T: Clone + Debug>(
+    cases: u32,
+    scripts: impl Strategy<Value = Vec<T>>,
+    check: impl Fn(&[T]) -> Result<(), Difference>,
+    listing: impl Fn(&[T]) -> String,
+) -> usize {
     let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |text| {
         text.parse().expect("HEARTH_MODEL_CASES is a number")
     });
@@ -40,7 +53,7 @@ fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Diffe
         ..ProptestConfig::default()
     };
     let operations = Cell::new(0);
-    let result = TestRunner::new(config).run(&script(ABILITIES, 1..130), |steps| {
+    let result = TestRunner::new(config).run(&scripts, |steps| {
         operations.set(operations.get() + steps.len());
         check(&steps).map_err(|difference| TestCaseError::fail(difference.to_string()))
     });

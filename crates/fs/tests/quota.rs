@@ -6,6 +6,8 @@
 
 #[path = "quota/collecting.rs"]
 mod collecting;
+#[path = "quota/events.rs"]
+mod events;
 #[path = "quota/limits.rs"]
 mod limits;
 #[path = "quota/promises.rs"]

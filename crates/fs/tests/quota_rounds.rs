@@ -14,12 +14,12 @@ mod log;
 mod worker;
 
 use hearth::{Change, Credentials, LimitChange, QuotaId, Resource, Volume};
-use log::{Log, Stamps};
+use log::{Log, Refusals};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use worker::Worker;
+use worker::{Stamps, Worker};
 
 const PAGE: u64 = 4096;
 const THREADS: u64 = 64;
@@ -130,8 +130,8 @@ fn sample(volume: &Volume, done: &AtomicBool, seed: u64) -> u64 {
     looks
 }
 
-/// One round; how many refusals there were, and how many samples.
-fn round(seed: u64) -> (usize, u64) {
+/// One round; what was refused, and how many samples there were.
+fn round(seed: u64) -> (Refusals, u64) {
     let mut dice = Dice(seed.wrapping_mul(7919).wrapping_add(13));
     let volume = site(&mut dice);
     let before = everybody()
@@ -168,8 +168,11 @@ fn round(seed: u64) -> (usize, u64) {
     });
     let (logs, ends): (Vec<_>, Vec<_>) = done_by_all.into_iter().unzip();
     let log = Log::merged(logs);
-    let refusals = log.justify(&before, |who| hard(&volume, who), seed);
-    log.agree(&before, |who| used(&volume, who), seed);
+    let mut refusals = Refusals::new();
+    log.justify(&before, |who| hard(&volume, who), &mut refusals, seed);
+    for (who, last) in log.last(&before) {
+        assert_eq!(used(&volume, who), last, "seed {seed}: {who}");
+    }
     for (payers, resource) in ends.into_iter().flatten() {
         exactly_at_a_limit(&volume, payers, resource, seed);
     }
@@ -205,19 +208,24 @@ fn sixty_four_threads_end_exactly_at_the_limits_and_every_refusal_is_justified()
     let first = number("HEARTH_SEED").unwrap_or(1);
     let rounds = number("HEARTH_ROUNDS");
     let end = Instant::now() + Duration::from_secs(SECONDS);
-    let (mut seed, mut refusals, mut looks) = (first, 0, 0);
+    let (mut seed, mut refusals, mut looks) = (first, Refusals::new(), 0);
     while match rounds {
         Some(rounds) => seed - first < rounds,
         None => seed - first < LEAST || Instant::now() < end,
     } {
         let seen = round(seed);
-        assert!(seen.0 > 0, "seed {seed}: nobody was refused anything");
-        refusals += seen.0;
+        assert!(
+            !seen.0.is_empty(),
+            "seed {seed}: nobody was refused anything"
+        );
+        for (what, count) in seen.0 {
+            *refusals.entry(what).or_default() += count;
+        }
         looks += seen.1;
         seed += 1;
     }
     println!(
-        "{} rounds, {refusals} refusals justified, {looks} samples",
+        "{} rounds, {looks} samples, refusals justified: {refusals:?}",
         seed - first
     );
 }

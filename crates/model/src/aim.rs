@@ -6,7 +6,12 @@ use crate::model::Model;
 use crate::node::{Content, NodeId, ROOT};
 use crate::op::{CWD, Fd, Op, Target};
 use crate::process::Process;
+use crate::quota::Quota;
+use crate::rule::{Rule, Step};
 use crate::system::{OBSERVER, PROCESSES};
+
+/// `FS_XFLAG_PROJINHERIT`
+const INHERIT: u32 = 0x200;
 
 /// A random operation that is not aimed yet.
 #[derive(Debug, Clone)]
@@ -18,6 +23,15 @@ pub struct Shot {
     /// Each picks something for one descriptor or path of the operation; multiples of 4 pick
     /// nothing and leave the operation as drawn.
     pub aims: [u8; 4],
+}
+
+/// A random step of a script with quotas.
+#[derive(Debug, Clone)]
+pub enum Draw {
+    /// A call.
+    Shot(Shot),
+    /// A rule, as it is.
+    Rule(Rule),
 }
 
 /// What a descriptor should be good for.
@@ -46,30 +60,54 @@ enum Lead {
 
 /// Turns shots into a script, by following it on a model.
 pub fn aimed(shots: &[Shot]) -> Vec<(usize, Op)> {
+    let mut model = begin();
+    let each = shots.iter().map_while(|shot| shoot(&mut model, shot));
+    each.collect()
+}
+
+/// The same with rules, for a system whose books begin as `quota`.
+pub fn aimed_within(quota: Quota, draws: &[Draw]) -> Vec<Step> {
+    let mut model = begin();
+    model.quota = Some(quota);
+    let each = draws.iter().map_while(|draw| match draw {
+        Draw::Shot(shot) => shoot(&mut model, shot).map(|(p, op)| Step::Call(p, op)),
+        Draw::Rule(rule) => {
+            model.rule(rule);
+            Some(Step::Rule(*rule))
+        }
+    });
+    each.collect()
+}
+
+fn begin() -> Model {
     let mut model = Model::new();
     for (uid, gid, groups) in PROCESSES {
         model.add_process(uid, gid, groups);
     }
-    let mut script = Vec::new();
-    for shot in shots {
-        let living: Vec<usize> = (0..model.processes.len())
-            .filter(|p| *p != OBSERVER && model.processes[*p].is_some())
-            .collect();
-        let Some(p) = living.get(usize::from(shot.process) % living.len().max(1)) else {
-            break;
-        };
-        // Whoever stands in a removed directory is asked where he is.
-        let lost = |p: &&usize| model.is_removed(model.process(**p).cwd);
-        let p = match shot.op {
-            Op::GetCwd => living.iter().find(lost).unwrap_or(p),
-            _ => p,
-        };
-        let mut op = shot.op.clone();
-        aim(&mut op, shot.aims, &model, *p);
-        model.apply(*p, &op);
-        script.push((*p, op));
-    }
-    script
+    model
+}
+
+/// Aims one shot and does it; `None` if nobody lives who could.
+fn shoot(model: &mut Model, shot: &Shot) -> Option<(usize, Op)> {
+    let living: Vec<usize> = (0..model.processes.len())
+        .filter(|p| *p != OBSERVER && model.processes[*p].is_some())
+        .collect();
+    let p = living.get(usize::from(shot.process) % living.len().max(1))?;
+    // Whoever stands in a removed directory is asked where he is.
+    let lost = |p: &&usize| model.is_removed(model.process(**p).cwd);
+    let root = |p: &&usize| model.credentials(**p).is_root();
+    let p = match shot.op {
+        Op::GetCwd => living.iter().find(lost).unwrap_or(p),
+        // Others may not.
+        Op::SetProject { .. } if !shot.aims[1].is_multiple_of(4) => {
+            living.iter().find(root).unwrap_or(p)
+        }
+        _ => p,
+    };
+    let mut op = shot.op.clone();
+    aim(&mut op, shot.aims, model, *p);
+    model.apply(*p, &op);
+    Some((*p, op))
 }
 
 fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
@@ -116,6 +154,9 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
         Op::ChmodFd { fd: at, .. } | Op::ChownFd { fd: at, .. } => fd(at, a, Want::Any),
         Op::SetTimesFd { fd: at, .. } | Op::GetFlags { fd: at } => fd(at, a, Want::Any),
         Op::SetFlags { fd: at, .. } | Op::GetProject { fd: at } => fd(at, a, Want::Any),
+        Op::SetProject { fd: at, xflags, .. } if *xflags & INHERIT != 0 => {
+            fd(at, a, Want::Directory);
+        }
         Op::SetProject { fd: at, .. } => fd(at, a, Want::Any),
         Op::Truncate { path: at, .. } => path(at, a, Lead::File),
         Op::List { path: at } | Op::ChangeDir { path: at } | Op::ChangeRoot { path: at } => {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::agree::Numbers;
-use crate::limits::Limits;
 use crate::model::Model;
 use crate::op::Op;
 use crate::outcome::Outcome;
@@ -32,33 +31,11 @@ pub fn compare(
     script: &[(usize, Op)],
     tree_every: usize,
 ) -> Result<(), Difference> {
-    compare_within(&Limits::new(), system, script, tree_every)
-}
-
-/// [`compare`] of a system that has these limits.
-pub fn compare_within(
-    limits: &Limits,
-    system: &mut dyn System,
-    script: &[(usize, Op)],
-    tree_every: usize,
-) -> Result<(), Difference> {
-    let mut model = Model::new();
-    model.limits.clone_from(limits);
-    model.protects_hardlinks = system.protects_hardlinks();
-    for (uid, gid, groups) in PROCESSES {
-        model.add_process(uid, gid, groups);
-    }
+    let mut model = beside(system);
     let mut numbers = Numbers::default();
     for (step, (p, op)) in script.iter().enumerate() {
-        let expected = model.apply(*p, op);
-        if expected != Outcome::Unspecified {
-            let found = system.apply(*p, op);
-            if !expected.agrees(&found, &mut numbers) {
-                let what =
-                    format!("process {p}: {op:?}\n  expected {expected:?}\n  found    {found:?}");
-                return Err(Difference { step, what });
-            }
-        }
+        compare_call(&mut model, system, &mut numbers, (*p, op))
+            .map_err(|what| Difference { step, what })?;
         let last = step + 1 == script.len();
         if tree_every > 0 && (last || step % tree_every == tree_every - 1) {
             compare_trees(&mut model, system).map_err(|what| Difference {
@@ -70,6 +47,36 @@ pub fn compare_within(
     Ok(())
 }
 
+/// A model as `system` starts.
+pub(crate) fn beside(system: &dyn System) -> Model {
+    let mut model = Model::new();
+    model.protects_hardlinks = system.protects_hardlinks();
+    for (uid, gid, groups) in PROCESSES {
+        model.add_process(uid, gid, groups);
+    }
+    model
+}
+
+/// Lets both do one operation of process `p`.
+pub(crate) fn compare_call(
+    model: &mut Model,
+    system: &mut dyn System,
+    numbers: &mut Numbers,
+    (p, op): (usize, &Op),
+) -> Result<(), String> {
+    let expected = model.apply(p, op);
+    if expected == Outcome::Unspecified {
+        return Ok(());
+    }
+    let found = system.apply(p, op);
+    match expected.agrees(&found, numbers) {
+        true => Ok(()),
+        false => Err(format!(
+            "process {p}: {op:?}\n  expected {expected:?}\n  found    {found:?}"
+        )),
+    }
+}
+
 /// A script as Rust source, one step a line.
 pub fn listing(script: &[(usize, Op)]) -> String {
     let lines = script
@@ -79,7 +86,7 @@ pub fn listing(script: &[(usize, Op)]) -> String {
 }
 
 /// Variants print without their path; put it back.
-fn source(op: &Op) -> String {
+pub(crate) fn source(op: &Op) -> String {
     let text = format!("{op:?}");
     let text = ["Path(", "Link(", "Fd("]
         .iter()

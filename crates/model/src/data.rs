@@ -79,33 +79,6 @@ impl Pages {
         }
     }
 
-    /// How many pages it holds that `old`, an earlier state of the file, did not. Pages have not
-    /// moved since.
-    pub fn more_than(&self, old: &Pages) -> PageCount {
-        let new = self.written.keys().filter(|page| !old.may_have(page));
-        let all = self.written.keys().chain(&self.either);
-        PageCount {
-            least: new.count() as u64,
-            most: all.filter(|page| !old.written.contains_key(page)).count() as u64,
-        }
-    }
-
-    /// How many of these pages it does not hold.
-    pub fn absent(&self, range: std::ops::Range<u64>) -> PageCount {
-        let surely = range.clone().filter(|page| !self.may_have(page));
-        let perhaps = range
-            .clone()
-            .filter(|page| !self.written.contains_key(page));
-        PageCount {
-            least: surely.count() as u64,
-            most: perhaps.count() as u64,
-        }
-    }
-
-    fn may_have(&self, page: &u64) -> bool {
-        self.written.contains_key(page) || self.either.contains(page)
-    }
-
     /// The bytes of `offset..offset + len` as far as the file goes.
     pub fn read(&self, offset: u64, len: usize) -> Vec<u8> {
         let end = self.size.min(offset.saturating_add(len as u64));

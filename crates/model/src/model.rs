@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::Limits;
 use crate::locks::Locks;
 use crate::node::{Content, Directory, Node, NodeId, ROOT};
 use crate::op::{Fd, Op};
 use crate::outcome::{Outcome, Stamp};
 use crate::process::{Credentials, FileId, OpenFile, Process, Slot};
+use crate::quota::Quota;
 
 /// Result of an operation inside the model: errno on failure.
 pub(crate) type Answer<T = Outcome> = Result<T, i32>;
@@ -22,8 +22,8 @@ pub struct Model {
     pub(crate) files: BTreeMap<FileId, OpenFile>,
     pub(crate) processes: Vec<Option<Process>>,
     pub(crate) locks: BTreeMap<NodeId, Locks>,
-    /// Limits that are reached.
-    pub limits: Limits,
+    /// Limits that are reached; `None` where nobody keeps quotas.
+    pub quota: Option<Quota>,
     /// Set to refuse hard links as `fs.protected_hardlinks` does.
     pub protects_hardlinks: bool,
     last_number: u64,
@@ -54,7 +54,7 @@ impl Model {
             files: BTreeMap::new(),
             processes: Vec::new(),
             locks: BTreeMap::new(),
-            limits: Limits::new(),
+            quota: None,
             protects_hardlinks: false,
             last_number: ROOT,
         }

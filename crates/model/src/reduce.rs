@@ -1,11 +1,9 @@
 //! Making a failing script short.
 
-use crate::op::Op;
-
 /// Leaves out steps as long as the script still fails: first whole stretches, then single steps.
 ///
 /// Works on the script itself and therefore after proptest, whose steps depend on each other.
-pub fn reduce(script: &[(usize, Op)], fails: impl Fn(&[(usize, Op)]) -> bool) -> Vec<(usize, Op)> {
+pub fn reduce<T: Clone>(script: &[T], fails: impl Fn(&[T]) -> bool) -> Vec<T> {
     let mut script = script.to_vec();
     let mut stretch = script.len().next_power_of_two();
     while stretch > 0 {
@@ -31,6 +29,7 @@ pub fn reduce(script: &[(usize, Op)], fails: impl Fn(&[(usize, Op)]) -> bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::Op;
 
     #[test]
     fn only_the_steps_that_matter_are_left() {

@@ -1,5 +1,5 @@
 //! Every interleaving (up to a bound on forced switches) of the quota ledger's protocol: per-core
-//! credit, recall, refusal, the end of an account.
+//! credit, recall, refusal, soft limits, transfers, the end of an account.
 //!
 //! Run with `cargo test -p hearth-sync --features loom --test loom_quota`. The ledger lives in the
 //! filesystem's crate and uses nothing but this one; here its very source is compiled against
@@ -14,8 +14,10 @@ mod errno;
 mod quota;
 
 use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
-use quota::{Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Refusal, Resource, Tuning};
+use quota::{Happening, Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal};
+use quota::{QuotaEvent, Resource, Tuning};
 
 /// Runs `test` in every interleaving with at most `switches` forced switches.
 fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
@@ -38,28 +40,45 @@ const USER: QuotaId = QuotaId {
 };
 
 fn owners(gid: u32) -> Owners {
-    Owners {
-        uid: 1,
-        gid,
-        project: 0,
-    }
+    owned_by(1, gid)
+}
+
+fn owned_by(uid: u32, gid: u32) -> Owners {
+    let project = 0;
+    Owners { uid, gid, project }
 }
 
 /// A ledger whose user 1 may have `hard` inodes.
 fn ledger(hard: u64) -> Arc<Ledger> {
+    let limit = Limit {
+        hard: Some(hard),
+        soft: None,
+    };
+    limited(limit, || 0)
+}
+
+/// The same with a soft limit, a grace period of five seconds and a clock.
+fn soft_ledger(hard: u64, soft: u64) -> (Arc<Ledger>, Arc<AtomicI64>) {
+    let limit = Limit {
+        hard: Some(hard),
+        soft: Some(soft),
+    };
+    let clock = Arc::new(AtomicI64::new(0));
+    let hand = Arc::clone(&clock);
+    // Relaxed: it is read under the book's lock.
+    (limited(limit, move || hand.load(Relaxed)), clock)
+}
+
+fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc<Ledger> {
     let tuning = Tuning {
         batch: 2,
         least: 1,
         shares: 1,
     };
-    let ledger = Ledger::new(tuning, (100, 100), true, || 0);
-    let limit = Limit {
-        hard: Some(hard),
-        soft: None,
-    };
+    let ledger = Ledger::new(tuning, (100, 100), true, clock);
     let own = Own {
         limits: [None, Some(limit)],
-        grace: [None; 2],
+        grace: [None, Some(5)],
     };
     ledger.with_book(&pin(), |book, hand| book.set_own(USER, own, hand));
     Arc::new(ledger)
@@ -67,9 +86,13 @@ fn ledger(hard: u64) -> Arc<Ledger> {
 
 /// Takes one inode for good; the account.
 fn take(ledger: &Ledger, gid: u32) -> Result<u32, Refusal> {
+    take_of(ledger, owners(gid))
+}
+
+fn take_of(ledger: &Ledger, whose: Owners) -> Result<u32, Refusal> {
     let g = pin();
     let one = (Resource::Inodes, 1);
-    let mut charge = ledger.charge_new(NO_ACCOUNT, owners(gid), one, &g)?;
+    let mut charge = ledger.charge_new(NO_ACCOUNT, whose, one, &g)?;
     charge.spend(1);
     Ok(charge.account())
 }
@@ -78,8 +101,27 @@ fn free(ledger: &Ledger, account: u32) {
     ledger.free(account, Resource::Inodes, 1, &pin());
 }
 
+/// The account of user and group 1. Who finds it in the map finds it in its slot, but the map is
+/// not modelled: two who make it at the same time would look for it for ever.
+fn make_account(ledger: &Ledger) {
+    ledger.number_of(owners(1), &pin());
+}
+
+/// Moves one inode to other owners.
+fn transfer(ledger: &Ledger, account: u32, to: Owners) -> Result<u32, Refusal> {
+    ledger.transfer(account, to, [0, 1], false, &pin())
+}
+
 fn used(ledger: &Ledger) -> u64 {
-    ledger.usage(USER, &pin())[Resource::Inodes as usize].used
+    used_by(ledger, USER)
+}
+
+fn used_by(ledger: &Ledger, who: QuotaId) -> u64 {
+    ledger.usage(who, &pin())[Resource::Inodes as usize].used
+}
+
+fn events(ledger: &Ledger) -> Vec<QuotaEvent> {
+    ledger.with_book(&pin(), |book, _| book.events_after(0))
 }
 
 #[test]
@@ -178,5 +220,126 @@ fn an_account_that_is_ended_under_a_charge_is_found_again() {
         free(&ledger, account);
         ledger.with_book(&pin(), |book, hand| book.sweep(hand));
         assert_eq!(used(&ledger), 0);
+    });
+}
+
+/// Credit ends at the soft limit: whoever takes the unit beyond it is seen, and begins the period.
+#[test]
+fn a_soft_limit_is_crossed_in_sight() {
+    check(3, || {
+        let (ledger, _clock) = soft_ledger(4, 2);
+        make_account(&ledger);
+        let workers = [1, 2].map(|times| {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                for _ in 0..times {
+                    take(&ledger, 1).unwrap();
+                }
+            })
+        });
+        let tally = ledger.usage(USER, &pin())[Resource::Inodes as usize]
+            .tally
+            .clone();
+        assert_eq!(tally.deadline.is_some(), tally.granted > 2);
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        let told = events(&ledger);
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].what, Happening::SoftCrossed { deadline: 5 });
+        assert_eq!((told[0].used, used(&ledger)), (3, 3));
+    });
+}
+
+/// The clock reaches the deadline beside a charge, and the pass tells of it: whatever is let
+/// through was let through before.
+#[test]
+fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
+    check(3, || {
+        let (ledger, clock) = soft_ledger(4, 1);
+        take(&ledger, 1).unwrap();
+        take(&ledger, 1).unwrap();
+        let worker = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || take(&ledger, 1).map_err(|refusal| refusal.reason))
+        };
+        clock.store(5, Relaxed);
+        assert!(ledger.tell_ended(2));
+        let taken = worker.join().unwrap();
+        let late = take(&ledger, 1).map_err(|refusal| refusal.reason);
+        assert_eq!(late, Err(Reason::GraceEnded));
+        let told = events(&ledger);
+        let what: Vec<Happening> = told.iter().map(|event| event.what).collect();
+        let refused = Happening::Refused(Reason::GraceEnded);
+        assert_eq!(what[0], Happening::SoftCrossed { deadline: 5 });
+        let first_is_refused = [refused];
+        let first_is_told = [Happening::GraceEnded, refused];
+        assert!(what[1..] == first_is_refused || what[1..] == first_is_told);
+        assert_eq!(told[1].used, used(&ledger), "nothing came after it");
+        assert_eq!(used(&ledger), 2 + u64::from(taken.is_ok()));
+    });
+}
+
+/// What moves inside a record needs no room there, although the last unit is taken beside it.
+#[test]
+fn a_transfer_needs_no_room_in_what_both_share() {
+    check(3, || {
+        let ledger = ledger(2);
+        let account = take(&ledger, 1).unwrap();
+        let worker = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                let account = take(&ledger, 1).unwrap();
+                free(&ledger, account);
+            })
+        };
+        transfer(&ledger, account, owners(2)).unwrap();
+        worker.join().unwrap();
+        let groups = [1, 2].map(|gid| used_by(&ledger, QuotaId::group(gid)));
+        assert_eq!((used(&ledger), groups), (1, [0, 1]));
+    });
+}
+
+/// A unit moves to a user whose other unit is taken and given back beside it: there is always room
+/// for both, in credit or not.
+#[test]
+fn a_transfer_finds_the_room_that_is_credit_of_others() {
+    check(3, || {
+        let ledger = ledger(2);
+        make_account(&ledger);
+        let theirs = take_of(&ledger, owned_by(2, 1)).unwrap();
+        let worker = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                let account = take(&ledger, 1).unwrap();
+                free(&ledger, account);
+            })
+        };
+        transfer(&ledger, theirs, owners(1)).unwrap();
+        worker.join().unwrap();
+        assert_eq!((used(&ledger), used_by(&ledger, QuotaId::user(2))), (1, 0));
+        take(&ledger, 1).unwrap();
+        assert!(take(&ledger, 1).is_err());
+    });
+}
+
+#[test]
+fn a_transfer_and_a_charge_do_not_both_get_the_last_unit() {
+    check(3, || {
+        let ledger = ledger(1);
+        make_account(&ledger);
+        let theirs = take_of(&ledger, owned_by(2, 1)).unwrap();
+        let worker = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || u64::from(take(&ledger, 1).is_ok()))
+        };
+        let moved = u64::from(transfer(&ledger, theirs, owners(1)).is_ok());
+        let taken = worker.join().unwrap();
+        assert_eq!((moved + taken, used(&ledger)), (1, 1));
+        let left = used_by(&ledger, QuotaId::user(2));
+        assert_eq!(
+            (left, used_by(&ledger, QuotaId::VOLUME)),
+            (1 - moved, 1 + taken)
+        );
     });
 }

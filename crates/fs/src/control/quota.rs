@@ -61,7 +61,9 @@ pub(super) fn listed(events: &[QuotaEvent]) -> String {
     list(&mut out, events, |event| {
         let (what, deadline) = match event.what {
             Happening::SoftCrossed { deadline } => ("soft-crossed", Some(deadline)),
+            Happening::GraceEnded => ("grace-ended", None),
             Happening::SoftReturned => ("soft-returned", None),
+            Happening::HardCrossed => ("hard-crossed", None),
             Happening::Refused(Reason::Hard) => ("refused-hard", None),
             Happening::Refused(Reason::GraceEnded) => ("refused-grace-ended", None),
         };
@@ -106,6 +108,20 @@ pub(super) fn checked(check: &QuotaCheck) -> String {
     });
     out.push_str("]}\n");
     out
+}
+
+/// The hard limits in force that a record is above, as JSON.
+pub(super) fn above(record: &QuotaRecord) -> String {
+    let both = [(&record.bytes, "bytes"), (&record.inodes, "inodes")];
+    let all = both.into_iter().filter_map(|(usage, resource)| {
+        let used = usage.used;
+        let hard = usage.hard.filter(|&hard| record.enforced && used > hard)?;
+        Some(format!(
+            "{{\"resource\":\"{resource}\",\"used\":{used},\"hard\":{hard}}}"
+        ))
+    });
+    let all: Vec<String> = all.collect();
+    format!("[{}]", all.join(","))
 }
 
 /// The elements of a JSON list, one a line.

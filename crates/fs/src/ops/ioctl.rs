@@ -36,17 +36,16 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -
         return Err(Errno::EINVAL.into());
     }
     let only_flags = node.meta.flags() & flags::DIRSYNC;
-    // As XFS: what only a directory can hand on means nothing elsewhere.
-    let flags = if node.is_dir() {
-        flags
-    } else {
-        flags & !flags::PROJINHERIT
-    };
     set(cx, node, flags | only_flags, Some(new.project), g)
 }
 
 fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> Step<()> {
     cx.core.check_writable()?;
+    // As XFS: what only a directory can hand on means nothing elsewhere.
+    let new = match node.is_dir() {
+        true => new,
+        false => new & !PROJINHERIT,
+    };
     let _kept = cx.keep(node, g)?;
     let _change = node.meta.change.lock();
     let old = node.meta.read();

@@ -35,9 +35,6 @@ pub(crate) fn link(
     if node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0 || node.is_dir() {
         return Err(Errno::EPERM.into());
     }
-    if !keeps_project(node, parent) {
-        return Err(Errno::EXDEV.into());
-    }
     if cx.core.protection.hardlinks {
         may_link(cx.caller, node, g)?;
     }
@@ -54,6 +51,8 @@ pub(crate) fn link(
     node.meta.update(|fields| match fields.nlink {
         0 if !nameless => Err(Errno::ENOENT),
         links if links >= cx.core.links_max => Err(Errno::EMLINK),
+        // The last thing that Linux asks.
+        _ if !takes_in(parent, fields.project) => Err(Errno::EXDEV),
         _ => {
             fields.nlink += 1;
             fields.ctime = now;
@@ -106,10 +105,10 @@ fn may_link(caller: &Caller<'_>, node: &Node, g: &Guard) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether `node` may come into directory `parent`: one that hands its project on takes in only
-/// what is of that project.
-pub(crate) fn keeps_project(node: &Node, parent: &Node) -> bool {
-    parent.meta.flags() & flags::PROJINHERIT == 0 || parent.meta.project() == node.meta.project()
+/// Whether directory `parent` takes in what is of `project`: one that hands its own project on
+/// takes in nothing else.
+pub(crate) fn takes_in(parent: &Node, project: u32) -> bool {
+    parent.meta.flags() & flags::PROJINHERIT == 0 || parent.meta.project() == project
 }
 
 /// Target of a symbolic link.

@@ -7,7 +7,7 @@
 
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
-use super::link::keeps_project;
+use super::link::takes_in;
 use super::lookup::{find, hashed, unknown};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
@@ -139,7 +139,8 @@ impl<'a> Turn<'a> {
         if let Some(target) = target {
             check_kinds(source, target)?;
         }
-        self.check_new_parent(source, self.to.parent)?;
+        self.check_new_parent(source)?;
+        check_project(source, self.to.parent)?;
         let killing = match target {
             // Its own child: never empty, and its bucket is held here.
             Some(t) if t.number() == self.from.parent.number() => {
@@ -233,8 +234,10 @@ impl<'a> Turn<'a> {
         self.check_lock(source.is_dir() || target.is_dir())?;
         may_delete(cx.caller, self.from.parent, source, g)?;
         may_delete(cx.caller, self.to.parent, target, g)?;
-        self.check_new_parent(source, self.to.parent)?;
-        self.check_new_parent(target, self.from.parent)?;
+        self.check_new_parent(source)?;
+        self.check_new_parent(target)?;
+        check_project(source, self.to.parent)?;
+        check_project(target, self.from.parent)?;
         self.commit(source, None, true, Some(target))?;
         let here = Change {
             at: self.from_at,
@@ -287,16 +290,12 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// A directory that gets another parent is itself changed (`..`), and a parent may refuse what
-    /// is of another project.
-    fn check_new_parent(&self, node: &Node, parent: &Node) -> Result<(), Errno> {
-        if self.across && !keeps_project(node, parent) {
-            return Err(Errno::EXDEV);
+    /// A directory that gets another parent is itself changed (`..`).
+    fn check_new_parent(&self, node: &Node) -> Result<(), Errno> {
+        match self.across && node.is_dir() {
+            true => may(self.cx.caller, node, WRITE, self.g),
+            false => Ok(()),
         }
-        if self.across && node.is_dir() {
-            may(self.cx.caller, node, WRITE, self.g)?;
-        }
-        Ok(())
     }
 
     fn whiteout(&self) -> Step<Option<NodeRef>> {
@@ -340,6 +339,14 @@ impl<'a> Turn<'a> {
             changes.push(home::Change::Put(record));
         }
         Ok(home.commit(&changes)?)
+    }
+}
+
+/// As in Linux, asked within one directory too, and after everybody's rights.
+fn check_project(node: &Node, parent: &Node) -> Result<(), Errno> {
+    match takes_in(parent, node.meta.project()) {
+        true => Ok(()),
+        false => Err(Errno::EXDEV),
     }
 }
 

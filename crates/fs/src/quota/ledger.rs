@@ -157,15 +157,22 @@ impl Ledger {
         self.with_book(&g, |book, hand| book.settle(from, most, hand))
     }
 
+    /// Tells of grace periods that have ended, of `most` of them; false if there may be more.
+    pub fn tell_ended(&self, most: usize) -> bool {
+        let g = pin();
+        self.with_book(&g, |book, hand| book.tell_ended(most, hand))
+    }
+
     /// Runs `work` with the book. Nothing else is locked inside.
     pub fn with_book<R>(&self, g: &Guard, work: impl FnOnce(&mut Book, &Hand<'_>) -> R) -> R {
-        let now = (self.clock)();
         let mut book: lock::Guard<'_, BookLock, Book> = self.book.0.lock();
         let hand = Hand {
             slots: &self.slots,
             numbers: &self.numbers,
             g,
-            now,
+            // Under the lock: steps follow each other in time as well, so that nobody is let
+            // through for a deadline that was told of as past.
+            now: (self.clock)(),
         };
         work(&mut book, &hand)
     }

@@ -41,7 +41,12 @@ pub(crate) enum Noted {
     Crossed { deadline: i64 },
     /// Use is within the soft limit again.
     Returned,
+    /// Use is above the hard limit now.
+    Forced,
 }
+
+/// What a step has changed: at the soft limit, at the hard one.
+pub(crate) type Changes = [Option<Noted>; 2];
 
 /// One resource of one record.
 #[derive(Clone, Debug)]
@@ -52,10 +57,14 @@ pub(crate) struct Tally {
     /// When the grace period ends; while this is set, no core has credit and `granted` is what is
     /// used or reserved.
     pub deadline: Option<i64>,
+    /// The deadline whose end the book looks for, or has told of.
+    pub watched: Option<i64>,
     /// Charges let through above the soft limit since it was crossed.
     pub warnings: u32,
     /// The last refusal that was told of, until something is given back.
     pub told: Option<Reason>,
+    /// Use is above the hard limit; no core has credit then.
+    pub above: bool,
 }
 
 impl Tally {
@@ -64,8 +73,10 @@ impl Tally {
             granted: 0,
             bounds,
             deadline: None,
+            watched: None,
             warnings: 0,
             told: None,
+            above: false,
         }
     }
 
@@ -96,7 +107,7 @@ impl Tally {
     }
 
     /// Grants `amount`.
-    pub fn take(&mut self, amount: u64, now: i64) -> Option<Noted> {
+    pub fn take(&mut self, amount: u64, now: i64) -> Changes {
         self.granted = self.granted.saturating_add(amount);
         if self.deadline.is_some() {
             self.warnings = self.warnings.saturating_add(1);
@@ -105,7 +116,7 @@ impl Tally {
     }
 
     /// Takes `amount` back.
-    pub fn put(&mut self, amount: u64, now: i64) -> Option<Noted> {
+    pub fn put(&mut self, amount: u64, now: i64) -> Changes {
         debug_assert!(amount <= self.granted, "more came back than was granted");
         self.granted = self.granted.saturating_sub(amount);
         self.told = None;
@@ -113,7 +124,7 @@ impl Tally {
     }
 
     /// Other limits from now on. `granted` has no credit in it.
-    pub fn set_bounds(&mut self, bounds: Bounds, now: i64) -> Option<Noted> {
+    pub fn set_bounds(&mut self, bounds: Bounds, now: i64) -> Changes {
         if bounds.grace != self.bounds.grace && self.deadline.is_some() {
             self.deadline = Some(end_of(bounds.grace, now));
         }
@@ -122,7 +133,11 @@ impl Tally {
         self.settle(now)
     }
 
-    fn settle(&mut self, now: i64) -> Option<Noted> {
+    fn settle(&mut self, now: i64) -> Changes {
+        [self.settle_soft(now), self.settle_hard()]
+    }
+
+    fn settle_soft(&mut self, now: i64) -> Option<Noted> {
         let over = self.bounds.soft.is_some_and(|soft| self.granted > soft);
         match self.deadline {
             None if over => {
@@ -138,6 +153,12 @@ impl Tally {
             }
             _ => None,
         }
+    }
+
+    fn settle_hard(&mut self) -> Option<Noted> {
+        let above = self.bounds.hard.is_some_and(|hard| self.granted > hard);
+        let was_above = std::mem::replace(&mut self.above, above);
+        (above && !was_above).then_some(Noted::Forced)
     }
 
     fn ceiling(&self) -> u64 {

@@ -30,37 +30,43 @@ impl Quota<'_> {
         let _withdraw = Withdraw(self);
         if !self.forced {
             let whose = self.with_book(|book, _| book.announce(&settings));
-            if let Some(error) = self.still_collecting(&whose) {
-                return Err(error);
+            if let Some((who, inode, files)) = self.still_collecting(&whose) {
+                let limit = self.with_book(|book, _| book.limit_by(&settings, who));
+                return Err(QuotaError::Collecting {
+                    who,
+                    limit,
+                    files,
+                    inode,
+                });
             }
         }
         self.with_book(|book, hand| book.put(settings, hand));
         Ok(())
     }
 
-    /// Looks for files of these that a kernel collects writes of.
-    fn still_collecting(&self, whose: &[QuotaId]) -> Option<QuotaError> {
+    /// Looks for files of these that a kernel collects writes of: whose the first is, its inode,
+    /// and how many are theirs.
+    fn still_collecting(&self, whose: &[QuotaId]) -> Option<(QuotaId, u64, usize)> {
         if whose.is_empty() {
             return None;
         }
         // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees
         // what was announced.
         fence(Ordering::SeqCst);
-        let mut error = self.collecting(whose);
+        let mut found = self.collecting(whose);
         for _ in 1..LOOKS {
-            if error.is_none() {
+            if found.is_none() {
                 break;
             }
             thread::sleep(PAUSE);
-            error = self.collecting(whose);
+            found = self.collecting(whose);
         }
-        error
+        found
     }
 
-    fn collecting(&self, whose: &[QuotaId]) -> Option<QuotaError> {
+    fn collecting(&self, whose: &[QuotaId]) -> Option<(QuotaId, u64, usize)> {
         let observers = self.core.observers();
         let files = observers.iter().flat_map(|observer| observer.collecting());
-        // Whose the first is, its inode, and how many are theirs.
         let mut found = None;
         for inode in files {
             let g = pin();
@@ -74,8 +80,7 @@ impl Quota<'_> {
             let (who, _, files) = found.get_or_insert((owner, inode, 0));
             *files += usize::from(owners.contains(who));
         }
-        let (who, inode, files) = found?;
-        Some(QuotaError::Collecting { who, files, inode })
+        found
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a request about quotas is refused.
 
 use crate::errno::Errno;
-use crate::quota::{QuotaId, QuotaKind, Resource};
+use crate::quota::{Limit, QuotaId, QuotaKind, Resource};
 use std::fmt;
 
 /// Why a request about quotas is refused. Nothing has changed then.
@@ -16,8 +16,12 @@ pub enum QuotaError {
         /// As asked for, or as it is.
         hard: u64,
     },
-    /// A limit beyond 2^63 - 1.
+    /// A limit or a period beyond 2^63 - 1.
     TooLarge {
+        /// Of what.
+        resource: Resource,
+        /// Which.
+        number: QuotaNumber,
         /// As asked for.
         amount: u64,
     },
@@ -32,7 +36,12 @@ pub enum QuotaError {
         who: QuotaId,
     },
     /// The volume has hard limits, and no others.
-    VolumeLimit,
+    VolumeLimit {
+        /// Bytes or inodes.
+        resource: Resource,
+        /// The soft limit that was asked for; else the hard one was to be lifted.
+        soft: Option<u64>,
+    },
     /// The kind volume has no defaults, no grace and is always enforced.
     VolumeKind,
     /// The volume was built without quotas.
@@ -46,6 +55,8 @@ pub enum QuotaError {
     NotYours {
         /// As asked for.
         who: QuotaId,
+        /// The volume's owner.
+        owner: u32,
     },
     /// A project is a directory tree.
     NotADirectory {
@@ -58,6 +69,8 @@ pub enum QuotaError {
     Collecting {
         /// Whose limit of bytes it would be.
         who: QuotaId,
+        /// The limit.
+        limit: Limit,
         /// So many.
         files: usize,
         /// Inode number of one.
@@ -75,6 +88,17 @@ pub enum QuotaError {
         /// Why.
         errno: Errno,
     },
+}
+
+/// One of the numbers that are set of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaNumber {
+    /// The hard limit.
+    Hard,
+    /// The soft limit.
+    Soft,
+    /// The grace period.
+    Grace,
 }
 
 impl QuotaError {
@@ -105,12 +129,18 @@ impl fmt::Display for QuotaError {
                 "soft limit of {soft} {} is above the hard limit of {hard}; raise that too",
                 resource.name()
             ),
-            QuotaError::TooLarge { amount } => {
-                write!(
-                    f,
-                    "limit {amount} is above {}; choose a smaller one",
-                    i64::MAX
-                )
+            QuotaError::TooLarge {
+                resource,
+                number,
+                amount,
+            } => {
+                let (what, most) = (resource.name(), i64::MAX);
+                match number {
+                    QuotaNumber::Hard => write!(f, "hard limit of {amount} {what}"),
+                    QuotaNumber::Soft => write!(f, "soft limit of {amount} {what}"),
+                    QuotaNumber::Grace => write!(f, "grace period of {amount} s for {what}"),
+                }?;
+                write!(f, " is above {most}; choose a smaller one")
             }
             QuotaError::IdZero { kind } => write!(
                 f,
@@ -120,8 +150,15 @@ impl fmt::Display for QuotaError {
             QuotaError::NoSuchId { who } => {
                 write!(f, "{who}: ids are 0 to {}, of the volume 0", u32::MAX - 1)
             }
-            QuotaError::VolumeLimit => {
-                f.write_str("the volume has hard limits of bytes and inodes only; set both as hard")
+            QuotaError::VolumeLimit { resource, soft } => {
+                let what = resource.name();
+                match soft {
+                    Some(soft) => write!(f, "soft limit of {soft} {what}")?,
+                    None => write!(f, "no hard limit of {what}")?,
+                }
+                f.write_str(
+                    ": the volume has hard limits of bytes and inodes only, and always both",
+                )
             }
             QuotaError::VolumeKind => f.write_str(
                 "the volume has no defaults, no grace and is always enforced; name a kind of quota",
@@ -133,13 +170,21 @@ impl fmt::Display for QuotaError {
                 f,
                 "only root and user {owner}, the owner of the volume, may do this; ask them"
             ),
-            QuotaError::NotYours { who } => {
-                write!(
-                    f,
-                    "{who} is not yours to see; ask for your own user or groups"
-                )
-            }
-            QuotaError::Collecting { who, files, inode } => {
+            QuotaError::NotYours { who, owner } => write!(
+                f,
+                "{who} is not yours to see; ask for your own user or groups, or ask root or user \
+                 {owner}, the owner of the volume"
+            ),
+            QuotaError::Collecting {
+                who,
+                limit,
+                files,
+                inode,
+            } => {
+                let (which, limit) = match (limit.hard, limit.soft) {
+                    (Some(hard), _) => ("hard", hard),
+                    (None, soft) => ("soft", soft.unwrap_or(0)),
+                };
                 let (files, are) = match files {
                     1 => ("1 file".to_owned(), "is"),
                     files => (format!("{files} files"), "are"),
@@ -147,8 +192,9 @@ impl fmt::Display for QuotaError {
                 write!(
                     f,
                     "{files} of {who} {are} open for writing since before it had a limit (inode \
-                     {inode}), and writes to {it} could get lost when there is no room; close \
-                     {it} and try again, force the limit, or mount with -o quota",
+                     {inode}), and writes to {it} that pass the {which} limit of {limit} bytes \
+                     could get lost; close {it} and try again, force the limit, or mount with -o \
+                     quota",
                     it = if are == "is" { "it" } else { "them" },
                 )
             }

@@ -9,7 +9,9 @@ impl fmt::Display for QuotaEvent {
         write!(f, "{} {} {} ", self.sequence, self.time, self.who)?;
         match self.what {
             Happening::SoftCrossed { deadline } => write!(f, "soft-crossed until={deadline}"),
+            Happening::GraceEnded => f.write_str("grace-ended"),
             Happening::SoftReturned => f.write_str("soft-returned"),
+            Happening::HardCrossed => f.write_str("hard-crossed"),
             Happening::Refused(Reason::Hard) => f.write_str("refused-hard"),
             Happening::Refused(Reason::GraceEnded) => f.write_str("refused-grace-ended"),
         }?;

@@ -1,6 +1,6 @@
 //! Setting limits, grace periods and enforcement.
 
-use super::{Quota, QuotaError, check_id};
+use super::{Quota, QuotaError, QuotaNumber, check_id};
 use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules, Settings};
 
 /// What becomes of one limit.
@@ -46,9 +46,11 @@ impl Quota<'_> {
                 if who.kind == QuotaKind::Volume
                     && (changed.hard.is_none() || changed.soft.is_some())
                 {
-                    return Err(QuotaError::VolumeLimit);
+                    let soft = changed.soft;
+                    return Err(QuotaError::VolumeLimit { resource, soft });
                 }
-                if changed != limit {
+                // What is said is said, even if the defaults say the same now.
+                if names(change, resource) {
                     own.limits[at] = Some(changed);
                 }
             }
@@ -63,7 +65,7 @@ impl Quota<'_> {
     pub fn clear(&self, who: QuotaId) -> Result<(), QuotaError> {
         self.may_set(who)?;
         if who.kind == QuotaKind::Volume {
-            return Err(QuotaError::VolumeLimit);
+            return Err(QuotaError::VolumeKind);
         }
         self.put(|_, _| Ok(Settings::Own(who, Own::default())))
     }
@@ -92,7 +94,7 @@ impl Quota<'_> {
         resource: Resource,
         seconds: u64,
     ) -> Result<(), QuotaError> {
-        check_amount(seconds)?;
+        check_amount(resource, QuotaNumber::Grace, seconds)?;
         self.change_rules(kind, |rules| {
             rules.grace[resource as usize] = seconds;
             Ok(())
@@ -114,7 +116,7 @@ impl Quota<'_> {
         if who.kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        check_amount(seconds.unwrap_or(0))?;
+        check_amount(resource, QuotaNumber::Grace, seconds.unwrap_or(0))?;
         self.put(|book, hand| {
             let (mut own, _) = book.get(who, hand);
             own.grace[resource as usize] = seconds;
@@ -173,19 +175,28 @@ impl Quota<'_> {
     }
 }
 
-fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Limit, QuotaError> {
-    let (hard, soft) = match resource {
+/// Hard and soft.
+fn of_resource(change: &LimitChange, resource: Resource) -> (Change, Change) {
+    match resource {
         Resource::Blocks => (change.bytes_hard, change.bytes_soft),
         Resource::Inodes => (change.inodes_hard, change.inodes_soft),
-    };
-    let apply = |now: Option<u64>, change: Change| match change {
+    }
+}
+
+fn names(change: &LimitChange, resource: Resource) -> bool {
+    of_resource(change, resource) != (Change::Keep, Change::Keep)
+}
+
+fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Limit, QuotaError> {
+    let (hard, soft) = of_resource(change, resource);
+    let apply = |now: Option<u64>, number, change: Change| match change {
         Change::Keep => Ok(now),
         Change::Lift => Ok(None),
-        Change::To(amount) => check_amount(amount).map(Some),
+        Change::To(amount) => check_amount(resource, number, amount).map(Some),
     };
     let limit = Limit {
-        hard: apply(limit.hard, hard)?,
-        soft: apply(limit.soft, soft)?,
+        hard: apply(limit.hard, QuotaNumber::Hard, hard)?,
+        soft: apply(limit.soft, QuotaNumber::Soft, soft)?,
     };
     match (limit.soft, limit.hard) {
         (Some(soft), Some(hard)) if soft > hard => Err(QuotaError::SoftAboveHard {
@@ -198,9 +209,13 @@ fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Lim
 }
 
 /// Amounts fit a signed word, as file sizes and times do.
-fn check_amount(amount: u64) -> Result<u64, QuotaError> {
+fn check_amount(resource: Resource, number: QuotaNumber, amount: u64) -> Result<u64, QuotaError> {
     match i64::try_from(amount) {
         Ok(_) => Ok(amount),
-        Err(_) => Err(QuotaError::TooLarge { amount }),
+        Err(_) => Err(QuotaError::TooLarge {
+            resource,
+            number,
+            amount,
+        }),
     }
 }

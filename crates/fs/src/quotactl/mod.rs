@@ -12,7 +12,7 @@ mod tree;
 
 pub use check::{QuotaCheck, QuotaDifference};
 pub(crate) use collecting::SettingLock;
-pub use error::QuotaError;
+pub use error::{QuotaError, QuotaNumber};
 pub use limits::{Change, LimitChange};
 pub use record::QuotaDefaults;
 pub use tree::TreeChange;
@@ -138,7 +138,8 @@ impl<'v> Quota<'v> {
         if own || self.keeps().is_ok() {
             Ok(())
         } else {
-            Err(QuotaError::NotYours { who })
+            let owner = self.owner();
+            Err(QuotaError::NotYours { who, owner })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Work that no request waits for: folding and ageing of heat, reclaim, calling credit of quotas
-//! back that nobody uses, averages for statistics. One task of the idle class, in slices.
+//! back that nobody uses, telling of grace periods that end, averages for statistics. One task of
+//! the idle class, in slices.
 //!
 //! Ageing and calling back can wait and pay for themselves: after a slice of it the task sleeps for
 //! so long that it takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it
@@ -27,6 +28,8 @@ const PARTS: u32 = 50;
 const SETTLES: u64 = 30_000;
 /// Accounts that one slice of such a pass looks at.
 const ACCOUNTS: u32 = 64;
+/// Ends of grace periods that one slice tells of.
+const ENDS: usize = 64;
 /// Bytes that one slice of reclaim wins.
 const RECLAIM: u64 = 256 << 10;
 /// Of so many parts of the budget, one is won beyond what is too much.
@@ -94,6 +97,7 @@ impl Volume {
                 next = core.ledger.settle(from, ACCOUNTS);
             }
         }
+        while !core.ledger.tell_ended(ENDS) {}
         core.step_rates();
         let over = core.over_budget();
         if over > 0 {
@@ -132,6 +136,7 @@ async fn run(volume: Weak<Core>, sched: Handle) {
         if settles {
             settle(&volume, &sched).await;
         }
+        tell_ended(&volume, &sched).await;
         rest(sched.sleep(wait.unwrap_or(PERIOD))).await;
     }
 }
@@ -192,6 +197,21 @@ async fn settle(volume: &Weak<Core>, sched: &Handle) {
         let begin = sched.now();
         next = core.ledger.settle(from, ACCOUNTS);
         drop(core);
+        let used = sched.now().since(begin);
+        rest(sched.sleep(used * (PARTS - 1))).await;
+        reclaim(volume).await;
+    }
+}
+
+/// Tells of grace periods of quotas that have ended.
+async fn tell_ended(volume: &Weak<Core>, sched: &Handle) {
+    while let Some(core) = volume.upgrade() {
+        let begin = sched.now();
+        let is_done = core.ledger.tell_ended(ENDS);
+        drop(core);
+        if is_done {
+            return;
+        }
         let used = sched.now().since(begin);
         rest(sched.sleep(used * (PARTS - 1))).await;
         reclaim(volume).await;

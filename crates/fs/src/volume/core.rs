@@ -370,15 +370,11 @@ impl Core {
     }
 }
 
-pub(super) fn scheduler(settings: &Settings) -> Result<Scheduler> {
+pub(super) fn scheduler(settings: &Settings) -> std::result::Result<Scheduler, SchedError> {
     // Without workers, what has no place of its own needs one that no front end takes.
     let spare = usize::from(settings.workers == 0 && settings.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(settings.workers);
-    let started = builder.seats(settings.seats + spare);
-    started.start().map_err(|error| match error {
-        SchedError::Thread { .. } => Errno::EAGAIN,
-        _ => Errno::EINVAL,
-    })
+    builder.seats(settings.seats + spare).start()
 }
 
 impl Drop for Core {

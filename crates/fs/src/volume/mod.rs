@@ -14,6 +14,7 @@
 mod absent;
 mod background;
 mod core;
+mod error;
 mod handle;
 mod load;
 mod reclaim;
@@ -27,6 +28,7 @@ mod stop;
 pub use absent::{Absent, may_wait, without_waiting};
 use core::scheduler;
 pub(crate) use core::{Core, PAGE_BYTES};
+pub use error::BuildError;
 pub(crate) use load::record_of;
 pub(crate) use request::Ctx;
 pub(crate) use run::Run;
@@ -64,11 +66,11 @@ pub struct Volume {
 
 impl Volume {
     /// A volume with a root directory and nothing else.
-    pub(crate) fn new(settings: Settings) -> Result<Volume> {
+    pub(crate) fn new(settings: Settings) -> std::result::Result<Volume, BuildError> {
         let (mode, background) = (settings.mode, settings.workers > 0);
-        let sched = scheduler(&settings)?;
+        let sched = scheduler(&settings).map_err(BuildError::Scheduler)?;
         let core = Arc::new_cyclic(|me| Core::empty(settings, sched, me));
-        core.make_root(mode)?;
+        core.make_root(mode).map_err(BuildError::Home)?;
         let volume = Volume {
             core: Handle::new(&core),
         };

@@ -78,6 +78,10 @@ fn a_first_limit_is_refused_and_leaves_nothing_behind() {
     let refused = quota.set(who, &hard(PAGE)).unwrap_err();
     let expected = QuotaError::Collecting {
         who,
+        limit: hearth::Limit {
+            hard: Some(PAGE),
+            soft: None,
+        },
         files: 1,
         inode: ino,
     };

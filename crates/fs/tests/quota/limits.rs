@@ -2,8 +2,8 @@
 
 use super::{PAGE, Site, file, fill, site};
 use hearth::{
-    Change, Credentials, Errno, Happening, LimitChange, QuotaError, QuotaId, QuotaKind, Reason,
-    Resource,
+    Change, Credentials, Errno, Happening, LimitChange, Quota, QuotaError, QuotaId, QuotaKind,
+    Reason, Resource,
 };
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -153,6 +153,22 @@ fn defaults_hold_for_ids_without_their_own() {
 }
 
 #[test]
+fn a_limit_that_says_what_the_default_says_is_the_ids_own() {
+    let site = site();
+    let quota = site.volume.quota();
+    let inodes = |most| LimitChange {
+        inodes_hard: Change::To(most),
+        ..LimitChange::default()
+    };
+    quota.set_default(QuotaKind::User, &inodes(2)).unwrap();
+    quota.set(me(), &inodes(2)).unwrap();
+    quota.set_default(QuotaKind::User, &inodes(5)).unwrap();
+    let record = quota.get(me()).unwrap();
+    assert_eq!((record.inodes.hard, record.inodes.own), (Some(2), true));
+    assert!(!record.bytes.own, "nothing was said of bytes");
+}
+
+#[test]
 fn enforcement_is_switched_by_kind_and_accounting_goes_on() {
     let site = site();
     let quota = site.volume.quota();
@@ -250,6 +266,69 @@ fn strangers_see_their_own_and_set_nothing() {
     assert!(stranger.check().is_err() && stranger.events(0).is_err());
     let keeper = owned.quota().on_behalf_of(Credentials::user(77, 77));
     assert_eq!(keeper.set(me(), &change), Ok(()));
+}
+
+#[test]
+fn each_verb_that_sets_or_sees_all_is_for_root_and_the_owner() {
+    type Verb = fn(&Quota<'_>) -> Result<(), QuotaError>;
+    let hard = LimitChange {
+        bytes_hard: Change::To(PAGE),
+        ..LimitChange::default()
+    };
+    const BLOCKS: Resource = Resource::Blocks;
+    let verbs: [(&str, Verb); 10] = [
+        ("clear", |quota| quota.clear(me())),
+        ("grace of one", |quota| {
+            quota.set_grace_of(me(), BLOCKS, Some(9))
+        }),
+        ("grace", |quota| quota.set_grace(QuotaKind::User, BLOCKS, 9)),
+        ("off", |quota| quota.enforce(QuotaKind::Group, false)),
+        ("on", |quota| quota.enforce(QuotaKind::Group, true)),
+        ("project", |quota| {
+            quota.set_project_tree("/", 7).map(|_| ())
+        }),
+        ("check", |quota| quota.check().map(|_| ())),
+        ("events", |quota| quota.events(0).map(|_| ())),
+        ("another's", |quota| {
+            quota.get(QuotaId::user(2000)).map(|_| ())
+        }),
+        ("another group's", |quota| {
+            quota.get(QuotaId::group(2000)).map(|_| ())
+        }),
+    ];
+    let volume = hearth::Volume::builder()
+        .root_owner(77, 77)
+        .build()
+        .unwrap();
+    let as_user = |uid| volume.quota().on_behalf_of(Credentials::user(uid, uid));
+    let state = || {
+        let kinds = QuotaKind::ALL.map(|kind| volume.quota().defaults(kind));
+        (volume.quota().report(), kinds)
+    };
+    for (name, verb) in verbs {
+        let before = state();
+        let refused = verb(&as_user(USER)).unwrap_err();
+        assert_eq!(refused.errno(), Errno::EPERM, "{name}");
+        assert!(refused.to_string().contains("user 77"), "{refused}");
+        assert_eq!(state(), before, "{name}");
+        for uid in [0, 77] {
+            assert_eq!(verb(&as_user(uid)), Ok(()), "{name}");
+        }
+    }
+    for kind in [QuotaKind::User, QuotaKind::Group, QuotaKind::Project] {
+        let id = QuotaId { kind, id: USER };
+        let stranger = as_user(USER);
+        let before = state();
+        let refused = Err(QuotaError::NotKeeper { owner: 77 });
+        assert_eq!(stranger.set(id, &hard), refused);
+        assert_eq!(stranger.set_default(kind, &hard), refused);
+        assert_eq!(state(), before);
+        assert_eq!(as_user(77).set(id, &hard), Ok(()));
+        assert_eq!(as_user(0).set_default(kind, &hard), Ok(()));
+        // What is theirs they see.
+        assert_eq!(stranger.get(id).unwrap().bytes.hard, Some(PAGE));
+        assert!(stranger.report().iter().any(|record| record.who == id));
+    }
 }
 
 #[test]

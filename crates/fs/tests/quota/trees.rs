@@ -142,3 +142,43 @@ fn the_ioctl_moves_the_charge_and_only_the_keeper_may() {
     assert_eq!(site.used(QuotaId::user(USER)), (2 * PAGE, 5));
     site.check();
 }
+
+#[test]
+fn a_stray_of_another_project_is_not_renamed_inside_either() {
+    let site = tree();
+    let user = site.user(USER);
+    let fd = site.root.open("/d/p/b", libc::O_RDWR, 0).unwrap();
+    let mut attr = site.root.get_fsxattr(fd).unwrap();
+    attr.project = 9;
+    site.root.set_fsxattr(fd, &attr).unwrap();
+    assert_eq!(user.rename("/d/p/b", "/d/p/c"), Err(Errno::EXDEV));
+    let swap = |a: &str, b: &str| {
+        let here = hearth::AT_FDCWD;
+        user.renameat2(here, a, here, b, libc::RENAME_EXCHANGE)
+    };
+    assert_eq!(swap("/d/p/b", "/d/p/link"), Err(Errno::EXDEV));
+    assert_eq!(swap("/d/p/link", "/d/p/b"), Err(Errno::EXDEV));
+    user.rename("/d/p/b", "/d/out/b").unwrap();
+    user.rename("/d/p/link", "/d/p/other").unwrap();
+}
+
+#[test]
+fn rights_and_lost_names_are_looked_at_before_the_project() {
+    let site = tree();
+    let user = site.user(USER);
+    user.mkdir("/d/out/dir", 0o555).unwrap();
+    assert_eq!(user.rename("/d/out/dir", "/d/p/dir"), Err(Errno::EACCES));
+    let fd = file(&user, "/d/out/x");
+    user.unlink("/d/out/x").unwrap();
+    let linked = user.linkat(fd, "", hearth::AT_FDCWD, "/d/p/x", libc::AT_EMPTY_PATH);
+    assert_eq!(linked, Err(Errno::ENOENT));
+}
+
+#[test]
+fn what_is_no_directory_hands_no_project_on() {
+    let site = tree();
+    let fd = site.root.open("/d/p/b", libc::O_RDWR, 0).unwrap();
+    let wanted = flags::PROJINHERIT | flags::NODUMP;
+    site.root.set_flags(fd, wanted).unwrap();
+    assert_eq!(site.root.get_flags(fd), Ok(flags::NODUMP));
+}

@@ -1,13 +1,25 @@
 //! One of the threads: files of its own, grown and cut at random, and what it did.
 
-use super::log::{Log, Stamps};
+use super::log::Log;
 use super::{Dice, GROUPS, PAGE, PROJECTS, QuotaId, USERS};
 use hearth::{Credentials, Errno, Process, Resource, Volume};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Operations of the race.
 const STEPS: usize = 120;
 /// Pages of a large charge.
 const LARGE: u64 = 96;
+
+/// The clock of a round: a counter.
+#[derive(Default)]
+pub(crate) struct Stamps(AtomicU64);
+
+impl Stamps {
+    fn next(&self) -> u64 {
+        // SeqCst: the numbers order what threads did before and after taking them.
+        self.0.fetch_add(1, SeqCst)
+    }
+}
 
 /// Who pays for what a thread makes.
 fn owners(thread: u64) -> [QuotaId; 4] {
@@ -137,7 +149,7 @@ impl<'a> Worker<'a> {
             }
             Err(errno) => {
                 self.log
-                    .refused(span, &self.payers(gid), [0, 1], Some(errno));
+                    .refused("a file", span, &self.payers(gid), [0, 1], Some(errno));
                 Err(errno)
             }
         }
@@ -167,7 +179,7 @@ impl<'a> Worker<'a> {
             self.log.charged(begin, &payers, [done, 0]);
         }
         if done < pages {
-            self.log.refused(span, &payers, [1, 0], errno);
+            self.log.refused("a write", span, &payers, [1, 0], errno);
         }
         errno.map_or(Ok(()), Err)
     }
@@ -190,7 +202,10 @@ impl<'a> Worker<'a> {
                 self.files[at].pages += pages;
                 self.log.charged(begin, &payers, [pages, 0]);
             }
-            Err(errno) => self.log.refused(span, &payers, [pages, 0], Some(errno)),
+            Err(errno) => {
+                self.log
+                    .refused("fallocate", span, &payers, [pages, 0], Some(errno));
+            }
         }
     }
 
@@ -208,7 +223,10 @@ impl<'a> Worker<'a> {
                 self.log.charged(begin, &entered, [pages, 1]);
                 self.log.freed(span.1, &[QuotaId::group(gid)], [pages, 1]);
             }
-            Err(errno) => self.log.refused(span, &entered, [pages, 1], Some(errno)),
+            Err(errno) => {
+                self.log
+                    .refused("chgrp", span, &entered, [pages, 1], Some(errno));
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 const GUARDED: u32 = libc_flags::IMMUTABLE | libc_flags::APPEND;
 
 /// Flags that can be set.
-const SETTABLE: u32 = GUARDED | libc_flags::NODUMP | libc_flags::NOATIME;
+const SETTABLE: u32 = GUARDED | libc_flags::NODUMP | libc_flags::NOATIME | libc_flags::PROJINHERIT;
 
 impl Model {
     pub(crate) fn get_flags(&mut self, p: usize, fd: Fd) -> Answer {
@@ -22,7 +22,11 @@ impl Model {
 
     pub(crate) fn set_flags(&mut self, p: usize, fd: Fd, flags: u32) -> Answer {
         let node = self.file(p, fd)?.node;
+        let flags = self.of_this_kind(node, flags);
         self.check_flags(p, node, flags)?;
+        if self.moves(node, flags, self.node(node).project) && !self.credentials(p).is_root() {
+            return Ok(Outcome::Unspecified);
+        }
         if flags & !SETTABLE != 0 {
             return Err(EOPNOTSUPP);
         }
@@ -48,18 +52,33 @@ impl Model {
             .iter()
             .filter(|(_, xflag)| xflags & xflag != 0)
             .fold(0, |all, (flag, _)| all | flag);
+        let flags = self.of_this_kind(node, flags);
         self.check_flags(p, node, flags)?;
         if xflags & !known != 0 {
             return Err(EOPNOTSUPP);
         }
-        if project != self.node(node).project && !self.credentials(p).is_root() {
-            // Linux lets the owner do it; a filesystem whose project quotas bind users does not.
+        if self.moves(node, flags, project) && !self.credentials(p).is_root() {
             return Ok(Outcome::Unspecified);
         }
         let node = self.node_mut(node);
         node.flags = flags;
         node.project = project;
         Ok(Outcome::Done)
+    }
+
+    /// Only directories hand their project on.
+    fn of_this_kind(&self, id: NodeId, flags: u32) -> u32 {
+        match self.node(id).is_dir() {
+            true => flags,
+            false => flags & !libc_flags::PROJINHERIT,
+        }
+    }
+
+    /// Whether the inode would get another project, or hand its own on otherwise. Linux lets the
+    /// owner do it; a filesystem whose project quotas bind users does not.
+    fn moves(&self, id: NodeId, flags: u32, project: u32) -> bool {
+        let node = self.node(id);
+        project != node.project || (node.flags ^ flags) & libc_flags::PROJINHERIT != 0
     }
 
     fn check_flags(&self, p: usize, id: NodeId, flags: u32) -> Answer<()> {

@@ -1,11 +1,11 @@
 //! link, readlink, unlink, rmdir.
 
 use libc::{AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW};
-use libc::{EBUSY, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EPERM};
+use libc::{EBUSY, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EPERM, EXDEV};
 
 use crate::bytes::Bytes;
 use crate::model::{Answer, Model};
-use crate::node::{Content, NodeId};
+use crate::node::{Content, NodeId, libc_flags};
 use crate::op::{CWD, Fd};
 use crate::outcome::Outcome;
 use crate::permission::{READ, WRITE};
@@ -46,9 +46,20 @@ impl Model {
         if source.nlink == 0 && !source.linkable {
             return Err(ENOENT);
         }
+        self.check_project(node, dir)?;
         self.enter(dir, name, node);
         self.node_mut(node).linkable = false;
         Ok(Outcome::Done)
+    }
+
+    /// A directory that hands its project on takes in only what is of that project.
+    pub(crate) fn check_project(&self, id: NodeId, dir: NodeId) -> Answer<()> {
+        let (node, dir) = (self.node(id), self.node(dir));
+        let hands_on = dir.flags & libc_flags::PROJINHERIT != 0;
+        match hands_on && dir.project != node.project {
+            true => Err(EXDEV),
+            false => Ok(()),
+        }
     }
 
     /// A plain file without privileges that the process may read and write.

@@ -50,6 +50,10 @@ impl Model {
             return Ok(Outcome::Done);
         }
         self.check_rights(p, &from, &to, source, target, exchange)?;
+        self.check_project(source, to.dir)?;
+        if let Some(target) = target.filter(|_| exchange) {
+            self.check_project(target, from.dir)?;
+        }
         match target {
             Some(target) if exchange => {
                 self.leave(from.dir, &from.name);

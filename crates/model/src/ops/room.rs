@@ -2,43 +2,45 @@
 //!
 //! The model first does an operation as if there were room, and then looks who uses more than
 //! before. So what is refused is seen by what it would have brought, whatever operation it was.
+//!
+//! Pages of zeros that were preallocated or copied take room like any other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use libc::{EDQUOT, ENOSPC, O_APPEND};
-use libc::{FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_PUNCH_HOLE};
+use libc::{EDQUOT, ENOSPC, EXDEV, O_APPEND, O_NOATIME};
 
-use crate::data::{PAGE, PageCount};
-use crate::limits::Payer;
+use crate::data::PAGE;
 use crate::model::{Answer, Model, joined};
 use crate::node::{Node, NodeId};
 use crate::op::{Fd, Op};
 use crate::outcome::Outcome;
+use crate::payer::{Payer, Place, Resource, Usage};
+use crate::quota::{Ledger, Met, Reason};
+use crate::rule::Rule;
 
-/// A number that is only known to lie between two others: of a page of zeros the model may not know
-/// whether the filesystem keeps it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Between {
-    least: u64,
-    most: u64,
-}
-
-/// Inodes and pages.
-type Amounts = [Between; 2];
-
-/// Order in which resources are asked.
-const INODES: usize = 0;
-const PAGES: usize = 1;
-
-enum Verdict {
-    Fits,
-    Refused(i32),
-    Unknown,
+/// A limit that says no to somebody who uses `used`.
+struct Refusal {
+    place: Place,
+    used: u64,
+    reason: Reason,
 }
 
 impl Model {
-    /// What becomes of an operation that succeeded and led here from `before`: it stays, or is
-    /// refused for want of room, or cannot be told.
+    /// Puts a rule for quotas into force; false if it makes no sense or no quotas are kept.
+    pub fn rule(&mut self, rule: &Rule) -> bool {
+        let usage = self.charged();
+        let quota = self.quota.as_mut();
+        quota.is_some_and(|quota| quota.put(rule, &usage))
+    }
+
+    /// What a report of the quotas says, if they are kept.
+    pub fn ledger(&self) -> Ledger {
+        let quota = self.quota.as_ref();
+        quota.map_or_else(Ledger::new, |quota| quota.ledger(&self.charged()))
+    }
+
+    /// What becomes of an operation that answered `done` and led here from `before`: it stays, or
+    /// is refused for want of room.
     pub(crate) fn within_limits(
         &mut self,
         before: &Model,
@@ -46,135 +48,156 @@ impl Model {
         op: &Op,
         done: Answer,
     ) -> Answer {
-        let is_done = done
-            .as_ref()
-            .is_ok_and(|done| *done != Outcome::Unspecified);
-        if self.limits.is_empty() || !is_done {
+        if self.quota.is_none() {
             return done;
         }
-        match self.verdict(before, p, op) {
-            Verdict::Fits => done,
-            Verdict::Unknown => Ok(Outcome::Unspecified),
-            Verdict::Refused(errno) => self.as_far_as_it_fits(before, p, op, errno),
+        let is_done = matches!(&done, Ok(done) if *done != Outcome::Unspecified);
+        if done == Err(EXDEV) {
+            self.meet(Met::OtherProject);
         }
-    }
-
-    fn as_far_as_it_fits(&mut self, before: &Model, p: usize, op: &Op, mut errno: i32) -> Answer {
-        let (fd, data, at) = match op {
-            Op::Write { fd, data } => (*fd, data.bytes(), None),
-            Op::WriteV { fd, parts } => (*fd, joined(parts), None),
-            Op::WriteAt { fd, data, offset } => (*fd, data.bytes(), Some(*offset)),
-            Op::WriteVAt { fd, parts, offset } => (*fd, joined(parts), Some(*offset)),
-            // How far it gets depends on the size of its pieces.
-            Op::Copy { .. } => return Ok(Outcome::Unspecified),
-            _ => {
-                self.go_back(before);
-                return Err(errno);
-            }
-        };
-        let begin = before.write_begins(p, fd, at)?;
-        let mut best: Option<(Model, Answer)> = None;
-        let mut len = 0;
-        while len < data.len() {
-            let to_the_page = (PAGE - (begin + len as u64) % PAGE) as usize;
-            len = data.len().min(len + to_the_page);
-            let mut trial = before.clone();
-            let part = &data[..len];
-            let answer = match at {
-                None => trial.write(p, fd, part),
-                Some(at) => trial.write_at(p, fd, part, at),
-            };
-            match trial.verdict(before, p, op) {
-                Verdict::Fits => best = Some((trial, answer)),
-                Verdict::Unknown => return Ok(Outcome::Unspecified),
-                // Page by page, another may refuse than refuses the whole.
-                Verdict::Refused(first) => {
-                    errno = first;
-                    break;
-                }
-            }
+        if !is_done {
+            return done;
         }
-        match best {
-            Some((state, answer)) => {
-                *self = state;
-                answer
-            }
+        let answer = match self.refusal(before, p, op) {
+            Some(refusal) => self.as_far_as_it_fits(before, p, op, &done, refusal),
             None => {
-                self.go_back(before);
-                Err(errno)
+                self.meet_growth(before);
+                done
             }
-        }
-    }
-
-    /// The file whose pages an allocation takes before it does anything, and how many.
-    fn preallocated(&self, p: usize, op: &Op) -> Option<(NodeId, PageCount)> {
-        let Op::Allocate {
-            fd, offset, len, ..
-        } = op
-        else {
-            return None;
         };
-        let file = self.file(p, *fd).ok()?.node;
-        let (first, end) = (*offset as u64 / PAGE, (*offset + *len) as u64);
-        let pages = self.node(file).pages()?.absent(first..end.div_ceil(PAGE));
-        Some((file, pages))
+        self.settle();
+        answer
     }
 
-    /// Where a write begins.
-    fn write_begins(&self, p: usize, fd: Fd, at: Option<i64>) -> Answer<u64> {
+    fn as_far_as_it_fits(
+        &mut self,
+        before: &Model,
+        p: usize,
+        op: &Op,
+        done: &Answer,
+        mut refusal: Refusal,
+    ) -> Answer {
+        let mut reached: Option<(Model, Answer)> = None;
+        for len in before.stops(p, op, done) {
+            let last = reached.as_ref().map_or(before, |(model, _)| model);
+            let mut trial = before.clone();
+            let answer = trial.part(p, op, len as usize);
+            trial.quota.clone_from(&last.quota);
+            if let Some(first) = trial.refusal(last, p, op) {
+                // Page by page, another may refuse than refuses the whole.
+                refusal = first;
+                break;
+            }
+            trial.settle();
+            reached = Some((trial, answer));
+        }
+        if let Some((state, answer)) = reached {
+            *self = state;
+            self.meet(Met::Partly);
+            return answer;
+        }
+        self.go_back(before, p, op);
+        if let Some(quota) = &mut self.quota {
+            quota.meet_refusal(refusal.place, refusal.used, refusal.reason);
+        }
+        Err(errno(refusal.place.0))
+    }
+
+    /// How far an operation that is done page by page is after each page; nothing for others.
+    fn stops(&self, p: usize, op: &Op, done: &Answer) -> Vec<u64> {
+        let (fd, at) = match op {
+            Op::Write { fd, .. } | Op::WriteV { fd, .. } => (*fd, None),
+            Op::WriteAt { fd, offset, .. } | Op::WriteVAt { fd, offset, .. } => {
+                (*fd, Some(*offset))
+            }
+            Op::Copy { to, to_at, .. } => (*to, *to_at),
+            _ => return Vec::new(),
+        };
+        let (Ok(begin), Ok(Outcome::Number(all))) = (self.begins(p, fd, at), done) else {
+            return Vec::new();
+        };
+        let mut stops = Vec::new();
+        let mut len = 0;
+        while len < *all {
+            len = (*all).min(len + PAGE - (begin + len) % PAGE);
+            stops.push(len);
+        }
+        stops
+    }
+
+    /// Where a write or a copy begins.
+    fn begins(&self, p: usize, fd: Fd, at: Option<i64>) -> Answer<u64> {
         let file = self.file(p, fd)?;
         if file.flags & O_APPEND != 0 {
-            return Ok(self.node(file.node).pages().map_or(0, |pages| pages.size()));
+            return Ok(self.node(file.node).size());
         }
         Ok(at.map_or(file.offset, |at| at as u64))
     }
 
-    /// Nothing has changed, but that symbolic links on the way were read.
-    fn go_back(&mut self, before: &Model) {
+    /// The first `len` bytes of a write or a copy.
+    fn part(&mut self, p: usize, op: &Op, len: usize) -> Answer {
+        match op {
+            Op::Write { fd, data } => self.write(p, *fd, &data.bytes()[..len]),
+            Op::WriteV { fd, parts } => self.write(p, *fd, &joined(parts)[..len]),
+            Op::WriteAt { fd, data, offset } => {
+                self.write_at(p, *fd, &data.bytes()[..len], *offset)
+            }
+            Op::WriteVAt { fd, parts, offset } => {
+                self.write_at(p, *fd, &joined(parts)[..len], *offset)
+            }
+            Op::Copy {
+                from,
+                from_at,
+                to,
+                to_at,
+                flags,
+                ..
+            } => self.copy(p, (*from, *from_at), (*to, *to_at), len, *flags),
+            _ => unreachable!("nothing else stops on the way"),
+        }
+    }
+
+    /// Nothing has changed, but that symbolic links on the way were read, and the source of a copy.
+    fn go_back(&mut self, before: &Model, p: usize, op: &Op) {
         let after = std::mem::replace(self, before.clone());
         for (id, node) in &mut self.nodes {
             if node.is_symlink() {
                 node.atime = after.nodes[id].atime;
             }
         }
+        if let Op::Copy { from, .. } = op
+            && let Ok(source) = self.file(p, *from).cloned()
+            && source.flags & O_NOATIME == 0
+        {
+            self.node_mut(source.node).accessed();
+        }
     }
 
-    fn verdict(&self, before: &Model, p: usize, op: &Op) -> Verdict {
-        if self.is_forced(p, op) || brings_nothing(op) {
-            return Verdict::Fits;
+    /// Who says no to the step from `before` to here.
+    fn refusal(&self, before: &Model, p: usize, op: &Op) -> Option<Refusal> {
+        let quota = before.quota.as_ref()?;
+        if self.is_forced(p, op) {
+            return None;
         }
-        let taken = before.preallocated(p, op);
-        let used = before.used_by_all();
-        let mut needs: BTreeMap<Payer, Amounts> = BTreeMap::new();
-        let was_alive = before.alive();
-        for id in self.alive() {
-            let old = before.nodes.get(&id).filter(|_| was_alive.contains(&id));
-            let pages = taken
-                .filter(|(file, _)| *file == id)
-                .map(|(_, pages)| pages);
-            self.need(id, old, pages, &mut needs);
-        }
+        let usage = before.charged();
+        let needs = self.needs(before);
         // Moving to other owners asks for pages first, everything else begins with the inode.
         let order = match op {
-            Op::Chown { .. } | Op::ChownFd { .. } => [PAGES, INODES],
-            _ => [INODES, PAGES],
+            Op::Chown { .. } | Op::ChownFd { .. } => [Resource::Bytes, Resource::Inodes],
+            _ => [Resource::Inodes, Resource::Bytes],
         };
-        for at in order {
-            for (payer, need) in &needs {
-                let Some(limit) = self.limit(*payer, at).filter(|_| need[at].most > 0) else {
-                    continue;
-                };
-                let used = used.get(payer).copied().unwrap_or_default()[at];
-                if used.most + need[at].most <= limit {
-                    continue;
-                }
-                return match need[at].least > 0 && used.least + need[at].least > limit {
-                    true => Verdict::Refused(errno(*payer)),
-                    false => Verdict::Unknown,
-                };
-            }
-        }
-        Verdict::Fits
+        order.into_iter().find_map(|resource| {
+            needs.iter().find_map(|(&payer, need)| {
+                let place = (payer, resource);
+                let used = usage.get(&payer).map_or(0, |used| used[resource as usize]);
+                let reason = quota.refuses(place, used, need[resource as usize])?;
+                Some(Refusal {
+                    place,
+                    used,
+                    reason,
+                })
+            })
+        })
     }
 
     /// Root gives files away whatever the limits of those who get them say.
@@ -186,48 +209,65 @@ impl Model {
         }
     }
 
-    fn limit(&self, payer: Payer, at: usize) -> Option<u64> {
-        if matches!(payer, Payer::User(0) | Payer::Group(0) | Payer::Project(0)) {
-            return None;
-        }
-        let most = self.limits.get(&payer)?;
-        Some([most.inodes, most.pages][at])
-    }
-
-    /// What node `id` takes that it did not take as `old`; `taken` says of its pages what the model
-    /// cannot see.
-    fn need(
-        &self,
-        id: NodeId,
-        old: Option<&Node>,
-        taken: Option<PageCount>,
-        needs: &mut BTreeMap<Payer, Amounts>,
-    ) {
-        let node = self.node(id);
-        let held = old.map(payers);
-        for (nth, payer) in payers(node).into_iter().enumerate() {
-            let same = held.is_some_and(|held| held[nth] == payer);
-            let old = old.filter(|_| same);
-            let inode = u64::from(old.is_none());
-            let extra = extra_pages(node).saturating_sub(old.map_or(0, extra_pages));
-            let pages = match (taken, node.pages(), old.and_then(Node::pages)) {
-                (Some(taken), ..) => taken,
-                (_, Some(pages), Some(old)) => pages.more_than(old),
-                (_, Some(pages), None) => pages.count(),
-                (_, None, _) => PageCount { least: 0, most: 0 },
-            };
-            let need = needs.entry(payer).or_default();
-            need[INODES].add(inode, inode);
-            need[PAGES].add(pages.least + extra, pages.most + extra);
-        }
-    }
-
-    fn used_by_all(&self) -> BTreeMap<Payer, Amounts> {
-        let mut usage = BTreeMap::new();
+    /// What everybody has to pay for that they did not in `before`.
+    fn needs(&self, before: &Model) -> Usage {
+        let was_alive = before.alive();
+        let mut needs = Usage::new();
         for id in self.alive() {
-            self.need(id, None, None, &mut usage);
+            let node = self.node(id);
+            let old = before.nodes.get(&id).filter(|_| was_alive.contains(&id));
+            for (nth, payer) in payers(node).into_iter().enumerate() {
+                let paid = old.filter(|old| payers(old)[nth] == payer);
+                let both = held(node).into_iter().zip(paid.map_or([0; 2], held));
+                let need = needs.entry(payer).or_default();
+                for (need, (has, had)) in need.iter_mut().zip(both) {
+                    *need += has.saturating_sub(had);
+                }
+            }
+        }
+        needs
+    }
+
+    /// What everybody pays for.
+    fn charged(&self) -> Usage {
+        let mut usage = Usage::new();
+        for id in self.alive() {
+            let node = self.node(id);
+            for payer in payers(node) {
+                let used = usage.entry(payer).or_default();
+                for (used, more) in used.iter_mut().zip(held(node)) {
+                    *used += more;
+                }
+            }
         }
         usage
+    }
+
+    /// Deadlines follow what is used now.
+    fn settle(&mut self) {
+        let usage = self.charged();
+        if let Some(quota) = &mut self.quota {
+            quota.settle(&usage);
+        }
+    }
+
+    fn meet(&mut self, met: Met) {
+        if let Some(quota) = &mut self.quota {
+            quota.meet(met);
+        }
+    }
+
+    fn meet_growth(&mut self, before: &Model) {
+        let usage = before.charged();
+        for (payer, need) in self.needs(before) {
+            for resource in Resource::ALL {
+                let at = resource as usize;
+                let used = usage.get(&payer).map_or(0, |used| used[at]);
+                if let Some(quota) = &mut self.quota {
+                    quota.meet_growth((payer, resource), used, need[at]);
+                }
+            }
+        }
     }
 
     /// Inodes that somebody has a name, a descriptor or a directory of.
@@ -246,19 +286,6 @@ impl Model {
     }
 }
 
-impl Between {
-    fn add(&mut self, least: u64, most: u64) {
-        self.least += least;
-        self.most += most;
-    }
-}
-
-/// Whether it only takes pages away or moves them.
-fn brings_nothing(op: &Op) -> bool {
-    let moves = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
-    matches!(op, Op::Allocate { mode, .. } if mode & moves != 0)
-}
-
 fn payers(node: &Node) -> [Payer; 4] {
     [
         Payer::Volume,
@@ -266,6 +293,12 @@ fn payers(node: &Node) -> [Payer; 4] {
         Payer::Group(node.gid),
         Payer::Project(node.project),
     ]
+}
+
+/// What an inode takes, by [`Resource`].
+fn held(node: &Node) -> [u64; 2] {
+    let pages = node.pages().map_or(0, |pages| pages.allocated());
+    [(pages + extra_pages(node)) * PAGE, 1]
 }
 
 fn errno(payer: Payer) -> i32 {

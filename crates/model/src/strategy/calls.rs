@@ -158,22 +158,22 @@ fn inode_flags(abilities: Abilities) -> impl Strategy<Value = Op> {
     let flags = select(vec![
         0u32, 0, 0, 0x10, 0x20, 0x40, 0x80, 0xc0, 0x30, 1, 0x1000,
     ]);
-    let xflags = select(vec![0u32, 0, 8, 0x10, 0x40, 0x80]);
-    let projects = if abilities.projects {
-        vec![0u32, 7]
-    } else {
-        vec![0]
-    };
+    let mut xflags = vec![0u32, 0, 8, 0x10, 0x40, 0x80];
+    let mut projects = vec![0u32];
+    if abilities.projects {
+        xflags.extend([0x200, 0x200, 0x200]);
+        projects.push(7);
+    }
     prop_oneof![
         2 => fd().prop_map(|fd| Op::GetFlags { fd }),
         4 => (fd(), flags).prop_map(|(fd, flags)| Op::SetFlags { fd, flags }),
         1 => fd().prop_map(|fd| Op::GetProject { fd }),
-        1 => (fd(), xflags, select(projects))
+        1 => (fd(), select(xflags), select(projects))
             .prop_map(|(fd, xflags, project)| Op::SetProject { fd, xflags, project }),
     ]
 }
 
-fn names() -> impl Strategy<Value = Op> {
+pub(super) fn names() -> impl Strategy<Value = Op> {
     let link_flags = select(vec![
         0,
         0,

@@ -2,6 +2,7 @@
 
 mod abilities;
 mod calls;
+mod quotas;
 mod words;
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use proptest::sample::select;
 
 pub use abilities::Abilities;
 pub use calls::op;
+pub use quotas::quota_script;
 pub use words::path;
 
 use crate::aim::{Shot, aimed};

@@ -34,8 +34,14 @@ pub enum Happening {
         /// End of the grace period.
         deadline: i64,
     },
+    /// The grace period has ended, and use is above the soft limit still. Told once, by the
+    /// background or [`crate::Volume::run_background_once`]; not if a refusal was told of before.
+    GraceEnded,
     /// Use is within the soft limit again.
     SoftReturned,
+    /// Use is above the hard limit: it was forced, or the limit was lowered. Told once, and again
+    /// after use was within it.
+    HardCrossed,
     /// Growth was refused. Told once, and again after something was given back.
     Refused(Reason),
 }

@@ -163,6 +163,9 @@ impl Book {
                 Reason::Hard => tally.bounds.hard,
                 Reason::GraceEnded => tally.bounds.soft,
             };
+            if reason == Reason::GraceEnded {
+                self.unwatch(record, resource);
+            }
             self.tell(record, resource, Happening::Refused(reason), limit, hand);
         }
         Err(Refusal { who, reason })

@@ -2,7 +2,7 @@
 
 use super::{Book, Hand, QuotaEvent};
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
-use crate::quota::rules::{Own, Rules};
+use crate::quota::rules::{Limit, Own, Rules};
 use crate::quota::tally::Tally;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -133,6 +133,18 @@ impl Book {
             _ => return false,
         };
         bounds.is_limit()
+    }
+
+    /// The limit of bytes that `who`, whom settings are for, has by them.
+    pub fn limit_by(&self, settings: &Settings, who: QuotaId) -> Limit {
+        let found = self.records.find(who);
+        let now = found.map_or(Own::default(), |index| self.records[index].own);
+        let (own, rules) = match *settings {
+            Settings::Own(_, own) => (own, self.rules(who.kind)),
+            Settings::Rules(_, rules) => (now, rules),
+        };
+        let at = Resource::Blocks as usize;
+        own.limits[at].unwrap_or(rules.defaults[at])
     }
 
     /// Replaces the settings of one id.

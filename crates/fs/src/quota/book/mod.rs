@@ -1,5 +1,6 @@
 //! The book: records and accounts under one lock, and every movement between credit and granted.
 
+mod deadlines;
 mod events;
 mod grant;
 mod manage;
@@ -14,7 +15,8 @@ use super::credit::Credit;
 use super::kind::{Owners, QuotaId, QuotaKind, Resource};
 use super::rules::{Own, Rules};
 use super::slots::Slots;
-use super::tally::{Bounds, Noted};
+use super::tally::{Bounds, Changes, Noted};
+use deadlines::Deadlines;
 use events::Events;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
@@ -96,6 +98,7 @@ pub(crate) struct Book {
     /// Settings that are about to hold.
     announced: Option<Settings>,
     events: Events,
+    deadlines: Deadlines,
 }
 
 impl Book {
@@ -112,6 +115,7 @@ impl Book {
             rules: [Rules::default(); 4],
             announced: None,
             events: Events::default(),
+            deadlines: Deadlines::default(),
         };
         let own = Own::volume(blocks, inodes);
         let index = book.record(QuotaId::VOLUME);
@@ -275,14 +279,18 @@ impl Book {
         }
     }
 
-    fn note(&mut self, record: usize, resource: Resource, noted: Option<Noted>, hand: &Hand<'_>) {
-        let what = match noted {
-            None => return,
-            Some(Noted::Crossed { deadline }) => Happening::SoftCrossed { deadline },
-            Some(Noted::Returned) => Happening::SoftReturned,
-        };
-        let limit = self.records[record].tallies[resource as usize].bounds.soft;
-        self.tell(record, resource, what, limit, hand);
+    /// After every change of a tally but that of credit.
+    fn note(&mut self, record: usize, resource: Resource, changes: Changes, hand: &Hand<'_>) {
+        for noted in changes.into_iter().flatten() {
+            let bounds = self.records[record].tallies[resource as usize].bounds;
+            let (what, limit) = match noted {
+                Noted::Crossed { deadline } => (Happening::SoftCrossed { deadline }, bounds.soft),
+                Noted::Returned => (Happening::SoftReturned, bounds.soft),
+                Noted::Forced => (Happening::HardCrossed, bounds.hard),
+            };
+            self.tell(record, resource, what, limit, hand);
+        }
+        self.watch(record, resource);
     }
 
     fn tell(

@@ -1,6 +1,9 @@
 //! What the ledger promises, one fact a test.
 
+mod events;
 mod race;
+mod race_soft;
+mod truth;
 
 use super::book::{Refusal, Tuning};
 use super::kind::{Owners, QuotaId, Resource};

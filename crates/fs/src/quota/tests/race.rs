@@ -1,57 +1,26 @@
 //! Threads against limits at random places: never above, always up to, every refusal justified.
 
-use super::{BLOCK, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Refusal, Resource, Tuning, owners};
+use super::truth::{Dice, SetOnDrop, Truth, Truths};
+use super::{BLOCK, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Resource, Tuning, owners};
 use crate::quota::ledger::Ledger;
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::SeqCst};
 use hearth_sync::primitive::thread;
 
-/// A small generator: the seed of a failing round is in its message.
-struct Dice(u64);
+pub(super) const UIDS: u32 = 3;
+pub(super) const GIDS: u32 = 2;
+pub(super) const PROJECTS: u32 = 3;
 
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % end
-    }
-}
-
-const UIDS: u32 = 3;
-const GIDS: u32 = 2;
-const PROJECTS: u32 = 3;
-
-fn limited() -> Vec<QuotaId> {
+pub(super) fn limited() -> Vec<QuotaId> {
     let users = (0..UIDS).map(|id| QuotaId::user(id + 1));
     let groups = (0..GIDS).map(|id| QuotaId::group(id + 1));
     let projects = (0..PROJECTS).map(|id| QuotaId::project(id + 1));
     users.chain(groups).chain(projects).collect()
 }
 
-/// What threads use, counted so that the truth is always between `low` and `high`: `high` goes up
-/// before a charge and down after its refusal, `low` up after success and down before a free.
-struct Truth {
-    who: QuotaId,
-    hard: u64,
-    low: AtomicU64,
-    high: AtomicU64,
-    /// Rises with every free that begins, so that a refusal can tell whether one ran beside it.
-    frees: AtomicU64,
-}
-
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
-}
-
 struct Round {
     ledger: Ledger,
-    truths: Vec<Truth>,
+    truths: Truths,
 }
 
 impl Round {
@@ -81,13 +50,8 @@ impl Round {
             ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
             truths.push(Truth::new(who, hard));
         }
+        let truths = Truths(truths);
         Round { ledger, truths }
-    }
-
-    fn of(&self, whose: Owners) -> impl Iterator<Item = &Truth> {
-        self.truths
-            .iter()
-            .filter(move |truth| whose.ids().contains(&truth.who))
     }
 
     /// Charges and frees at random; at the end it holds what it answers.
@@ -97,14 +61,9 @@ impl Round {
             if dice.below(3) == 0 && !held.is_empty() {
                 let at = dice.below(held.len() as u64) as usize;
                 let (account, whose, amount) = held.swap_remove(at);
-                for truth in self.of(whose) {
-                    truth.frees.fetch_add(1, SeqCst);
-                    truth.low.fetch_sub(amount, SeqCst);
-                }
+                self.truths.begin_return(&whose.ids());
                 self.ledger.free(account, Resource::Inodes, amount, &pin());
-                for truth in self.of(whose) {
-                    truth.high.fetch_sub(amount, SeqCst);
-                }
+                self.truths.end_return(&whose.ids(), amount);
                 continue;
             }
             let die = |dice: &mut Dice, end: u32| 1 + dice.below(u64::from(end)) as u32;
@@ -122,10 +81,7 @@ impl Round {
     }
 
     fn charge(&self, whose: Owners, amount: u64, gives_up: bool) -> Option<u32> {
-        let before: Vec<u64> = self.of(whose).map(|t| t.frees.load(SeqCst)).collect();
-        for truth in self.of(whose) {
-            truth.high.fetch_add(amount, SeqCst);
-        }
+        let before = self.truths.ask(&whose.ids(), amount);
         let g = pin();
         let answer = self
             .ledger
@@ -133,57 +89,27 @@ impl Round {
         match answer {
             Ok(mut charge) if !gives_up => {
                 charge.spend(amount);
-                self.of(whose).for_each(|truth| {
-                    truth.low.fetch_add(amount, SeqCst);
-                });
                 Some(charge.account())
             }
             Ok(charge) => {
                 // A reservation that comes back is a free like others.
-                for truth in self.of(whose) {
-                    truth.frees.fetch_add(1, SeqCst);
-                }
+                self.truths.begin_return(&whose.ids());
                 drop(charge);
-                self.back_out(whose, amount);
+                self.truths.end_return(&whose.ids(), amount);
                 None
             }
             Err(refusal) => {
-                self.justify(&refusal, whose, amount, &before);
-                self.back_out(whose, amount);
+                self.truths.justify(&refusal, &whose.ids(), &before);
+                self.truths.withdraw(&whose.ids(), amount);
                 None
             }
-        }
-    }
-
-    fn back_out(&self, whose: Owners, amount: u64) {
-        for truth in self.of(whose) {
-            truth.high.fetch_sub(amount, SeqCst);
-        }
-    }
-
-    /// All that others may hold or ask for at this moment, and this request, is more than the
-    /// limit; unless something was freed since.
-    fn justify(&self, refusal: &Refusal, whose: Owners, amount: u64, before: &[u64]) {
-        let (at, truth) = self
-            .of(whose)
-            .enumerate()
-            .find(|(_, truth)| truth.who == refusal.who)
-            .expect("refused by a record of the owners");
-        let high = truth.high.load(SeqCst);
-        if truth.frees.load(SeqCst) == before[at] {
-            assert!(
-                high > truth.hard,
-                "{} refused {amount} although at most {high} of {} were asked for",
-                truth.who,
-                truth.hard
-            );
         }
     }
 
     fn sample(&self) {
         let g = pin();
         let report = self.ledger.with_book(&g, |book, hand| book.report(hand));
-        for truth in &self.truths {
+        for truth in &self.truths.0 {
             let record = report.iter().find(|(who, ..)| *who == truth.who);
             let used = record.map_or(0, |(.., usage)| usage[1].used);
             assert!(used <= truth.hard, "{}: {used} > {}", truth.who, truth.hard);
@@ -197,7 +123,7 @@ impl Round {
             let whose = held.iter().filter(|(_, o, _)| o.ids().contains(&who));
             whose.map(|(.., amount)| amount).sum()
         };
-        for truth in &self.truths {
+        for truth in &self.truths.0 {
             let (_, usage) = self
                 .ledger
                 .with_book(&g, |book, hand| book.get(truth.who, hand));
@@ -205,7 +131,8 @@ impl Round {
         }
         let whose = owners(1, 1, 1);
         let room = self
-            .of(whose)
+            .truths
+            .of(&whose.ids())
             .map(|t| t.hard - used(t.who))
             .min()
             .expect("three records have limits");
@@ -219,18 +146,6 @@ impl Round {
             one.spend(1);
         }
         assert!(charge(1).is_err());
-    }
-}
-
-impl Truth {
-    fn new(who: QuotaId, hard: u64) -> Truth {
-        Truth {
-            who,
-            hard,
-            low: AtomicU64::new(0),
-            high: AtomicU64::new(0),
-            frees: AtomicU64::new(0),
-        }
     }
 }
 
@@ -264,8 +179,10 @@ fn racing_threads_never_pass_a_limit_and_are_never_refused_what_is_free() {
             sampler.join().unwrap();
             held
         });
-        for truth in &round.truths {
-            assert_eq!(truth.low.load(SeqCst), truth.high.load(SeqCst));
+        for truth in &round.truths.0 {
+            let whose = held.iter().filter(|(_, o, _)| o.ids().contains(&truth.who));
+            let used: u64 = whose.map(|(.., amount)| amount).sum();
+            assert_eq!(truth.high(), used, "the test counts right");
         }
         round.fill(&held);
     }

@@ -1,0 +1,104 @@
+//! What a volume tells of limits when nobody charges anything.
+
+use super::{PAGE, Site, file, fill, site};
+use hearth::Happening::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
+use hearth::{Errno, Happening, QuotaId, Reason, Resource};
+use std::sync::atomic::Ordering::Relaxed;
+
+const USER: u32 = 1000;
+const WEEK: i64 = 7 * 24 * 60 * 60;
+
+fn me() -> QuotaId {
+    QuotaId::user(USER)
+}
+
+fn told(site: &Site, of: QuotaId, resource: Resource) -> Vec<Happening> {
+    let events = site.volume.quota().events(0).unwrap().into_iter();
+    let of = events.filter(|event| (event.who, event.resource) == (of, resource));
+    of.map(|event| event.what).collect()
+}
+
+/// A pass of the background, so many seconds after the start.
+fn pass(site: &Site, start: i64, after: i64) {
+    site.clock.store(start + after, Relaxed);
+    site.volume.run_background_once();
+}
+
+#[test]
+fn the_background_tells_of_grace_periods_that_end() {
+    let site = site();
+    let start = site.clock.load(Relaxed);
+    site.soft(me(), Resource::Blocks, 2 * PAGE);
+    site.soft(me(), Resource::Inodes, 1);
+    let user = site.user(USER);
+    let fd = file(&user, "/d/a");
+    fill(&user, fd, 3);
+    site.clock.store(start + 10, Relaxed);
+    let b = file(&user, "/d/b");
+    let blocks = || told(&site, me(), Resource::Blocks);
+    let inodes = || told(&site, me(), Resource::Inodes);
+    let crossed = |after| SoftCrossed {
+        deadline: start + WEEK + after,
+    };
+    pass(&site, start, WEEK - 1);
+    assert_eq!((blocks(), inodes()), (vec![crossed(0)], vec![crossed(10)]));
+    pass(&site, start, WEEK);
+    assert_eq!(blocks(), [crossed(0), GraceEnded]);
+    assert_eq!(inodes(), [crossed(10)]);
+    user.close(b).unwrap();
+    user.unlink("/d/b").unwrap();
+    pass(&site, start, 2 * WEEK);
+    assert_eq!(blocks(), [crossed(0), GraceEnded], "told once");
+    assert_eq!(inodes(), [crossed(10), SoftReturned], "it came back");
+    let event = site.volume.quota().events(0).unwrap().remove(2);
+    let time = start + WEEK;
+    let line = format!("3 {time} user:1000 grace-ended bytes=12288 limit=8192");
+    assert_eq!(event.to_string(), line);
+}
+
+#[test]
+fn the_background_is_silent_after_a_refusal_and_after_a_return() {
+    let site = site();
+    let start = site.clock.load(Relaxed);
+    site.soft(me(), Resource::Blocks, 2 * PAGE);
+    site.soft(me(), Resource::Inodes, 1);
+    let user = site.user(USER);
+    let fd = file(&user, "/d/a");
+    fill(&user, fd, 3);
+    user.mkdir("/d/b", 0o755).unwrap();
+    user.rmdir("/d/b").unwrap();
+    site.clock.store(start + WEEK, Relaxed);
+    assert_eq!(user.pwrite(fd, b"x", 3 * PAGE), Err(Errno::EDQUOT));
+    pass(&site, start, WEEK);
+    pass(&site, start, 2 * WEEK);
+    let crossed = SoftCrossed {
+        deadline: start + WEEK,
+    };
+    let refused = Refused(Reason::GraceEnded);
+    assert_eq!(told(&site, me(), Resource::Blocks), [crossed, refused]);
+    let back = [crossed, SoftReturned];
+    assert_eq!(told(&site, me(), Resource::Inodes), back);
+}
+
+#[test]
+fn what_root_forces_above_a_hard_limit_is_told() {
+    let site = site();
+    let user = site.user(USER);
+    fill(&user, file(&user, "/d/a"), 3);
+    fill(&user, file(&user, "/d/b"), 3);
+    let (other, project) = (QuotaId::user(2000), QuotaId::project(7));
+    site.hard(other, 5 * PAGE, 1);
+    site.hard(project, 2 * PAGE, 1);
+    let both = |who| Resource::ALL.map(|resource| told(&site, who, resource));
+    site.root.chown("/d/a", Some(2000), None).unwrap();
+    assert_eq!(both(other), [vec![], vec![]]);
+    site.root.chown("/d/b", Some(2000), None).unwrap();
+    assert_eq!(both(other), [[HardCrossed], [HardCrossed]]);
+    site.root.unlink("/d/b").unwrap();
+    site.root.chown("/d/a", Some(USER), None).unwrap();
+    assert_eq!(both(other), [[HardCrossed], [HardCrossed]], "the way back");
+    // A tree that does not fit is the project's all the same.
+    site.volume.quota().set_project_tree("/d", 7).unwrap();
+    assert_eq!(both(project), [[HardCrossed], [HardCrossed]]);
+    site.check();
+}

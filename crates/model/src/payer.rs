@@ -1,0 +1,63 @@
+//! Who pays for an inode, and for what.
+
+use std::collections::BTreeMap;
+
+/// Who pays for an inode, in the order in which they are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Payer {
+    /// Everything.
+    Volume,
+    /// The owner; 0 has no limit.
+    User(u32),
+    /// The group; 0 has no limit.
+    Group(u32),
+    /// The project; 0 has no limit.
+    Project(u32),
+}
+
+/// What a payer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum PayerKind {
+    Volume,
+    User,
+    Group,
+    Project,
+}
+
+/// What is paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Bytes of pages of files, and of extended attributes that the inode has no room for.
+    Bytes,
+    /// Inodes of any kind.
+    Inodes,
+}
+
+/// One resource of one payer.
+pub type Place = (Payer, Resource);
+
+/// What payers use, by [`Resource`].
+pub type Usage = BTreeMap<Payer, [u64; 2]>;
+
+impl Payer {
+    /// What it is.
+    pub fn kind(self) -> PayerKind {
+        match self {
+            Payer::Volume => PayerKind::Volume,
+            Payer::User(_) => PayerKind::User,
+            Payer::Group(_) => PayerKind::Group,
+            Payer::Project(_) => PayerKind::Project,
+        }
+    }
+
+    /// Whether no limit can be set.
+    pub fn is_id_zero(self) -> bool {
+        matches!(self, Payer::User(0) | Payer::Group(0) | Payer::Project(0))
+    }
+}
+
+impl Resource {
+    /// Both.
+    pub const ALL: [Resource; 2] = [Resource::Bytes, Resource::Inodes];
+}
