@@ -12,13 +12,15 @@ const SUITES: &[(&str, &str)] = &[
     ("hearth-cli", "sqlite"),
     ("hearth-cli", "kill"),
     ("hearth-cli", "quota_writeback"),
+    ("hearth-cli", "quota_races"),
     ("hearth-cli", "model"),
 ];
 
 /// Races to the limits of quotas in each round.
 const QUOTA_ROUNDS: u64 = 2_000;
-/// The same on a mount, by processes, over each transport.
-const MOUNT_ROUNDS: u64 = 200;
+/// The same on a mount, by processes, over each transport: for what was acknowledged, and for what
+/// was refused.
+const MOUNT_ROUNDS: [(&str, u64); 2] = [("quota_writeback", 200), ("quota_races", 500)];
 
 /// `soak [MINUTES]` or `soak suites [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -92,8 +94,9 @@ fn round(seed: u64) -> Result<(), String> {
         let mut test = process::cargo();
         test.args(["test", "--package", package, "--test", suite])
             .env("HEARTH_SEED", seed.to_string());
-        if *suite == "quota_writeback" {
-            test.env("HEARTH_ROUNDS", MOUNT_ROUNDS.to_string());
+        if let Some((_, rounds)) = MOUNT_ROUNDS.iter().find(|(name, _)| name == suite) {
+            test.env("HEARTH_SEED", (seed * rounds).to_string())
+                .env("HEARTH_ROUNDS", rounds.to_string());
         }
         process::run(&mut test).map_err(again)?;
     }

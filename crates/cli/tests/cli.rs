@@ -6,7 +6,7 @@ mod harness;
 
 use harness::{
     Mounted, Private, Said, Transport, Turn, demand_root, hearth, mounts_below, pids_naming,
-    program, said, shell, succeed, until,
+    program, said, shell, succeed, until, with_devices,
 };
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -486,22 +486,4 @@ fn state(directory: &Path) -> (String, Vec<PathBuf>, Vec<u32>) {
     let daemons = ["m", "full", "file", "missing"];
     let daemons = daemons.map(|name| pids_naming(&directory.join(name)));
     (entries, mounts_below(directory), daemons.concat())
-}
-
-/// Runs a script where `/dev` has nothing but what `devices` makes; `HEARTH` is the program, in a
-/// place where every user may run it.
-fn with_devices(private: &Private, devices: &str, script: &str) -> Command {
-    let script = format!(
-        "trap 'umount -l m 2> /dev/null || true' EXIT
-         mount -t tmpfs devices /dev; mknod -m 666 /dev/null c 1 3; {devices}
-         bin=$(mktemp -d --tmpdir=/dev); cp \"$PROGRAM\" $bin/hearth
-         chmod -R 755 $bin; export HEARTH=$bin/hearth
-         {script}"
-    );
-    let mut namespace = program("unshare");
-    namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", &script]);
-    namespace
-        .env("PROGRAM", env!("CARGO_BIN_EXE_hearth"))
-        .current_dir(private.path());
-    namespace
 }

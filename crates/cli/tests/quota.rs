@@ -1,19 +1,16 @@
-//! `hearth quota` on a real mount: every verb, limits as programs meet them, projects, bad input.
+//! `hearth quota` on a real mount: every verb, limits as programs meet them, projects, names.
 
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+mod quotas;
 
-use harness::{Mounted, Said, Transport, hearth, program, said, shell, succeed, until};
+use harness::{Mounted, Transport, hearth, program, said, shell, succeed};
+use quotas::{USER, done, json, quota, record, used, user_shell, volume};
 use rustix::fs::statvfs;
 use rustix::io::Errno;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-const USER: u32 = 1234;
 
 harness::on_both_transports!(
     a_full_user_and_a_full_group_are_told_edquot,
@@ -68,69 +65,56 @@ fn names_of_users_are_looked_up() {
     );
 }
 
-/// Runs `hearth quota`; `@` is the mount point.
-fn quota(mounted: &Mounted, typed: &str) -> Said {
-    said(&mut command(mounted, hearth(), typed))
-}
-
-/// The same as another user.
-fn quota_as(uid: u32, mounted: &Mounted, typed: &str) -> Said {
-    let hearth = hearth();
-    let mut command_of_user = as_user(uid);
-    command_of_user.arg(hearth.get_program());
-    said(&mut command(mounted, command_of_user, typed))
-}
-
-fn command(mounted: &Mounted, mut command: Command, typed: &str) -> Command {
-    let mount = mounted.path().to_str().unwrap();
-    command.arg("quota");
-    command.args(typed.split(' ').map(|word| word.replace('@', mount)));
-    command
-}
-
-/// Has to work; what it printed.
-fn done(mounted: &Mounted, typed: &str) -> String {
-    let said = quota(mounted, typed);
-    assert!(said.success(), "hearth quota {typed}: {said:?}");
-    said.out
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// Record of `kind:id`.
-fn record(mounted: &Mounted, who: &str) -> Value {
-    json(&done(mounted, &format!("get {who} --json @")))["records"][0].clone()
-}
-
-/// Use in bytes and inodes.
-fn used(mounted: &Mounted, who: &str) -> (u64, u64) {
-    let record = record(mounted, who);
-    let used = |resource: &str| record[resource]["used"].as_u64().unwrap();
-    (used("bytes"), used("inodes"))
-}
-
-fn as_user(uid: u32) -> Command {
-    let mut command = program("setpriv");
-    let uid = uid.to_string();
-    command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups", "--"]);
-    command
-}
-
-/// Runs a script as another user in `directory`.
-fn user_shell(uid: u32, directory: &Path, script: &str) -> Said {
-    let mut command = as_user(uid);
-    command.env("LC_ALL", "C").args(["bash", "-c", script]);
-    command.current_dir(directory);
-    said(&mut command)
-}
-
-/// A volume with a directory `d` for everybody.
-fn volume(transport: Transport, options: &str) -> Mounted {
-    let mounted = Mounted::new(transport, options);
-    mounted.shell("mkdir d; chmod 1777 d");
-    mounted
+#[test]
+fn names_of_projects_are_looked_up() {
+    let mounted = volume(Transport::Dev, "");
+    mounted.shell("mkdir d/p d/q");
+    let place = mounted.outside("names");
+    std::fs::create_dir(place.join("etc")).unwrap();
+    let list = "# name:number\nbuild:42\nscratch: 43\n";
+    std::fs::write(place.join("etc/projid"), list).unwrap();
+    // In a mount namespace of its own the machine knows two projects.
+    let script = r#"
+        mount -t overlay -o "lowerdir=$PWD/etc:/etc" overlay /etc
+        quota() { "$HEARTH" quota "$@"; }
+        quota project "$MOUNT/d/p" build
+        quota project "$MOUNT/d/q" 43
+        quota set project:build --hard 64k --inodes-hard 10 "$MOUNT"
+        quota grace project:build --bytes 1d "$MOUNT"
+        head -c 5000 /dev/zero > "$MOUNT/d/p/f"; sync "$MOUNT/d/p/f"
+        quota get project:build "$MOUNT" | grep '^build'
+        quota report -p "$MOUNT" | grep -e '^build' -e '^scratch'
+        quota report -p -n "$MOUNT" | grep -c -e '^#42' -e '^#43'
+        quota set project:build --soft 1M "$MOUNT" 2>&1 || true
+    "#;
+    let mut namespace = program("unshare");
+    namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", script]);
+    namespace.env("HEARTH", hearth().get_program());
+    namespace.env("MOUNT", mounted.path()).current_dir(&place);
+    let out = succeed(&mut namespace);
+    let lines: Vec<String> = out
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let at = |name: &str| mounted.at(name).display().to_string();
+    let expected = [
+        format!("hearth: {}: project:build; 1 inodes changed, 0 were so already", at("d/p")),
+        format!("hearth: {}: project:scratch; 1 inodes changed, 0 were so already", at("d/q")),
+        "build -- 8 0 64 2 0 10".to_owned(),
+        "build -- 8 0 64 2 0 10".to_owned(),
+        "scratch -- 0 0 0 1 0 0".to_owned(),
+        "2".to_owned(),
+        "hearth: project:build (42): soft limit of 1048576 bytes is above the hard limit of 65536; \
+         raise that too"
+            .to_owned(),
+    ];
+    assert_eq!(lines, expected);
+    // Outside nobody knows the names.
+    let project = record(&mounted, "project:42");
+    let numbers = [&project["bytes"]["hard"], &project["bytes"]["grace"]];
+    assert_eq!(numbers, [&Value::from(65_536), &Value::from(86_400)]);
+    assert!(done(&mounted, "report -p @").contains("#42 "));
+    assert!(!quota(&mounted, "get project:build @").success());
 }
 
 #[test]
@@ -432,313 +416,6 @@ fn chattr_lsattr_and_xfs_io_speak_of_the_same_projects() {
         "{stranger:?}"
     );
     assert_eq!(used(&mounted, "project:42").1, 3);
-}
-
-#[test]
-fn a_user_sees_their_own_and_sets_nothing() {
-    let mounted = volume(Transport::Dev, "");
-    done(&mounted, &format!("set user:{USER} --hard 1M @"));
-    done(&mounted, "set user:5 --hard 1M @");
-    let own = quota_as(USER, &mounted, "get --json @");
-    let own = json(&own.out);
-    let shown: Vec<(&str, u64)> = own["records"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|r| (r["kind"].as_str().unwrap(), r["id"].as_u64().unwrap()))
-        .collect();
-    assert_eq!(shown, [("user", 1234), ("group", 1234)]);
-    assert_eq!(own["records"][0]["bytes"]["hard"], 1 << 20);
-    let report = quota_as(USER, &mounted, "report --json -u @");
-    assert_eq!(
-        json(&report.out)["records"].as_array().unwrap().len(),
-        1,
-        "{report:?}"
-    );
-    let before = done(&mounted, "report --json @");
-    let who = format!("user:{USER}");
-    for typed in [
-        format!("set {who} --hard 1G @"),
-        format!("set {who} --clear @"),
-        "default user --hard 1G @".to_owned(),
-        "grace user --bytes 1d @".to_owned(),
-        format!("grace {who} --bytes 1d @"),
-        "off user @".to_owned(),
-        "project @/d 7".to_owned(),
-        "check @".to_owned(),
-        "events @".to_owned(),
-    ] {
-        let said = quota_as(USER, &mounted, &typed);
-        refused(
-            &typed,
-            &said,
-            1,
-            &["only root and user root, the owner of the volume"],
-        );
-        assert_eq!(done(&mounted, "report --json @"), before, "{typed}");
-    }
-    let other = quota_as(USER, &mounted, "get user:root @");
-    refused(
-        "get user:root",
-        &other,
-        1,
-        &["user:root is not yours to see"],
-    );
-    let file = as_user(USER)
-        .arg("cat")
-        .arg(mounted.at(".hearth/quota/report.json"))
-        .output();
-    assert!(!file.unwrap().status.success());
-}
-
-/// What is typed, the status, words of the answer.
-const WRONG: &[(&str, i32, &[&str])] = &[
-    (
-        "set user:1234 --hard -5 @",
-        2,
-        &["'-5'", "--hard", "not negative"],
-    ),
-    (
-        "set user:1234 --inodes-soft -1k @",
-        2,
-        &["'-1k'", "not negative"],
-    ),
-    (
-        "set user:1234 --hard 99999999T @",
-        2,
-        &["'99999999T'", "above 9223372036854775807"],
-    ),
-    (
-        "set user:1234 --hard 9223372036854775808 @",
-        2,
-        &["above 9223372036854775807"],
-    ),
-    ("set user:1234 --hard 12q @", 2, &["'12q'", "KiB"]),
-    ("set user:1234 --inodes-hard 0.5 @", 2, &["'0.5'", "whole"]),
-    (
-        "set user:1234 --soft 2M @",
-        1,
-        &[
-            "user:1234",
-            "soft limit of 2097152 bytes",
-            "hard limit of 1048576",
-        ],
-    ),
-    (
-        "set user:1234 --inodes-hard 9 --soft 2M @",
-        1,
-        &["user:1234", "above the hard limit"],
-    ),
-    (
-        "set user:1234 --hard 1k --soft 2k @",
-        1,
-        &["soft limit of 2048 bytes", "of 1024"],
-    ),
-    ("set user:1234 @", 2, &["user:1234", "--hard"]),
-    (
-        "set user:nobody-of-that-name --hard 1M @",
-        2,
-        &["no user 'nobody-of-that-name'", "number"],
-    ),
-    (
-        "set group:none-such --hard 1M @",
-        2,
-        &["no group 'none-such'", "number"],
-    ),
-    (
-        "set project:none-such --hard 1M @",
-        2,
-        &["no project 'none-such'", "/etc/projid"],
-    ),
-    (
-        "set user:4294967295 --hard 1M @",
-        2,
-        &["user 4294967295", "0 to 4294967294"],
-    ),
-    (
-        "set user:-1 --hard 1M @",
-        2,
-        &["user -1", "0 to 4294967294"],
-    ),
-    ("set tree:7 --hard 1M @", 2, &["'tree:7'", "user:NAME"]),
-    (
-        "set user:0 --hard 1M @",
-        1,
-        &["root", "never limited", "defaults"],
-    ),
-    ("set volume --soft 1M @", 1, &["volume", "hard limits"]),
-    ("set volume --clear @", 1, &["volume", "hard limits"]),
-    (
-        "set user:1234 --clear --hard 1M @",
-        2,
-        &["--clear", "--hard"],
-    ),
-    ("set user:1234 --hard 1M", 2, &["MOUNT"]),
-    ("set user:1234 --hard 1M /proc", 1, &["/proc", "findmnt"]),
-    (
-        "set user:1234 --hard 1M @/d",
-        1,
-        &["/d", "not the top of a Hearth mount"],
-    ),
-    ("get nobody @", 2, &["'nobody'", "user:NAME"]),
-    ("get user:4294967295 @", 2, &["0 to 4294967294"]),
-    (
-        "default volume --hard 1M @",
-        2,
-        &["'volume'", "user, group, project"],
-    ),
-    (
-        "default user --hard 1k --soft 2k @",
-        1,
-        &["user quotas", "soft limit of 2048"],
-    ),
-    (
-        "grace user --bytes 7y @",
-        2,
-        &["'7y'", "--bytes", "s, m, h, d or w"],
-    ),
-    ("grace user --bytes -7d @", 2, &["'-7d'", "not negative"]),
-    (
-        "grace user --bytes default @",
-        1,
-        &["default", "whole kind"],
-    ),
-    (
-        "grace user:1234 @",
-        2,
-        &["user:1234", "--bytes or --inodes"],
-    ),
-    ("grace volume --bytes 1d @", 1, &["volume", "no grace"]),
-    (
-        "on everything @",
-        2,
-        &["'everything'", "user, group, project"],
-    ),
-    ("off volume @", 2, &["'volume'"]),
-    ("project @/d/file 7", 1, &["/d/file", "not a directory"]),
-    (
-        "project @/d/missing 7",
-        1,
-        &["/d/missing", "No such file or directory"],
-    ),
-    (
-        "project @/d 4294967295",
-        2,
-        &["4294967295", "0 to 4294967294"],
-    ),
-    ("project @/d -7", 2, &["-7", "0 to 4294967294"]),
-    ("project @/d none-such", 2, &["no project 'none-such'"]),
-    ("project /proc 7", 1, &["/proc", "findmnt"]),
-    ("project @/.hearth 7", 1, &["/.hearth", "not a directory"]),
-    ("check @/d", 1, &["not the top of a Hearth mount"]),
-    ("events --after x @", 2, &["'x'"]),
-    ("frobnicate @", 2, &["'frobnicate'"]),
-];
-
-#[test]
-fn what_is_typed_wrong_is_answered_with_one_line_and_changes_nothing() {
-    let mounted = volume(Transport::Dev, "");
-    mounted.shell("head -c 5000 /dev/zero > d/file; sync d/file");
-    done(&mounted, "set user:1234 --hard 1M --inodes-hard 10 @");
-    let before = done(&mounted, "report --json @");
-    for (typed, status, words) in WRONG {
-        refused(typed, &quota(&mounted, typed), *status, words);
-        assert_eq!(done(&mounted, "report --json @"), before, "{typed}");
-    }
-    done(&mounted, "check @");
-}
-
-#[test]
-fn a_question_that_makes_no_sense_to_the_volume_is_refused_too() {
-    let mounted = volume(Transport::Dev, "");
-    let before = done(&mounted, "report --json @");
-    for (asked, words) in [
-        ("set user:1 bytes-hard=-1", "bytes-hard=-1"),
-        ("set user:1 bytes-hard=99999999999999999999", "bytes-hard="),
-        (
-            "set user:1 bytes-hard=9223372036854775808",
-            "above 9223372036854775807",
-        ),
-        ("set user:4294967295 bytes-hard=1", "user:4294967295"),
-        ("set user:4294967296 bytes-hard=1", "user:ID"),
-        ("set user:1 bytes-hard", "with a number or none"),
-        ("set user:1 frob=1", "frob=1"),
-        ("set user:1", "set user:1"),
-        ("project 1 4294967295", "0 to 4294967294"),
-        ("project 1 4294967296", "0 to 4294967294"),
-        ("project 999999999 7", "999999999"),
-        ("grace user bytes=x", "'x'"),
-        (
-            "grace user bytes=9223372036854775808",
-            "above 9223372036854775807",
-        ),
-        ("on volume", "user, group or project"),
-        ("frobnicate", "report, get, set"),
-        ("", "report, get, set"),
-    ] {
-        let mut ask = hearth();
-        ask.arg("ask").arg(mounted.path()).arg("quota");
-        ask.args(asked.split(' '));
-        refused(asked, &said(&mut ask), 1, &[words]);
-        assert_eq!(done(&mounted, "report --json @"), before, "{asked}");
-    }
-}
-
-fn refused(typed: &str, said: &Said, status: i32, words: &[&str]) {
-    assert_eq!(said.status.code(), Some(status), "{typed}: {said:?}");
-    assert!(said.out.is_empty(), "{typed}: {said:?}");
-    let is_line = said.err.starts_with("hearth: ") && said.err.lines().count() == 1;
-    assert!(is_line, "{typed}: {said:?}");
-    for word in words {
-        assert!(said.err.contains(word), "{typed}: no {word:?} in {said:?}");
-    }
-}
-
-#[test]
-fn crossing_a_limit_is_told_in_the_file_by_the_verb_and_in_the_log() {
-    let mounted = volume(Transport::Dev, "");
-    done(
-        &mounted,
-        &format!("set user:{USER} --inodes-soft 1 --inodes-hard 2 @"),
-    );
-    let mut follow = command(&mounted, hearth(), "events --follow --json @");
-    let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
-    user_shell(
-        USER,
-        &mounted.at("d"),
-        "touch a b; touch c 2>/dev/null; rm a b",
-    );
-    let next = |lines: &mut dyn Iterator<Item = std::io::Result<String>>| {
-        json(&lines.next().unwrap().unwrap())
-    };
-    let events: Vec<Value> = (0..3).map(|_| next(&mut lines)).collect();
-    follow.kill().unwrap();
-    follow.wait().unwrap();
-    let what: Vec<&str> = events.iter().map(|e| e["what"].as_str().unwrap()).collect();
-    assert_eq!(what, ["soft-crossed", "refused-hard", "soft-returned"]);
-    let crossed = &events[0];
-    assert_eq!(
-        (&crossed["kind"], &crossed["id"]),
-        (&"user".into(), &USER.into())
-    );
-    assert_eq!(
-        (&crossed["used"], &crossed["limit"]),
-        (&2.into(), &1.into())
-    );
-    let period = crossed["deadline"].as_i64().unwrap() - crossed["time"].as_i64().unwrap();
-    assert_eq!(period, 604_800);
-    let file = std::fs::read_to_string(mounted.at(".hearth/quota/events")).unwrap();
-    assert_eq!(done(&mounted, "events @"), file);
-    assert_eq!(done(&mounted, "events --after 2 @").lines().count(), 1);
-    let logged = format!("hearth: quota: {}\n", file.lines().nth(1).unwrap());
-    until("the event is in the log", || {
-        mounted.log().contains(&logged)
-    });
-    // What happens last is told as well.
-    user_shell(USER, &mounted.at("d"), "touch a b");
-    mounted.unmount();
-    assert!(mounted.log().contains(" 4 "), "{}", mounted.log());
 }
 
 #[test]

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+#[path = "sched/shown.rs"]
+mod shown;
 mod tenants;
 
 use harness::{Mounted, Transport, hearth, program, said, succeed};
-use serde_json::Value;
+use shown::{report, tenant};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
@@ -22,23 +24,9 @@ harness::on_both_transports!(
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
     a_delayed_program_can_be_killed,
     an_unmount_waits_for_no_ceiling,
-    what_was_set_and_done_is_shown,
 );
 
 const USER: u32 = 1234;
-
-fn report(mounted: &Mounted) -> Value {
-    serde_json::from_str(&done(mounted, "@ --json")).unwrap()
-}
-
-fn tenant(mounted: &Mounted, who: &str) -> Value {
-    let report = report(mounted);
-    let mut tenants = report["tenants"].as_array().unwrap().iter();
-    tenants
-        .find(|tenant| tenant["tenant"] == who)
-        .cloned()
-        .unwrap_or(Value::Null)
-}
 
 /// So many streams of one file.
 fn streams(file: &File, streams: usize) -> Vec<File> {
@@ -148,83 +136,6 @@ fn an_unmount_waits_for_no_ceiling(transport: Transport) {
     for reader in readers {
         let _ = reader.join().unwrap();
     }
-}
-
-fn what_was_set_and_done_is_shown(transport: Transport) {
-    let mounted = Mounted::new(transport, "direct_io");
-    let file = project(&mounted, 7, 4096);
-    for _ in 0..100 {
-        file.read_exact_at(&mut [0; 10], 0).unwrap();
-    }
-    done(&mounted, "weight project:7 250 @");
-    done(&mounted, "weight user:daemon 50 @");
-    done(&mounted, "limit user:daemon --iops 5k --bw 200M @");
-    done(&mounted, "limit user:daemon --iops 6k @");
-
-    let seen = tenant(&mounted, "project:7");
-    // Whoever met a request of another tenant waited for it; nobody for a ceiling.
-    let waits = seen["wait_ns"].as_array().unwrap().iter();
-    let waited: u64 = waits.map(|cell| cell[1].as_u64().unwrap()).sum();
-    let at_once = seen["at_once"].as_u64().unwrap();
-    assert!(at_once >= 90, "{seen}");
-    assert_eq!(seen["requests"], at_once + waited, "{seen}");
-    assert_eq!(
-        (&seen["weight"], &seen["wait_p50_ns"], &seen["throttled_ns"]),
-        (&250.into(), &0.into(), &0.into())
-    );
-    assert!(seen["share"].as_f64() > Some(0.0), "{seen}");
-    let daemon = tenant(&mounted, "user:1");
-    assert_eq!(
-        (&daemon["iops"], &daemon["bw"]),
-        (&6_000.into(), &(200 << 20).into())
-    );
-    assert_eq!(tenant(&mounted, "user:0")["weight"], 100);
-
-    let report = report(&mounted);
-    let cores = report["cores"].as_array().unwrap();
-    assert!(cores.len() > 1 && cores.iter().any(|core| core["served"].as_u64() > Some(50)));
-    assert!(
-        cores
-            .iter()
-            .all(|core| core["run_ns"].is_array() && core["wait_ns"].is_array())
-    );
-
-    let text = done(&mounted, "@");
-    assert_eq!(
-        text.lines().next().unwrap().split_whitespace().next(),
-        Some("core")
-    );
-    let line = text
-        .lines()
-        .find(|line| line.ends_with("user:daemon"))
-        .unwrap();
-    assert!(
-        line.contains("6000") && line.contains("209715200"),
-        "{line}"
-    );
-    let raw = std::fs::read_to_string(mounted.at(".hearth/sched")).unwrap();
-    assert!(
-        raw.contains("project:7") && raw.contains("user:1\n"),
-        "{raw}"
-    );
-}
-
-#[test]
-fn watching_prints_again_until_it_is_interrupted() {
-    let mounted = Mounted::new(Transport::Dev, "");
-    let mut watch = hearth();
-    watch.args(["sched", "--watch"]).arg(mounted.path());
-    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
-    thread::sleep(Duration::from_millis(2500));
-    // Not SIGINT: who runs the tests in the background has it ignored.
-    let _ = Command::new("kill")
-        .args(["-TERM", &watch.id().to_string()])
-        .status();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut watch.stdout.take().unwrap(), &mut text).unwrap();
-    watch.wait().unwrap();
-    let tables = text.matches("core driven").count();
-    assert!((2..=3).contains(&tables), "{text}");
 }
 
 #[test]

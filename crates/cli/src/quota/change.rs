@@ -32,6 +32,10 @@ pub fn default(args: &DefaultArgs) -> Result<(), Failure> {
     let mut words = vec!["default".to_owned(), kind.name().to_owned()];
     words.extend(limits(&args.limits));
     let is_question = words.len() == 2;
+    if is_question && args.force {
+        let what = "--force without a limit; add --hard, --soft, --inodes-hard or --inodes-soft";
+        return Err(Failure::usage(format!("{} quotas: {what}", words[1])));
+    }
     if is_question {
         words = vec!["report".to_owned()];
     } else {

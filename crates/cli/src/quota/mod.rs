@@ -23,7 +23,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use who::{Who, mount_above};
+use who::{Who, mount_above, with_names_and_ids};
 
 /// Runs one of the verbs.
 pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
@@ -41,10 +41,10 @@ pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
     }
 }
 
-/// Asks about quotas; ids in a refusal get their names.
+/// Asks about quotas; ids in a refusal get their names beside them.
 fn question(mount: &Path, words: &[String]) -> Result<String, Failure> {
     ask(mount, &format!("quota {}", words.join(" "))).map_err(|failure| Failure {
-        line: with_names(&failure.line),
+        line: with_names_and_ids(&failure.line),
         ..failure
     })
 }
@@ -149,15 +149,24 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
     }
     let answer = object(&answer, &mount)?;
     let (changed, kept) = (&answer["changed"], &answer["kept"]);
-    let who = with_names(&QuotaId::project(id).to_string());
+    let who = QuotaId::project(id).to_string();
     let outcome = match id {
         0 => "of no project".to_owned(),
-        _ => who,
+        _ => with_names(&who),
     };
-    output::print(&format!(
+    let mut text = format!(
         "hearth: {}: {outcome}; {changed} inodes changed, {kept} were so already\n",
         directory.display()
-    ))
+    );
+    for above in answer["above"].as_array().into_iter().flatten() {
+        let (resource, used) = (above["resource"].as_str(), &above["used"]);
+        let (who, resource) = (with_names_and_ids(&who), resource.unwrap_or_default());
+        text += &format!(
+            "hearth: {who} uses {used} {resource}, above its hard limit of {}; it cannot grow\n",
+            above["hard"]
+        );
+    }
+    output::print(&text)
 }
 
 fn check(args: &CheckArgs) -> Result<(), Failure> {

@@ -127,6 +127,15 @@ pub fn name_of(who: QuotaId) -> Option<String> {
 
 /// `user:1000` and `user 1000` in a text become `user:alice` and `user alice`.
 pub fn with_names(text: &str) -> String {
+    named(text, false)
+}
+
+/// `user:1000` in a text becomes `user:alice (1000)`, and `user 1000` becomes `user alice`.
+pub fn with_names_and_ids(text: &str) -> String {
+    named(text, true)
+}
+
+fn named(text: &str, keeps_ids: bool) -> String {
     let mut named = String::with_capacity(text.len());
     let mut before = "";
     for word in text.split_inclusive(' ') {
@@ -140,6 +149,9 @@ pub fn with_names(text: &str) -> String {
             Some(name) => {
                 named.push_str(&bare[..bare.len() - id.len()]);
                 named.push_str(&name);
+                if keeps_ids && bare.contains(':') {
+                    named.push_str(&format!(" ({id})"));
+                }
                 named.push_str(&word[bare.len()..]);
             }
             None => named.push_str(word),
@@ -219,6 +231,9 @@ mod tests {
         let named =
             "user:root: only root and user root, the owner of the volume; group:4000000000 too";
         assert_eq!(with_names(said), named);
+        let both = "user:root (0): only root and user root, the owner of the volume; \
+                    group:4000000000 too";
+        assert_eq!(with_names_and_ids(said), both);
         assert_eq!(
             with_names("soft limit of 0 bytes: 0"),
             "soft limit of 0 bytes: 0"

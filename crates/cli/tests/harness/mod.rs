@@ -7,6 +7,7 @@
 // Each suite is a program of its own and uses a part of this.
 #![allow(dead_code, unused_imports, unused_macros)]
 
+mod devices;
 mod mounted;
 mod private;
 mod programs;
@@ -16,6 +17,7 @@ mod table;
 mod tree;
 mod watchdog;
 
+pub use devices::with_devices;
 pub use mounted::{Mounted, Transport, hearth};
 pub use private::Private;
 pub use programs::{Said, demand_root, git, program, registry_tool, said, shell, succeed};

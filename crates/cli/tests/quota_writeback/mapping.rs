@@ -1,7 +1,10 @@
 //! A shared mapping that is written to.
 
+// Each suite uses a part of this.
+#![allow(dead_code)]
+
 use super::PAGE;
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use std::fs::File;
 
 pub(crate) struct Mapping {
@@ -19,6 +22,26 @@ impl Mapping {
             start: start.expect("a mapping").cast(),
             len,
         }
+    }
+
+    /// The same, of which the kernel reads the page that is touched and no others around it.
+    pub(crate) fn page_by_page(file: &File, len: u64) -> Mapping {
+        let mapping = Mapping::of(file, len);
+        // SAFETY: advice changes no bytes.
+        unsafe { madvise(mapping.start.cast(), mapping.len, Advice::Random) }.expect("advice");
+        mapping
+    }
+
+    /// Maps a page of the file where something else was put in its place.
+    pub(crate) fn restore(&mut self, file: &File, page: u64) {
+        let (at, len) = (self.at(page).cast(), PAGE as usize);
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: a page of this very mapping, which nobody else knows.
+        let restored = unsafe { mmap(at, len, access, flags, file, page * PAGE) };
+        restored.expect("a mapping");
+        // SAFETY: advice changes no bytes.
+        unsafe { madvise(at, len, Advice::Random) }.expect("advice");
     }
 
     /// Fills a page. Without room it does not return: the process is ended by SIGBUS.
@@ -41,7 +64,8 @@ impl Mapping {
         unsafe { msync(self.start.cast(), self.len, MsyncFlags::SYNC) }
     }
 
-    fn at(&self, page: u64) -> *mut u8 {
+    /// Where a page is.
+    pub(crate) fn at(&self, page: u64) -> *mut u8 {
         let offset = (page * PAGE) as usize;
         assert!(offset + PAGE as usize <= self.len);
         // SAFETY: asserted to lie inside the mapping.
