@@ -122,12 +122,18 @@ fn on_linux() -> (String, String) {
     succeed(program("mkfs.xfs").args(["-q", &xfs]));
     let init = at("init");
     let (out, scripts) = (private.path().display(), scripts());
+    let source = scripts.join("xstate.c");
     let scripts = scripts.display();
     let text =
         format!("#!/bin/bash\nexport OUT='{out}' SCRIPTS='{scripts}'\n. '{scripts}/linux.sh'\n");
     std::fs::write(&init, text).unwrap();
     succeed(program("chmod").args(["+x", &init]));
+    let registers = at("xstate.so");
+    let mut compiler = program("gcc");
+    compiler.args(["-shared", "-fPIC", "-O2", "-o", &registers]);
+    succeed(compiler.arg(source));
     let mut kernel = Command::new("timeout");
+    kernel.env("LD_PRELOAD", &registers);
     kernel.args(["-s", "KILL", "900", "linux.uml", "mem=256M", "quiet", "rw"]);
     kernel.args([
         "root=/dev/root",
