@@ -6,6 +6,8 @@ use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Op, Process, QuotaId, Time, Volume};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 /// Milliseconds that the test sets.
 #[derive(Clone)]
@@ -129,4 +131,94 @@ fn a_volume_without_workers_calls_back_credit_that_nobody_uses() {
         volume.run_background_once();
     }
     assert_eq!(usage(), (4096, 4096));
+}
+
+/// Calls that write something to a home, by the thread that `here` was made on and by others.
+#[derive(Clone)]
+struct Writers {
+    here: ThreadId,
+    own: Arc<AtomicU64>,
+    others: Arc<AtomicU64>,
+}
+
+impl Writers {
+    fn of(home: &TestHome) -> Writers {
+        let writers = Writers {
+            here: std::thread::current().id(),
+            own: Arc::default(),
+            others: Arc::default(),
+        };
+        let seen = writers.clone();
+        home.set_fault(Some(Box::new(move |call| {
+            let by = match std::thread::current().id() == seen.here {
+                true => &seen.own,
+                false => &seen.others,
+            };
+            by.fetch_add(u64::from(call == "write_page"), SeqCst);
+            None
+        })));
+        writers
+    }
+
+    fn calls(&self) -> (u64, u64) {
+        (self.own.load(SeqCst), self.others.load(SeqCst))
+    }
+}
+
+const BUDGET: u64 = 1 << 20;
+
+fn set_budget(process: &Process) {
+    let budget = "/.hearth/sys/fs/memory-budget";
+    let fd = process.open(budget, libc::O_WRONLY, 0).unwrap();
+    process.write(fd, BUDGET.to_string().as_bytes()).unwrap();
+    process.close(fd).unwrap();
+}
+
+#[test]
+fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    for number in 0..256 {
+        file(&process, &format!("/{number}"), 64 << 10);
+    }
+    let writers = Writers::of(&home);
+    set_budget(&process);
+    let begin = Instant::now();
+    while stat(&process, "hearth_resident_bytes ") > BUDGET as f64 {
+        // As busy as can be, and nothing of it stays.
+        for _ in 0..100 {
+            file(&process, "/scratch", 1);
+            process.unlink("/scratch").unwrap();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(120), "no end");
+    }
+    let (own, others) = writers.calls();
+    assert_eq!(own, 0, "pages that an operation wrote; {others} by others");
+    assert!(others >= 240 * 16, "{others} pages of 256 files");
+}
+
+#[test]
+fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    set_budget(&process);
+    let writers = Writers::of(&home);
+    home.set_delay(Duration::from_millis(1));
+    let size = 64 << 10;
+    for number in 0..64 {
+        file(&process, &format!("/{number}"), size);
+        let resident = stat(&process, "hearth_resident_bytes ");
+        let most = BUDGET + BUDGET / 8 + BUDGET / 64 + 2 * size as u64;
+        assert!(resident <= most as f64, "{resident} after {number}");
+    }
+    let (own, others) = writers.calls();
+    assert!(own > 100, "{own} pages by operations, {others} by others");
+    assert!(
+        others > 100,
+        "{own} pages by operations, {others} by others"
+    );
 }

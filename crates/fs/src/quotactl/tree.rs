@@ -92,41 +92,60 @@ impl Quota<'_> {
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
         let mut done = TreeChange::default();
-        walk(self.core, top, &mut |cx, node, g| {
+        let mut walk = Walk::from(self.core, top);
+        while walk.step(&mut |cx, node, g| {
             if enter(cx, node, project, g)? {
                 done.changed += 1;
             } else {
                 done.kept += 1;
             }
             Ok(())
-        })?;
+        })? {}
         Ok(done)
     }
 }
 
-/// Shows every inode below directory `top` to `see`, once each, directories before what is in them.
-/// What goes meanwhile may be left out.
-pub(super) fn walk(
-    core: &Core,
+/// A walk over every inode below a directory, once each, directories before what is in them. What
+/// goes meanwhile may be left out.
+pub(super) struct Walk<'v> {
+    core: &'v Core,
     top: u64,
-    see: &mut dyn FnMut(&Ctx<'_>, &Node, &Guard) -> Step<()>,
-) -> Result<(), Errno> {
-    let mut seen = HashSet::from([top]);
-    let mut next = vec![top];
-    while let Some(ino) = next.pop() {
+    seen: HashSet<u64>,
+    next: Vec<u64>,
+}
+
+impl<'v> Walk<'v> {
+    /// From directory `top`, which is seen first.
+    pub fn from(core: &'v Core, top: u64) -> Walk<'v> {
+        Walk {
+            core,
+            top,
+            seen: HashSet::from([top]),
+            next: vec![top],
+        }
+    }
+
+    /// Shows the next inode to `see`; false if there is none. Nothing is held between two steps.
+    pub fn step(
+        &mut self,
+        see: &mut dyn FnMut(&Ctx<'_>, &Node, &Guard) -> Step<()>,
+    ) -> Result<bool, Errno> {
+        let Some(ino) = self.next.pop() else {
+            return Ok(false);
+        };
         let gone = |errno| matches!(errno, Errno::ESTALE | Errno::ENOENT);
-        let is_dir = core.run(&Caller::ROOT, |cx, g| {
+        let is_dir = self.core.run(&Caller::ROOT, |cx, g| {
             let node = cx.core.node(ino, g)?;
             see(cx, node, g)?;
             Ok(node.is_dir())
         });
         match is_dir {
             Ok(true) => {}
-            Ok(false) => continue,
-            Err(errno) if gone(errno) && ino != top => continue,
+            Ok(false) => return Ok(true),
+            Err(errno) if gone(errno) && ino != self.top => return Ok(true),
             Err(errno) => return Err(errno),
         }
-        let below = core.run(&Caller::ROOT, |cx, g| {
+        let below = self.core.run(&Caller::ROOT, |cx, g| {
             let mut below = Vec::new();
             let mut take = |entry: crate::attr::DirEntry<'_>| {
                 if entry.name != b"." && entry.name != b".." {
@@ -138,12 +157,15 @@ pub(super) fn walk(
             Ok(below)
         });
         match below {
-            Ok(below) => next.extend(below.into_iter().filter(|&ino| seen.insert(ino))),
+            Ok(below) => {
+                let new = below.into_iter().filter(|&ino| self.seen.insert(ino));
+                self.next.extend(new);
+            }
             Err(errno) if gone(errno) => {}
             Err(errno) => return Err(errno),
         }
+        Ok(true)
     }
-    Ok(())
 }
 
 /// True if the inode was of another project, or did not hand it on.

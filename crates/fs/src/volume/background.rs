@@ -1,12 +1,12 @@
 //! Work that no request waits for: folding and ageing of heat, reclaim, calling credit of quotas
 //! back that nobody uses, telling of grace periods that end, averages for statistics. One task of
-//! the idle class, in slices.
+//! the idle class, in turns of a slice of each; see docs/design/scheduler.md, 14.
 //!
-//! Ageing and calling back can wait and pay for themselves: after a slice of it the task sleeps for
-//! so long that it takes a fiftieth of a core, however busy that is. Reclaim is wanted soon: it
-//! goes on until memory is within its budget, and only steps back between slices. Between two folds
-//! is a pause: what is counted and not folded is bounded, and so is what folding takes.
+//! All but folding can wait, and goes at a [`Pace`]; reclaim goes on without rest while memory
+//! grows. Between two folds is a pause: what is counted and not folded is bounded, and so is what
+//! folding takes.
 
+use super::pace::{Pace, Stretch};
 use super::{Core, Volume};
 use crate::heat::SHARDS;
 use hearth_sched::{Handle, Sleep, Spec, Time, block_in_place, yield_now};
@@ -22,8 +22,6 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_millis(1000);
 /// The least between the begins of two folds.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Of so many parts of its time, the task uses one for what can wait.
-const PARTS: u32 = 50;
 /// Milliseconds between two passes over the accounts of quotas.
 const SETTLES: u64 = 30_000;
 /// Accounts that one slice of such a pass looks at.
@@ -122,99 +120,127 @@ async fn run(volume: Weak<Core>, sched: Handle) {
         core.heat.wakes(waker.clone());
         core.background.task.get_or_init(|| waker);
     }
-    let mut folded = None;
+    let mut chores = Chores::new(sched.clone());
     loop {
         let Some(core) = volume.upgrade() else { return };
-        let wait = fold(&core, &sched, &mut folded);
-        core.step_rates();
-        let (ages, settles) = (core.is_ageing_due(), core.is_settling_due());
+        let wait = chores.turn(&core);
         drop(core);
-        reclaim(&volume).await;
-        if ages {
-            age(&volume, &sched, &mut folded).await;
+        if std::mem::take(&mut chores.freed) {
+            epoch::give_way();
         }
-        if settles {
-            settle(&volume, &sched).await;
+        match wait {
+            Duration::ZERO => yield_now().await,
+            wait => rest(sched.sleep(wait)).await,
         }
-        tell_ended(&volume, &sched).await;
-        rest(sched.sleep(wait.unwrap_or(PERIOD))).await;
     }
 }
 
-/// Folds, unless the last fold began a moment ago: then answers when to come again.
-fn fold(core: &Core, sched: &Handle, last: &mut Option<Time>) -> Option<Duration> {
-    let now = sched.now();
-    let wait = last.and_then(|last| PAUSE.checked_sub(now.since(last)));
-    if wait.is_none() {
-        core.fold();
-        *last = Some(now);
-    }
-    wait
+/// What is to be done, and how far it is.
+struct Chores {
+    sched: Handle,
+    pace: Pace,
+    /// Until when what can wait does.
+    resting: Time,
+    folded: Option<Time>,
+    /// Bytes that are to be won although memory is within its budget.
+    spare: u64,
+    /// Memory was given back since the last look.
+    freed: bool,
+    /// The part of the records that ages next.
+    ageing: Option<usize>,
+    /// The account that is looked at next.
+    settling: Option<u32>,
 }
 
-/// Goes on a little below the budget, so that it is not wanted again at once.
-async fn reclaim(volume: &Weak<Core>) {
-    let mut more = 0;
-    while let Some(core) = volume.upgrade() {
+impl Chores {
+    fn new(sched: Handle) -> Chores {
+        Chores {
+            pace: Pace::new(),
+            resting: sched.now(),
+            folded: None,
+            spare: 0,
+            freed: false,
+            ageing: None,
+            settling: None,
+            sched,
+        }
+    }
+
+    /// Does a slice of everything that is due, and says when to come again, unless woken.
+    fn turn(&mut self, core: &Core) -> Duration {
+        let pause = self.fold(core).unwrap_or(PERIOD);
+        core.step_rates();
         core.background.pressed.store(false, Ordering::Relaxed);
+        let left = self.resting.since(self.sched.now());
+        if !left.is_zero() && !core.is_behind() {
+            return left.min(pause);
+        }
+        let stretch = Stretch::begin();
+        let mut more = self.reclaim(core);
+        more |= self.age(core);
+        more |= self.settle(core);
+        more |= !core.ledger.tell_ended(ENDS);
+        let rest = self.pace.rest_after(stretch.used());
+        self.resting = self.sched.now() + rest;
+        match more {
+            true if core.is_behind() => Duration::ZERO,
+            true => rest.min(pause),
+            false => pause,
+        }
+    }
+
+    /// Folds, unless the last fold began a moment ago: then answers when to come again.
+    fn fold(&mut self, core: &Core) -> Option<Duration> {
+        let now = self.sched.now();
+        let wait = self
+            .folded
+            .and_then(|last| PAUSE.checked_sub(now.since(last)));
+        if wait.is_none() {
+            core.fold();
+            self.folded = Some(now);
+        }
+        wait
+    }
+
+    /// Whether there is more to win. It goes on a little below the budget, so that it is not wanted
+    /// again at once.
+    fn reclaim(&mut self, core: &Core) -> bool {
+        core.resident.lower_mark();
         let over = match core.over_budget() {
-            0 => std::mem::take(&mut more),
+            0 => std::mem::take(&mut self.spare),
             over => {
-                more = core.resident.budget() / SPARE;
-                over + more
+                self.spare = core.resident.budget() / SPARE;
+                over + self.spare
             }
         };
         let over = over.min(RECLAIM);
         // The home is written to: another thread drives the station meanwhile.
-        if over == 0 || block_in_place(|| core.reclaim(over)) == 0 {
-            return;
+        self.freed = over > 0 && block_in_place(|| core.reclaim(over)) > 0;
+        self.freed
+    }
+
+    fn age(&mut self, core: &Core) -> bool {
+        if self.ageing.is_none() && core.is_ageing_due() {
+            self.ageing = Some(0);
         }
-        drop(core);
-        epoch::give_way();
-        yield_now().await;
+        let Some(part) = self.ageing else {
+            return false;
+        };
+        core.heat.sweep_part(core, part);
+        self.ageing = Some(part + 1).filter(|&next| next < SHARDS);
+        self.ageing.is_some()
     }
-}
 
-async fn age(volume: &Weak<Core>, sched: &Handle, folded: &mut Option<Time>) {
-    for part in 0..SHARDS {
-        let Some(core) = volume.upgrade() else { return };
-        fold(&core, sched, folded);
-        let begin = sched.now();
-        core.heat.sweep_part(&core, part);
-        drop(core);
-        let used = sched.now().since(begin);
-        rest(sched.sleep(used * (PARTS - 1))).await;
-        // Whatever woke the task meanwhile must not wait for the end of the pass.
-        reclaim(volume).await;
-    }
-}
-
-/// Calls back what credit of quotas nobody uses, so that a charge near a limit finds few words to
-/// close.
-async fn settle(volume: &Weak<Core>, sched: &Handle) {
-    let mut next = Some(0);
-    while let (Some(from), Some(core)) = (next, volume.upgrade()) {
-        let begin = sched.now();
-        next = core.ledger.settle(from, ACCOUNTS);
-        drop(core);
-        let used = sched.now().since(begin);
-        rest(sched.sleep(used * (PARTS - 1))).await;
-        reclaim(volume).await;
-    }
-}
-
-/// Tells of grace periods of quotas that have ended.
-async fn tell_ended(volume: &Weak<Core>, sched: &Handle) {
-    while let Some(core) = volume.upgrade() {
-        let begin = sched.now();
-        let is_done = core.ledger.tell_ended(ENDS);
-        drop(core);
-        if is_done {
-            return;
+    /// Calls back what credit of quotas nobody uses, so that a charge near a limit finds few words
+    /// to close.
+    fn settle(&mut self, core: &Core) -> bool {
+        if self.settling.is_none() && core.is_settling_due() {
+            self.settling = Some(0);
         }
-        let used = sched.now().since(begin);
-        rest(sched.sleep(used * (PARTS - 1))).await;
-        reclaim(volume).await;
+        if let Some(from) = self.settling {
+            self.settling = core.ledger.settle(from, ACCOUNTS);
+        }
+        self.settling.is_some()
     }
 }
 

@@ -8,6 +8,7 @@
 use super::absent::{self, may_wait};
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
 use super::load::record_of;
+use super::resident;
 use super::stop::Load;
 use crate::errno::Result;
 use crate::home::Change;
@@ -25,9 +26,9 @@ impl Core {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
     ///
-    /// Where the background has a thread it is left to that, until an eighth too much is in memory:
-    /// an operation that won back what the last one brought would sweep the table each time. Then
-    /// it helps, or, if it may not wait, lacks room.
+    /// Where the background has a thread it is left to that, until it is an eighth of the budget
+    /// behind: then the operation pays twice what its core brought in or, if it may not wait, lacks
+    /// room (docs/design/scheduler.md, 14).
     ///
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
@@ -36,20 +37,27 @@ impl Core {
         if budget == 0 || !self.home.evictable() {
             return Ok(());
         }
-        let over = self.resident.over_if_grown();
-        if over == 0 {
+        let Some(excess) = self.resident.ask() else {
             return Ok(());
-        }
-        let helped = self.background.press();
-        let is_late = over > budget / SLACK && !self.background.is_stuck();
-        if may_wait() {
-            if is_late || !helped {
-                self.reclaim(over);
+        };
+        let wanted = match self.background.press() {
+            true if excess.ahead <= budget / SLACK || self.background.is_stuck() => return Ok(()),
+            true => excess.over.min(2 * excess.grown),
+            false => excess.over,
+        };
+        match may_wait() {
+            true => {
+                self.reclaim(wanted);
+                Ok(())
             }
-        } else if is_late {
-            return Err(absent::leave(Load::Room(over)));
+            false => Err(absent::leave(Load::Room(wanted))),
         }
-        Ok(())
+    }
+
+    /// Whether more has come in than the background may win back at its pace.
+    pub(super) fn is_behind(&self) -> bool {
+        let ahead = self.resident.ahead();
+        ahead > 0 && ahead > self.resident.budget() / resident::SLACK && !self.background.is_stuck()
     }
 
     /// Bytes in memory beyond the budget that could be won back.
@@ -63,6 +71,7 @@ impl Core {
     /// Drops what can be dropped until `bytes` are won or the whole table was seen twice.
     pub(super) fn reclaim(&self, bytes: u64) -> u64 {
         let won = self.reclaim_some(bytes);
+        self.resident.lower_mark();
         self.background.set_stuck(won < bytes);
         won
     }

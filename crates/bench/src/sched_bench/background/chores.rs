@@ -34,12 +34,25 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Seconds between passes of ageing while there is to be none.
 const NEVER: &str = "86400";
 
-/// Brings the chores about until `ended`, and waits for the end of those that have begun.
+/// When a window is over, and when it may be.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// Every chore has been done once, to its end. Relaxed, as the other: nothing but the flag
+    /// itself is passed on.
+    pub passed: AtomicBool,
+    /// The users have ended.
+    pub ended: AtomicBool,
+}
+
+/// Brings the chores about until the users have ended, and waits for the end of those that have
+/// begun.
 ///
 /// # Errors
 /// A control file refuses, a check finds a difference in what nobody changed, or a pass does not
 /// end.
-pub fn run(client: &dyn Client, chores: Chores, ended: &AtomicBool) -> Result<Passes, String> {
+pub fn run(client: &dyn Client, chores: Chores, course: &Course) -> Result<Passes, String> {
+    // Whatever ends this, users wait for no pass that does not come.
+    let _passed = Passed(&course.passed);
     let mut passes = Passes::default();
     set(
         client,
@@ -54,8 +67,7 @@ pub fn run(client: &dyn Client, chores: Chores, ended: &AtomicBool) -> Result<Pa
         wanted = Some(half);
     }
     let mut next_check = chores.check.then_some(begin);
-    // Relaxed: nothing but the end itself is passed on.
-    while !ended.load(Ordering::Relaxed) || wanted.is_some() {
+    while !course.ended.load(Ordering::Relaxed) || wanted.is_some() {
         if let Some(due) = next_check.filter(|&due| Instant::now() >= due) {
             let asked = Instant::now();
             ask(client, "quota check")?;
@@ -72,6 +84,9 @@ pub fn run(client: &dyn Client, chores: Chores, ended: &AtomicBool) -> Result<Pa
                 return Err(format!("half of the memory is not given back in {limit} s"));
             }
         }
+        if wanted.is_none() && (!passes.checks.is_empty() || !chores.check) {
+            course.passed.store(true, Ordering::Relaxed);
+        }
         beat();
         std::thread::sleep(LOOKS);
     }
@@ -80,6 +95,15 @@ pub fn run(client: &dyn Client, chores: Chores, ended: &AtomicBool) -> Result<Pa
         set(client, "sys/fs/memory-budget", "0")?;
     }
     Ok(passes)
+}
+
+struct Passed<'a>(&'a AtomicBool);
+
+impl Drop for Passed<'_> {
+    fn drop(&mut self) {
+        // Relaxed: see `Course`.
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Bytes of the volume in memory that a budget counts.
@@ -136,6 +160,12 @@ mod tests {
     use hearth::Volume;
     use hearth::home::TestHome;
 
+    fn ended() -> Course {
+        let course = Course::default();
+        course.ended.store(true, Ordering::Relaxed);
+        course
+    }
+
     #[test]
     fn a_pass_is_what_the_volume_did_and_not_only_asked() {
         let home = Volume::builder().home(TestHome::new());
@@ -149,7 +179,7 @@ mod tests {
             check: true,
             reclaim: true,
         };
-        let passes = run(&*client, all, &AtomicBool::new(true)).unwrap();
+        let passes = run(&*client, all, &ended()).unwrap();
         assert_eq!((passes.checks.len(), passes.reclaims.len()), (1, 1));
         assert!(resident(&*client).unwrap() < before * 6 / 10);
         // The check may have brought them back since.

@@ -19,10 +19,10 @@ use crate::seeds::ask::Ask;
 use crate::seeds::contender::hearth;
 use crate::table::{Table, short};
 use crate::target::{Fresh, Library};
-use chores::{Chores, Passes};
+use chores::{Chores, Course, Passes};
 use hearth::Volume;
 use hearth::home::TestHome;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Least share of the throughput alone, most growth of p99, most seconds of a pass.
@@ -101,12 +101,13 @@ pub fn run(options: &Options) -> Result<Report, String> {
         },
         false => Effort {
             idle: 40_000,
-            window: Duration::from_secs(2),
-            rounds: 21,
+            window: Duration::from_secs(3),
+            rounds: 15,
         },
     };
     println!(
-        "background: {} idle files, windows of {:.1} s, {} of each, between two of none\n",
+        "background: {} idle files, windows of {:.1} s or until all is done, {} of each, between two \
+         of none\n",
         effort.idle,
         effort.window.as_secs_f64(),
         effort.rounds
@@ -202,7 +203,7 @@ fn measure(place: &Place, effort: Effort, report: &mut Report) -> Result<(), Str
     Ok(())
 }
 
-/// Users on all cores, and the chores on whichever is free.
+/// Users on all cores, and the chores on whichever is free, until all of these are done.
 fn window(
     place: &Place,
     chores: Chores,
@@ -213,11 +214,11 @@ fn window(
     let target = place.target.target();
     let used = || CpuTime::of_this_program().total() + place.daemon.map_or(0.0, of_process);
     let before = used();
-    let ended = &AtomicBool::new(false);
+    let course = &Course::default();
     std::thread::scope(|scope| {
         let chores = scope.spawn(move || {
             let client = target.client();
-            let passes = chores::run(&*client, chores, ended);
+            let passes = chores::run(&*client, chores, course);
             client.end();
             passes
         });
@@ -228,7 +229,7 @@ fn window(
                 scope.spawn(move || {
                     pin(core).map_err(|error| format!("core {core}: {error}"))?;
                     let client = target.client();
-                    let done = foreground::work(&*client, task, length);
+                    let done = foreground::work(&*client, task, length, &course.passed);
                     client.end();
                     done
                 })
@@ -250,8 +251,8 @@ fn window(
                 Err(what) => failed = Some(what),
             }
         }
-        // Relaxed: nothing but the end itself is passed on.
-        ended.store(true, Ordering::Relaxed);
+        // Relaxed: see `Course`.
+        course.ended.store(true, Ordering::Relaxed);
         let passes = chores.join().map_err(|_| "the chores panicked".to_owned());
         let passes = passes.flatten()?;
         match failed {

@@ -1,0 +1,209 @@
+//! The pace of work that can wait: all there is of a machine that nobody else needs, a hundredth of
+//! one that is busy.
+//!
+//! Whether it is busy is asked of the processor time of the process: what its other threads used
+//! serves requests, or is the program that embeds the volume. Processor time, and not time: a thread
+//! that others kept from running has cost them nothing.
+
+use hearth_sync::primitive::thread_time;
+use rustix::time::{ClockId, clock_gettime};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+/// Of so many parts of a busy machine, work that can wait takes one.
+const PARTS: u32 = 100;
+/// What is done between two rests.
+const QUANTUM: Duration = Duration::from_millis(1);
+/// The least time that says whether others are at work: processor time of running threads is added
+/// up once a tick.
+const WINDOW: Duration = Duration::from_millis(20);
+/// Others are at work if they use one of so many parts of a core.
+const BUSY: u32 = 8;
+
+/// How much one piece of work has done, and what it owes.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    cores: u32,
+    /// Done since the last rest.
+    owed: Duration,
+    busy: bool,
+    /// Since when it is looked whether others are at work.
+    since: Moment,
+    /// What this work has used since then.
+    own: Duration,
+}
+
+/// When, and how much processor time the process had used.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        Moment {
+            at: Instant::now(),
+            cpu: Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32),
+        }
+    }
+}
+
+/// A stretch of work on one thread.
+#[derive(Debug)]
+pub(crate) struct Stretch(Option<u64>);
+
+impl Stretch {
+    pub fn begin() -> Stretch {
+        Stretch(thread_time())
+    }
+
+    /// The processor time that it took.
+    pub fn used(&self) -> Duration {
+        let used = |begin| Some(thread_time()?.saturating_sub(begin));
+        Duration::from_nanos(self.0.and_then(used).unwrap_or(0))
+    }
+}
+
+impl Pace {
+    /// Others are taken to be at work until it is known.
+    pub fn new() -> Pace {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Pace::beginning(cores as u32, Moment::now())
+    }
+
+    fn beginning(cores: u32, since: Moment) -> Pace {
+        Pace {
+            cores,
+            owed: Duration::ZERO,
+            busy: true,
+            since,
+            own: Duration::ZERO,
+        }
+    }
+
+    /// So much was done: how long to rest before more is.
+    pub fn rest_after(&mut self, used: Duration) -> Duration {
+        // The time that passes says nothing where a test chooses who runs.
+        if cfg!(feature = "shuttle") {
+            return Duration::ZERO;
+        }
+        self.own += used;
+        self.owed += used;
+        if self.owed < QUANTUM {
+            return Duration::ZERO;
+        }
+        self.rest(Moment::now())
+    }
+
+    fn rest(&mut self, now: Moment) -> Duration {
+        let passed = now.at.saturating_duration_since(self.since.at);
+        if passed >= WINDOW {
+            let others = now.cpu.saturating_sub(self.since.cpu + self.own);
+            self.busy = others >= passed / BUSY;
+            (self.since, self.own) = (now, Duration::ZERO);
+        }
+        let owed = std::mem::take(&mut self.owed);
+        match self.busy {
+            true => (owed * PARTS / self.cores).saturating_sub(owed),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+/// The same for a thread that may sleep, with nothing held.
+#[derive(Debug)]
+pub(crate) struct Stroll {
+    pace: Pace,
+    stretch: Stretch,
+}
+
+impl Stroll {
+    pub fn begin() -> Stroll {
+        Stroll {
+            pace: Pace::new(),
+            stretch: Stretch::begin(),
+        }
+    }
+
+    /// Rests if it is time to.
+    pub fn step(&mut self) {
+        let rest = self.pace.rest_after(self.stretch.used());
+        if !rest.is_zero() {
+            hearth_sched::block_in_place(|| std::thread::sleep(rest));
+        }
+        self.stretch = Stretch::begin();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
+    /// Works 1 ms at a time for a second beside others that use `others` percent of a core, and
+    /// gives the milliseconds it worked.
+    fn worked(cores: u32, others: u64) -> u64 {
+        let mut now = Moment::now();
+        let (end, mut worked) = (now.at + ms(1000), 0);
+        let mut pace = Pace::beginning(cores, now);
+        while now.at < end {
+            pace.own += QUANTUM;
+            pace.owed += QUANTUM;
+            now.at += QUANTUM;
+            now.cpu += QUANTUM * (100 + others as u32) / 100;
+            worked += 1;
+            let rest = pace.rest(now);
+            now.at += rest;
+            now.cpu += rest * others as u32 / 100;
+        }
+        worked
+    }
+
+    #[test]
+    fn beside_others_it_takes_a_hundredth_of_the_machine() {
+        assert_eq!(worked(2, 200), 20);
+        assert_eq!(worked(4, 13), 40);
+        assert_eq!(worked(1, 100), 10);
+        // A hundredth of so many cores is all that one thread can use.
+        assert_eq!(worked(200, 20_000), 1000);
+    }
+
+    #[test]
+    fn alone_it_rests_once() {
+        // 50 ms go by before it is known that nobody else is there.
+        assert_eq!(worked(2, 0), 1000 - 49);
+        assert_eq!(worked(2, 10), 1000 - 49);
+    }
+
+    #[test]
+    fn others_that_come_and_go_are_seen() {
+        let mut now = Moment::now();
+        let mut pace = Pace::beginning(1, now);
+        let mut rest = |wall, cpu| {
+            now.at += ms(wall);
+            now.cpu += ms(cpu);
+            (pace.own, pace.owed) = (pace.own + ms(1), pace.owed + ms(1));
+            pace.rest(now)
+        };
+        assert_eq!(rest(1, 1), ms(99));
+        assert_eq!(rest(100, 1), ms(0), "alone for 100 ms");
+        assert_eq!(rest(1, 1), ms(0));
+        assert_eq!(rest(20, 20), ms(99), "18 ms of 21 by others");
+        assert_eq!(rest(100, 1), ms(0));
+    }
+
+    #[test]
+    fn what_is_short_is_not_delayed() {
+        let mut pace = Pace::new();
+        for _ in 0..9 {
+            assert_eq!(pace.rest_after(QUANTUM / 10), Duration::ZERO);
+        }
+        assert!(pace.rest_after(QUANTUM / 10 + ms(3)) > Duration::ZERO);
+        assert_eq!(pace.rest_after(QUANTUM / 10), Duration::ZERO);
+    }
+}
