@@ -3,7 +3,7 @@
 //! stores through mappings. Never above, always up to, nothing lost that was acknowledged, and
 //! every refusal is held against the log of its round.
 //!
-//! Some own files without a limit of bytes, whose writes the kernel collects beside the others'.
+//! Some own files without a limit of bytes, and give them to others who have one.
 //! `HEARTH_ROUNDS` (how many; otherwise as many as fit `SECONDS`) and `HEARTH_SEED` (the first one)
 //! make it long: `cargo xtask soak` does.
 

@@ -26,6 +26,8 @@ harness::on_both_transports!(
     sixteen_processes_that_race_to_the_limits_lose_nothing_that_was_acknowledged,
     a_file_that_was_opened_before_its_limit_is_refused_at_once_with_the_option_quota,
     a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose,
+    what_is_given_away_while_it_is_open_loses_nothing,
+    a_volume_that_was_given_a_size_loses_nothing_when_it_is_full,
     holes_that_are_mapped_are_promised_until_the_last_close,
     a_mapping_takes_the_last_block_and_not_one_more,
     a_write_that_is_passed_on_moves_the_time_of_the_file,
@@ -235,11 +237,14 @@ fn a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose(transp
     assert_eq!(written.ok(), Some(3 * PAGE as usize), "as far as it fits");
     drop((reader, writer));
 
+    // Without any limit files are opened as at first.
+    succeed(&mut quota("set user:1000 --hard none"));
+    succeed(&mut quota("set user:1001 --hard none"));
     let late = file_of(&mounted, "late", 1002);
     late.write_all_at(&page(1), 0).expect("no limit yet");
     late.sync_all().expect("no limit yet");
     refused("set user:1002 --hard 4096");
-    // The volume's own size is no limit that a file is opened under.
+    refused("set volume --hard 1000000");
     succeed(&mut quota("set volume --inodes-hard 100000"));
     succeed(&mut quota("set user:1002 --hard 4096 --force"));
     late.write_all_at(&page(2), PAGE)
@@ -247,6 +252,79 @@ fn a_first_limit_is_refused_while_writes_are_collected_that_it_could_lose(transp
     let lost = late.sync_all().expect_err("no room");
     assert!(is_full(&lost), "{lost}");
     assert_eq!(used(&mounted, 1002), PAGE);
+}
+
+/// `cp -p`, `tar` and `logrotate` chown what they have open; some write on.
+fn what_is_given_away_while_it_is_open_loses_nothing(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    // Of nobody who has a limit, and open since before there was one.
+    let early = file_of(&mounted, "early", 1001);
+    early.write_all_at(&page(1), 0).expect("no limit yet");
+    for who in ["user:1000", "group:1000", "project:7"] {
+        limit(&mounted, who, 10);
+    }
+    limit(&mounted, "user:1003", 100);
+    let given = [(Some(1000), None), (None, Some(1000))];
+    for (uid, gid) in given.into_iter().chain([(Some(1003), None)]) {
+        let refused = chown(mounted.at("early"), uid, gid).expect_err("its writes are collected");
+        assert_eq!(refused.raw_os_error(), Some(Errno::BUSY.raw_os_error()));
+    }
+    chown(mounted.at("early"), Some(1002), Some(1002)).expect("nobody limits that");
+    early
+        .write_all_at(&[2; 20 * PAGE as usize], 0)
+        .expect("room");
+    early.sync_all().expect("nothing that can fail");
+    drop(early);
+    until("the writer is gone", || {
+        chown(mounted.at("early"), Some(1003), None).is_ok()
+    });
+
+    // What is opened now is charged first, whoever it belongs to.
+    for (n, (uid, gid)) in given.into_iter().chain([(None, None)]).enumerate() {
+        let tree = mounted.at(n.to_string());
+        std::fs::create_dir(&tree).expect("a directory");
+        let late = File::create_new(tree.join("late")).expect("a new file");
+        late.write_all_at(&page(1), 0).expect("no limit of root's");
+        match uid.or(gid) {
+            // Root's chown is forced; what is written after it is not.
+            Some(_) => std::os::unix::fs::fchown(&late, uid, gid).expect("root gives files away"),
+            None => {
+                let mut project = hearth();
+                succeed(project.args(["quota", "project"]).arg(&tree).arg("7"));
+            }
+        }
+        let mut pages = 1;
+        let refused = loop {
+            match late.write_at(&page(3), pages * PAGE) {
+                Ok(written) => assert_eq!(written, PAGE as usize),
+                Err(error) => break error,
+            }
+            pages += 1;
+            assert!(pages <= 10, "a write above the limit");
+        };
+        assert!(is_full(&refused), "{refused}");
+        late.sync_all().expect("nothing that can fail");
+        let all = usages(&mounted, 0..2000);
+        assert!(all.iter().all(|(_, used, hard)| used <= hard), "{all:?}");
+    }
+    succeed(hearth().args(["quota", "check"]).arg(mounted.path()));
+}
+
+fn a_volume_that_was_given_a_size_loses_nothing_when_it_is_full(transport: Transport) {
+    let mounted = Mounted::new(transport, "size=1M");
+    let file = File::create_new(mounted.at("f")).expect("a new file");
+    let mut end = 0;
+    let refused = loop {
+        match file.write_at(&page(1), end) {
+            Ok(written) => end += written as u64,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.raw_os_error(), Some(Errno::NOSPC.raw_os_error()));
+    file.sync_all().expect("nothing that can fail");
+    let blocks = file.metadata().expect("attributes").blocks();
+    assert_eq!(blocks * 512, end);
+    assert!(end > 900 << 10, "{end} bytes");
 }
 
 fn holes_that_are_mapped_are_promised_until_the_last_close(transport: Transport) {

@@ -141,6 +141,14 @@ impl VolumeBuilder {
         self
     }
 
+    /// Whether a kernel in front (see `hearth-fuse`) may acknowledge nothing that is not charged,
+    /// also while no quota limits bytes: for volumes whose size, or whose quotas from the first one
+    /// on, must refuse at the write and not at the `fsync`. Writes are passed on one by one then.
+    pub fn charge_first(mut self, always: bool) -> Self {
+        self.0.charge_first = always;
+        self
+    }
+
     /// The volume.
     ///
     /// # Errors

@@ -290,7 +290,7 @@ impl Door {
         // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
         // either that finds it, or it is seen here that it was announced.
         fence(Ordering::SeqCst);
-        let add_writer = || promise::add_writer(&self.volume.core, node, &g);
+        let add_writer = || promise::add_writer(&self.volume.core, node);
         // Again if the first charged one came in between: it opens as that did.
         let is_charged = add_writer() || promise::has_writers(node) && add_writer();
         if is_charged {

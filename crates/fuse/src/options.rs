@@ -60,6 +60,9 @@ pub struct MountOptions {
     pub no_flush: bool,
     /// Not with `noquota`: users, groups and projects are told apart and may have limits.
     pub quotas: bool,
+    /// `quota`: no write is acknowledged before it is charged, also while there is no limit. A
+    /// volume that was given a `size` does the same.
+    pub charge_first: bool,
     /// `direct_io`: reads and writes bypass the page cache.
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
@@ -115,6 +118,7 @@ impl Default for MountOptions {
             no_opendir: false,
             no_flush: false,
             quotas: true,
+            charge_first: false,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
             max_write: 1 << 20,
@@ -199,6 +203,7 @@ impl MountOptions {
             .errors(self.errors)
             .read_only(self.read_only)
             .quotas(self.quotas)
+            .charge_first(self.charge_first || self.size.is_some())
             .hot_track(self.hot_track)
             .workers(self.workers)
     }
@@ -223,8 +228,10 @@ impl MountOptions {
             "no_opendir" => self.no_opendir = true,
             "no_flush" => self.no_flush = true,
             "direct_io" => self.direct_io = true,
-            // No write is acknowledged before it is charged, of no file.
-            "quota" => (self.quotas, self.writeback) = (true, Some(false)),
+            "quota" => {
+                (self.quotas, self.writeback) = (true, Some(false));
+                self.charge_first = true;
+            }
             "noquota" => self.quotas = false,
             "hot_track" => self.hot_track = true,
             "protected_hardlinks" => self.protected_hardlinks = true,

@@ -36,8 +36,8 @@ impl Site {
         site
     }
 
-    /// Whether the kernel acknowledges writes of who has no limit of bytes before the volume hears
-    /// of them.
+    /// Whether the kernel acknowledges writes before the volume hears of them, as long as nobody
+    /// has a limit of bytes.
     pub(crate) fn collects_writes(&self) -> bool {
         let path = format!("{}/collected", self.place(FREE));
         let file = File::create_new(&path).expect("a new file");

@@ -18,8 +18,7 @@ pub(crate) struct Task {
     pub(crate) maps: bool,
     /// Whether its inodes are limited.
     pub(crate) inodes: bool,
-    /// The groups that its files may be of and in which their pages are limited, by whomever. If
-    /// its own is one of them, each write is charged before it is acknowledged.
+    /// The groups that its files may be of and in which their pages are limited, by whomever.
     pub(crate) limited: Vec<u32>,
     /// The directory of the project.
     pub(crate) place: String,

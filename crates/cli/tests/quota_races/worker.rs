@@ -262,8 +262,7 @@ impl Worker {
         let from = self.files[at].gid;
         let to = super::GROUPS.clone().find(|&gid| gid != from);
         let to = to.expect("there are two groups");
-        if !self.is_charged() || self.task.gid == super::FREE {
-            // A file that collects writes would come under a limit.
+        if self.task.gid == super::FREE {
             return;
         }
         let has = [self.files[at].pages(), 1];

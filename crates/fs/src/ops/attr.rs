@@ -70,7 +70,8 @@ pub(crate) fn setattr(
 }
 
 /// Moves what `node` is charged for to other owners, and answers the account that pays from now on.
-/// The caller holds `change`, has closed the gate of a file, and writes the number down.
+/// The caller holds `change`, has closed the gate of a file, and writes the number down. `EBUSY`: a
+/// kernel in front has acknowledged writes that the limits of the new owners could refuse.
 pub(crate) fn recharge(
     cx: &Ctx<'_>,
     node: &Node,
@@ -81,6 +82,10 @@ pub(crate) fn recharge(
     match cx.core.payer(node)? {
         None => Ok(node.meta.account()),
         Some(account) => {
+            let moves = owners != node.meta.read().owners();
+            if moves && node.data().is_some() && cx.core.would_lose_writes(node, owners, g) {
+                return Err(Errno::EBUSY.into());
+            }
             let amounts = [node.blocks() + promise::count(cx.core, node), 1];
             let ledger = &cx.core.ledger;
             Ok(ledger.transfer(account, owners, amounts, force, g)?)

@@ -9,11 +9,10 @@ use crate::volume::{Core, Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
-/// A kernel in front has opened `node` for writing: if a limit may refuse it growth, or has others
+/// A kernel in front has opened `node` for writing: if the volume charges first, or others are
 /// charged already, the open file is a charged writer until [`close`].
-pub(crate) fn add_writer(core: &Core, node: &Node, g: &Guard) -> bool {
-    let is_limited = || core.ledger.is_limited(node.meta.account(), g);
-    if node.data().is_none() || !(has_writers(node) || is_limited()) {
+pub(crate) fn add_writer(core: &Core, node: &Node) -> bool {
+    if node.data().is_none() || !(has_writers(node) || core.ledger.charges_first()) {
         return false;
     }
     let mut promised = core.promises.of(node.number());

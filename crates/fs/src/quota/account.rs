@@ -2,8 +2,6 @@
 
 use super::credit::Credit;
 use super::kind::Owners;
-use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::AtomicBool;
 
 /// The account of one triple of owners. Immutable but for the credit.
 pub(crate) struct Account {
@@ -12,8 +10,6 @@ pub(crate) struct Account {
     pub number: u32,
     /// Tells it from others that had the number before.
     pub serial: u64,
-    /// Of its user, group and project: whether a limit of bytes is in force. Relaxed: a setting.
-    pub limited: [Arc<AtomicBool>; 3],
     pub credit: Credit,
 }
 

@@ -1,13 +1,13 @@
 //! Charging: the fast paths, and the way to the book.
 
 use super::account::{Account, NO_ACCOUNT};
-use super::book::{Book, BookLock, Hand, Refusal, Slow, Tuning, Usage};
+use super::book::{Book, BookLock, Hand, Refusal, Settings, Slow, Tuning, Usage};
 use super::kind::{Owners, QuotaId, Resource};
 use super::slots::Slots;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use hearth_sync::spread::PerCore;
 
 /// The quota ledger of a volume.
@@ -23,6 +23,18 @@ pub(crate) struct Ledger {
     keep: u64,
     /// Whether owners are told apart; otherwise only the volume's own limits count.
     by_owner: bool,
+    front: Front,
+}
+
+/// For kernels in front, which may acknowledge what a limit would refuse: see "Charged before it is
+/// acknowledged" in `docs/design/quota.md`. Written under the book's lock; Relaxed: what orders
+/// each is said there.
+struct Front {
+    /// Whatever the limits are.
+    always: bool,
+    charges_first: AtomicBool,
+    /// Files that were opened before.
+    leftovers: AtomicBool,
 }
 
 /// On lines of its own: who takes the book is no concern of those who charge beside it.
@@ -54,7 +66,19 @@ impl Ledger {
             clock: Box::new(clock),
             keep: tuning.keep(),
             by_owner,
+            front: Front {
+                always: false,
+                charges_first: AtomicBool::new(false),
+                leftovers: AtomicBool::new(false),
+            },
         }
+    }
+
+    /// The same, which charges first from the beginning.
+    pub fn charging_first(mut self, always: bool) -> Ledger {
+        self.front.always = always;
+        self.front.charges_first = AtomicBool::new(always);
+        self
     }
 
     /// Charges something new to `owners`. `hint` is the number of an account that may be theirs.
@@ -177,11 +201,51 @@ impl Ledger {
         work(&mut book, &hand)
     }
 
-    /// Whether a limit of bytes is in force for the user, group or project of an account.
-    pub fn is_limited(&self, number: u32, g: &Guard) -> bool {
-        let account = self.slots.get(number, g);
-        // Relaxed: a setting; see `Book::apply`.
-        account.is_some_and(|account| account.limited.iter().any(|limited| limited.load(Relaxed)))
+    /// Settings are about to hold: see [`Book::announce`].
+    pub fn announce(&self, settings: Settings, g: &Guard) -> Vec<QuotaId> {
+        self.with_book(g, |book, _| {
+            let whose = book.announce(settings);
+            // Whoever may be left over is, until it is known better.
+            if book.limits_bytes() && !self.front.charges_first.load(Relaxed) {
+                self.front.leftovers.store(true, Relaxed);
+            }
+            self.show(book);
+            whose
+        })
+    }
+
+    /// Puts what was announced into force; there are no leftovers if `none_left`.
+    pub fn put(&self, settings: Settings, none_left: bool, g: &Guard) {
+        self.with_book(g, |book, hand| {
+            book.put(settings, hand);
+            if none_left {
+                self.front.leftovers.store(false, Relaxed);
+            }
+            self.show(book);
+        });
+    }
+
+    /// What was announced does not come, if it was not put into force.
+    pub fn withdraw(&self, g: &Guard) {
+        self.with_book(g, |book, _| {
+            book.withdraw();
+            self.show(book);
+        });
+    }
+
+    fn show(&self, book: &Book) {
+        let first = self.front.always || book.limits_bytes();
+        self.front.charges_first.store(first, Relaxed);
+    }
+
+    /// Whether files must be opened so that nothing is acknowledged that is not charged.
+    pub fn charges_first(&self) -> bool {
+        self.front.charges_first.load(Relaxed)
+    }
+
+    /// Whether there may be files that were not opened so.
+    pub fn has_leftovers(&self) -> bool {
+        self.front.leftovers.load(Relaxed)
     }
 
     /// Whether owners are told apart.

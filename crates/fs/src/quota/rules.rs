@@ -63,6 +63,12 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// What holds for bytes of ids of `kind` without settings of their own.
+    pub fn bounds_of_any(&self, kind: QuotaKind) -> Bounds {
+        let anybody = QuotaId { kind, id: 1 };
+        self.bounds(anybody, &Own::default(), Resource::Blocks)
+    }
+
     /// What holds for `who`, a record of this kind with these settings of its own.
     pub fn bounds(&self, who: QuotaId, own: &Own, resource: Resource) -> Bounds {
         let free = who.id == 0 && who.kind != QuotaKind::Volume;

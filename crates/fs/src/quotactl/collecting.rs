@@ -1,9 +1,11 @@
-//! A first limit of bytes, and files that are open already: see "Charged before it is
-//! acknowledged" in `docs/design/quota.md`.
+//! Limits of bytes, and files that are open already: see "Charged before it is acknowledged" in
+//! `docs/design/quota.md`.
 
 use super::{Quota, QuotaError};
-use crate::quota::{Book, Hand, QuotaId, Settings};
-use hearth_sync::epoch::pin;
+use crate::inode::Node;
+use crate::quota::{Book, Hand, Ledger, Owners, QuotaId, Settings};
+use crate::volume::Core;
+use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{Ordering, fence};
 use hearth_sync::primitive::thread;
@@ -18,6 +20,15 @@ lock_class! {
 const LOOKS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Files that a kernel collects writes of.
+#[derive(Default)]
+struct Found {
+    /// How many, of anybody.
+    all: usize,
+    /// The first of those that were looked for: whose, its inode, and how many are theirs.
+    first: Option<(QuotaId, u64, usize)>,
+}
+
 impl Quota<'_> {
     /// Puts settings into force that `settings` makes of those of now.
     pub(super) fn put(
@@ -25,12 +36,16 @@ impl Quota<'_> {
         settings: impl FnOnce(&mut Book, &Hand<'_>) -> Result<Settings, QuotaError>,
     ) -> Result<(), QuotaError> {
         let _setting = self.core.setting.lock_guard();
+        let ledger = &self.core.ledger;
         let settings = self.with_book(settings)?;
         // Whatever happens: what was announced is put into force or withdrawn.
-        let _withdraw = Withdraw(self);
-        if !self.forced {
-            let whose = self.with_book(|book, _| book.announce(&settings));
-            if let Some((who, inode, files)) = self.still_collecting(&whose) {
+        let _withdraw = Withdraw(ledger);
+        let whose = ledger.announce(settings, &pin());
+        let mut none_left = false;
+        if !whose.is_empty() {
+            let found = self.still_collecting(&whose);
+            none_left = found.all == 0;
+            if let Some((who, inode, files)) = found.first.filter(|_| !self.forced) {
                 let limit = self.with_book(|book, _| book.limit_by(&settings, who));
                 return Err(QuotaError::Collecting {
                     who,
@@ -40,22 +55,18 @@ impl Quota<'_> {
                 });
             }
         }
-        self.with_book(|book, hand| book.put(settings, hand));
+        ledger.put(settings, none_left, &pin());
         Ok(())
     }
 
-    /// Looks for files of these that a kernel collects writes of: whose the first is, its inode,
-    /// and how many are theirs.
-    fn still_collecting(&self, whose: &[QuotaId]) -> Option<(QuotaId, u64, usize)> {
-        if whose.is_empty() {
-            return None;
-        }
+    /// Looks for files of these.
+    fn still_collecting(&self, whose: &[QuotaId]) -> Found {
         // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees
         // what was announced.
         fence(Ordering::SeqCst);
         let mut found = self.collecting(whose);
         for _ in 1..LOOKS {
-            if found.is_none() {
+            if found.first.is_none() || self.forced {
                 break;
             }
             thread::sleep(PAUSE);
@@ -64,30 +75,52 @@ impl Quota<'_> {
         found
     }
 
-    fn collecting(&self, whose: &[QuotaId]) -> Option<(QuotaId, u64, usize)> {
-        let observers = self.core.observers();
-        let files = observers.iter().flat_map(|observer| observer.collecting());
-        let mut found = None;
-        for inode in files {
+    fn collecting(&self, whose: &[QuotaId]) -> Found {
+        let mut found = Found::default();
+        for inode in self.core.collecting() {
             let g = pin();
             let Ok(node) = self.core.node(inode, &g) else {
                 continue;
             };
+            found.all += 1;
+            // Partner: `recharge`. Either the new owners are seen here, or who gives the file away
+            // sees what was announced.
+            let _change = node.meta.change.lock();
             let owners = node.meta.read().owners().ids();
             let Some(&owner) = owners.iter().find(|owner| whose.contains(owner)) else {
                 continue;
             };
-            let (who, _, files) = found.get_or_insert((owner, inode, 0));
+            let (who, _, files) = found.first.get_or_insert((owner, inode, 0));
             *files += usize::from(owners.contains(who));
         }
         found
     }
 }
 
-struct Withdraw<'q, 'v>(&'q Quota<'v>);
+impl Core {
+    /// Inodes of the files whose writes a kernel collects, once for each open file.
+    fn collecting(&self) -> Vec<u64> {
+        let observers = self.observers();
+        let files = observers.iter().flat_map(|observer| observer.collecting());
+        files.collect()
+    }
 
-impl Drop for Withdraw<'_, '_> {
+    /// Whether `node` would come under a limit of bytes by belonging to `owners`, while a kernel
+    /// collects writes of it that the limit could refuse. Under the `change` of the inode.
+    pub(crate) fn would_lose_writes(&self, node: &Node, owners: Owners, g: &Guard) -> bool {
+        // Partner: `Quota::collecting`.
+        self.ledger.has_leftovers()
+            && self
+                .ledger
+                .with_book(g, |book, _| book.limits_bytes_of(owners))
+            && self.collecting().contains(&node.number())
+    }
+}
+
+struct Withdraw<'v>(&'v Ledger);
+
+impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        self.0.with_book(|book, _| book.withdraw());
+        self.0.withdraw(&pin());
     }
 }

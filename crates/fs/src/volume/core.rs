@@ -112,6 +112,7 @@ impl Core {
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
             clock.now().sec
         });
+        let ledger = ledger.charging_first(settings.charge_first);
         Core {
             me: me.clone(),
             inodes: Table::new(ROOT + 1),

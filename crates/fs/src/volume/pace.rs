@@ -2,12 +2,11 @@
 //! one that is busy.
 //!
 //! Whether it is busy is asked of the processor time of the process: what its other threads used
-//! serves requests, or is the program that embeds the volume. Processor time, and not time: a thread
-//! that others kept from running has cost them nothing.
+//! serves requests, or is the program that embeds the volume. Processor time, and not time: a
+//! thread that others kept from running has cost them nothing.
 
-use hearth_sync::primitive::thread_time;
+use hearth_sync::primitive::{thread, thread_time};
 use rustix::time::{ClockId, clock_gettime};
-use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 /// Of so many parts of a busy machine, work that can wait takes one.
@@ -69,7 +68,7 @@ impl Stretch {
 impl Pace {
     /// Others are taken to be at work until it is known.
     pub fn new() -> Pace {
-        let cores = available_parallelism().map_or(1, usize::from);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
         Pace::beginning(cores as u32, Moment::now())
     }
 
@@ -131,7 +130,7 @@ impl Stroll {
     pub fn step(&mut self) {
         let rest = self.pace.rest_after(self.stretch.used());
         if !rest.is_zero() {
-            hearth_sched::block_in_place(|| std::thread::sleep(rest));
+            hearth_sched::block_in_place(|| thread::sleep(rest));
         }
         self.stretch = Stretch::begin();
     }

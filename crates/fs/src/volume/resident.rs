@@ -21,8 +21,9 @@ pub(crate) struct Resident {
     parts: PerCore<Part>,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
     budget: AtomicU64,
-    /// The least that was in memory when somebody looked since the budget was set; counts where it is
-    /// beyond the budget. Relaxed: what is a little old is met with a little more haste, or less.
+    /// The least that was in memory when somebody looked since the budget was set; counts where it
+    /// is beyond the budget. Relaxed: what is a little old is met with a little more haste, or
+    /// less.
     mark: AtomicI64,
 }
 

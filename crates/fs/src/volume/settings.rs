@@ -70,6 +70,8 @@ pub(crate) struct Settings {
     pub clock: Arc<dyn Clock>,
     /// Whether users, groups and projects are told apart.
     pub quotas: bool,
+    /// Whether a kernel in front acknowledges nothing that is not charged, limits or not.
+    pub charge_first: bool,
 }
 
 impl Default for Settings {
@@ -92,6 +94,7 @@ impl Default for Settings {
             home: Box::new(MemoryHome),
             clock: Arc::new(SystemClock),
             quotas: true,
+            charge_first: false,
         }
     }
 }

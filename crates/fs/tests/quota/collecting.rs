@@ -5,7 +5,7 @@ use hearth::{
     Caller, Change, Door, Errno, LimitChange, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
 };
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn a_first_limit_is_refused_and_leaves_nothing_behind() {
     kernel.close(&second);
     door.release(&second, None);
     assert!(quota.set(QuotaId::user(7), &hard(PAGE)).is_ok());
-    assert!(quota.set(QuotaId::VOLUME, &hard(128 << 20)).is_ok());
+    assert!(quota.set(QuotaId::VOLUME, &hard(128 << 20)).is_err());
     assert!(quota.forced().set(who, &hard(PAGE)).is_ok());
     // In force: what is opened now is charged first, and the limit may change.
     let (third, collects) = kernel.open(&door, ino);
@@ -104,6 +104,79 @@ fn a_first_limit_is_refused_and_leaves_nothing_behind() {
         kernel.close(&file);
         door.release(&file, None);
     }
+    site.check();
+}
+
+#[test]
+fn a_file_that_collects_does_not_come_under_a_limit_by_changing_hands() {
+    let (site, kernel, door, ino) = with_kernel();
+    let (quota, root) = (site.volume.quota(), &site.root);
+    let (file, collects) = kernel.open(&door, ino);
+    assert!(collects);
+    let (user, group) = (QuotaId::user(7), QuotaId::group(7));
+    quota.set(user, &hard(PAGE)).unwrap();
+    quota.set(group, &hard(PAGE)).unwrap();
+    quota.set(QuotaId::project(7), &hard(PAGE)).unwrap();
+    assert_eq!(root.chown("/d/a", Some(7), None), Err(Errno::EBUSY));
+    assert_eq!(root.chown("/d/a", None, Some(7)), Err(Errno::EBUSY));
+    let refused = quota.set_project_tree("/d", 7).unwrap_err();
+    assert_eq!(refused.errno(), Errno::EBUSY, "{refused}");
+    // To others, and to whom it belongs, it may be given.
+    root.chown("/d/a", Some(8), None).unwrap();
+    root.chown("/d/a", Some(8), None).unwrap();
+    // What is opened now is charged first, and may be given to anybody.
+    super::file(&site.user(USER), "/d/b");
+    let second = root.stat("/d/b").unwrap().ino;
+    let (late, collects) = kernel.open(&door, second);
+    assert!(!collects);
+    root.chown("/d/b", Some(7), Some(7)).unwrap();
+    kernel.close(&file);
+    door.release(&file, None);
+    root.chown("/d/a", Some(7), Some(7)).unwrap();
+    kernel.close(&late);
+    door.release(&late, None);
+    site.check();
+}
+
+/// Who gives a file away while a first limit is set sees the limit, or the new owner is seen.
+#[test]
+fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_it() {
+    let (site, kernel, door, ino) = with_kernel();
+    let (file, collects) = kernel.open(&door, ino);
+    assert!(collects);
+    let ended = AtomicBool::new(false);
+    let (busy, mut set) = (AtomicU32::new(0), 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Relaxed) {
+                for uid in [7, USER] {
+                    match site.root.chown("/d/a", Some(uid), None) {
+                        Ok(()) => {}
+                        Err(Errno::EBUSY) => _ = busy.fetch_add(1, Relaxed),
+                        Err(errno) => panic!("{errno}"),
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let quota = site.volume.quota();
+        while set < 2000 || busy.load(Relaxed) == 0 {
+            match quota.set(QuotaId::user(7), &hard(PAGE)) {
+                Ok(()) => set += 1,
+                // Nobody gives it to them while the limit is announced, so they have it rarely.
+                Err(QuotaError::Collecting { .. }) => continue,
+                Err(error) => panic!("{error}"),
+            }
+            for _ in 0..20 {
+                let owner = site.root.stat("/d/a").unwrap().uid;
+                assert_eq!(owner, USER, "after {set}");
+            }
+            quota.set(QuotaId::user(7), &LIFT).unwrap();
+        }
+        ended.store(true, Relaxed);
+    });
+    kernel.close(&file);
+    door.release(&file, None);
     site.check();
 }
 

@@ -32,7 +32,7 @@ pub mod thread {
     };
     #[cfg(feature = "shuttle")]
     pub use shuttle::thread::{Scope, ScopedJoinHandle, park_timeout, scope};
-    pub use std::thread::panicking;
+    pub use std::thread::{available_parallelism, panicking};
 
     /// Time does not pass in a model: the same as [`yield_now`].
     pub fn sleep(_time: std::time::Duration) {

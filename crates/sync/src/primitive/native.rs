@@ -18,8 +18,8 @@ pub mod atomic {
 /// Threads.
 pub mod thread {
     pub use std::thread::{
-        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, panicking, park,
-        park_timeout, scope, sleep, spawn, yield_now,
+        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, available_parallelism,
+        current, panicking, park, park_timeout, scope, sleep, spawn, yield_now,
     };
 }
 

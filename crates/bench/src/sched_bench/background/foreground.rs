@@ -62,8 +62,8 @@ pub fn recall(client: &dyn Client, idle: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Works for `length` and until `passed`: a stat, a read, a write, a create and unlink in turn, each
-/// timed.
+/// Works for `length` and until `passed`: a stat, a read, a write, a create and unlink in turn,
+/// each timed.
 ///
 /// # Errors
 /// What the target answers.

@@ -101,13 +101,14 @@ pub fn run(options: &Options) -> Result<Report, String> {
         },
         false => Effort {
             idle: 40_000,
-            window: Duration::from_secs(3),
-            rounds: 15,
+            // As long as the passes take, so that windows with and without them are alike.
+            window: Duration::from_secs(6),
+            rounds: 10,
         },
     };
     println!(
-        "background: {} idle files, windows of {:.1} s or until all is done, {} of each, between two \
-         of none\n",
+        "background: {} idle files, windows of {:.1} s or until all is done, {} of each, between \
+         two of none\n",
         effort.idle,
         effort.window.as_secs_f64(),
         effort.rounds

@@ -4,7 +4,6 @@ use super::{Book, Hand, QuotaEvent};
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
 use crate::quota::rules::{Limit, Own, Rules};
 use crate::quota::tally::Tally;
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// One resource of a record as of now, in units of the ledger.
 #[derive(Clone, Debug)]
@@ -67,47 +66,61 @@ impl Book {
         entries.map(|entry| (entry.owners, entry.granted)).collect()
     }
 
-    /// Settings with limits of bytes are about to hold: from now on files are opened as under a
-    /// limit. Answers for whom that is new. [`Book::put`] or [`Book::withdraw`] is next.
-    pub fn announce(&mut self, settings: &Settings) -> Vec<QuotaId> {
-        let concerned = self.concerned(settings);
-        self.announced = Some(*settings);
-        let mut whose = Vec::new();
-        for index in concerned {
-            let record = &self.records[index];
-            // Relaxed: see `apply`; the caller has a fence before it looks for files.
-            let is_known = record.limited.load(Relaxed);
-            if !is_known && self.will_limit(record.who, &record.own) {
-                record.limited.store(true, Relaxed);
-                whose.push(record.who);
+    /// Settings are about to hold. Answers for whom they are the first limit of bytes.
+    /// [`Book::put`] or [`Book::withdraw`] is next.
+    pub fn announce(&mut self, settings: Settings) -> Vec<QuotaId> {
+        self.announced = Some(settings);
+        let mut concerned = match settings {
+            // Without a record they have no file; who gives them one looks at what is announced.
+            Settings::Own(who, _) => vec![who],
+            Settings::Rules(..) => {
+                let indices = self.records.indices().into_iter();
+                indices.map(|index| self.records[index].who).collect()
             }
-        }
-        whose
+        };
+        concerned.retain(|&who| !self.is_limited(who) && self.will_limit(who));
+        concerned
     }
 
     /// What was announced does not come, if it was not put into force.
     pub fn withdraw(&mut self) {
-        let Some(settings) = self.announced.take() else {
-            return;
-        };
-        for index in self.concerned(&settings) {
-            let record = &self.records[index];
-            let bounds = self.bounds(record.who, &record.own, Resource::Blocks);
-            record.limited.store(bounds.is_limit(), Relaxed);
-            self.records.close_if_idle(index);
-        }
+        self.announced = None;
     }
 
-    /// The records that settings are for, but for the volume's: nobody opens a file by that. That
-    /// of one id is made now if there is none, so that whoever comes meanwhile has it.
-    fn concerned(&mut self, settings: &Settings) -> Vec<usize> {
-        match *settings {
-            Settings::Own(QuotaId::VOLUME, _) => Vec::new(),
-            Settings::Own(who, _) => vec![self.record(who)],
-            Settings::Rules(kind, _) => {
-                let mut indices = self.records.indices();
-                indices.retain(|&index| self.records[index].who.kind == kind);
-                indices
+    /// Whether a limit of bytes is in force for anybody, now or as announced. The size of a volume
+    /// is none unless it was set like one.
+    pub fn limits_bytes(&self) -> bool {
+        let limits = |(kind, rules): (&QuotaKind, &Rules)| {
+            *kind != QuotaKind::Volume && rules.bounds_of_any(*kind).is_limit()
+        };
+        let announced = match &self.announced {
+            Some(Settings::Own(who, _)) => self.will_limit(*who),
+            Some(Settings::Rules(kind, rules)) => limits((kind, rules)),
+            None => false,
+        };
+        announced
+            || self.sized
+            || self.records.are_limited()
+            || QuotaKind::ALL.iter().zip(&self.rules).any(limits)
+    }
+
+    /// The same for one of these owners.
+    pub fn limits_bytes_of(&self, owners: Owners) -> bool {
+        let mut whose = owners.ids().into_iter();
+        whose.any(|who| who != QuotaId::VOLUME && (self.is_limited(who) || self.will_limit(who)))
+    }
+
+    fn own(&self, who: QuotaId) -> Own {
+        let found = self.records.find(who);
+        found.map_or(Own::default(), |index| self.records[index].own)
+    }
+
+    fn is_limited(&self, who: QuotaId) -> bool {
+        match who {
+            QuotaId::VOLUME => self.sized,
+            who => {
+                let bounds = self.bounds(who, &self.own(who), Resource::Blocks);
+                bounds.is_limit()
             }
         }
     }
@@ -121,14 +134,19 @@ impl Book {
         }
     }
 
-    /// Whether what was announced limits the bytes of `who`, who has these settings now.
-    pub(super) fn will_limit(&self, who: QuotaId, own: &Own) -> bool {
+    /// Whether what was announced limits the bytes of `who`.
+    fn will_limit(&self, who: QuotaId) -> bool {
+        let own = self.own(who);
         let bounds = match &self.announced {
-            Some(Settings::Own(whose, own)) if *whose == who => {
-                self.bounds(who, own, Resource::Blocks)
+            Some(Settings::Own(QuotaId::VOLUME, new)) if who == QuotaId::VOLUME => {
+                return new.limits[Resource::Blocks as usize]
+                    != own.limits[Resource::Blocks as usize];
+            }
+            Some(Settings::Own(whose, new)) if *whose == who => {
+                self.bounds(who, new, Resource::Blocks)
             }
             Some(Settings::Rules(kind, rules)) if *kind == who.kind => {
-                rules.bounds(who, own, Resource::Blocks)
+                rules.bounds(who, &own, Resource::Blocks)
             }
             _ => return false,
         };
@@ -137,8 +155,7 @@ impl Book {
 
     /// The limit of bytes that `who`, whom settings are for, has by them.
     pub fn limit_by(&self, settings: &Settings, who: QuotaId) -> Limit {
-        let found = self.records.find(who);
-        let now = found.map_or(Own::default(), |index| self.records[index].own);
+        let now = self.own(who);
         let (own, rules) = match *settings {
             Settings::Own(_, own) => (own, self.rules(who.kind)),
             Settings::Rules(_, rules) => (now, rules),
@@ -150,7 +167,9 @@ impl Book {
     /// Replaces the settings of one id.
     pub fn set_own(&mut self, who: QuotaId, own: Own, hand: &Hand<'_>) {
         let index = self.record(who);
-        self.records[index].own = own;
+        let at = Resource::Blocks as usize;
+        let old = std::mem::replace(&mut self.records[index].own, own);
+        self.sized |= who == QuotaId::VOLUME && old.limits[at] != own.limits[at];
         self.apply(index, hand);
         self.records.close_if_idle(index);
     }
@@ -184,10 +203,7 @@ impl Book {
             let bounds = self.bounds(record.who, &record.own, resource);
             self.recall(index, resource, hand);
             if resource == Resource::Blocks {
-                // Relaxed: a setting; an open that overlaps the change may see either.
-                self.records[index]
-                    .limited
-                    .store(bounds.is_limit(), Relaxed);
+                self.records.set_limited(index, bounds);
             }
             let tally = self.records[index].tally(resource);
             let noted = tally.set_bounds(bounds, hand.now);

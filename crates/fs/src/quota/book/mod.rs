@@ -21,8 +21,6 @@ use events::Events;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
 use hearth_sync::map::ConcurrentMap;
-use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use records::Records;
 
 /// Credit sizes; smaller under a model checker.
@@ -97,6 +95,8 @@ pub(crate) struct Book {
     rules: [Rules; 4],
     /// Settings that are about to hold.
     announced: Option<Settings>,
+    /// Whether the bytes of the volume were limited since it was made.
+    sized: bool,
     events: Events,
     deadlines: Deadlines,
 }
@@ -114,6 +114,7 @@ impl Book {
             serial: 0,
             rules: [Rules::default(); 4],
             announced: None,
+            sized: false,
             events: Events::default(),
             deadlines: Deadlines::default(),
         };
@@ -158,7 +159,6 @@ impl Book {
             owners,
             number,
             serial: self.serial,
-            limited: [1, 2, 3].map(|kind| Arc::clone(&self.records[records[kind]].limited)),
             credit: Credit::new(),
         };
         hand.slots.put(number, Some(Box::new(account)), hand.g);
@@ -227,13 +227,9 @@ impl Book {
     /// The record of `who`, made now if there is none.
     fn record(&mut self, who: QuotaId) -> usize {
         let rules = self.rules;
-        let index = self.records.open(who, |resource| {
+        self.records.open(who, |resource| {
             rules[who.kind as usize].bounds(who, &Own::default(), resource)
-        });
-        if self.announced.is_some() && self.will_limit(who, &Own::default()) {
-            self.records[index].limited.store(true, Relaxed);
-        }
-        index
+        })
     }
 
     fn bounds(&self, who: QuotaId, own: &Own, resource: Resource) -> Bounds {

@@ -1,10 +1,8 @@
 //! Records by id, and which accounts they concern.
 
-use crate::quota::kind::{QuotaId, Resource};
+use crate::quota::kind::{QuotaId, QuotaKind, Resource};
 use crate::quota::rules::Own;
 use crate::quota::tally::{Bounds, Tally};
-use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::AtomicBool;
 use std::collections::{BTreeSet, HashMap};
 
 /// What is known of one id.
@@ -16,8 +14,8 @@ pub(crate) struct Record {
     pub tallies: [Tally; 2],
     /// Accounts that some core may have credit of, by resource.
     pub active: [BTreeSet<u32>; 2],
-    /// Whether a limit of bytes is in force; its accounts have it too, for who has no lock.
-    pub limited: Arc<AtomicBool>,
+    /// Whether a limit of bytes is in force, other than the size of the volume.
+    limited: bool,
     /// Accounts that it is a record of.
     pub accounts: usize,
 }
@@ -33,6 +31,8 @@ impl Record {
 pub(crate) struct Records {
     slots: Vec<Option<Record>>,
     free: Vec<usize>,
+    /// Records with a limit of bytes in force.
+    limited: usize,
     by_id: HashMap<QuotaId, usize>,
 }
 
@@ -47,11 +47,12 @@ impl Records {
             return index;
         }
         let blocks = bounds(Resource::Blocks);
+        let tallies = [Tally::new(blocks), Tally::new(bounds(Resource::Inodes))];
         let record = Record {
             who,
-            limited: Arc::new(AtomicBool::new(blocks.is_limit())),
+            limited: false,
             own: Own::default(),
-            tallies: Resource::ALL.map(|resource| Tally::new(bounds(resource))),
+            tallies,
             active: Default::default(),
             accounts: 0,
         };
@@ -61,7 +62,21 @@ impl Records {
         });
         self.slots[index] = Some(record);
         self.by_id.insert(who, index);
+        self.set_limited(index, blocks);
         index
+    }
+
+    /// Such bounds of bytes are in force for a record.
+    pub fn set_limited(&mut self, index: usize, bounds: Bounds) {
+        let record = &mut self[index];
+        let is_limited = bounds.is_limit() && record.who.kind != QuotaKind::Volume;
+        let was_limited = std::mem::replace(&mut record.limited, is_limited);
+        self.limited = self.limited + usize::from(is_limited) - usize::from(was_limited);
+    }
+
+    /// Whether any record has a limit of bytes.
+    pub fn are_limited(&self) -> bool {
+        self.limited > 0
     }
 
     /// Forgets a record that has neither accounts nor settings.
@@ -69,6 +84,7 @@ impl Records {
         let record = &self[index];
         let who = record.who;
         if record.accounts == 0 && record.own == Own::default() && who != QuotaId::VOLUME {
+            self.set_limited(index, Bounds::NONE);
             self.by_id.remove(&who);
             self.slots[index] = None;
             self.free.push(index);
