@@ -9,6 +9,7 @@ mod harness;
 use harness::{Mounted, Transport, hearth, succeed};
 use std::fs::{File, OpenOptions, create_dir, remove_file};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 harness::on_both_transports!(
@@ -83,7 +84,9 @@ fn a_write_is_cut_short_only_where_the_room_is_not_there(transport: Transport) {
         let mut options = OpenOptions::new();
         // The volume itself finds the end for who appends.
         let options = options.write(true).append(number % 4 < 2).create_new(true);
-        let mut file = options.open(&path).unwrap();
+        // A write that is to be on the disk is done by a worker.
+        let synchronous = if number % 8 < 4 { 0 } else { libc::O_SYNC };
+        let mut file = options.custom_flags(synchronous).open(&path).unwrap();
         let pages = if number % 2 == 0 { 3 } else { 6 };
         let written = file.write(&vec![7; pages * PAGE]).unwrap();
         assert_eq!(written, pages * PAGE, "file {number}");

@@ -66,22 +66,18 @@ fn weights_divide_a_saturated_core(transport: Transport) {
         done(&mounted, &format!("weight project:1 {} @", weights.0));
         done(&mounted, &format!("weight project:2 {} @", weights.1));
         let tenants = [&tenants[0][..], &tenants[1][..]];
-        // The first round brings the streams to where they stay.
+        // The first round brings the streams to where they stay. Programs that come and go beside
+        // leave the daemon less to divide than it seems; who divides wrongly does it every time.
         race(&tenants, Duration::from_secs(2), copy);
-        let copies = race(&tenants, Duration::from_secs(6), copy);
-        let ratio = copies[0] as f64 / copies[1] as f64 / share;
-        // A machine that is busy with other things leaves the daemon few to divide.
-        let room = if copies.iter().sum::<u64>() < 5_000 {
-            0.25
-        } else {
-            0.1
-        };
-        println!("{transport:?} {weights:?}: {copies:?}, {ratio:.3} of what it should be");
+        let mut seen = Vec::new();
+        let divided = (0..3).any(|_| {
+            let copies = race(&tenants, Duration::from_secs(6), copy);
+            let ratio = copies[0] as f64 / copies[1] as f64 / share;
+            println!("{transport:?} {weights:?}: {copies:?}, {ratio:.3} of what it should be");
+            seen.push(copies);
+            (0.9..=1.1).contains(&ratio)
+        });
         let table = || done(&mounted, "@");
-        assert!(
-            (1.0 - room..=1.0 + room).contains(&ratio),
-            "{weights:?}: {copies:?}\n{}",
-            table()
-        );
+        assert!(divided, "{weights:?}: {seen:?}\n{}", table());
     }
 }

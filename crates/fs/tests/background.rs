@@ -79,7 +79,7 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     for number in 0..64 {
         file(&process, &format!("/{number}"), 64 << 10);
     }
-    let before = stat(&process, "hearth_resident_bytes ");
+    let before = stat(&process, RESIDENT);
     assert!(before > 4e6, "{before}");
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
@@ -98,7 +98,7 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     let calls = calls.load(SeqCst);
     assert!(calls >= 48, "{calls} calls to the home for 64 files");
     process.close(fd).unwrap();
-    let after = stat(&process, "hearth_resident_bytes ");
+    let after = stat(&process, RESIDENT);
     assert!(after <= f64::from(1 << 20), "{after}");
     let fd = process.open("/63", libc::O_RDONLY, 0).unwrap();
     let mut text = vec![0; 64 << 10];
@@ -166,6 +166,7 @@ impl Writers {
 }
 
 const BUDGET: u64 = 1 << 20;
+const RESIDENT: &str = "hearth_resident_bytes ";
 
 fn set_budget(process: &Process) {
     let budget = "/.hearth/sys/fs/memory-budget";
@@ -186,7 +187,7 @@ fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
     let writers = Writers::of(&home);
     set_budget(&process);
     let begin = Instant::now();
-    while stat(&process, "hearth_resident_bytes ") > BUDGET as f64 {
+    while stat(&process, RESIDENT) > BUDGET as f64 {
         // As busy as can be, and nothing of it stays.
         for _ in 0..100 {
             file(&process, "/scratch", 1);
@@ -211,7 +212,7 @@ fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
     let size = 64 << 10;
     for number in 0..64 {
         file(&process, &format!("/{number}"), size);
-        let resident = stat(&process, "hearth_resident_bytes ");
+        let resident = stat(&process, RESIDENT);
         let most = BUDGET + BUDGET / 8 + BUDGET / 64 + 2 * size as u64;
         assert!(resident <= most as f64, "{resident} after {number}");
     }
@@ -221,4 +222,34 @@ fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
         others > 100,
         "{own} pages by operations, {others} by others"
     );
+}
+
+/// What others bring in meanwhile does not hide what a sweep won: nobody takes memory for stuck.
+#[test]
+fn memory_is_bounded_while_several_bring_in_more_than_anybody_wins_back() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    set_budget(&process);
+    home.set_delay(Duration::from_micros(100));
+    const STREAMS: u64 = 4;
+    let size = 64 << 10;
+    std::thread::scope(|scope| {
+        for stream in 0..STREAMS {
+            let (process, volume) = (&process, &volume);
+            scope.spawn(move || {
+                let name = format!("/{stream}");
+                let fd = process.open(&name, libc::O_CREAT | libc::O_WRONLY, 0o644);
+                let fd = fd.unwrap();
+                for _ in 0..48 {
+                    process.write(fd, &vec![7; size]).unwrap();
+                    let resident = stat(&volume.process(Credentials::root()), RESIDENT);
+                    let slack = BUDGET / 8 + BUDGET / 64 + 2 * STREAMS * size as u64;
+                    assert!(resident <= (BUDGET + slack) as f64, "{resident}");
+                }
+                process.close(fd).unwrap();
+            });
+        }
+    });
 }

@@ -58,10 +58,10 @@ impl Settings {
         }
     }
 
-    /// Whether the kernel acknowledges writes by itself, but for files that are opened under a
-    /// limit.
+    /// Whether the kernel acknowledges writes by itself, if only stores through mappings, but for
+    /// files that are charged first.
     pub fn collects(&self) -> bool {
-        self.writeback && !self.direct_io && self.direct_mmap
+        self.direct_mmap && !self.no_open
     }
 }
 

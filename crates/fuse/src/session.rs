@@ -76,6 +76,9 @@ impl Session {
         let queues = prepare_queues(&request, &options)?;
         let (answer, agreed) = init::agree(&request, &options, queues.is_some());
 
+        if options.charge_first || options.size.is_some() {
+            volume.charge_first();
+        }
         let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
         let handles = Arc::new(Handles::new());
         let collects = Settings::new(&options, &agreed).collects();

@@ -82,8 +82,7 @@ pub(crate) fn recharge(
     match cx.core.payer(node)? {
         None => Ok(node.meta.account()),
         Some(account) => {
-            let moves = owners != node.meta.read().owners();
-            if moves && node.data().is_some() && cx.core.would_lose_writes(node, owners, g) {
+            if node.data().is_some() && cx.core.would_lose_writes(node, owners, g) {
                 return Err(Errno::EBUSY.into());
             }
             let amounts = [node.blocks() + promise::count(cx.core, node), 1];

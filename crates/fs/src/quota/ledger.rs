@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
 /// each is said there.
 struct Front {
     /// Whatever the limits are.
-    always: bool,
+    always: AtomicBool,
     charges_first: AtomicBool,
     /// Files that were opened before.
     leftovers: AtomicBool,
@@ -67,18 +67,24 @@ impl Ledger {
             keep: tuning.keep(),
             by_owner,
             front: Front {
-                always: false,
+                always: AtomicBool::new(false),
                 charges_first: AtomicBool::new(false),
                 leftovers: AtomicBool::new(false),
             },
         }
     }
 
-    /// The same, which charges first from the beginning.
-    pub fn charging_first(mut self, always: bool) -> Ledger {
-        self.front.always = always;
-        self.front.charges_first = AtomicBool::new(always);
-        self
+    /// Charges first from now on, whatever the limits are.
+    pub fn charge_first(&self, g: &Guard) {
+        self.with_book(g, |book, _| {
+            self.front.always.store(true, Relaxed);
+            self.show(book);
+        });
+    }
+
+    /// There are no files any more that were opened before. The caller sets no limits meanwhile.
+    pub fn clear_leftovers(&self) {
+        self.front.leftovers.store(false, Relaxed);
     }
 
     /// Charges something new to `owners`. `hint` is the number of an account that may be theirs.
@@ -202,15 +208,15 @@ impl Ledger {
     }
 
     /// Settings are about to hold: see [`Book::announce`].
-    pub fn announce(&self, settings: Settings, g: &Guard) -> Vec<QuotaId> {
+    pub fn announce(&self, settings: Settings, g: &Guard) -> bool {
         self.with_book(g, |book, _| {
-            let whose = book.announce(settings);
+            let is_first = book.announce(settings);
             // Whoever may be left over is, until it is known better.
             if book.limits_bytes() && !self.front.charges_first.load(Relaxed) {
                 self.front.leftovers.store(true, Relaxed);
             }
             self.show(book);
-            whose
+            is_first
         })
     }
 
@@ -234,7 +240,7 @@ impl Ledger {
     }
 
     fn show(&self, book: &Book) {
-        let first = self.front.always || book.limits_bytes();
+        let first = self.front.always.load(Relaxed) || book.limits_bytes();
         self.front.charges_first.store(first, Relaxed);
     }
 

@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 struct Found {
     /// How many, of anybody.
     all: usize,
-    /// The first of those that were looked for: whose, its inode, and how many are theirs.
+    /// The first of those that would come under the limit: whose, its inode, and how many are
+    /// theirs.
     first: Option<(QuotaId, u64, usize)>,
 }
 
@@ -40,10 +41,9 @@ impl Quota<'_> {
         let settings = self.with_book(settings)?;
         // Whatever happens: what was announced is put into force or withdrawn.
         let _withdraw = Withdraw(ledger);
-        let whose = ledger.announce(settings, &pin());
         let mut none_left = false;
-        if !whose.is_empty() {
-            let found = self.still_collecting(&whose);
+        if ledger.announce(settings, &pin()) {
+            let found = self.still_collecting();
             none_left = found.all == 0;
             if let Some((who, inode, files)) = found.first.filter(|_| !self.forced) {
                 let limit = self.with_book(|book, _| book.limit_by(&settings, who));
@@ -59,23 +59,23 @@ impl Quota<'_> {
         Ok(())
     }
 
-    /// Looks for files of these.
-    fn still_collecting(&self, whose: &[QuotaId]) -> Found {
+    /// Looks for files of whom the announced limit is the first for.
+    fn still_collecting(&self) -> Found {
         // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees
         // what was announced.
         fence(Ordering::SeqCst);
-        let mut found = self.collecting(whose);
+        let mut found = self.collecting();
         for _ in 1..LOOKS {
             if found.first.is_none() || self.forced {
                 break;
             }
             thread::sleep(PAUSE);
-            found = self.collecting(whose);
+            found = self.collecting();
         }
         found
     }
 
-    fn collecting(&self, whose: &[QuotaId]) -> Found {
+    fn collecting(&self) -> Found {
         let mut found = Found::default();
         for inode in self.core.collecting() {
             let g = pin();
@@ -86,12 +86,12 @@ impl Quota<'_> {
             // Partner: `recharge`. Either the new owners are seen here, or who gives the file away
             // sees what was announced.
             let _change = node.meta.change.lock();
-            let owners = node.meta.read().owners().ids();
-            let Some(&owner) = owners.iter().find(|owner| whose.contains(owner)) else {
+            let owners = node.meta.read().owners();
+            let Some(owner) = self.with_book(|book, _| book.newly_limited(owners)) else {
                 continue;
             };
             let (who, _, files) = found.first.get_or_insert((owner, inode, 0));
-            *files += usize::from(owners.contains(who));
+            *files += usize::from(owners.ids().contains(who));
         }
         found
     }
@@ -108,12 +108,24 @@ impl Core {
     /// Whether `node` would come under a limit of bytes by belonging to `owners`, while a kernel
     /// collects writes of it that the limit could refuse. Under the `change` of the inode.
     pub(crate) fn would_lose_writes(&self, node: &Node, owners: Owners, g: &Guard) -> bool {
+        let old = node.meta.read().owners();
         // Partner: `Quota::collecting`.
-        self.ledger.has_leftovers()
+        owners != old
+            && self.ledger.has_leftovers()
             && self
                 .ledger
-                .with_book(g, |book, _| book.limits_bytes_of(owners))
+                .with_book(g, |book, _| book.limits_bytes_of(owners, old))
             && self.collecting().contains(&node.number())
+    }
+
+    /// Whether the last file that was opened before limits is closed, once in a while.
+    pub(crate) fn look_for_leftovers(&self) {
+        if self.ledger.has_leftovers() {
+            let _setting = self.setting.lock_guard();
+            if self.collecting().is_empty() {
+                self.ledger.clear_leftovers();
+            }
+        }
     }
 }
 

@@ -30,6 +30,8 @@ const ACCOUNTS: u32 = 64;
 const ENDS: usize = 64;
 /// Bytes that one slice of reclaim wins.
 const RECLAIM: u64 = 256 << 10;
+/// Steps of a sweep in one slice, whatever they win.
+const SWEEPS: usize = 32;
 /// Of so many parts of the budget, one is won beyond what is too much.
 const SPARE: u64 = 64;
 
@@ -96,6 +98,7 @@ impl Volume {
             }
         }
         while !core.ledger.tell_ended(ENDS) {}
+        core.look_for_leftovers();
         core.step_rates();
         let over = core.over_budget();
         if over > 0 {
@@ -123,11 +126,13 @@ async fn run(volume: Weak<Core>, sched: Handle) {
     let mut chores = Chores::new(sched.clone());
     loop {
         let Some(core) = volume.upgrade() else { return };
+        let stretch = Stretch::begin();
         let wait = chores.turn(&core);
         drop(core);
         if std::mem::take(&mut chores.freed) {
             epoch::give_way();
         }
+        stretch.count_as_own();
         match wait {
             Duration::ZERO => yield_now().await,
             wait => rest(sched.sleep(wait)).await,
@@ -146,6 +151,8 @@ struct Chores {
     spare: u64,
     /// Memory was given back since the last look.
     freed: bool,
+    /// Ends of the table that a sweep came to since it won something.
+    barren: u32,
     /// The part of the records that ages next.
     ageing: Option<usize>,
     /// The account that is looked at next.
@@ -160,6 +167,7 @@ impl Chores {
             folded: None,
             spare: 0,
             freed: false,
+            barren: 0,
             ageing: None,
             settling: None,
             sched,
@@ -170,6 +178,11 @@ impl Chores {
     fn turn(&mut self, core: &Core) -> Duration {
         let pause = self.fold(core).unwrap_or(PERIOD);
         core.step_rates();
+        // Does not wait: the page on quotas promises when it is told.
+        let told = core.ledger.tell_ended(ENDS);
+        if pause == PERIOD {
+            core.look_for_leftovers();
+        }
         core.background.pressed.store(false, Ordering::Relaxed);
         let left = self.resting.since(self.sched.now());
         if !left.is_zero() && !core.is_behind() {
@@ -179,10 +192,9 @@ impl Chores {
         let mut more = self.reclaim(core);
         more |= self.age(core);
         more |= self.settle(core);
-        more |= !core.ledger.tell_ended(ENDS);
         let rest = self.pace.rest_after(stretch.used());
         self.resting = self.sched.now() + rest;
-        match more {
+        match more || !told {
             true if core.is_behind() => Duration::ZERO,
             true => rest.min(pause),
             false => pause,
@@ -206,17 +218,41 @@ impl Chores {
     /// again at once.
     fn reclaim(&mut self, core: &Core) -> bool {
         core.resident.lower_mark();
-        let over = match core.over_budget() {
-            0 => std::mem::take(&mut self.spare),
-            over => {
-                self.spare = core.resident.budget() / SPARE;
-                over + self.spare
-            }
-        };
-        let over = over.min(RECLAIM);
+        let over = core.over_budget();
+        if over > 0 {
+            self.spare = core.resident.budget() / SPARE;
+        }
+        let wanted = over + self.spare;
+        if wanted == 0 {
+            return false;
+        }
         // The home is written to: another thread drives the station meanwhile.
-        self.freed = over > 0 && block_in_place(|| core.reclaim(over)) > 0;
-        self.freed
+        let won = block_in_place(|| self.sweep(core, wanted.min(RECLAIM)));
+        self.freed = won > 0;
+        self.spare = self.spare.saturating_sub(won.saturating_sub(over));
+        if won > 0 {
+            self.barren = 0;
+            core.background.set_stuck(false);
+        } else if self.barren >= 2 {
+            // Everything is in use. Looked at again in a while.
+            (self.barren, self.spare) = (0, 0);
+            core.background.set_stuck(over > 0);
+            return false;
+        }
+        true
+    }
+
+    fn sweep(&mut self, core: &Core, bytes: u64) -> u64 {
+        let mut won = 0;
+        for _ in 0..SWEEPS {
+            let step = core.sweep(bytes - won);
+            won += step.won;
+            self.barren += u32::from(step.wrapped);
+            if won >= bytes {
+                break;
+            }
+        }
+        won
     }
 
     fn age(&mut self, core: &Core) -> bool {

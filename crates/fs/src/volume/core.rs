@@ -112,7 +112,9 @@ impl Core {
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
             clock.now().sec
         });
-        let ledger = ledger.charging_first(settings.charge_first);
+        if settings.charge_first {
+            ledger.charge_first(&pin());
+        }
         Core {
             me: me.clone(),
             inodes: Table::new(ROOT + 1),

@@ -200,6 +200,12 @@ impl Volume {
         self.core.reclaim(bytes)
     }
 
+    /// From now on kernels in front acknowledge nothing that is not charged: see
+    /// [`crate::VolumeBuilder::charge_first`]. Concerns files that are opened later.
+    pub fn charge_first(&self) {
+        self.core.ledger.charge_first(&pin());
+    }
+
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
         self.core.inodes.len()

@@ -5,6 +5,7 @@
 //! serves requests, or is the program that embeds the volume. Processor time, and not time: a
 //! thread that others kept from running has cost them nothing.
 
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{thread, thread_time};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -28,11 +29,12 @@ pub(crate) struct Pace {
     busy: bool,
     /// Since when it is looked whether others are at work.
     since: Moment,
-    /// What this work has used since then.
-    own: Duration,
 }
 
-/// When, and how much processor time the process had used.
+/// Nanoseconds that work of this kind has used, of all volumes of the process. Relaxed: a sum.
+static PACED: AtomicU64 = AtomicU64::new(0);
+
+/// When, and how much processor time the process had used, but for work of this kind.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     at: Instant,
@@ -42,9 +44,12 @@ struct Moment {
 impl Moment {
     fn now() -> Moment {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32);
+        // Relaxed: see there.
+        let paced = Duration::from_nanos(PACED.load(Relaxed));
         Moment {
             at: Instant::now(),
-            cpu: Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32),
+            cpu: cpu.saturating_sub(paced),
         }
     }
 }
@@ -63,6 +68,12 @@ impl Stretch {
         let used = |begin| Some(thread_time()?.saturating_sub(begin));
         Duration::from_nanos(self.0.and_then(used).unwrap_or(0))
     }
+
+    /// It was work of the volume's own and of nobody who uses it; with what it had others do.
+    pub fn count_as_own(self) {
+        // Relaxed: see there.
+        PACED.fetch_add(self.used().as_nanos() as u64, Relaxed);
+    }
 }
 
 impl Pace {
@@ -78,7 +89,6 @@ impl Pace {
             owed: Duration::ZERO,
             busy: true,
             since,
-            own: Duration::ZERO,
         }
     }
 
@@ -88,7 +98,6 @@ impl Pace {
         if cfg!(feature = "shuttle") {
             return Duration::ZERO;
         }
-        self.own += used;
         self.owed += used;
         if self.owed < QUANTUM {
             return Duration::ZERO;
@@ -99,9 +108,9 @@ impl Pace {
     fn rest(&mut self, now: Moment) -> Duration {
         let passed = now.at.saturating_duration_since(self.since.at);
         if passed >= WINDOW {
-            let others = now.cpu.saturating_sub(self.since.cpu + self.own);
+            let others = now.cpu.saturating_sub(self.since.cpu);
             self.busy = others >= passed / BUSY;
-            (self.since, self.own) = (now, Duration::ZERO);
+            self.since = now;
         }
         let owed = std::mem::take(&mut self.owed);
         match self.busy {
@@ -116,23 +125,33 @@ impl Pace {
 pub(crate) struct Stroll {
     pace: Pace,
     stretch: Stretch,
+    steps: u32,
 }
+
+/// Steps of a [`Stroll`] between two looks at the time.
+const LOOK: u32 = 64;
 
 impl Stroll {
     pub fn begin() -> Stroll {
         Stroll {
             pace: Pace::new(),
             stretch: Stretch::begin(),
+            steps: 0,
         }
     }
 
     /// Rests if it is time to.
     pub fn step(&mut self) {
+        self.steps += 1;
+        if !self.steps.is_multiple_of(LOOK) {
+            return;
+        }
         let rest = self.pace.rest_after(self.stretch.used());
+        std::mem::replace(&mut self.stretch, Stretch::begin()).count_as_own();
         if !rest.is_zero() {
             hearth_sched::block_in_place(|| thread::sleep(rest));
+            self.stretch = Stretch::begin();
         }
-        self.stretch = Stretch::begin();
     }
 }
 
@@ -151,10 +170,9 @@ mod tests {
         let (end, mut worked) = (now.at + ms(1000), 0);
         let mut pace = Pace::beginning(cores, now);
         while now.at < end {
-            pace.own += QUANTUM;
             pace.owed += QUANTUM;
             now.at += QUANTUM;
-            now.cpu += QUANTUM * (100 + others as u32) / 100;
+            now.cpu += QUANTUM * others as u32 / 100;
             worked += 1;
             let rest = pace.rest(now);
             now.at += rest;
@@ -186,13 +204,13 @@ mod tests {
         let mut rest = |wall, cpu| {
             now.at += ms(wall);
             now.cpu += ms(cpu);
-            (pace.own, pace.owed) = (pace.own + ms(1), pace.owed + ms(1));
+            pace.owed += ms(1);
             pace.rest(now)
         };
-        assert_eq!(rest(1, 1), ms(99));
-        assert_eq!(rest(100, 1), ms(0), "alone for 100 ms");
-        assert_eq!(rest(1, 1), ms(0));
-        assert_eq!(rest(20, 20), ms(99), "18 ms of 21 by others");
+        assert_eq!(rest(1, 0), ms(99));
+        assert_eq!(rest(100, 0), ms(0), "alone for 100 ms");
+        assert_eq!(rest(1, 0), ms(0));
+        assert_eq!(rest(20, 18), ms(99), "18 ms of 21 by others");
         assert_eq!(rest(100, 1), ms(0));
     }
 

@@ -22,6 +22,14 @@ const STEP: usize = 64;
 /// Of so many parts of the budget, one more may be in memory before operations help.
 const SLACK: u64 = 8;
 
+/// What a step of a sweep did.
+pub(super) struct Swept {
+    /// Bytes.
+    pub won: u64,
+    /// It came to the end of the table.
+    pub wrapped: bool,
+}
+
 impl Core {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
@@ -56,8 +64,8 @@ impl Core {
 
     /// Whether more has come in than the background may win back at its pace.
     pub(super) fn is_behind(&self) -> bool {
-        let ahead = self.resident.ahead();
-        ahead > 0 && ahead > self.resident.budget() / resident::SLACK && !self.background.is_stuck()
+        let slack = self.resident.budget() / resident::SLACK;
+        self.home.evictable() && self.resident.ahead() > slack && !self.background.is_stuck()
     }
 
     /// Bytes in memory beyond the budget that could be won back.
@@ -68,59 +76,57 @@ impl Core {
         }
     }
 
-    /// Drops what can be dropped until `bytes` are won or the whole table was seen twice.
+    /// Drops what can be dropped until `bytes` are won or the whole table was seen twice; answers
+    /// what was won.
     pub(super) fn reclaim(&self, bytes: u64) -> u64 {
-        let won = self.reclaim_some(bytes);
-        self.resident.lower_mark();
+        let (mut won, mut wraps) = (0, 0);
+        while self.home.evictable() && won < bytes && wraps < 3 {
+            let step = self.sweep(bytes - won);
+            won += step.won;
+            wraps += u32::from(step.wrapped);
+        }
         self.background.set_stuck(won < bytes);
+        self.resident.lower_mark();
         won
     }
 
-    fn reclaim_some(&self, bytes: u64) -> u64 {
-        if !self.home.evictable() {
-            return 0;
-        }
-        let before = self.resident.sum();
-        let won = || (before - self.resident.sum()).max(0) as u64;
-        let mut wraps = 0;
-        while won() < bytes && wraps < 3 {
+    /// One step of a sweep: goes on from where the last one stopped, until `bytes` are won.
+    pub(super) fn sweep(&self, bytes: u64) -> Swept {
+        let g = pin();
+        // Relaxed: a place to go on from; two sweeps at one place do no harm.
+        let from = self.sweep.load(Relaxed);
+        let mut seen = Vec::with_capacity(STEP);
+        self.inodes.scan(from, &g, |node| {
+            seen.push(node.number());
+            seen.len() < STEP
+        });
+        let wrapped = seen.len() < STEP;
+        let next = match seen.last() {
+            Some(last) if !wrapped => last + 1,
+            _ => 0,
+        };
+        self.sweep.store(next, Relaxed);
+        drop(g);
+        let mut won = 0;
+        for ino in seen {
+            if won >= bytes {
+                break;
+            }
+            // With nothing pinned: what is left for later is what was written meanwhile.
+            self.save_pages(ino);
             let g = pin();
-            // Relaxed: a place to go on from; two sweeps at one place do no harm.
-            let from = self.sweep.load(Relaxed);
-            let mut seen = Vec::with_capacity(STEP);
-            self.inodes.scan(from, &g, |node| {
-                seen.push(node.number());
-                seen.len() < STEP
-            });
-            match seen.last() {
-                Some(last) if seen.len() == STEP => self.sweep.store(last + 1, Relaxed),
-                _ => {
-                    self.sweep.store(0, Relaxed);
-                    wraps += 1;
-                }
-            }
-            drop(g);
-            for ino in seen {
-                let left = bytes.saturating_sub(won());
-                if left == 0 {
-                    break;
-                }
-                // With nothing pinned: what is left for later is what was written meanwhile.
-                self.save_pages(ino);
-                let g = pin();
-                if let Some(node) = self.inodes.get(ino, &g) {
-                    self.evict(node, left, &g);
-                }
+            if let Some(node) = self.inodes.get(ino, &g) {
+                won += self.evict(node, bytes - won, &g);
             }
         }
-        won()
+        Swept { won, wrapped }
     }
 
     /// Drops what `node` has in memory, and `node` if nobody refers to it, until about `bytes` are
-    /// won. Failing homes keep their objects here.
-    fn evict(&self, node: &Node, bytes: u64, g: &Guard) {
+    /// won; answers what was. Failing homes keep their objects here.
+    fn evict(&self, node: &Node, bytes: u64, g: &Guard) -> u64 {
         if node.meta.is_nameless() || crate::is_control(node.number()) {
-            return;
+            return 0;
         }
         let Some(data) = node.data() else {
             if let Some(directory) = node.directory() {
@@ -132,40 +138,45 @@ impl Core {
         // would be lost.
         let _change = node.meta.change.lock();
         let _closed = node.gate.close(node.shares());
-        if self.write_back(node).is_ok() {
-            let want = bytes.div_ceil(PAGE_BYTES as u64);
-            let dropped = data.evict(want, g);
-            epoch::weigh(dropped as usize * PAGE_BYTES as usize, g);
-            self.resident.add(-(dropped as i64 * PAGE_BYTES));
-            if dropped < want {
-                self.evict_node(node, g);
-            }
+        if self.write_back(node).is_err() {
+            return 0;
+        }
+        let want = bytes.div_ceil(PAGE_BYTES as u64);
+        let dropped = data.evict(want, g);
+        let won = dropped as i64 * PAGE_BYTES;
+        epoch::weigh(won as usize, g);
+        self.resident.add(-won);
+        match dropped < want {
+            true => won as u64 + self.evict_node(node, g),
+            false => won as u64,
         }
     }
 
-    /// Drops the inode itself. Its record is written when nobody can change it any more, and nobody
-    /// can load it before that (`homing`); if the home fails, the inode comes back from the same
-    /// record.
-    fn evict_node(&self, node: &Node, g: &Guard) {
+    /// Drops the inode itself, and answers the bytes. Its record is written when nobody can change
+    /// it any more, and nobody can load it before that (`homing`); if the home fails, the inode
+    /// comes back from the same record.
+    fn evict_node(&self, node: &Node, g: &Guard) -> u64 {
         if node.number() == crate::number::ROOT {
-            return;
+            return 0;
         }
         let _one = self.homing(node.number()).lock_guard();
         let pages = node.data().map_or(0, |data| data.resident(g));
         if !self.inodes.evict(node, g) {
-            return;
+            return 0;
         }
         let record = record_of(node, g);
-        if self.home.commit(&[Change::Put(&record)]).is_ok() {
-            self.stats.event(Event::Reclaimed);
-            epoch::weigh(pages as usize * PAGE_BYTES as usize, g);
-            self.resident.add(-INODE_BYTES - pages as i64 * PAGE_BYTES);
-        } else {
+        if self.home.commit(&[Change::Put(&record)]).is_err() {
             // Its pages were saved before; their list comes from this inode, not from the failing
             // home.
             let held = node.data().map_or_else(Vec::new, |data| data.allocated(g));
             self.restore(&record, held, g);
+            return 0;
         }
+        self.stats.event(Event::Reclaimed);
+        let pages = pages as i64 * PAGE_BYTES;
+        epoch::weigh(pages as usize, g);
+        self.resident.add(-INODE_BYTES - pages);
+        (INODE_BYTES + pages) as u64
     }
 
     /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.

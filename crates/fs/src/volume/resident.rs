@@ -72,6 +72,9 @@ impl Resident {
 
     /// Sets the budget; every core looks anew. What is there now need not go at once.
     pub fn set_budget(&self, bytes: u64) {
+        if self.budget() == bytes {
+            return;
+        }
         self.mark.store(self.sum(), Relaxed);
         self.budget.store(bytes, Relaxed);
         for part in self.parts.iter() {
@@ -120,21 +123,18 @@ impl Resident {
     pub fn ask(&self) -> Option<Excess> {
         let part = self.parts.get();
         let (bytes, asked) = (part.bytes.load(Relaxed), part.asked.load(Relaxed));
+        // Not over what a new budget wants of every core.
+        let now = |bytes| part.asked.compare_exchange(asked, bytes, Relaxed, Relaxed);
         if bytes < asked {
             // Others may bring in what this one gave back.
-            part.asked.store(bytes, Relaxed);
+            let _ = now(bytes);
         }
         if bytes < asked + self.grain() {
             return None;
         }
-        let budget = self.budget();
-        part.asked.store(bytes, Relaxed);
-        // A budget that is set meanwhile wants every core to ask.
-        if self.budget() != budget {
-            part.asked.store(ASK, Relaxed);
-        }
+        let _ = now(bytes);
         let grown = match asked {
-            ASK => self.grain().max(1),
+            ASK => self.grain(),
             asked => bytes - asked,
         };
         Some(Excess {
@@ -145,9 +145,9 @@ impl Resident {
         .filter(|excess| excess.over > 0)
     }
 
-    /// Bytes that a core may bring in between two questions.
+    /// Bytes that a core may bring in between two questions, at least one.
     fn grain(&self) -> i64 {
-        (self.budget() / (SLACK * cores() as u64)) as i64
+        (self.budget() / (SLACK * cores() as u64)).max(1) as i64
     }
 }
 

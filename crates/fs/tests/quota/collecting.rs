@@ -138,6 +138,43 @@ fn a_file_that_collects_does_not_come_under_a_limit_by_changing_hands() {
     site.check();
 }
 
+/// Limits of ids that were set while their kind was not enforced come into force all at once.
+#[test]
+fn limits_that_are_switched_on_are_first_limits() {
+    let (site, kernel, door, ino) = with_kernel();
+    let (quota, root) = (site.volume.quota(), &site.root);
+    quota.enforce(QuotaKind::User, false).unwrap();
+    quota.set(QuotaId::user(7), &hard(PAGE)).unwrap();
+    let (file, collects) = kernel.open(&door, ino);
+    assert!(collects, "nothing is enforced");
+    quota.enforce(QuotaKind::User, true).unwrap();
+    assert_eq!(root.chown("/d/a", Some(7), None), Err(Errno::EBUSY));
+    // A group that is not new to the file is no reason.
+    quota
+        .forced()
+        .set(QuotaId::group(USER), &hard(PAGE))
+        .unwrap();
+    root.chown("/d/a", Some(8), None).unwrap();
+    quota.enforce(QuotaKind::User, false).unwrap();
+    root.chown("/d/a", Some(7), None).unwrap();
+    let refused = quota.enforce(QuotaKind::User, true).unwrap_err();
+    assert_eq!(refused.errno(), Errno::EBUSY, "{refused}");
+    // Those who have no record yet come under a default as well.
+    root.chown("/d/a", Some(9), None).unwrap();
+    assert!(
+        quota.set_default(QuotaKind::User, &hard(PAGE)).is_ok(),
+        "off"
+    );
+    assert!(quota.enforce(QuotaKind::User, true).is_err());
+    kernel.close(&file);
+    door.release(&file, None);
+    quota.enforce(QuotaKind::User, true).unwrap();
+    // Nobody is left: the next pass sees it, and chown asks no more.
+    site.volume.run_background_once();
+    root.chown("/d/a", Some(7), None).unwrap();
+    site.check();
+}
+
 /// Who gives a file away while a first limit is set sees the limit, or the new owner is seen.
 #[test]
 fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_it() {

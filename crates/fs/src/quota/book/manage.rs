@@ -66,20 +66,34 @@ impl Book {
         entries.map(|entry| (entry.owners, entry.granted)).collect()
     }
 
-    /// Settings are about to hold. Answers for whom they are the first limit of bytes.
+    /// Settings are about to hold. Answers whether they are the first limit of bytes for anybody.
     /// [`Book::put`] or [`Book::withdraw`] is next.
-    pub fn announce(&mut self, settings: Settings) -> Vec<QuotaId> {
+    pub fn announce(&mut self, settings: Settings) -> bool {
         self.announced = Some(settings);
-        let mut concerned = match settings {
-            // Without a record they have no file; who gives them one looks at what is announced.
-            Settings::Own(who, _) => vec![who],
-            Settings::Rules(..) => {
-                let indices = self.records.indices().into_iter();
-                indices.map(|index| self.records[index].who).collect()
+        match settings {
+            Settings::Own(who, _) => self.newly_limits(who),
+            Settings::Rules(kind, rules) => {
+                let limits_new = rules.bounds_of_any(kind).is_limit()
+                    && !self.rules(kind).bounds_of_any(kind).is_limit();
+                limits_new || self.ids_of(kind).any(|who| self.newly_limits(who))
             }
-        };
-        concerned.retain(|&who| !self.is_limited(who) && self.will_limit(who));
-        concerned
+        }
+    }
+
+    /// Of these owners, the one for whom what is announced is the first limit of bytes.
+    pub fn newly_limited(&self, owners: Owners) -> Option<QuotaId> {
+        let mut whose = owners.ids().into_iter();
+        whose.find(|&who| self.newly_limits(who))
+    }
+
+    fn newly_limits(&self, who: QuotaId) -> bool {
+        !self.is_limited(who) && self.will_limit(who)
+    }
+
+    fn ids_of(&self, kind: QuotaKind) -> impl Iterator<Item = QuotaId> {
+        let indices = self.records.indices().into_iter();
+        let whose = indices.map(|index| self.records[index].who);
+        whose.filter(move |who| who.kind == kind)
     }
 
     /// What was announced does not come, if it was not put into force.
@@ -95,7 +109,9 @@ impl Book {
         };
         let announced = match &self.announced {
             Some(Settings::Own(who, _)) => self.will_limit(*who),
-            Some(Settings::Rules(kind, rules)) => limits((kind, rules)),
+            Some(Settings::Rules(kind, rules)) => {
+                limits((kind, rules)) || self.ids_of(*kind).any(|who| self.will_limit(who))
+            }
             None => false,
         };
         announced
@@ -104,10 +120,11 @@ impl Book {
             || QuotaKind::ALL.iter().zip(&self.rules).any(limits)
     }
 
-    /// The same for one of these owners.
-    pub fn limits_bytes_of(&self, owners: Owners) -> bool {
-        let mut whose = owners.ids().into_iter();
-        whose.any(|who| who != QuotaId::VOLUME && (self.is_limited(who) || self.will_limit(who)))
+    /// The same for one of these owners, other than the `old` ones.
+    pub fn limits_bytes_of(&self, owners: Owners, old: Owners) -> bool {
+        let whose = owners.ids().into_iter();
+        let mut new = whose.filter(|who| !old.ids().contains(who));
+        new.any(|who| self.is_limited(who) || self.will_limit(who))
     }
 
     fn own(&self, who: QuotaId) -> Own {
