@@ -4,6 +4,7 @@
 
 #[path = "model/driver.rs"]
 mod driver;
+mod hands;
 #[path = "model/keeper.rs"]
 mod keeper;
 #[path = "model/limits.rs"]

@@ -8,6 +8,7 @@
 mod collecting;
 #[path = "quota/events.rs"]
 mod events;
+mod hands;
 #[path = "quota/limits.rs"]
 mod limits;
 #[path = "quota/promises.rs"]
@@ -21,9 +22,10 @@ mod rules;
 #[path = "quota/trees.rs"]
 mod trees;
 
-use hearth::{Change, Clock, Credentials, LimitChange, Process, QuotaId, Resource, Time, Volume};
+use hands::Hands;
+use hearth::{Change, Credentials, LimitChange, Process, QuotaId, Resource, Volume};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::AtomicI64;
 
 const PAGE: u64 = 4096;
 
@@ -32,18 +34,6 @@ struct Site {
     volume: Volume,
     clock: Arc<AtomicI64>,
     root: Process,
-}
-
-#[derive(Clone)]
-struct Hands(Arc<AtomicI64>);
-
-impl Clock for Hands {
-    fn now(&self) -> Time {
-        Time {
-            sec: self.0.load(Relaxed),
-            nsec: 0,
-        }
-    }
 }
 
 fn site() -> Site {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use super::driver::Library;
-use hearth::{Clock, LimitChange, QuotaId, QuotaKind, QuotaRecord, Time, Volume};
+use super::hands::Hands;
+use hearth::{LimitChange, QuotaId, QuotaKind, QuotaRecord, Volume};
 use hearth_model::{
     Change, Keeper, Ledger, Limit, Op, Outcome, Payer, PayerKind, Quota, Resource, Rule, Standing,
     System,
@@ -25,19 +26,6 @@ pub fn books() -> Quota {
 pub struct Kept {
     library: Library,
     clock: Hands,
-}
-
-/// A clock that stands still.
-#[derive(Clone)]
-struct Hands(Arc<AtomicI64>);
-
-impl Clock for Hands {
-    fn now(&self) -> Time {
-        Time {
-            sec: self.0.load(Relaxed),
-            nsec: 0,
-        }
-    }
 }
 
 impl Kept {

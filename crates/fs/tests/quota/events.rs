@@ -2,7 +2,7 @@
 
 use super::{PAGE, Site, file, fill, site};
 use hearth::Happening::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
-use hearth::{Errno, Happening, QuotaId, Reason, Resource};
+use hearth::{Errno, Happening, Process, QuotaId, Reason, Resource};
 use std::sync::atomic::Ordering::Relaxed;
 
 const USER: u32 = 1000;
@@ -24,8 +24,8 @@ fn pass(site: &Site, start: i64, after: i64) {
     site.volume.run_background_once();
 }
 
-#[test]
-fn the_background_tells_of_grace_periods_that_end() {
+/// A user with more pages than a soft limit, and as many inodes as one; when, and the file.
+fn above_a_soft_limit() -> (Site, i64, Process, i32) {
     let site = site();
     let start = site.clock.load(Relaxed);
     site.soft(me(), Resource::Blocks, 2 * PAGE);
@@ -33,6 +33,12 @@ fn the_background_tells_of_grace_periods_that_end() {
     let user = site.user(USER);
     let fd = file(&user, "/d/a");
     fill(&user, fd, 3);
+    (site, start, user, fd)
+}
+
+#[test]
+fn the_background_tells_of_grace_periods_that_end() {
+    let (site, start, user, _) = above_a_soft_limit();
     site.clock.store(start + 10, Relaxed);
     let b = file(&user, "/d/b");
     let blocks = || told(&site, me(), Resource::Blocks);
@@ -58,13 +64,7 @@ fn the_background_tells_of_grace_periods_that_end() {
 
 #[test]
 fn the_background_is_silent_after_a_refusal_and_after_a_return() {
-    let site = site();
-    let start = site.clock.load(Relaxed);
-    site.soft(me(), Resource::Blocks, 2 * PAGE);
-    site.soft(me(), Resource::Inodes, 1);
-    let user = site.user(USER);
-    let fd = file(&user, "/d/a");
-    fill(&user, fd, 3);
+    let (site, start, user, fd) = above_a_soft_limit();
     user.mkdir("/d/b", 0o755).unwrap();
     user.rmdir("/d/b").unwrap();
     site.clock.store(start + WEEK, Relaxed);
