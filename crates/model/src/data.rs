@@ -19,6 +19,8 @@ pub struct Pages {
     written: BTreeMap<u64, Box<[u8]>>,
     /// Zero pages that a filesystem may report as data or as a hole: preallocated or copied.
     either: BTreeSet<u64>,
+    /// Preallocated pages beyond the end that were punched: gone, though ext4 keeps them.
+    kept: BTreeSet<u64>,
 }
 
 /// How many pages a file holds, as far as that is determined: a preallocated page of zeros may be
@@ -75,7 +77,7 @@ impl Pages {
         let least = self.written.len() as u64;
         PageCount {
             least,
-            most: least + self.either.len() as u64,
+            most: least + (self.either.len() + self.kept.len()) as u64,
         }
     }
 
@@ -110,7 +112,7 @@ impl Pages {
             let at = (page * PAGE + from as u64 - offset) as usize;
             let piece = &data[at..at + (to - from)];
             if piece.iter().all(|b| *b == 0) && !self.written.contains_key(&page) {
-                self.either.insert(page);
+                self.preallocate(page);
             } else {
                 self.page(page)[from..to].copy_from_slice(piece);
             }
@@ -125,6 +127,7 @@ impl Pages {
             let first = size.div_ceil(PAGE);
             self.written.retain(|page, _| *page < first);
             self.either.retain(|page| *page < first);
+            self.kept.retain(|page| *page < first);
         }
         self.size = size;
     }
@@ -134,7 +137,7 @@ impl Pages {
         let end = offset + len;
         for page in offset / PAGE..end.div_ceil(PAGE) {
             if !self.written.contains_key(&page) {
-                self.either.insert(page);
+                self.preallocate(page);
             }
         }
         if !keep_size {
@@ -142,13 +145,23 @@ impl Pages {
         }
     }
 
-    /// Makes a hole: whole pages become absent, the rest becomes zeros.
+    /// Makes a hole: whole pages become absent, the rest becomes zeros. A hole that reaches beyond
+    /// the end of the file may take its last page along, as on ext4, or not, as on tmpfs.
     pub fn punch(&mut self, offset: u64, len: u64) {
         let end = offset + len;
         self.zero(offset, end);
         let whole = offset.div_ceil(PAGE)..end / PAGE;
         self.written.retain(|page, _| !whole.contains(page));
+        let beyond = self.size.div_ceil(PAGE);
+        let kept = |page: &&u64| whole.contains(page) && **page >= beyond;
+        self.kept.extend(self.either.iter().filter(kept));
         self.either.retain(|page| !whole.contains(page));
+        self.kept
+            .retain(|page| *page >= beyond || !whole.contains(page));
+        let last = self.size / PAGE;
+        if end > self.size && offset <= last * PAGE {
+            self.may_be_hole(last);
+        }
     }
 
     /// `FALLOC_FL_ZERO_RANGE`: zeros that may stay allocated.
@@ -157,15 +170,22 @@ impl Pages {
         self.allocate(offset, len, keep_size);
         // A page of zeros left at either edge may have been turned into a hole as well.
         for page in [offset / PAGE, (offset + len - 1) / PAGE] {
-            if self
-                .written
-                .get(&page)
-                .is_some_and(|p| p.iter().all(|b| *b == 0))
-            {
-                self.written.remove(&page);
-                self.either.insert(page);
-            }
+            self.may_be_hole(page);
         }
+    }
+
+    /// A page of zeros counts either way from now on.
+    fn may_be_hole(&mut self, page: u64) {
+        let zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        if self.written.get(&page).is_some_and(|bytes| zeros(bytes)) {
+            self.written.remove(&page);
+            self.preallocate(page);
+        }
+    }
+
+    fn preallocate(&mut self, page: u64) {
+        self.kept.remove(&page);
+        self.either.insert(page);
     }
 
     /// Removes whole pages and closes the gap.
@@ -186,7 +206,8 @@ impl Pages {
         if offset >= self.size {
             return Found::Nothing;
         }
-        if !self.either.is_empty() || self.size > LAST_PAGE {
+        let sure = self.either.is_empty() && self.kept.is_empty();
+        if !sure || self.size > LAST_PAGE {
             return Found::Unspecified;
         }
         let mut page = offset / PAGE;
@@ -214,6 +235,7 @@ impl Pages {
 
     fn page(&mut self, page: u64) -> &mut [u8] {
         self.either.remove(&page);
+        self.kept.remove(&page);
         self.written
             .entry(page)
             .or_insert_with(|| vec![0; PAGE as usize].into())
@@ -244,6 +266,7 @@ impl Pages {
             .map(|(page, bytes)| (place(page), bytes))
             .collect();
         self.either = self.either.iter().map(|page| place(*page)).collect();
+        self.kept = self.kept.iter().map(|page| place(*page)).collect();
     }
 }
 

@@ -2,6 +2,7 @@
 //! the library both run them. Process 1 is root, process 2 user 1000 in group 2000.
 
 mod data;
+pub mod holes;
 mod modes;
 mod names;
 mod opens;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Script> {
         walks::scripts(),
         opens::scripts(),
         data::scripts(),
+        holes::scripts(),
         modes::scripts(),
         names::scripts(),
         xattrs::scripts(),
