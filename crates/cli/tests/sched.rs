@@ -42,7 +42,7 @@ fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
     let mounted = Mounted::new(transport, "direct_io");
     let file = project(&mounted, 7, 4096);
     done(&mounted, "limit project:7 --iops 1k @");
-    // The pause before may be used for five operations at once.
+    // The pause before may be used for fifty operations at once.
     let begin = Instant::now();
     let reads = race(&[&streams(&file, 3)], Duration::from_secs(10), read(1))[0];
     let rate = reads as f64 / begin.elapsed().as_secs_f64();

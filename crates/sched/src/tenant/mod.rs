@@ -306,7 +306,7 @@ mod tests {
             .unwrap();
         assert_eq!(tenants.charge(ci, 1, 500, 0), 0);
         let go = tenants.charge(ci, 1, 500, 0);
-        assert_eq!(go, 495_000_000);
+        assert_eq!(go, 450_000_000);
         let charged = tenants.charged(ci.index()).unwrap();
         assert_eq!(
             (charged.ops, charged.bytes, charged.throttled_ns),
