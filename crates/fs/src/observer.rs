@@ -16,6 +16,12 @@ pub trait Observer: Send + Sync + 'static {
     fn collecting(&self) -> Vec<u64> {
         Vec::new()
     }
+
+    /// Whether writes are acknowledged before the volume hears of them whatever it says when a file
+    /// is opened ([`crate::VolumeBuilder::charge_first`]).
+    fn collects_anyway(&self) -> bool {
+        false
+    }
 }
 
 /// A change to be told when the operation is over.

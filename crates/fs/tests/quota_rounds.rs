@@ -30,6 +30,9 @@ const PROJECTS: u32 = 3;
 const SECONDS: u64 = 12;
 const LEAST: u64 = 8;
 
+/// Pages and inodes that everybody had before the round.
+type Before = BTreeMap<QuotaId, [u64; 2]>;
+
 /// A small generator, of the seed that a failure names.
 struct Dice(u64);
 
@@ -112,15 +115,17 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// Looks again and again until `done`; how often it looked.
-fn sample(volume: &Volume, done: &AtomicBool, seed: u64) -> u64 {
+fn sample(volume: &Volume, before: &Before, done: &AtomicBool, seed: u64) -> u64 {
     let mut looks = 0;
     while !done.load(Relaxed) {
         looks += 1;
         for record in volume.quota().report() {
-            for usage in [record.bytes, record.inodes] {
-                let limit = usage.hard.unwrap_or(u64::MAX);
-                // A directory of a project was there before its limit.
-                let over = usage.used > limit.max(1);
+            // What was there before its limit, as the directory of a project, stays.
+            let [pages, inodes] = before.get(&record.who).copied().unwrap_or_default();
+            for (usage, before) in [(record.bytes, pages * PAGE), (record.inodes, inodes)] {
+                let limit = usage.hard.unwrap_or(u64::MAX).max(before);
+                // What cores hold in advance is reserved: it has its place below the limit too.
+                let over = usage.reserved > limit;
                 assert!(!over, "seed {seed}, {}: {usage:?}", record.who);
                 assert!(usage.used <= usage.reserved, "seed {seed}: {record:?}");
             }
@@ -137,13 +142,13 @@ fn round(seed: u64) -> (Refusals, u64) {
     let before = everybody()
         .into_iter()
         .map(|who| (who, used(&volume, who)))
-        .collect::<BTreeMap<_, _>>();
+        .collect::<Before>();
     let (stamps, done) = (Stamps::default(), AtomicBool::new(false));
     let barrier = Barrier::new(THREADS as usize);
     let (done_by_all, looks) = std::thread::scope(|scope| {
         // Set even if a worker panics, so that the sampler ends.
         let _end = SetOnDrop(&done);
-        let sampler = scope.spawn(|| sample(&volume, &done, seed));
+        let sampler = scope.spawn(|| sample(&volume, &before, &done, seed));
         let workers: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let dice = Dice(dice.below(u64::MAX));
@@ -174,7 +179,7 @@ fn round(seed: u64) -> (Refusals, u64) {
         assert_eq!(used(&volume, who), last, "seed {seed}: {who}");
     }
     for (payers, resource) in ends.into_iter().flatten() {
-        exactly_at_a_limit(&volume, payers, resource, seed);
+        exactly_at_a_limit(&volume, &before, payers, resource, seed);
     }
     let check = volume.quota().check().unwrap();
     assert!(check.is_clean(), "seed {seed}: {check:?}");
@@ -182,13 +187,16 @@ fn round(seed: u64) -> (Refusals, u64) {
 }
 
 /// Who wanted one more and did not get it is exactly at a limit.
-fn exactly_at_a_limit(volume: &Volume, payers: [QuotaId; 4], resource: Resource, seed: u64) {
+fn exactly_at_a_limit(
+    volume: &Volume,
+    before: &Before,
+    payers: [QuotaId; 4],
+    resource: Resource,
+    seed: u64,
+) {
     let at = resource as usize;
-    let full = |who: QuotaId| {
-        let (used, hard) = (used(volume, who)[at], hard(volume, who)[at]);
-        // The directory of a project may have been there before a limit of none.
-        used == hard || (hard == 0 && used == 1 && resource == Resource::Inodes)
-    };
+    // The directory of a project was there before a limit of none.
+    let full = |who| used(volume, who)[at] == hard(volume, who)[at].max(before[&who][at]);
     assert!(
         payers.into_iter().any(full),
         "seed {seed}: {payers:?} were refused {resource:?} below every limit"

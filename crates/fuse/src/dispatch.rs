@@ -63,6 +63,11 @@ impl Settings {
     pub fn collects(&self) -> bool {
         self.direct_mmap && !self.no_open
     }
+
+    /// Whether it does so for files that are charged first too.
+    pub fn collects_anyway(&self) -> bool {
+        self.writeback && (self.no_open || !self.direct_mmap)
+    }
 }
 
 /// How an operation ended without an error.

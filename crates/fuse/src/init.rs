@@ -63,9 +63,19 @@ pub(crate) fn supported(request: &InitIn) -> Result<(), (u32, u32)> {
     if good { Ok(()) } else { Err((major, minor)) }
 }
 
-/// The answer to INIT. `uring` says whether the queues are ready to be used.
-pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (InitOut, Agreed) {
-    let flags = offered(request) & wanted(options, request.minor, uring);
+/// The answer to INIT. `uring` says whether the queues are ready to be used, `charges_first`
+/// whether the volume does (`docs/design/quota.md`).
+pub(crate) fn agree(
+    request: &InitIn,
+    options: &MountOptions,
+    uring: bool,
+    charges_first: bool,
+) -> (InitOut, Agreed) {
+    let offered = offered(request);
+    // Only a file that is opened and may be mapped directly can be charged first.
+    let can_charge = offered & init::DIRECT_IO_ALLOW_MMAP != 0 && !options.no_open;
+    let may_collect = can_charge || !charges_first;
+    let flags = offered & wanted(options, request.minor, uring, may_collect);
     let agreed = Agreed {
         minor: request.minor.min(KERNEL_MINOR_VERSION),
         flags,
@@ -87,14 +97,14 @@ pub(crate) fn agree(request: &InitIn, options: &MountOptions, uring: bool) -> (I
     (answer, agreed)
 }
 
-fn wanted(options: &MountOptions, minor: u32, uring: bool) -> u64 {
+fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) -> u64 {
     let mut bits = ALWAYS;
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
     add(
         // A kernel that believes its own times does not move them for writes that it passes on.
         options
             .writeback
-            .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io),
+            .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io && may_collect),
         init::WRITEBACK_CACHE,
     );
     let readdirplus = options.agreed_readdirplus();
@@ -131,6 +141,7 @@ mod tests {
             &kernel(45, init::BIG_WRITES),
             &MountOptions::default(),
             true,
+            false,
         );
         assert_eq!(agreed.flags, init::BIG_WRITES);
         assert_eq!((answer.flags, answer.flags2), (init::BIG_WRITES as u32, 0));
@@ -147,12 +158,12 @@ mod tests {
     fn io_uring_is_agreed_only_when_the_queues_are_ready() {
         let all = kernel(45, !0);
         assert!(
-            !agree(&all, &MountOptions::default(), false)
+            !agree(&all, &MountOptions::default(), false, false)
                 .1
                 .has(init::OVER_IO_URING)
         );
         assert!(
-            agree(&all, &MountOptions::default(), true)
+            agree(&all, &MountOptions::default(), true, false)
                 .1
                 .has(init::OVER_IO_URING)
         );
@@ -167,7 +178,7 @@ mod tests {
                 readdirplus,
                 ..Default::default()
             };
-            let (_, agreed) = agree(&kernel(45, !0), &options, false);
+            let (_, agreed) = agree(&kernel(45, !0), &options, false, false);
             (
                 agreed.has(init::DO_READDIRPLUS),
                 agreed.has(init::READDIRPLUS_AUTO),
@@ -185,14 +196,14 @@ mod tests {
             no_open: true,
             ..Default::default()
         };
-        let (_, agreed) = agree(&kernel(45, !0), &options, false);
+        let (_, agreed) = agree(&kernel(45, !0), &options, false, false);
         assert!(agreed.has(init::NO_OPEN_SUPPORT) && !agreed.has(init::POSIX_LOCKS));
     }
 
     #[test]
     fn writes_are_collected_by_default_only_where_sizes_can_be_dropped() {
         let collects = |minor, options| {
-            agree(&kernel(minor, !0), &options, false)
+            agree(&kernel(minor, !0), &options, false, false)
                 .1
                 .has(init::WRITEBACK_CACHE)
         };
@@ -210,15 +221,34 @@ mod tests {
     }
 
     #[test]
+    fn writes_that_cannot_be_charged_first_are_not_collected_of_a_volume_that_does() {
+        let collects = |offered, no_open, charges_first| {
+            let options = MountOptions {
+                no_open,
+                ..Default::default()
+            };
+            let (_, agreed) = agree(&kernel(45, offered), &options, false, charges_first);
+            agreed.has(init::WRITEBACK_CACHE)
+        };
+        let old = !init::DIRECT_IO_ALLOW_MMAP;
+        assert!(
+            collects(!0, false, true),
+            "files are asked for as they are opened"
+        );
+        assert!(!collects(!0, true, true) && !collects(old, false, true));
+        assert!(collects(!0, true, false) && collects(old, false, false));
+    }
+
+    #[test]
     fn an_older_kernel_sets_the_minor_version_and_a_too_old_one_is_refused() {
         assert_eq!(
-            agree(&kernel(39, !0), &MountOptions::default(), false)
+            agree(&kernel(39, !0), &MountOptions::default(), false, false)
                 .0
                 .minor,
             39
         );
         assert_eq!(
-            agree(&kernel(99, !0), &MountOptions::default(), false)
+            agree(&kernel(99, !0), &MountOptions::default(), false, false)
                 .0
                 .minor,
             45

@@ -47,6 +47,8 @@ pub(crate) struct Notifier {
     stale: Option<Stale>,
     /// Open files, if the kernel collects writes of those that no limit is known for.
     collecting: Option<Arc<Handles>>,
+    /// It collects writes whatever it is told.
+    collects_anyway: bool,
 }
 
 /// Regular files that the library changed while the kernel had the inode.
@@ -71,11 +73,13 @@ impl Stale {
 
 impl Notifier {
     /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times
-    /// itself, `collecting` the open files if it acknowledges writes by itself.
+    /// itself, `collecting` the open files if it acknowledges writes by itself, and
+    /// `collects_anyway` if those of files that are charged first too.
     pub fn new(
         device: Arc<Device>,
         writeback: Option<Door>,
         collecting: Option<Arc<Handles>>,
+        collects_anyway: bool,
     ) -> Notifier {
         let stale = writeback.map(|door| Stale {
             door,
@@ -87,6 +91,7 @@ impl Notifier {
             failed: AtomicBool::new(false),
             stale,
             collecting,
+            collects_anyway,
         }
     }
 
@@ -278,6 +283,10 @@ impl Observer for Notifier {
         let handles = self.collecting.as_ref();
         handles.map_or_else(Vec::new, |handles| handles.collecting())
     }
+
+    fn collects_anyway(&self) -> bool {
+        self.collects_anyway
+    }
 }
 
 #[cfg(test)]
@@ -290,7 +299,8 @@ mod tests {
     #[test]
     fn a_changed_name_is_sent_with_its_nul_and_nothing_after_the_end() {
         let (ours, kernel) = UnixDatagram::pair().unwrap();
-        let notifier = Notifier::new(Arc::new(Device::from_fd(OwnedFd::from(ours))), None, None);
+        let device = Arc::new(Device::from_fd(OwnedFd::from(ours)));
+        let notifier = Notifier::new(device, None, None, false);
         notifier.entry_changed(7, b"name");
         notifier.node_changed(9, Some(4096..8192));
         notifier.node_changed(9, None);

@@ -74,18 +74,19 @@ impl Session {
         let (header, request) = first_request(&device, &options).map_err(failed)?;
         init::supported(&request).map_err(|version| MountError::TooOld { version })?;
         let queues = prepare_queues(&request, &options)?;
-        let (answer, agreed) = init::agree(&request, &options, queues.is_some());
-
         if options.charge_first || options.size.is_some() {
             volume.charge_first();
         }
+        let charges = volume.charges_first();
+        let (answer, agreed) = init::agree(&request, &options, queues.is_some(), charges);
         let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
         let handles = Arc::new(Handles::new());
-        let collects = Settings::new(&options, &agreed).collects();
+        let settings = Settings::new(&options, &agreed);
         let notifier = Notifier::new(
             Arc::clone(&device),
             keeps_sizes.then(|| volume.door()),
-            collects.then(|| Arc::clone(&handles)),
+            settings.collects().then(|| Arc::clone(&handles)),
+            settings.collects_anyway(),
         );
         let session = Session {
             connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),

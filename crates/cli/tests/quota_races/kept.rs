@@ -169,6 +169,7 @@ impl Kept {
         self.sync();
         self.file.set_len(pages * PAGE).expect("less needs no room");
         self.bytes.truncate((pages * PAGE) as usize);
+        self.promised.retain(|&page| page < pages);
         self.let_go(pages..u64::MAX)
     }
 

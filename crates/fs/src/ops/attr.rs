@@ -28,14 +28,10 @@ pub(crate) fn setattr(
     let gives = set.uid.is_some() || set.gid.is_some();
     // Writers inside would charge the old owner.
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
-    let account = if gives {
-        let mut fields = node.meta.read();
-        fields.uid = set.uid.unwrap_or(fields.uid);
-        fields.gid = set.gid.unwrap_or(fields.gid);
-        recharge(cx, node, fields.owners(), cx.caller.privileged(), g)?
-    } else {
-        node.meta.account()
-    };
+    let group = node.meta.read().gid;
+    if gives {
+        give(cx, node, set, g)?;
+    }
     if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
         set_size(cx, node, size, &change, closed.as_ref(), g)?;
     }
@@ -52,12 +48,10 @@ pub(crate) fn setattr(
         }
         let kind = node.kind();
         node.meta.update(|fields| {
-            let group = fields.gid;
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
-            fields.account = account;
             let gives = set.kill_suidgid || set.uid.is_some() || set.gid.is_some();
             if gives && set.mode.is_none() {
                 fields.kill_suidgid(kind, keeps_setgid(cx.caller, group));
@@ -66,6 +60,18 @@ pub(crate) fn setattr(
     }
     drop((closed, change));
     cx.node_changed(node, set.size.map(|size| size..u64::MAX));
+    Ok(())
+}
+
+/// Charges the new owners and writes them down at once: what is freed from here on is theirs.
+fn give(cx: &Ctx<'_>, node: &Node, set: &SetAttr, g: &Guard) -> Step<()> {
+    let mut fields = node.meta.read();
+    let (uid, gid) = (set.uid.unwrap_or(fields.uid), set.gid.unwrap_or(fields.gid));
+    (fields.uid, fields.gid) = (uid, gid);
+    let account = recharge(cx, node, fields.owners(), cx.caller.privileged(), g)?;
+    node.meta.update(|fields| {
+        (fields.uid, fields.gid, fields.account) = (uid, gid, account);
+    });
     Ok(())
 }
 

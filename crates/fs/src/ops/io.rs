@@ -119,11 +119,21 @@ fn write_inside(
     src: &[u8],
     g: &Guard,
 ) -> Step<Option<(u64, usize)>> {
-    let _inside = node.gate.enter(node.shares());
-    if !node.reaches(off + src.len() as u64) {
+    let reaches = || node.reaches(off + src.len() as u64);
+    let inside = node.gate.enter(node.shares());
+    if !reaches() {
         return Ok(None);
     }
-    let len = store(cx, node, data, off, src, g)?;
+    let done = store_all(cx, node, data, off, src, g);
+    drop(inside);
+    if !is_refused(&done) {
+        return done.map(|()| Some((off, src.len())));
+    }
+    let _closed = node.gate.close(node.shares());
+    if !reaches() {
+        return Ok(None);
+    }
+    let len = store_what_fits(cx, node, data, off, src, g)?;
     Ok(Some((off, len)))
 }
 
@@ -143,20 +153,44 @@ fn write_extending(
         return Err(Errno::EFBIG.into());
     }
     let len = (src.len() as u64).min(MAX_SIZE - off) as usize;
-    let _inside = node.gate.enter(node.shares());
-    let len = store(cx, node, data, off, &src[..len], g)?;
-    let end = off + len as u64;
-    if end > size {
-        node.set_size(end);
+    let src = &src[..len];
+    let grow = |len: usize| {
+        let end = off + len as u64;
+        if end > size {
+            node.set_size(end);
+        }
+        Ok((off, len))
+    };
+    let inside = node.gate.enter(node.shares());
+    let done = store_all(cx, node, data, off, src, g);
+    if !is_refused(&done) {
+        done?;
+        return grow(len);
     }
-    Ok((off, len))
+    drop(inside);
+    let _closed = node.gate.close(node.shares());
+    grow(store_what_fits(cx, node, data, off, src, g)?)
+}
+
+/// Whether there was no room. Two who fill the same holes side by side both ask for room, and one
+/// of them gives it back: so who was refused asks again with the gate closed.
+fn is_refused(done: &Step<()>) -> bool {
+    matches!(done, Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)))
 }
 
 /// Writes as far as there is room, and says how far; refused if there is none for the first page.
-fn store(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<usize> {
-    match store_all(cx, node, data, off, src, g) {
-        Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)) if crosses_page(off, src) => {}
-        done => return done.map(|()| src.len()),
+/// The gate is closed.
+fn store_what_fits(
+    cx: &Ctx<'_>,
+    node: &Node,
+    data: &Data,
+    off: u64,
+    src: &[u8],
+    g: &Guard,
+) -> Step<usize> {
+    let done = store_all(cx, node, data, off, src, g);
+    if !is_refused(&done) || !crosses_page(off, src) {
+        return done.map(|()| src.len());
     }
     let mut done = 0;
     while done < src.len() {
@@ -270,6 +304,7 @@ pub(crate) fn set_size(
             data.truncate(size, g).map_err(|absent| page(node, absent))
         })?;
         free_pages(cx, node, removed, g);
+        promise::cut(cx.core, node, size.div_ceil(PAGE), g);
         cx.core.heat.truncate(node, size);
     } else {
         node.set_size(size);

@@ -46,23 +46,31 @@ pub(crate) fn close(core: &Core, node: &Node, g: &Guard) {
 /// hole of them has a block from now on, if `node` has a charged writer.
 pub(crate) fn promise(cx: &Ctx<'_>, node: &Node, off: u64, len: usize, g: &Guard) -> Step<()> {
     let data = node.data().ok_or(Errno::EINVAL)?;
-    let _inside = node.gate.enter(node.shares());
-    let absent = |Absent(index)| load(node, index);
-    let holes = data.holes(off, len as u64, g).map_err(absent)?;
-    if holes.is_empty() {
-        return Ok(());
+    let unpaid = || -> Step<_> {
+        let absent = |Absent(index)| load(node, index);
+        let mut holes = data.holes(off, len as u64, g).map_err(absent)?;
+        if holes.is_empty() {
+            return Ok(None);
+        }
+        let promised = cx.core.promises.of(node.number());
+        holes.retain(|&hole| !promised.has(hole));
+        let is_needed = promised.has_writers() && !holes.is_empty();
+        Ok(is_needed.then_some((promised, holes)))
+    };
+    {
+        let _inside = node.gate.enter(node.shares());
+        if unpaid()?.is_none() {
+            return Ok(());
+        }
     }
+    // A write inside may be about to fill a hole that nothing is promised to, and pay for it.
+    let _closed = node.gate.close(node.shares());
     let Some(account) = cx.core.payer(node)? else {
         return Ok(());
     };
-    let mut promised = cx.core.promises.of(node.number());
-    if !promised.has_writers() {
+    let Some((mut promised, new)) = unpaid()? else {
         return Ok(());
-    }
-    let new: Vec<u64> = holes
-        .into_iter()
-        .filter(|&hole| !promised.has(hole))
-        .collect();
+    };
     let more = new.len() as u64;
     let mut room = cx.core.ledger.charge(account, Resource::Blocks, more, g)?;
     room.spend(more);
@@ -101,6 +109,16 @@ pub(crate) fn store(
     cx.core.ledger.free(account, Resource::Blocks, unused, g);
     node.shares().add(COUNT, written.added as i64);
     Ok(written.installed)
+}
+
+/// The pages from `first` on are gone, or others: what was promised of them comes back. The gate is
+/// closed.
+pub(crate) fn cut(core: &Core, node: &Node, first: u64, g: &Guard) {
+    if let Some(mut gone) = taken(core, node, first..u64::MAX) {
+        gone.spend();
+        let account = node.meta.account();
+        core.ledger.free(account, Resource::Blocks, gone.count(), g);
+    }
 }
 
 /// Promised pages that are about to be allocated, and the promises that wait for it.

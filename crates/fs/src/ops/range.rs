@@ -90,6 +90,7 @@ fn edit(
             }
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
+            promise::cut(cx.core, node, off / PAGE, g);
             Ok(size - len)
         }
         INSERT => {
@@ -101,6 +102,7 @@ fn edit(
                 return Err(Errno::EFBIG.into());
             }
             data.insert(off, len, g).map_err(absent)?;
+            promise::cut(cx.core, node, off / PAGE, g);
             Ok(size + len)
         }
         zero => {
@@ -138,6 +140,7 @@ fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard
     // What is promised of them is holes that are paid.
     let mut promised = promise::taken(cx.core, node, pages);
     let paid = promised.as_ref().map_or(0, |taken| taken.count());
+    debug_assert!(paid <= need, "{paid} promised of {need} holes");
     // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
     let account = node.meta.account();
     let mut room = cx

@@ -26,15 +26,16 @@ pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
     if project.id == 0 {
         return all;
     }
+    // A project may be promised more than the volume has. What is not free is what the project
+    // uses, as on XFS; what may be had is what the volume has left besides.
     if let Some((limit, left)) = room(core, project, Resource::Blocks, g) {
-        // A project may be promised more than the volume has.
-        all.blocks = all.blocks.min(limit);
-        all.bfree = all.bfree.min(left);
-        all.bavail = all.bfree;
+        all.blocks = blocks.min(limit);
+        all.bfree = all.blocks.saturating_sub(limit - left);
+        all.bavail = left.min(bfree);
     }
     if let Some((limit, left)) = room(core, project, Resource::Inodes, g) {
-        all.files = all.files.min(limit);
-        all.ffree = all.ffree.min(left);
+        all.files = files.min(limit);
+        all.ffree = all.files.saturating_sub(limit - left);
     }
     all
 }

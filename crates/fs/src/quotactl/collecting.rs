@@ -43,6 +43,10 @@ impl Quota<'_> {
         let _withdraw = Withdraw(ledger);
         let mut none_left = false;
         if ledger.announce(settings, &pin()) {
+            let observers = self.core.observers();
+            if !self.forced && observers.iter().any(|observer| observer.collects_anyway()) {
+                return Err(QuotaError::CollectsAnyway);
+            }
             let found = self.still_collecting();
             none_left = found.all == 0;
             if let Some((who, inode, files)) = found.first.filter(|_| !self.forced) {

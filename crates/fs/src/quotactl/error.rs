@@ -76,6 +76,9 @@ pub enum QuotaError {
         /// Inode number of one.
         inode: u64,
     },
+    /// A kernel in front acknowledges writes that may not fit any more when it hands them over, and
+    /// cannot be kept from it. [`super::Quota::forced`].
+    CollectsAnyway,
     /// The path or an inode below it cannot be used.
     Path {
         /// As asked for.
@@ -109,7 +112,7 @@ impl QuotaError {
             QuotaError::NotADirectory { .. } => Errno::ENOTDIR,
             QuotaError::Path { errno, .. } | QuotaError::Volume { errno } => *errno,
             QuotaError::TooLarge { .. } => Errno::ERANGE,
-            QuotaError::Collecting { .. } => Errno::EBUSY,
+            QuotaError::Collecting { .. } | QuotaError::CollectsAnyway => Errno::EBUSY,
             QuotaError::Off => Errno::EOPNOTSUPP,
             _ => Errno::EINVAL,
         }
@@ -198,6 +201,11 @@ impl fmt::Display for QuotaError {
                     it = if are == "is" { "it" } else { "them" },
                 )
             }
+            QuotaError::CollectsAnyway => f.write_str(
+                "a mount of the volume collects writes of every file (no_open, or a kernel before \
+                 Linux 6.6), and those that pass a limit of bytes could get lost; mount it with -o \
+                 no_writeback or -o quota, or force the limit",
+            ),
             QuotaError::NotADirectory { path: p } => {
                 write!(
                     f,

@@ -11,7 +11,7 @@ use crate::ops::{ioctl, list};
 use crate::quota::{QuotaId, QuotaKind};
 use crate::volume::{Core, Ctx, Step, Stop};
 use crate::walk::{Follow, From, walk as find};
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{self, Guard, pin};
 use std::collections::HashSet;
 
 /// What [`Quota::set_project_tree`] did.
@@ -28,7 +28,8 @@ impl Quota<'_> {
     /// new inodes inherit it; 0 takes them out of any project. What the tree holds is charged to
     /// the project even above its limits.
     ///
-    /// Directories go before what is in them, so whatever is made meanwhile inherits.
+    /// Directories go before what is in them, so whatever begins to be made meanwhile inherits;
+    /// what was being made or moved when its directory was entered is found by going again.
     ///
     /// # Errors
     /// The reason; after [`QuotaError::Path`] part of the tree may have changed, and doing it again
@@ -91,6 +92,20 @@ impl Quota<'_> {
     }
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
+        let mut done = self.enter_all(top, project)?;
+        let mut missed = done.changed;
+        while missed > 0 {
+            // Who makes or moves something looks at the project of its directory under a guard, and
+            // has put it there when that is gone.
+            epoch::synchronize();
+            missed = self.enter_all(top, project)?.changed;
+            done.changed += missed;
+        }
+        Ok(done)
+    }
+
+    /// One walk over the tree.
+    fn enter_all(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
         let mut done = TreeChange::default();
         let mut walk = Walk::from(self.core, top);
         while walk.step(&mut |cx, node, g| {

@@ -206,6 +206,11 @@ impl Volume {
         self.core.ledger.charge_first(&pin());
     }
 
+    /// Whether they do: it was asked for, or somebody has a limit of bytes.
+    pub fn charges_first(&self) -> bool {
+        self.core.ledger.charges_first()
+    }
+
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
         self.core.inodes.len()

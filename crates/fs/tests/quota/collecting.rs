@@ -15,6 +15,7 @@ const USER: u32 = 1000;
 #[derive(Default)]
 struct Kernel {
     open: Mutex<Vec<Arc<OpenFile>>>,
+    collects_anyway: bool,
 }
 
 impl Observer for Kernel {
@@ -24,6 +25,9 @@ impl Observer for Kernel {
         let open = self.open.lock().unwrap();
         let collecting = open.iter().filter(|file| !file.is_charged());
         collecting.map(|file| file.ino()).collect()
+    }
+    fn collects_anyway(&self) -> bool {
+        self.collects_anyway
     }
 }
 
@@ -66,6 +70,33 @@ fn with_kernel() -> (super::Site, Arc<Kernel>, Door, u64) {
     site.volume.observe(kernel.clone());
     let door = site.volume.door();
     (site, kernel, door, ino)
+}
+
+#[test]
+fn a_first_limit_is_refused_while_a_kernel_collects_whatever_it_is_told() {
+    let site = site();
+    let kernel = Arc::new(Kernel {
+        collects_anyway: true,
+        ..Kernel::default()
+    });
+    site.volume.observe(kernel);
+    let (quota, who) = (site.volume.quota(), QuotaId::user(USER));
+    let refused = quota.set(who, &hard(PAGE)).unwrap_err();
+    assert_eq!(refused, QuotaError::CollectsAnyway);
+    assert_eq!(refused.errno(), Errno::EBUSY);
+    assert!(refused.to_string().contains("-o no_writeback or -o quota"));
+    assert_eq!(quota.get(who).unwrap().bytes.hard, None);
+    assert!(!site.volume.charges_first());
+    let inodes = LimitChange {
+        inodes_hard: Change::To(1),
+        ..LimitChange::default()
+    };
+    quota.set(who, &inodes).expect("it collects bytes");
+    quota.forced().set(who, &hard(PAGE)).unwrap();
+    assert_eq!(quota.get(who).unwrap().bytes.hard, Some(PAGE));
+    quota
+        .set(who, &hard(2 * PAGE))
+        .expect("it is not the first");
 }
 
 #[test]

@@ -149,6 +149,38 @@ fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
 }
 
 #[test]
+fn what_was_promised_behind_a_cut_comes_back_at_once() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 20));
+    let file = open(&door, ino, libc::O_RDWR);
+    assert!(door.charges_first(&file));
+    read(&door, &file, 0, 8).unwrap();
+    write(&door, ino, 0).unwrap();
+    write(&door, ino, 6).unwrap();
+    site.root.truncate("/d/f", 4 * PAGE - 1).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 4 * PAGE, "one is written");
+    site.check();
+    // What moves is promised no longer: the kernel is told to read it again.
+    let fallocate = |mode, page, pages| {
+        let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
+        let done = site.root.fallocate(fd, mode, page * PAGE, pages * PAGE);
+        site.root.close(fd).unwrap();
+        done
+    };
+    fallocate(libc::FALLOC_FL_COLLAPSE_RANGE, 2, 1).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 2 * PAGE);
+    fallocate(libc::FALLOC_FL_INSERT_RANGE, 0, 5).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, PAGE);
+    assert_eq!(read(&door, &file, 0, 7), Ok(7 * PAGE as usize));
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 7 * PAGE);
+    fallocate(0, 0, 7).expect("six are promised, and one is there");
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 7 * PAGE);
+    site.check();
+    door.release(&file, None);
+    site.check();
+}
+
+#[test]
 fn a_reader_is_never_refused_and_is_promised_what_is_free() {
     let site = site();
     let (door, ino) = (site.volume.door(), sparse(&site, 2));
@@ -245,4 +277,40 @@ fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
         pages * PAGE,
         "nothing is promised any more"
     );
+}
+
+/// A page that is being written when it is read for the cache is either promised first, and the
+/// write takes that, or allocated.
+#[test]
+fn nothing_is_promised_to_a_page_that_a_write_beside_it_allocates() {
+    let site = site();
+    let door = site.volume.door();
+    site.hard(QuotaId::user(WHO), 100 * PAGE, 100);
+    let fresh = |round: u64| {
+        let path = format!("/d/{round}");
+        let ino = file_of(&site, &path);
+        site.root.truncate(&*path, 8 * PAGE).unwrap();
+        (ino, path)
+    };
+    for round in 0..2000 {
+        let (ino, path) = fresh(round);
+        let file = open(&door, ino, libc::O_RDWR);
+        assert!(door.charges_first(&file));
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                barrier.wait();
+                (0..8).for_each(|page| _ = write(&door, ino, page).unwrap());
+            });
+            barrier.wait();
+            (0..8).for_each(|page| _ = read(&door, &file, page, 1).unwrap());
+        });
+        assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE, "round {round}");
+        let fd = site.root.open(&*path, libc::O_RDWR, 0).unwrap();
+        site.root.fallocate(fd, 0, 0, 8 * PAGE).unwrap();
+        site.root.close(fd).unwrap();
+        site.check();
+        door.release(&file, None);
+        site.root.unlink(&*path).unwrap();
+    }
 }

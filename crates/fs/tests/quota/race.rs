@@ -170,3 +170,76 @@ fn an_inode_that_ends_under_a_chown_is_freed_once() {
     });
     check(&volume);
 }
+
+/// Two who fill the same holes need them once. Each asked for all of them, and whoever came second
+/// was cut short though there was room.
+#[test]
+fn who_fill_the_same_holes_are_not_refused_while_there_is_room() {
+    let volume = Volume::builder().build().unwrap();
+    let root = volume.process(Credentials::root());
+    root.mkdir("/d", 0o777).unwrap();
+    root.chmod("/d", 0o777).unwrap();
+    hard(&volume, QuotaId::user(7), 15 * PAGE, 10);
+    let user = volume.process(Credentials::user(7, 7));
+    for round in 0..300 {
+        let path = format!("/d/{round}");
+        let fd = user
+            .open(&*path, libc::O_CREAT | libc::O_RDWR, 0o666)
+            .unwrap();
+        // Some write below the size, some beyond it.
+        user.ftruncate(fd, (round % 2) * 10 * PAGE).unwrap();
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for tag in 0..4 {
+                let (user, barrier) = (&user, &barrier);
+                scope.spawn(move || {
+                    let bytes = vec![tag; 10 * PAGE as usize];
+                    barrier.wait();
+                    let done = user.pwrite(fd, &bytes, 0);
+                    assert_eq!(done, Ok(bytes.len()), "round {round}");
+                });
+            }
+        });
+        user.close(fd).unwrap();
+        user.unlink(&*path).unwrap();
+        check(&volume);
+    }
+}
+
+/// What is made or moved while its directory enters a project is in it after.
+#[test]
+fn a_tree_that_becomes_a_project_keeps_nothing_out_that_is_made_meanwhile() {
+    let volume = Volume::builder().build().unwrap();
+    let root = volume.process(Credentials::root());
+    for round in 1..60_u32 {
+        let top = format!("/{round}");
+        root.mkdir(&*top, 0o777).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (root, top, done) = (&root, &top, &done);
+                scope.spawn(move || {
+                    for n in 0.. {
+                        let path = format!("{top}/{thread}-{n}");
+                        match n % 3 {
+                            0 => root.mkdir(&*path, 0o777).unwrap(),
+                            1 => root.symlink("x", &*path).unwrap(),
+                            _ => {
+                                let fd = root.open(&*path, libc::O_CREAT, 0o666).unwrap();
+                                root.close(fd).unwrap();
+                            }
+                        }
+                        if done.load(Relaxed) {
+                            break;
+                        }
+                    }
+                });
+            }
+            volume.quota().set_project_tree(&*top, round).unwrap();
+            done.store(true, Relaxed);
+        });
+        let again = volume.quota().set_project_tree(&*top, round).unwrap();
+        assert_eq!(again.changed, 0, "round {round}: {again:?}");
+    }
+    check(&volume);
+}

@@ -1,7 +1,7 @@
 //! What is counted, one rule a test. `crates/fs/src/quota` has the ledger's own tests.
 
 use super::{PAGE, file, fill, site};
-use hearth::{Credentials, Errno, QuotaId};
+use hearth::{Caller, Credentials, Errno, QuotaId, SetAttr};
 
 const USER: u32 = 1000;
 
@@ -222,6 +222,25 @@ fn chown_moves_the_charge_and_is_refused_where_it_does_not_fit() {
     // What its new owner may not add to any more.
     assert_eq!(user.pwrite(fd, b"x", 100 * PAGE), Err(Errno::EDQUOT));
     user.ftruncate(fd, 0).unwrap();
+    site.check();
+}
+
+/// One request may carry both; no system call does.
+#[test]
+fn what_is_cut_off_while_a_file_is_given_away_is_freed_for_its_new_owner() {
+    let site = site();
+    let user = site.user(USER);
+    fill(&user, file(&user, "/d/a"), 6);
+    let ino = user.stat("/d/a").unwrap().ino;
+    let set = SetAttr {
+        uid: Some(2000),
+        size: Some(2 * PAGE),
+        ..SetAttr::default()
+    };
+    let door = site.volume.door();
+    door.setattr(&Caller::ROOT, ino, None, &set).unwrap();
+    assert_eq!(site.used(me()), (0, 0));
+    assert_eq!(site.used(QuotaId::user(2000)), (2 * PAGE, 1));
     site.check();
 }
 

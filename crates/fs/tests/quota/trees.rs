@@ -93,7 +93,26 @@ fn df_inside_tells_the_projects_truth() {
         "below use"
     );
     site.hard(QuotaId::project(7), 1 << 40, 1 << 40);
-    assert_eq!(inside("/d/p").blocks, all.blocks, "no more than there is");
+    let stat = inside("/d/p");
+    assert_eq!(stat.blocks, all.blocks, "no more than there is");
+    assert_eq!(stat.blocks - stat.bfree, 2, "what the project uses");
+}
+
+#[test]
+fn what_a_project_uses_is_told_on_a_volume_that_others_have_filled() {
+    let site = tree();
+    let free = |path| site.root.statfs(path).unwrap().bavail;
+    site.hard(QuotaId::project(7), 50 * PAGE, 40);
+    let fd = file(&site.root, "/filler");
+    let filler = (free("/") - 10) * PAGE;
+    site.root.fallocate(fd, 0, 0, filler).unwrap();
+    let stat = site.root.statfs("/d/p").unwrap();
+    assert_eq!((stat.blocks, stat.blocks - stat.bfree), (50, 2));
+    assert_eq!(stat.bavail, free("/"), "no more than the volume has");
+    fill(&site.root, file(&site.root, "/d/p/f"), 3);
+    let stat = site.root.statfs("/d/p").unwrap();
+    assert_eq!((stat.blocks, stat.blocks - stat.bfree), (50, 5));
+    assert_eq!(stat.bavail, 7);
 }
 
 #[test]

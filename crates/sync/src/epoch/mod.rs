@@ -36,6 +36,9 @@ use native as backend;
 
 pub use pace::{give_way, pace, pending};
 
+use crate::primitive::atomic::{AtomicBool, Ordering};
+use crate::primitive::{Arc, thread};
+
 /// While it lives, nothing that was reachable when it was made is dropped.
 ///
 /// Keep guards short: one guard that stays holds back everything that is retired meanwhile.
@@ -63,6 +66,24 @@ pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
 #[inline]
 pub fn weigh(bytes: usize, g: &Guard) {
     pace::retired(bytes, g);
+}
+
+/// Waits until every guard that exists now is gone. Whoever pins from then on sees what was written
+/// before the call, whatever its ordering: as `synchronize_rcu` of Linux.
+///
+/// The calling thread has no guard, or it waits for itself.
+pub fn synchronize() {
+    let passed = Arc::new(AtomicBool::new(false));
+    let word = Arc::clone(&passed);
+    // Release: pairs with the Acquire below.
+    let pass = move || word.store(true, Ordering::Release);
+    // SAFETY: the closure owns its share of the flag.
+    unsafe { pin().defer(pass) };
+    // Acquire: pairs with the Release above.
+    while !passed.load(Ordering::Acquire) {
+        pin().flush();
+        thread::yield_now();
+    }
 }
 
 impl Guard {
@@ -112,8 +133,7 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::primitive::Arc;
-    use crate::primitive::atomic::{AtomicUsize, Ordering};
+    use crate::primitive::atomic::AtomicUsize;
 
     struct Counted(Arc<AtomicUsize>);
 
@@ -151,6 +171,30 @@ mod tests {
         assert_eq!(dropped.load(Ordering::SeqCst), 0);
         drop(reader);
         collect_until(&dropped, 1);
+    }
+
+    #[test]
+    fn who_synchronizes_waits_for_the_guards_before_it_and_for_no_other() {
+        let (reader, ends) = (pin(), Arc::new(AtomicBool::new(false)));
+        let seen = Arc::clone(&ends);
+        let waits = std::thread::spawn(move || {
+            synchronize();
+            assert!(seen.load(Ordering::SeqCst), "a guard was still there");
+        });
+        for _ in 0..100 {
+            pin().flush();
+            std::thread::yield_now();
+        }
+        ends.store(true, Ordering::SeqCst);
+        drop(reader);
+        // One after the other there is always a guard.
+        let mut last = pin();
+        while !waits.is_finished() {
+            let next = std::thread::spawn(|| drop(pin()));
+            last.repin();
+            next.join().unwrap();
+        }
+        waits.join().unwrap();
     }
 
     #[test]
