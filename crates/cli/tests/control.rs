@@ -45,6 +45,7 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
         "./sched.json",
         "./stats",
         "./sys/fs/atime",
+        "./sys/fs/hot-half-lives",
         "./sys/fs/hot-mem-high-thresh",
         "./sys/fs/hot-track",
         "./sys/fs/hot-update-interval",

@@ -7,7 +7,7 @@ mod harness;
 use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -481,6 +481,15 @@ fn a_c_program_gets_the_heat_of_a_file(transport: Transport) {
     assert_eq!(field("future"), 0);
     assert_eq!(ask("live", &cold), format!("errno {}\n", 61));
     assert_eq!(ask("short", &file), format!("errno {}\n", 22));
+    // What the file shows to everybody is not for everybody.
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let stranger = |uid: u32| {
+        let mut asks = Command::new(&program);
+        succeed(asks.arg("live").arg(&file).uid(uid).gid(uid))
+    };
+    assert_eq!(stranger(4321), format!("errno {}\n", 13));
+    std::os::unix::fs::chown(&file, Some(4321), None).unwrap();
+    assert!(stranger(4321).starts_with("live 1 "));
     // The last pass was the fold of the live question: only whole buckets are kept.
     let stored = ask("stored", &file);
     let temp = stored
@@ -618,6 +627,11 @@ fn bad_input_is_refused_by_name(transport: Transport) {
             "hot-mem-high-thresh",
             "0\n",
             ["-1", "1048577", "lots", "99999999999999999999"],
+        ),
+        (
+            "hot-half-lives",
+            "3600 86400\n",
+            ["3600", "0 9", "86400 3600", "1 31536001"],
         ),
         ("hot-track", "1\n", ["2", "-1", "on", "maybe"]),
     ] {

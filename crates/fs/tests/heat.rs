@@ -7,6 +7,8 @@
 
 #[path = "heat/bounds.rs"]
 mod bounds;
+#[path = "heat/ends.rs"]
+mod ends;
 #[path = "heat/hand.rs"]
 mod hand;
 #[path = "heat/truth.rs"]
@@ -54,7 +56,17 @@ fn a_record_goes_with_its_file_and_its_tail_with_truncate() {
     assert_eq!(volume.heat().ranges(ino).unwrap().len(), 2);
     process.rename("/f", "/g").unwrap();
     process.link("/g", "/h").unwrap();
-    assert_eq!(volume.heat().file(ino).unwrap().warm.writes, 1 + 2);
+    process.pwrite(fd, &[7; 4096], MIB - 1000).unwrap();
+    let file = volume.heat().file(ino).unwrap().warm;
+    // A call goes on a MiB at a time; one that goes over a border is one all the same.
+    assert_eq!(
+        (file.writes, file.written_bytes),
+        (3 + 1, 3 * MIB + 4096),
+        "one call"
+    );
+    let of_ranges = volume.heat().ranges(ino).unwrap();
+    let writes: Vec<u64> = of_ranges.iter().map(|range| range.warm.writes).collect();
+    assert_eq!(writes, [2, 2]);
     process.unlink("/g").unwrap();
     process.unlink("/h").unwrap();
     let names = &volume.heat().paths(&[ino]).unwrap()[&ino];
@@ -210,11 +222,56 @@ fn the_tunables_of_the_seed_are_files_that_refuse_nonsense() {
     write("hot-update-interval", "30\n").unwrap();
     write("hot-mem-high-thresh", "64\n").unwrap();
     assert_eq!((volume.heat().interval(), volume.heat().memory()), (30, 64));
+    write("hot-half-lives", "60 3600\n").unwrap();
+    assert_eq!(read("hot-half-lives"), "60 3600\n");
     write("hot-track", "0").unwrap();
     assert!(!volume.heat().is_on());
     assert_eq!(write("hot-track", "maybe"), Err(Errno::EINVAL));
     write("hot-track", "1").unwrap();
     assert!(volume.heat().is_on());
+}
+
+#[test]
+fn what_if_counts_what_there_is_of_a_range() {
+    let (volume, process, _) = tracked();
+    // A thousand small files, each used ten times, and a large one, used more often in all.
+    let mut byte = [0; 1];
+    for n in 0..1000 {
+        let fd = create(&process, format!("/{n}"), 100);
+        (0..10).for_each(|_| _ = process.pread(fd, &mut byte, 0).unwrap());
+        process.close(fd).unwrap();
+    }
+    let large = create(&process, "/large", MIB as usize);
+    (0..20).for_each(|_| _ = process.pread(large, &mut byte, 0).unwrap());
+    let small = 1000 * 4096;
+    let curve = volume.heat().what_if(&[small, small / 2, small + MIB]);
+    assert_eq!(curve.recorded_bytes, small + MIB);
+    let shares: Vec<f64> = curve.points.iter().map(|point| point.reads).collect();
+    let all = 10_020.0;
+    let exact = [5_000.0 / all, 10_000.0 / all, 1.0];
+    let near = |(share, exact): (&f64, &f64)| (share - exact).abs() < 1e-6;
+    assert!(shares.iter().zip(&exact).all(near), "{shares:?} {exact:?}");
+}
+
+#[test]
+fn files_age_in_the_background_and_also_while_tracking_is_off() {
+    let (volume, process, hand) = tracked();
+    let fd = create(&process, "/f", 100);
+    (0..1000).for_each(|_| _ = process.pread(fd, &mut [0], 0).unwrap());
+    let ino = process.fstat(fd).unwrap().ino;
+    let stored = || volume.heat().info(ino, false).unwrap().temperature >> 24;
+    volume.run_background_once();
+    assert_eq!(stored(), 255);
+    volume.heat().set_interval(80).unwrap();
+    let mut before = stored();
+    for on in [true, false] {
+        volume.heat().switch(on);
+        hand.pass(Duration::from_secs(3600));
+        assert_eq!(stored(), before, "nobody has looked");
+        volume.run_background_once();
+        assert!(stored() < before * 6 / 10, "{} after {before}", stored());
+        before = stored();
+    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn control_files_are_found_but_not_listed() {
     assert_eq!(p.write(fd, b"sometimes\n"), Err(Errno::EINVAL));
     assert_eq!(p.write(fd, b"noatime\n"), Ok(8));
     let names: Vec<_> = p.read_dir("/.hearth/sys/fs").unwrap();
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 7);
 }
 
 #[test]

@@ -131,6 +131,8 @@ static FILES: &[ControlFile] = &[
         .takes(Takes::Setting(tunables::set_hot_track)),
     ControlFile::new("sys/fs/hot-update-interval", tunables::hot_update_interval)
         .takes(Takes::Setting(tunables::set_hot_update_interval)),
+    ControlFile::new("sys/fs/hot-half-lives", tunables::hot_half_lives)
+        .takes(Takes::Setting(tunables::set_hot_half_lives)),
     ControlFile::new("sys/fs/hot-mem-high-thresh", tunables::hot_mem_high_thresh)
         .takes(Takes::Setting(tunables::set_hot_mem_high_thresh)),
     ControlFile::new("sys/fs/atime", tunables::atime).takes(Takes::Setting(tunables::set_atime)),

@@ -2,6 +2,7 @@
 
 use crate::errno::{Errno, Result};
 use crate::volume::{AtimeMode, Core};
+use std::time::Duration;
 
 pub(super) fn memory_budget(core: &Core) -> String {
     format!("{}\n", core.resident.budget())
@@ -77,6 +78,19 @@ pub(super) fn hot_update_interval(core: &Core) -> String {
 pub(super) fn set_hot_update_interval(core: &Core, text: &str) -> Result<()> {
     let seconds = text.parse().map_err(|_| Errno::EINVAL)?;
     core.heat.settings.set_interval(seconds)
+}
+
+/// Seconds after which a file that nobody uses is half as warm, and the same of the slow companion.
+pub(super) fn hot_half_lives(core: &Core) -> String {
+    let [short, long] = core.heat.settings.half_lives().seconds();
+    format!("{short} {long}\n")
+}
+
+pub(super) fn set_hot_half_lives(core: &Core, text: &str) -> Result<()> {
+    let number = |word: &str| word.parse().map_err(|_| Errno::EINVAL);
+    let (short, long) = text.split_once(' ').ok_or(Errno::EINVAL)?;
+    let lives = [number(short)?, number(long)?].map(Duration::from_secs);
+    core.heat.set_half_lives(core, lives[0], lives[1])
 }
 
 /// MiB that records of heat may take, 0 for no limit, as the seed's `hot-mem-high-thresh`.

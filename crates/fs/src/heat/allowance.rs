@@ -4,6 +4,9 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 
 /// Most accesses that one recording stands for.
 pub(super) const MOST: u64 = 1024;
+/// Milliseconds between two folds of the background, at the least.
+const APART: u64 = 100;
+
 /// What may be recorded one by one between two folds; beyond, it is a sample.
 pub(super) struct Allowance {
     /// What gathers while little is recorded.
@@ -26,12 +29,14 @@ impl Allowance {
     }
 
     /// A fold is over, `millis` after the last one and `recorded` recordings. Whether that was more
-    /// than allowed.
+    /// than allowed. One that comes early, for somebody who asks, brings what the time is worth
+    /// only.
     pub fn renew(&self, allowed: &AtomicU64, recorded: u64, millis: u64) -> bool {
         let before = allowed.load(Ordering::Relaxed);
         let gained = millis.saturating_mul(self.per_second) / 1000;
         let next = before.saturating_sub(recorded).saturating_add(gained);
-        allowed.store(next.clamp(self.least, self.most), Ordering::Relaxed);
+        let least = if millis < APART { 0 } else { self.least };
+        allowed.store(next.clamp(least, self.most), Ordering::Relaxed);
         recorded > before
     }
 }

@@ -39,6 +39,15 @@ pub(crate) struct Noted {
     pub is_pressed: bool,
 }
 
+/// What follows from the end of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// There was room for word of it.
+    pub is_told: bool,
+    /// Somebody should fold.
+    pub is_pressed: bool,
+}
+
 /// The lines and rings of every core.
 pub(crate) struct Cells {
     cores: PerCore<CoreCells>,
@@ -117,8 +126,8 @@ impl Cells {
         }
     }
 
-    /// Leaves word that a file has ended, where there is room. Whether somebody should fold.
-    pub fn end(&self, file: Key, apart: bool) -> bool {
+    /// Leaves word that a file has ended, where there is room.
+    pub fn end(&self, file: Key, apart: bool) -> Ended {
         self.cores.get().end(file, apart)
     }
 
@@ -216,16 +225,19 @@ impl CoreCells {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn end(&self, file: Key, apart: bool) -> bool {
+    fn end(&self, file: Key, apart: bool) -> Ended {
         let (head, fill) = self.place();
-        if fill < RING / 4 {
-            self.enter(head, ENDED, |entry| {
+        let is_told = fill < RING / 4
+            && self.enter(head, ENDED, |entry| {
                 entry.ino.store(file.ino, Ordering::Relaxed);
                 entry.place.store(file.place, Ordering::Relaxed);
                 entry.reads.store(u64::from(apart), Ordering::Relaxed);
             });
+        let allowed = self.tail.entries_allowed.load(Ordering::Relaxed);
+        Ended {
+            is_told,
+            is_pressed: fill >= RING / 4 || fill as u64 >= allowed,
         }
-        fill >= RING / 4 || fill as u64 >= self.tail.entries_allowed.load(Ordering::Relaxed)
     }
 
     /// Where the next entry goes, and how many wait. A thread that loses the core between an entry

@@ -92,13 +92,12 @@ impl Heat<'_> {
     }
 
     /// Sets after how long an unused file is half as warm (1 h), and the slow companion (24 h).
+    /// Rates and temperatures stay what they are at that moment.
     ///
     /// # Errors
     /// `EINVAL` unless both lie between a second and a year, the first below the second.
     pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
-        let millis = |d: Duration| u64::try_from(d.as_millis()).map_err(|_| Errno::EINVAL);
-        self.settings()
-            .set_half_lives(millis(short)?, millis(long)?)
+        self.core.heat.set_half_lives(self.core, short, long)
     }
 
     /// The `most` hottest files used within `since` (always, if `None`), hottest first.
@@ -137,6 +136,15 @@ impl Heat<'_> {
         let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
         let found = self.core.heat.of_file(self.core, node);
         found.ok_or(Errno::ENODATA)
+    }
+
+    /// Whether user `uid` may see the heat of inode `ino`, or of all (`None`): root and the owner
+    /// of the volume may see everybody's, the owner of a file that of it.
+    pub fn may_see(&self, uid: u32, ino: Option<u64>) -> bool {
+        let g = pin();
+        let node = ino.and_then(|ino| self.core.inodes.get(ino, &g));
+        let owns = node.is_some_and(|node| node.meta.read().uid == uid);
+        uid == 0 || uid == self.core.owner.0 || owns
     }
 
     /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or

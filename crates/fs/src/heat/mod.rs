@@ -7,6 +7,7 @@
 //! heat.fold        one fold at a time
 //!   heat.shard     records of a part of the files
 //!   heat.tenants   sums of users, groups and projects
+//!   heat.late      files that have ended unheard of
 //! heat.listeners   who is told of changes
 //! ```
 
@@ -46,6 +47,7 @@ pub use subscribe::{HeatChange, Subscription};
 pub use tenants::Tenant;
 pub use transfer::{Exported, Imported};
 
+use crate::errno::{Errno, Result};
 use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
@@ -57,9 +59,10 @@ use key::Key;
 use lot::{Term, Terms};
 use shard::{FileId, RECORD_BYTES, Shard, WHOLE};
 use std::task::Waker;
+use std::time::Duration;
 use subscribe::Listeners;
 use tenants::{Owners, Sums, Tenants};
-use warmth::{Counts, HalfLives, Millis};
+use warmth::{Change, Counts, HalfLives, Millis};
 
 /// Parts of the records.
 pub(crate) const SHARDS: usize = 16;
@@ -80,6 +83,12 @@ struct ShardLock;
 impl Class for ShardLock {
     const NAME: &'static str = "heat.shard";
     const RANK: u32 = 950;
+}
+
+struct LateLock;
+impl Class for LateLock {
+    const NAME: &'static str = "heat.late";
+    const RANK: u32 = 970;
 }
 
 struct TenantsLock;
@@ -104,6 +113,8 @@ struct State {
     /// [`SHARDS`] of them; made one by one, since a thread's stack may be small.
     shards: Box<[Lock<ShardLock, Shard>]>,
     tenants: Lock<TenantsLock, Tenants>,
+    /// Files that have ended, and of which the cells had no room for word.
+    late: Lock<LateLock, Vec<Key>>,
     /// A core samples, or has begun to drop. Relaxed: a hint.
     pressed: AtomicBool,
     /// Folds so far. Relaxed: a statistic.
@@ -164,10 +175,12 @@ impl Tracker {
         }
         let weight = term.weight();
         let mut next = 1;
-        for range in off >> RANGE_SHIFT..=(off + len - 1) >> RANGE_SHIFT {
+        let first = off >> RANGE_SHIFT;
+        for range in first..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
             let key = Key::new(node.alias.number, node.alias.generation, range);
+            let key = if range == first { key } else { key.going_on() };
             let noted = state.cells.note(key, access, weight, to - from);
             if noted.is_pressed {
                 self.press(state);
@@ -179,23 +192,46 @@ impl Tracker {
         }
     }
 
-    /// The home was asked for the page at `off`. Off the fast path.
-    pub fn note_load(&self, ino: u64, generation: u32, off: u64) {
-        if let (true, Some(state)) = (self.is_on(), self.state.get()) {
-            let (file, range) = (file_id(ino, generation), off >> RANGE_SHIFT);
-            state.home(file).lock().loaded(file, WHOLE);
-            state.part(file, range).lock().loaded(file, range);
+    /// The home was asked for the page at `off`. Off the fast path, and before the access that
+    /// wants the page, so that records are made here if there are none.
+    pub fn note_load(&self, node: &Node, off: u64) {
+        let (true, Some(state)) = (self.is_on(), self.state.get()) else {
+            return;
+        };
+        let (file, range) = (
+            file_id(node.number(), node.generation()),
+            off >> RANGE_SHIFT,
+        );
+        mark(node, range);
+        let most = self.settings.most_records() / SHARDS;
+        state.home(file).lock().loaded(file, WHOLE, most);
+        state.part(file, range).lock().loaded(file, range, most);
+        // As after a fold: whoever ends it from now on says so.
+        if node.is_dead() {
+            state.forget(file, true);
         }
     }
 
     /// An inode ends: its records go with the next fold. If there are more of them than a fold
-    /// should take, it is left to the sweep to find that the inode is gone.
-    pub fn forget(&self, node: &Node) {
-        if let Some(state) = self.tracking(node) {
-            let file = Key::new(node.number(), node.generation(), 0);
-            if state.cells.end(file, node.marks.has(Mark::TrackedApart)) {
-                self.press(state);
-            }
+    /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
+    /// not in memory may be somewhere else, they go now.
+    pub fn forget(&self, core: &Core, node: &Node) {
+        let Some(state) = self.state.get() else {
+            return;
+        };
+        // Whoever was out of memory meanwhile has lost its marks.
+        let evictable = core.home.evictable();
+        let marked = |mark| evictable || node.marks.has(mark);
+        if !marked(Mark::Tracked) {
+            return;
+        }
+        let file = Key::new(node.number(), node.generation(), 0);
+        let ended = state.cells.end(file, marked(Mark::TrackedApart));
+        if !ended.is_told && evictable {
+            state.late.lock().push(file);
+        }
+        if ended.is_pressed {
+            self.press(state);
         }
     }
 
@@ -212,6 +248,35 @@ impl Tracker {
     /// Wakes this task when a core begins to sample. The first one stays.
     pub fn wakes(&self, folder: Waker) {
         self.folder.get_or_init(|| folder);
+    }
+
+    /// Sets how fast things cool. Counts that decay as slowly as before, or faster, stand for the
+    /// same rates.
+    pub fn set_half_lives(&self, core: &Core, short: Duration, long: Duration) -> Result<()> {
+        let millis = |life: Duration| u64::try_from(life.as_millis()).map_err(|_| Errno::EINVAL);
+        let (short, long) = (millis(short)?, millis(long)?);
+        self.fold(core);
+        // No fold meanwhile.
+        let _folding = self.state.get().map(|state| state.fold.lock());
+        let old = self.settings.half_lives();
+        self.settings.set_half_lives(short, long)?;
+        let change = Change {
+            now: core.clock.monotonic(),
+            old,
+            new: self.settings.half_lives(),
+        };
+        if let Some(state) = self.state.get() {
+            for shard in &state.shards {
+                shard.lock().adapt(&change);
+            }
+            state.tenants.lock().adapt(&change);
+        }
+        Ok(())
+    }
+
+    /// Whether there may be records.
+    pub fn has_records(&self) -> bool {
+        self.state.get().is_some()
     }
 
     /// Folds what the cores have counted into the records.
@@ -291,6 +356,7 @@ impl State {
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(Tenants::default()),
+            late: Lock::new(Vec::new()),
             pressed: AtomicBool::new(false),
             folds: AtomicU64::new(0),
         }
@@ -351,15 +417,14 @@ impl State {
                 if node.is_none() && !core.home.evictable() {
                     continue;
                 }
+                let is_beyond = node.is_some_and(|node| is_beyond(node, key.range()));
                 if let Some(node) = node {
-                    node.marks.set(Mark::Tracked);
-                    if key.range() >> STRIPE_SHIFT > 0 {
-                        node.marks.set(Mark::TrackedApart);
-                    }
+                    mark(node, key.range());
                 }
-                self.credit(*key, counts, settings, (now, &lives), changes);
+                let at = (now, &lives);
+                self.credit(*key, counts, settings, at, !is_beyond, changes);
                 let Some(node) = node else { continue };
-                owners.add(Owners::of(&node.fields()), counts);
+                owners.add(Owners::of(&node.fields()), &of_file(*key, counts));
                 // It was marked before, so whoever ends it from now on says so; this is for who
                 // looked at the mark before that.
                 if node.is_dead() {
@@ -367,34 +432,47 @@ impl State {
                 }
             }
         }
+        ended.extend(self.late.lock().drain(..).map(|key| (key, true)));
         for (key, apart) in ended.drain(..) {
-            let file = key.file();
-            self.parts_of(file, apart)
-                .for_each(|shard| shard.lock().forget(file));
+            self.forget(key.file(), apart);
         }
         self.tenants.lock().touch(owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
         was_sampled
     }
 
-    /// Takes what was counted of one range, for the file as well.
+    /// Drops the records of a file.
+    fn forget(&self, file: FileId, apart: bool) {
+        self.parts_of(file, apart)
+            .for_each(|shard| shard.lock().forget(file));
+    }
+
+    /// Takes what was counted of one range, for the file and, unless the file ends before it by
+    /// now, for the range.
     fn credit(
         &self,
         key: Key,
         counts: &Counts,
         settings: &Settings,
         (now, lives): (Millis, &HalfLives),
+        has_range: bool,
         changes: &mut Option<Vec<HeatChange>>,
     ) {
         let (file, range) = (key.file(), key.range());
+        let both = [of_file(key, counts), *counts];
         let (home, part) = (self.home(file), self.part(file, range));
         let mut shard = home.lock();
         // Asked with the shard held, so that none grows past a limit that was set before.
         shard.keep_below(settings.most_records() / SHARDS);
+        if !has_range {
+            let of_file = shard.touch_file(file, &both[0], now, lives);
+            subscribe::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
+            return;
+        }
         let [of_file, of_range] = if std::ptr::eq(home, part) {
-            shard.touch(file, range, counts, now, lives)
+            shard.touch(file, range, &both, now, lives)
         } else {
-            let of_file = shard.touch_file(file, counts, now, lives);
+            let of_file = shard.touch_file(file, &both[0], now, lives);
             drop(shard);
             shard = part.lock();
             shard.keep_below(settings.most_records() / SHARDS);
@@ -403,6 +481,32 @@ impl State {
         subscribe::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
         subscribe::note(changes, (key.ino, range), of_range.0, of_range.1);
     }
+}
+
+/// What the counts of a range are of the file: an access that goes on in it is counted where it
+/// began.
+fn of_file(key: Key, counts: &Counts) -> Counts {
+    match key.goes_on() {
+        true => Counts {
+            reads: 0,
+            writes: 0,
+            ..*counts
+        },
+        false => *counts,
+    }
+}
+
+/// There will be a record of the range.
+fn mark(node: &Node, range: u64) {
+    node.marks.set(Mark::Tracked);
+    if range >> STRIPE_SHIFT > 0 {
+        node.marks.set(Mark::TrackedApart);
+    }
+}
+
+/// Whether a file ends before the range.
+fn is_beyond(node: &Node, range: u64) -> bool {
+    node.data().is_some() && node.meta.size() <= range << RANGE_SHIFT
 }
 
 /// A file as records know it: the bits of the generation that [`Key`] keeps.

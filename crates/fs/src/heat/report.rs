@@ -30,7 +30,7 @@ pub struct Warm {
     pub read_bytes: u64,
     /// See `reads`.
     pub written_bytes: u64,
-    /// Reads that the home had to be asked for.
+    /// Pages that the home was asked for: by reads, and by writes of parts of pages.
     pub loads: u64,
     /// Decayed rates per second.
     pub reads_per_second: f64,
@@ -208,37 +208,61 @@ impl Tracker {
     /// would have served.
     pub fn what_if(&self, core: &Core, sizes: &[u64]) -> WhatIf {
         let view = View::of(self, core);
-        let mut ranges: Vec<(f64, f64)> = Vec::new();
+        let mut ranges: Vec<Load> = Vec::new();
         view.each(|record| {
-            if record.range != WHOLE {
-                let long = record.warmth.at(view.now, &view.lives).long;
-                ranges.push((long.reads, long.writes));
+            if record.range == WHOLE || super::is_gone(core, record.file) {
+                return;
             }
+            let long = record.warmth.at(view.now, &view.lives).long;
+            // A page at least: what is there is something.
+            ranges.push(Load {
+                bytes: bytes_in(core, record).max(PAGE),
+                reads: long.reads,
+                writes: long.writes,
+            });
         });
-        ranges.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
-        let total = ranges
-            .iter()
-            .fold((0.0, 0.0), |sum, r| (sum.0 + r.0, sum.1 + r.1));
+        ranges.sort_by(|a, b| b.density().total_cmp(&a.density()));
+        let mut all = Load::default();
+        ranges.iter().for_each(|range| all.add(range));
         let mut sizes = sizes.to_vec();
         sizes.sort_unstable();
         let mut points = Vec::with_capacity(sizes.len());
-        let (mut held, mut sum) = (0usize, (0.0, 0.0));
+        let (mut hottest, mut held) = (ranges.iter().peekable(), Load::default());
         for bytes in sizes {
-            let fits = usize::try_from(bytes / RANGE_BYTES).unwrap_or(usize::MAX);
-            while held < fits.min(ranges.len()) {
-                sum = (sum.0 + ranges[held].0, sum.1 + ranges[held].1);
-                held += 1;
+            while let Some(range) = hottest.next_if(|range| held.bytes + range.bytes <= bytes) {
+                held.add(range);
             }
             points.push(WhatIfPoint {
                 bytes,
-                reads: share(sum.0, total.0),
-                writes: share(sum.1, total.1),
+                reads: share(held.reads, all.reads),
+                writes: share(held.writes, all.writes),
             });
         }
         WhatIf {
-            recorded_bytes: ranges.len() as u64 * RANGE_BYTES,
+            recorded_bytes: all.bytes,
             points,
         }
+    }
+}
+
+/// What is asked of some bytes: accesses, decayed with the long half-life.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    bytes: u64,
+    reads: f64,
+    writes: f64,
+}
+
+impl Load {
+    /// Accesses a byte.
+    fn density(&self) -> f64 {
+        (self.reads + self.writes) / self.bytes as f64
+    }
+
+    fn add(&mut self, other: &Load) {
+        self.bytes += other.bytes;
+        self.reads += other.reads;
+        self.writes += other.writes;
     }
 }
 
@@ -290,13 +314,22 @@ impl<'a> View<'a> {
                 top.push((score, record.clone()));
             }
             if top.len() >= most.saturating_mul(4).max(4096) {
-                keep_best(&mut top, most);
+                self.keep_best(&mut top, most);
             }
         });
-        keep_best(&mut top, most);
-        let alive = |record: &Record| !super::is_gone(self.core, record.file);
-        let records = top.into_iter().map(|(_, record)| record);
-        records.filter(alive).collect()
+        self.keep_best(&mut top, most);
+        top.into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// The `most` best of those that there are still.
+    fn keep_best(&self, top: &mut Vec<(f64, Record)>, most: usize) {
+        top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
+        let mut kept = 0;
+        top.retain(|(_, record)| {
+            let keeps = kept < most && !super::is_gone(self.core, record.file);
+            kept += usize::from(keeps);
+            keeps
+        });
     }
 
     fn score(&self, rank: HeatRank, warmth: &Warmth) -> f64 {
@@ -379,11 +412,6 @@ fn bytes_in(core: &Core, record: &Record) -> u64 {
         }
         None => RANGE_BYTES,
     }
-}
-
-fn keep_best(top: &mut Vec<(f64, Record)>, most: usize) {
-    top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
-    top.truncate(most);
 }
 
 fn share(part: f64, whole: f64) -> f64 {

@@ -3,7 +3,7 @@
 //! The ranges of a large file are spread over the parts. Where a file has ranges and its own record
 //! is elsewhere, an anchor holds them together; it goes with the last of them.
 
-use super::warmth::{Counts, HalfLives, Millis, Warmth};
+use super::warmth::{Change, Counts, HalfLives, Millis, Warmth};
 use ahash::RandomState;
 use hashbrown::HashTable;
 
@@ -29,7 +29,7 @@ pub(super) struct Record {
     /// In units of 1 MiB, or [`WHOLE`], of an anchor as well.
     pub range: u64,
     pub total: Counts,
-    /// Accesses that the home had to be asked for.
+    /// Pages that the home was asked for.
     pub loads: u64,
     pub last_read: Option<Millis>,
     pub last_write: Option<Millis>,
@@ -160,19 +160,19 @@ impl Shard {
     }
 
     /// Takes accesses to one range of a file whose own record is here too; answers for the file and
-    /// for the range as `touch_file` does.
+    /// for the range as `touch_file` does, and is told of both.
     pub fn touch(
         &mut self,
         file: FileId,
         range: u64,
-        counts: &Counts,
+        [of_file, of_range]: &[Counts; 2],
         now: Millis,
         lives: &HalfLives,
     ) -> [(u8, u8); 2] {
         let whole = self.find_or_make(file, WHOLE, NIL, Record::new);
-        let of_file = self.warm(whole, counts, now, lives);
+        let moved = self.warm(whole, of_file, now, lives);
         let part = self.find_or_make(file, range, whole, Record::new);
-        [of_file, self.warm(part, counts, now, lives)]
+        [moved, self.warm(part, of_range, now, lives)]
     }
 
     /// Puts what is known of a file or of one of its ranges in place of what was.
@@ -188,11 +188,23 @@ impl Shard {
         self.move_to(id, known.warmth.bucket());
     }
 
-    /// Takes a read that the home had to be asked for.
-    pub fn loaded(&mut self, file: FileId, range: u64) {
-        if let Some(id) = self.find(file, range) {
-            let loads = &mut self.slab[id as usize].loads;
-            *loads = loads.saturating_add(1);
+    /// Takes a page that the home was asked for, of a file whose own record is here (`range` is
+    /// [`WHOLE`]) or of a range; at most `max` records.
+    pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
+        self.keep_below(max);
+        let whole = match range {
+            WHOLE => NIL,
+            _ => self.find_or_make(file, WHOLE, NIL, Record::anchor),
+        };
+        let id = self.find_or_make(file, range, whole, Record::new);
+        let loads = &mut self.slab[id as usize].loads;
+        *loads = loads.saturating_add(1);
+    }
+
+    /// Half-lives change.
+    pub fn adapt(&mut self, change: &Change) {
+        for record in &mut self.slab {
+            record.warmth.adapt(change);
         }
     }
 

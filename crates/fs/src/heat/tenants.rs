@@ -1,6 +1,6 @@
 //! Heat by who owns the files: sums of users, groups and projects.
 
-use super::warmth::{Counts, HalfLives, Millis, Warmth};
+use super::warmth::{Change, Counts, HalfLives, Millis, Warmth};
 use crate::inode::Fields;
 use std::collections::HashMap;
 
@@ -88,6 +88,13 @@ impl Tenants {
                     sum.last_write = Some(now);
                 }
             }
+        }
+    }
+
+    /// Half-lives change.
+    pub fn adapt(&mut self, change: &Change) {
+        for sum in self.0.values_mut() {
+            sum.warmth.adapt(change);
         }
     }
 

@@ -29,6 +29,19 @@ impl HalfLives {
             long: long.max(1) as f64,
         }
     }
+
+    /// Whole seconds of both.
+    pub fn seconds(&self) -> [u64; 2] {
+        [self.short, self.long].map(|millis| (millis / 1000.0) as u64)
+    }
+}
+
+/// Other half-lives from now on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub now: Millis,
+    pub old: HalfLives,
+    pub new: HalfLives,
 }
 
 /// Accesses that came together.
@@ -151,6 +164,14 @@ impl Warmth {
         self.temperature = 1.0 - (1.0 - self.temperature) * (-n / HALFWAY).exp2();
     }
 
+    /// Goes over to other half-lives: rates and temperature are the same as before, and so are
+    /// counts only in proportion.
+    pub fn adapt(&mut self, change: &Change) {
+        *self = self.at(change.now, &change.old);
+        self.short.cool(change.new.short / change.old.short);
+        self.long.cool(change.new.long / change.old.long);
+    }
+
     /// Bucket of the map, 0 to 255.
     pub fn bucket(&self) -> u8 {
         (self.temperature * 255.999) as u8
@@ -201,6 +222,31 @@ mod tests {
         let mut warmth = Warmth::default();
         warmth.touch(&reads(n), at, &lives());
         warmth
+    }
+
+    #[test]
+    fn other_half_lives_change_no_rate_and_no_temperature() {
+        let mut warmth = touched(1000, 0);
+        let change = Change {
+            now: HOUR,
+            old: lives(),
+            new: HalfLives::from_millis(HOUR / 60, HOUR),
+        };
+        let before = warmth.at(HOUR, &change.old);
+        warmth.adapt(&change);
+        let rate = |warmth: &Warmth, lives: &HalfLives| {
+            [
+                per_second(warmth.short.reads, lives.short),
+                per_second(warmth.long.reads, lives.long),
+                warmth.temperature,
+            ]
+        };
+        let (old, new) = (rate(&before, &change.old), rate(&warmth, &change.new));
+        for (old, new) in old.into_iter().zip(new) {
+            assert!((old / new - 1.0).abs() < 1e-9, "{old} {new}");
+        }
+        let minute_later = warmth.at(HOUR + HOUR / 60, &change.new);
+        assert!((minute_later.short.reads / warmth.short.reads - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl Volume {
         let core = &self.core;
         core.fold();
         if core.is_ageing_due() {
+            core.heat.fold(core);
             core.heat.sweep(core);
         }
         if core.is_settling_due() {
@@ -257,6 +258,7 @@ impl Chores {
 
     fn age(&mut self, core: &Core) -> bool {
         if self.ageing.is_none() && core.is_ageing_due() {
+            core.heat.fold(core);
             self.ageing = Some(0);
         }
         let Some(part) = self.ageing else {
@@ -323,7 +325,8 @@ impl Core {
         let now = self.clock.monotonic();
         let due = self.heat.settings.interval() * 1000;
         let aged = self.background.aged.load(Ordering::Relaxed);
-        let is_due = self.heat.is_on() && now.saturating_sub(aged) >= due / 8;
+        // Records cool and files end also while nothing is recorded.
+        let is_due = self.heat.has_records() && now.saturating_sub(aged) >= due / 8;
         if is_due {
             self.background.aged.store(now, Ordering::Relaxed);
         }

@@ -314,7 +314,7 @@ impl Core {
         self.free_charge(node, g);
         // It stays marked: another who finds it without a name must not count it again.
         self.nameless.add(-1);
-        self.heat.forget(node);
+        self.heat.forget(self, node);
         self.resident.add(-INODE_BYTES);
         if self.home.evictable() {
             let pages = node.data().map_or(0, |data| data.resident(g));

@@ -170,7 +170,7 @@ impl Core {
         let _inside = node.gate.enter(node.shares());
         let bytes = self.home.load_page(node.number(), index)?;
         let at = index * crate::data::PAGE;
-        self.heat.note_load(node.number(), node.generation(), at);
+        self.heat.note_load(node, at);
         if data.load(index, bytes.as_deref(), &pin()) {
             self.resident.add(PAGE_BYTES);
         }

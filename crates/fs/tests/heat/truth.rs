@@ -5,7 +5,7 @@ use hearth::heat::HeatRank;
 use std::collections::HashMap;
 use std::time::Duration;
 
-const MIB: u64 = 1 << 20;
+const PAGE: u64 = 4096;
 const FILES: usize = 100_000;
 const ACCESSES: u64 = 1_000_000;
 /// Accesses between two passes of the background.
@@ -97,12 +97,13 @@ fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
     }
 
     plain.sort_unstable_by(|a, b| b.cmp(a));
-    let sizes = [1, 3, 10, 100, 1000, 10_000, 100_000].map(|files| files * MIB);
+    let sizes = [1, 3, 10, 100, 1000, 10_000, 100_000].map(|files| files * PAGE);
     let curve = volume.heat().what_if(&sizes);
     for point in &curve.points {
-        let held = (point.bytes / MIB) as usize;
+        // Each has one byte, which takes a page.
+        let held = (point.bytes / PAGE) as usize;
         let share = plain[..held].iter().sum::<u64>() as f64 / ACCESSES as f64;
         assert!((point.reads - share).abs() < 0.02, "{point:?} for {share}");
     }
-    assert_eq!(curve.recorded_bytes, touched * MIB);
+    assert_eq!(curve.recorded_bytes, touched * PAGE);
 }

@@ -118,7 +118,11 @@ impl Dispatcher {
         out: usize,
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
-        let info = self.door.volume().heat().info(cx.ino(), live)?;
+        let heat = self.door.volume().heat();
+        if !heat.may_see(cx.header.uid, Some(cx.ino())) {
+            return Err(Errno::EACCES);
+        }
+        let info = heat.info(cx.ino(), live)?;
         answer(out, HotHeatInfo::of(&info, live).as_bytes(), reply)
     }
 }
