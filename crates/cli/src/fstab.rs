@@ -7,8 +7,7 @@ use std::ffi::OsString;
 /// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
 const THEIRS: &[&str] = &[
     "defaults", "auto", "noauto", "user", "nouser", "users", "nousers", "owner", "noowner",
-    "group", "nogroup", "nofail", "_netdev", "rw", "async", "dev", "suid", "exec", "nomand",
-    "silent", "loud",
+    "group", "nogroup", "nofail", "_netdev", "async", "nomand", "silent", "loud",
 ];
 
 /// The options that are meant for Hearth, of any number of `-o` arguments.
@@ -36,12 +35,14 @@ pub fn is_helper(program: &OsString) -> bool {
 /// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
 /// nothing is to be mounted (`-f`).
 pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
-    let mut words = words.map(|word| word.to_string_lossy().into_owned());
+    let mut words = words;
     let (mut places, mut options, mut fake) = (Vec::new(), Vec::new(), false);
-    while let Some(word) = words.next() {
-        match &*word {
-            "-o" => options.push(value(&word, words.next())?),
-            "-t" | "-N" => drop(value(&word, words.next())?),
+    while let Some(place) = words.next() {
+        // A place may have any name; what is not UTF-8 is no option.
+        let word = place.to_str().unwrap_or_default();
+        match word {
+            "-o" => options.push(value(word, words.next())?),
+            "-t" | "-N" => drop(value(word, words.next())?),
             _ if word.len() > 1 && word.starts_with('-') => {
                 if let Some(unknown) = word[1..].chars().find(|c| !"sfnv".contains(*c)) {
                     return Err(Failure::usage(format!(
@@ -50,10 +51,10 @@ pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>
                 }
                 fake |= word.contains('f');
             }
-            _ => places.push(word),
+            _ => places.push(place),
         }
     }
-    let [source, mountpoint] = <[String; 2]>::try_from(places).map_err(|places| {
+    let [source, mountpoint] = <[OsString; 2]>::try_from(places).map_err(|places| {
         Failure::usage(format!(
             "mount.hearth takes a source and a mount point, not {} words; \
              use: mount -t hearth memory: MOUNTPOINT",
@@ -69,8 +70,13 @@ pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>
     }))
 }
 
-fn value(option: &str, value: Option<String>) -> Result<String, Failure> {
-    value.ok_or_else(|| Failure::usage(format!("option '{option}' needs a value after it")))
+fn value(option: &str, value: Option<OsString>) -> Result<String, Failure> {
+    let needs = || Failure::usage(format!("option '{option}' needs a value after it"));
+    let nonsense = |value: OsString| {
+        let value = value.to_string_lossy().into_owned();
+        Failure::usage(format!("'{value}' after '{option}' is no UTF-8"))
+    };
+    value.ok_or_else(needs)?.into_string().map_err(nonsense)
 }
 
 #[cfg(test)]
@@ -88,6 +94,20 @@ mod tests {
             "x-systemd.automount,_netdev,size=1G".into(),
         ];
         assert_eq!(ours(&typed), ["ro", "size=1G"]);
+        let both = ["ro,nodev,rw,dev,suid,exec".to_owned()];
+        assert_eq!(ours(&both), ["ro", "nodev", "rw", "dev", "suid", "exec"]);
+    }
+
+    #[test]
+    fn a_place_may_have_any_name() {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let place = OsString::from_vec(b"/mnt/\xff".to_vec());
+        let call = [OsString::from("memory:"), place.clone()].into_iter();
+        let args = helper(call).expect("a good call").expect("not a fake one");
+        assert_eq!(args.places[1].as_os_str().as_bytes(), place.as_bytes());
+        let call = [OsString::from("-o"), place].into_iter();
+        let failure = helper(call).expect_err("no option");
+        assert!(failure.line.contains("no UTF-8"), "{failure:?}");
     }
 
     #[test]

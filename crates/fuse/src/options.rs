@@ -210,8 +210,9 @@ impl MountOptions {
 
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
         match name {
-            "" | "rw" | "default_permissions" | "async" => {}
+            "" | "default_permissions" | "async" => {}
             "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
             "dev" => self.nodev = false,
             "nodev" => self.nodev = true,
             "suid" => self.nosuid = false,
