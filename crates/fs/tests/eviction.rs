@@ -13,16 +13,24 @@ use hearth_model::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
 };
-/// What no operation answers by itself.
-const INJECTED: Errno = Errno(libc::EREMOTEIO);
+/// What no operation answers by itself here.
+const INJECTED: [Errno; 5] = [
+    Errno(libc::EREMOTEIO),
+    Errno::EIO,
+    Errno::ENOSPC,
+    Errno::EDQUOT,
+    Errno(libc::ETIMEDOUT),
+];
+/// Scripts of one run: some hundred thousand operations.
+const SCRIPTS: u32 = 1_700;
 
 /// A small generator of our own: the same seed, the same evictions and faults.
 #[derive(Clone)]
@@ -49,18 +57,32 @@ impl Dice {
     }
 }
 
-/// A library that forgets something before every operation.
-struct Forgetful {
-    library: Library,
-    dice: Dice,
+/// What was met on the way, so that a test which meets nothing fails.
+#[derive(Default)]
+struct Met {
+    operations: AtomicU64,
+    /// Bytes that were given back to the home.
+    reclaimed: AtomicU64,
+    /// Calls of the home that were failed, by name.
+    faults: Mutex<BTreeMap<&'static str, u64>>,
+    /// Operations that answered so.
+    stopped: AtomicU64,
 }
 
-impl System for Forgetful {
+/// A library that forgets something before every operation.
+struct Forgetful<'m> {
+    library: Library,
+    dice: Dice,
+    met: &'m Met,
+}
+
+impl System for Forgetful<'_> {
     fn apply(&mut self, p: usize, op: &Op) -> Outcome {
         let all = self.dice.one_in(3);
-        self.library
-            .volume()
-            .reclaim(if all { u64::MAX } else { 4096 });
+        let bytes = if all { u64::MAX } else { 4096 };
+        let won = self.library.volume().reclaim(bytes);
+        self.met.reclaimed.fetch_add(won, Ordering::Relaxed);
+        self.met.operations.fetch_add(1, Ordering::Relaxed);
         self.library.apply(p, op)
     }
 }
@@ -73,12 +95,16 @@ fn volume(home: &Arc<TestHome>) -> Volume {
         .expect("a new home has nothing that could fail")
 }
 
-fn run(cases: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
-    let cases = std::env::var("HEARTH_MODEL_CASES").map_or(cases, |text| {
+/// How many scripts a run has, unless it is told.
+fn cases(scripts: u32) -> u32 {
+    std::env::var("HEARTH_MODEL_CASES").map_or(scripts, |text| {
         text.parse().expect("HEARTH_MODEL_CASES is a number")
-    });
+    })
+}
+
+fn run(scripts: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
     let config = ProptestConfig {
-        cases,
+        cases: cases(scripts),
         failure_persistence: None,
         ..ProptestConfig::default()
     };
@@ -97,32 +123,95 @@ fn run(cases: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
 
 #[test]
 fn a_volume_that_forgets_everything_at_every_step_equals_the_model() {
-    run(400, |seed, steps| {
+    let met = Met::default();
+    run(SCRIPTS, |seed, steps| {
         let home = Arc::new(TestHome::new());
         let library = Library::new(volume(&home));
         let mut forgetful = Forgetful {
             library,
             dice: Dice::new(seed),
+            met: &met,
         };
         let difference = compare(&mut forgetful, steps, 16).err();
         difference.map(|difference| difference.to_string())
     });
+    met.enough();
+}
+
+/// Nobody asks for memory here: what does not fit is given back by the operations.
+#[test]
+fn a_volume_that_has_little_memory_equals_the_model() {
+    let calls = Arc::new(AtomicU64::new(0));
+    run(SCRIPTS / 4, |_, steps| {
+        let home = Arc::new(TestHome::new());
+        let count = Arc::clone(&calls);
+        home.set_fault(Some(Box::new(move |call| {
+            let loads = u64::from(call.starts_with("load_"));
+            count.fetch_add(loads, Ordering::Relaxed);
+            None
+        })));
+        let volume = Volume::builder().home(home).memory_budget(4 << 10);
+        let mut library = Library::new(volume.build().expect("a valid volume"));
+        let difference = compare(&mut library, steps, 16).err();
+        difference.map(|difference| difference.to_string())
+    });
+    let (calls, scripts) = (calls.load(Ordering::Relaxed), cases(SCRIPTS / 4));
+    assert!(
+        calls > 5 * u64::from(scripts),
+        "{calls} objects came back in {scripts} scripts"
+    );
 }
 
 /// An operation that a failing home stopped has changed nothing: the model, which never saw it, has
 /// the same tree.
 #[test]
 fn an_operation_that_the_home_fails_changes_nothing() {
-    run(400, |seed, steps| with_faults(seed, steps).err());
+    let met = Met::default();
+    run(SCRIPTS, |seed, steps| with_faults(seed, steps, &met).err());
+    met.enough();
+    let faults = met.faults.lock().expect("nobody panicked");
+    for call in [
+        "load_inode",
+        "load_entry",
+        "load_directory",
+        "load_page",
+        "list_pages",
+        "commit",
+        "write_page",
+    ] {
+        assert!(faults.contains_key(call), "{call} never failed: {faults:?}");
+    }
+    let stopped = met.stopped.load(Ordering::Relaxed);
+    assert!(
+        stopped > u64::from(cases(SCRIPTS)),
+        "{stopped} operations stopped"
+    );
 }
 
-fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
+impl Met {
+    fn enough(&self) {
+        let scripts = u64::from(cases(SCRIPTS));
+        let operations = self.operations.load(Ordering::Relaxed);
+        assert!(
+            operations > 40 * scripts,
+            "{operations} operations of {scripts} scripts"
+        );
+        let reclaimed = self.reclaimed.load(Ordering::Relaxed);
+        assert!(
+            reclaimed > 4096 * scripts,
+            "{reclaimed} bytes were given back"
+        );
+    }
+}
+
+fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met) -> Result<(), String> {
     let home = Arc::new(TestHome::new());
     let library = Library::new(volume(&home));
     let dice = Dice::new(seed);
     let mut forgetful = Forgetful {
         library,
         dice: dice.clone(),
+        met,
     };
     let mut model = Model::new();
     for (uid, gid, groups) in PROCESSES {
@@ -130,13 +219,16 @@ fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
     }
     let mut numbers = Numbers::default();
     for (step, (p, op)) in steps.iter().enumerate() {
-        let fired = Arc::new(AtomicU64::new(0));
-        let (dice, count) = (dice.clone(), fired.clone());
+        let injected = INJECTED[step % INJECTED.len()];
+        let (dice, calls) = (dice.clone(), Arc::new(Mutex::new(Vec::new())));
+        let failed = Arc::clone(&calls);
         if stops_cleanly(op) && !is_synchronous(&mut forgetful, *p, op) {
-            home.set_fault(Some(Box::new(move |_| {
+            home.set_fault(Some(Box::new(move |call| {
                 let fails = dice.one_in(4);
-                count.fetch_add(u64::from(fails), Ordering::Relaxed);
-                fails.then_some(INJECTED)
+                if fails {
+                    failed.lock().expect("nobody panicked").push(call);
+                }
+                fails.then_some(injected)
             })));
         }
         // What Linux leaves to the filesystem is done on neither side, as in `compare`.
@@ -146,7 +238,13 @@ fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
         }
         let found = forgetful.apply(*p, op);
         home.set_fault(None);
-        if found == Outcome::Error(INJECTED.0) {
+        let failed = std::mem::take(&mut *calls.lock().expect("nobody panicked"));
+        for call in &failed {
+            let mut faults = met.faults.lock().expect("nobody panicked");
+            *faults.entry(call).or_default() += 1;
+        }
+        if !failed.is_empty() && found == Outcome::Error(injected.0) {
+            met.stopped.fetch_add(1, Ordering::Relaxed);
             continue;
         }
         let expected = model.apply(*p, op);
@@ -161,7 +259,7 @@ fn with_faults(seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
 
 /// A write to a file that is open with `O_DSYNC` may have written and then failed to make it
 /// durable; as in Linux it answers the error and the bytes stay.
-fn is_synchronous(system: &mut Forgetful, p: usize, op: &Op) -> bool {
+fn is_synchronous(system: &mut Forgetful<'_>, p: usize, op: &Op) -> bool {
     let fd = match op {
         Op::Write { fd, .. }
         | Op::WriteV { fd, .. }
