@@ -102,6 +102,17 @@ impl Event {
             Event::Panic => "panics",
         }
     }
+
+    /// What it counts, for people.
+    pub fn help(self) -> &'static str {
+        match self {
+            Event::WalkRestart => "Path walks that began again because a rename ran beside them.",
+            Event::WalkFallback => "Path walks that kept renames out in the end.",
+            Event::HomeLoad => "Objects that were loaded from the home.",
+            Event::Reclaimed => "Objects that were given back to the home.",
+            Event::Panic => "Panics in operations.",
+        }
+    }
 }
 
 /// Sum over all cores for one operation.

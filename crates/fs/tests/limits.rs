@@ -1,7 +1,9 @@
 //! What a volume or a process may have at most.
 
 use hearth::fdtable::FdPolicy;
+use hearth::home::{Change, Home, TestHome};
 use hearth::{Credentials, Errno, Interrupt, LockKind, LockSpec, Process, Volume};
+use std::sync::Arc;
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -50,6 +52,35 @@ fn a_file_has_no_more_names_than_it_may() {
         p.mkdir(format!("/d{n}"), 0o700).unwrap();
     }
     assert_eq!(p.stat("/").unwrap().nlink, 7);
+}
+
+/// As many as a count of 32 bits has, but for the one that would say none: a home tells of a file
+/// that has nearly all of them.
+#[test]
+fn a_file_has_four_billion_names() {
+    let home = Arc::new(TestHome::new());
+    let volume = || Volume::builder().home(Arc::clone(&home)).build().unwrap();
+    let of_before = volume();
+    let p = process(&of_before);
+    p.mknod("/1", libc::S_IFREG | 0o600, 0).unwrap();
+    let ino = p.stat("/1").unwrap().ino;
+    of_before.sync().unwrap();
+    drop((p, of_before));
+    let mut record = home.load_inode(ino).unwrap().unwrap();
+    for nlink in [i32::MAX as u32, u32::MAX - 1] {
+        record.attr.nlink = nlink;
+        home.commit(&[Change::Put(&record)]).unwrap();
+        let volume = volume();
+        let p = process(&volume);
+        assert_eq!(p.stat("/1").unwrap().nlink, nlink);
+        p.link("/1", "/2").unwrap();
+        assert_eq!(p.stat("/2").unwrap().nlink, nlink + 1);
+        if nlink + 1 == u32::MAX {
+            assert_eq!(p.link("/1", "/3"), Err(Errno::EMLINK));
+        }
+        p.unlink("/2").unwrap();
+        assert_eq!(p.stat("/1").unwrap().nlink, nlink);
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! The library by example: what a first user tries.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::{Credentials, Errno, Kind, Process, Volume};
 
@@ -208,4 +209,65 @@ fn the_way_up_from_a_removed_directory_never_leads_elsewhere() {
     }
     assert_eq!(p.stat(".."), Err(Errno::ENOENT));
     assert_eq!(p.open("../x", NEW, 0o600), Err(Errno::ENOENT));
+}
+
+fn statistics(p: &Process) -> std::collections::HashMap<String, u64> {
+    let fd = p.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
+    let mut text = vec![0; 1 << 20];
+    let len = p.read(fd, &mut text).unwrap();
+    p.close(fd).unwrap();
+    let text = String::from_utf8(text[..len].to_vec()).unwrap();
+    let values = text.lines().filter_map(|line| line.split_once(' '));
+    values
+        .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+        .collect()
+}
+
+#[test]
+fn statistics_count_names_and_what_they_take() {
+    let p = Volume::memory().process(Credentials::root());
+    let before = statistics(&p);
+    p.mkdir("/d", 0o755).unwrap();
+    for n in 0..1000 {
+        p.mknod(format!("/d/{n}"), libc::S_IFREG | 0o600, 0)
+            .unwrap();
+    }
+    p.link("/d/1", "/d/again").unwrap();
+    let after = statistics(&p);
+    let more = |name: &str| after[name] - before[name];
+    assert_eq!(more("hearth_dentries"), 1002);
+    assert_eq!(
+        (more("hearth_inodes"), more("hearth_inodes_in_memory")),
+        (1001, 1001)
+    );
+    assert!(more("hearth_dentry_bytes") >= 1002 * 64, "{after:?}");
+    assert!(more("hearth_inode_bytes") >= 1001 * 128, "{after:?}");
+}
+
+#[test]
+fn walks_that_renames_disturb_are_counted() {
+    let p = Volume::memory().process(Credentials::root());
+    for directory in ["/a", "/b", "/a/d", "/a/d/e"] {
+        p.mkdir(directory, 0o755).unwrap();
+    }
+    let restarts = || statistics(&p)["hearth_walk_restarts_total"];
+    assert_eq!(restarts(), 0);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(relaxed) {
+                p.rename("/a/d", "/b/d").unwrap();
+                p.rename("/b/d", "/a/d").unwrap();
+            }
+        });
+        let begin = std::time::Instant::now();
+        while restarts() == 0 && begin.elapsed() < std::time::Duration::from_secs(60) {
+            for _ in 0..1000 {
+                let _ = p.stat("/a/d/e/../../d/e/missing");
+            }
+        }
+        done.store(true, relaxed);
+    });
+    assert!(restarts() > 0, "no walk met a rename");
 }

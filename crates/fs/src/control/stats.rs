@@ -1,6 +1,7 @@
 //! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
 
 use crate::data::PAGE;
+use crate::inode::{Node, NodeExt};
 use crate::op_rate::WINDOWS;
 use crate::quota::QuotaId;
 use crate::stats::{BUCKETS, Event, Op};
@@ -107,21 +108,50 @@ fn rates(core: &Core, out: &mut String) -> std::fmt::Result {
 fn events(core: &Core, out: &mut String) -> std::fmt::Result {
     for &event in Event::ALL {
         let name = format!("hearth_{}_total", event.name());
-        head(out, &name, "counter", "See docs/semantics.md.")?;
+        head(out, &name, "counter", event.help())?;
         writeln!(out, "{name} {}", core.stats.events(event))?;
     }
     Ok(())
 }
 
+/// Names of the directories in memory, and bytes. Asks each directory: nothing is counted when
+/// names change.
+fn dentries(core: &Core) -> (u64, u64) {
+    let (mut names, mut bytes) = (0, 0);
+    let g = pin();
+    core.inodes.scan(0, &g, |node| {
+        if let Some(directory) = node.directory() {
+            let entries = node.entries();
+            names += entries;
+            bytes += directory.bytes(entries, &g);
+        }
+        true
+    });
+    (names, bytes)
+}
+
 fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
     let volume = core.ledger.usage(QuotaId::VOLUME, &pin());
     let [pages, inodes] = volume.map(|usage| usage.used);
+    let in_memory = core.inodes.len() as u64;
+    let (dentries, dentry_bytes) = dentries(core);
     let gauges = [
         ("hearth_inodes", inodes, "Inodes of the volume."),
+        ("hearth_inodes_in_memory", in_memory, "Inodes in memory."),
         (
-            "hearth_inodes_in_memory",
-            core.inodes.len() as u64,
-            "Inodes in memory.",
+            "hearth_inode_bytes",
+            in_memory * size_of::<Node>() as u64,
+            "Bytes of inodes in memory, without what a core, attributes and contents add.",
+        ),
+        (
+            "hearth_dentries",
+            dentries,
+            "Names of directories in memory.",
+        ),
+        (
+            "hearth_dentry_bytes",
+            dentry_bytes,
+            "Bytes of these names and of the tables that find them.",
         ),
         ("hearth_pages", pages, "Allocated pages of file contents."),
         (

@@ -110,6 +110,13 @@ impl Directory {
         }
     }
 
+    /// Bytes of the table and of `entries` names in it, without what long names take besides.
+    pub fn bytes(&self, entries: u64, g: &Guard) -> u64 {
+        let table = self.table.load(g);
+        let buckets = table.map_or(0, |table| table.buckets().len());
+        (buckets * size_of::<Bucket>()) as u64 + entries * size_of::<Entry>() as u64
+    }
+
     pub fn parent(&self) -> u64 {
         // Relaxed: one number; who needs it to agree with the tree holds the rename lock.
         self.parent.load(Ordering::Relaxed)
