@@ -51,3 +51,17 @@ fn open_files_do_not_hear_each_others_answers() {
     assert_eq!(process.write(other, b"help"), Ok(4));
     assert_eq!(process.write(one, &[0xff, 0xfe]), Err(Errno::EINVAL));
 }
+
+/// It waits for those who look at the tree meanwhile, and once waited for itself.
+#[test]
+fn a_tree_becomes_a_project_by_a_question() {
+    let process = Volume::memory().process(Credentials::root());
+    process.mkdir("/p", 0o755).unwrap();
+    process.mkdir("/p/below", 0o755).unwrap();
+    let ino = process.stat("/p").unwrap().ino;
+    let (said, text) = asked(&process, &format!("quota project {ino} 7"));
+    assert!(
+        said.is_ok() && text.starts_with("{\"changed\":2,"),
+        "{said:?} {text}"
+    );
+}

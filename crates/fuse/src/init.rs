@@ -102,9 +102,10 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
     add(
         // A kernel that believes its own times does not move them for writes that it passes on.
-        options
-            .writeback
-            .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io && may_collect),
+        may_collect
+            && options
+                .writeback
+                .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io),
         init::WRITEBACK_CACHE,
     );
     let readdirplus = options.agreed_readdirplus();

@@ -23,6 +23,7 @@ use hearth::{Observer, Volume};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{Ordering, fence};
 use hearth_sync::primitive::thread::{Builder, JoinHandle};
 use std::io;
 use std::path::Path;
@@ -101,6 +102,12 @@ impl Session {
             .stats()
             .set_info("transport", session.transport);
         session.volume.observe(session.observer());
+        // Partner: a first limit of bytes, which asks who can be seen (`quotactl/collecting.rs`).
+        fence(Ordering::SeqCst);
+        if session.volume.charges_first() && !charges && settings.collects_anyway() {
+            let busy = "its first limit of bytes was set meanwhile; mount it again";
+            return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, busy)));
+        }
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.serve(queues, handles, &options, &agreed);
         served.map_err(failed)?;

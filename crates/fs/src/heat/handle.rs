@@ -139,7 +139,7 @@ impl Heat<'_> {
     }
 
     /// Whether user `uid` may see the heat of inode `ino`, or of all (`None`): root and the owner
-    /// of the volume may see everybody's, the owner of a file that of it.
+    /// of the volume may see everybody's, the owner of a file in memory that of it.
     pub fn may_see(&self, uid: u32, ino: Option<u64>) -> bool {
         let g = pin();
         let node = ino.and_then(|ino| self.core.inodes.get(ino, &g));

@@ -126,6 +126,9 @@ struct Folding {
     batch: Vec<(Key, Counts)>,
     /// Files that have ended, and whether records of them may lie apart.
     ended: Vec<(Key, bool)>,
+    /// Those of the fold before, of a home that has inodes elsewhere: accesses before the end of a
+    /// file may have been looked for before they came, and be found by the next fold only.
+    ended_before: Vec<(Key, bool)>,
     /// When the last fold was.
     folded: Millis,
 }
@@ -204,8 +207,16 @@ impl Tracker {
         );
         mark(node, range);
         let most = self.settings.most_records() / SHARDS;
-        state.home(file).lock().loaded(file, WHOLE, most);
-        state.part(file, range).lock().loaded(file, range, most);
+        let (home, part) = (state.home(file), state.part(file, range));
+        let mut shard = home.lock();
+        shard.loaded(file, WHOLE, most);
+        // Under one lock where it is one shard: the file's own record is not to go between.
+        if !std::ptr::eq(home, part) {
+            drop(shard);
+            shard = part.lock();
+        }
+        shard.loaded(file, range, most);
+        drop(shard);
         // As after a fold: whoever ends it from now on says so.
         if node.is_dead() {
             state.forget(file, true);
@@ -216,18 +227,12 @@ impl Tracker {
     /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
     /// not in memory may be somewhere else, they go now.
     pub fn forget(&self, core: &Core, node: &Node) {
-        let Some(state) = self.state.get() else {
+        let Some((state, apart)) = self.tracking(core, node) else {
             return;
         };
-        // Whoever was out of memory meanwhile has lost its marks.
-        let evictable = core.home.evictable();
-        let marked = |mark| evictable || node.marks.has(mark);
-        if !marked(Mark::Tracked) {
-            return;
-        }
         let file = Key::new(node.number(), node.generation(), 0);
-        let ended = state.cells.end(file, marked(Mark::TrackedApart));
-        if !ended.is_told && evictable {
+        let ended = state.cells.end(file, apart);
+        if !ended.is_told && core.home.evictable() {
             state.late.lock().push(file);
         }
         if ended.is_pressed {
@@ -236,13 +241,14 @@ impl Tracker {
     }
 
     /// A file now ends at `size`: what is known of the ranges behind goes.
-    pub fn truncate(&self, node: &Node, size: u64) {
-        if let Some(state) = self.tracking(node) {
-            let file = file_id(node.number(), node.generation());
-            let first_gone = size.div_ceil(1 << RANGE_SHIFT);
-            let parts = state.parts_of(file, node.marks.has(Mark::TrackedApart));
-            parts.for_each(|shard| shard.lock().truncate(file, first_gone));
-        }
+    pub fn truncate(&self, core: &Core, node: &Node, size: u64) {
+        let Some((state, apart)) = self.tracking(core, node) else {
+            return;
+        };
+        let file = file_id(node.number(), node.generation());
+        let first_gone = size.div_ceil(1 << RANGE_SHIFT);
+        let parts = state.parts_of(file, apart);
+        parts.for_each(|shard| shard.lock().truncate(file, first_gone));
     }
 
     /// Wakes this task when a core begins to sample. The first one stays.
@@ -272,6 +278,13 @@ impl Tracker {
             state.tenants.lock().adapt(&change);
         }
         Ok(())
+    }
+
+    /// Whether a fold is due whatever the clock says: a core samples, or files have ended that are
+    /// to be forgotten.
+    pub fn is_pressed(&self) -> bool {
+        let state = self.state.get();
+        state.is_some_and(|state| state.pressed.load(Ordering::Relaxed))
     }
 
     /// Whether there may be records.
@@ -333,12 +346,16 @@ impl Tracker {
         }
     }
 
-    /// What was made when tracking was first switched on, if `node` may have records.
-    fn tracking(&self, node: &Node) -> Option<&State> {
-        let state = self.state.get()?;
+    /// What was made when tracking was first switched on, if `node` may have records, and whether
+    /// they may lie apart.
+    fn tracking(&self, core: &Core, node: &Node) -> Option<(&State, bool)> {
+        let state: &State = self.state.get()?;
+        // Whoever was out of memory meanwhile has lost its marks.
+        let evictable = core.home.evictable();
+        let marked = |mark| evictable || node.marks.has(mark);
         // A fold that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
-        node.marks.has(Mark::Tracked).then_some(state)
+        marked(Mark::Tracked).then(|| (state, marked(Mark::TrackedApart)))
     }
 }
 
@@ -352,6 +369,7 @@ impl State {
                 seen,
                 batch: Vec::new(),
                 ended: Vec::new(),
+                ended_before: Vec::new(),
                 folded: 0,
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
@@ -397,6 +415,7 @@ impl State {
             seen,
             batch,
             ended,
+            ended_before,
             folded,
         } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
@@ -433,9 +452,14 @@ impl State {
             }
         }
         ended.extend(self.late.lock().drain(..).map(|key| (key, true)));
-        for (key, apart) in ended.drain(..) {
+        for &(key, apart) in ended.iter().chain(&*ended_before) {
             self.forget(key.file(), apart);
         }
+        ended_before.clear();
+        if core.home.evictable() {
+            std::mem::swap(ended_before, ended);
+        }
+        ended.clear();
         self.tenants.lock().touch(owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
         was_sampled

@@ -232,10 +232,15 @@ impl Tracker {
             while let Some(range) = hottest.next_if(|range| held.bytes + range.bytes <= bytes) {
                 held.add(range);
             }
+            // What is left is filled with a part of the next.
+            let part = hottest.peek().map_or(0.0, |range| {
+                (bytes - held.bytes) as f64 / range.bytes as f64
+            });
+            let next = hottest.peek().copied().copied().unwrap_or_default();
             points.push(WhatIfPoint {
                 bytes,
-                reads: share(held.reads, all.reads),
-                writes: share(held.writes, all.writes),
+                reads: share(held.reads + part * next.reads, all.reads),
+                writes: share(held.writes + part * next.writes, all.writes),
             });
         }
         WhatIf {

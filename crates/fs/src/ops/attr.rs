@@ -28,7 +28,6 @@ pub(crate) fn setattr(
     let gives = set.uid.is_some() || set.gid.is_some();
     // Writers inside would charge the old owner.
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
-    let group = node.meta.read().gid;
     if gives {
         give(cx, node, set, g)?;
     }
@@ -52,9 +51,9 @@ pub(crate) fn setattr(
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
-            let gives = set.kill_suidgid || set.uid.is_some() || set.gid.is_some();
-            if gives && set.mode.is_none() {
-                fields.kill_suidgid(kind, keeps_setgid(cx.caller, group));
+            if set.kill_suidgid && !gives && set.mode.is_none() {
+                let member = keeps_setgid(cx.caller, fields.gid);
+                fields.kill_suidgid(kind, member);
             }
         });
     }
@@ -69,7 +68,11 @@ fn give(cx: &Ctx<'_>, node: &Node, set: &SetAttr, g: &Guard) -> Step<()> {
     let (uid, gid) = (set.uid.unwrap_or(fields.uid), set.gid.unwrap_or(fields.gid));
     (fields.uid, fields.gid) = (uid, gid);
     let account = recharge(cx, node, fields.owners(), cx.caller.privileged(), g)?;
+    let kind = node.kind();
     node.meta.update(|fields| {
+        // At once: nobody may see it set for a new owner.
+        let member = keeps_setgid(cx.caller, fields.gid);
+        fields.kill_suidgid(kind, member);
         (fields.uid, fields.gid, fields.account) = (uid, gid, account);
     });
     Ok(())

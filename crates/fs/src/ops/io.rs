@@ -305,7 +305,7 @@ pub(crate) fn set_size(
         })?;
         free_pages(cx, node, removed, g);
         promise::cut(cx.core, node, size.div_ceil(PAGE), g);
-        cx.core.heat.truncate(node, size);
+        cx.core.heat.truncate(cx.core, node, size);
     } else {
         node.set_size(size);
     }
@@ -330,6 +330,7 @@ pub(crate) fn touch_atime(cx: &Ctx<'_>, node: &Node, noatime: bool) {
     let stale = fields.atime <= fields.mtime || fields.atime <= fields.ctime || day_old;
     if (cx.core.atime() == AtimeMode::Strict || stale) && fields.atime != now {
         set_atime(node, now);
+        cx.node_changed(node, None);
     }
 }
 

@@ -251,12 +251,12 @@ impl Process {
         self.usable(fd, g).map(|file| &**file)
     }
 
-    /// Runs `f` on what `fd` names. Where a home may have to be waited for it is counted, so that
-    /// nothing is pinned meanwhile.
+    /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
+    /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, f: impl FnOnce(&Arc<OpenFile>) -> Result<R>) -> Result<R> {
         let g = pin();
         let file = self.usable(fd, &g)?;
-        if !self.core().home.evictable() {
+        if !self.core().home.evictable() && file.dialogue().is_none() {
             return f(file);
         }
         let file = Arc::clone(file);

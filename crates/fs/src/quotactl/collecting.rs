@@ -43,6 +43,8 @@ impl Quota<'_> {
         let _withdraw = Withdraw(ledger);
         let mut none_left = false;
         if ledger.announce(settings, &pin()) {
+            // Partner: a mount looks for what is announced when it can be seen here.
+            fence(Ordering::SeqCst);
             let observers = self.core.observers();
             if !self.forced && observers.iter().any(|observer| observer.collects_anyway()) {
                 return Err(QuotaError::CollectsAnyway);

@@ -15,6 +15,7 @@ pub(crate) use collecting::SettingLock;
 pub use error::{QuotaError, QuotaNumber};
 pub use limits::{Change, LimitChange};
 pub use record::QuotaDefaults;
+pub(crate) use tree::EnteringLock;
 pub use tree::TreeChange;
 
 use crate::caller::Credentials;

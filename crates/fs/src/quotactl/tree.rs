@@ -12,7 +12,13 @@ use crate::quota::{QuotaId, QuotaKind};
 use crate::volume::{Core, Ctx, Step, Stop};
 use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
+use hearth_sync::lock_class;
 use std::collections::HashSet;
+
+lock_class! {
+    /// One tree becomes a project at a time.
+    pub(crate) EnteringLock = "quota.entering", 15;
+}
 
 /// What [`Quota::set_project_tree`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,31 +98,34 @@ impl Quota<'_> {
     }
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
-        let mut done = self.enter_all(top, project)?;
-        let mut missed = done.changed;
-        while missed > 0 {
+        // Two that enter each other's trees would never be done. Nobody is pinned here.
+        let _entering = self.core.entering.lock_guard();
+        let (mut done, mut directories) = self.enter_all(top, project)?;
+        while directories > 0 {
             // Who makes or moves something looks at the project of its directory under a guard, and
             // has put it there when that is gone.
             epoch::synchronize();
-            missed = self.enter_all(top, project)?.changed;
-            done.changed += missed;
+            let (missed, more) = self.enter_all(top, project)?;
+            done.changed += missed.changed;
+            directories = more;
         }
         Ok(done)
     }
 
-    /// One walk over the tree.
-    fn enter_all(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
-        let mut done = TreeChange::default();
+    /// One walk over the tree; how many directories were not of the project.
+    fn enter_all(&self, top: u64, project: u32) -> Result<(TreeChange, u64), Errno> {
+        let (mut done, mut directories) = (TreeChange::default(), 0);
         let mut walk = Walk::from(self.core, top);
         while walk.step(&mut |cx, node, g| {
             if enter(cx, node, project, g)? {
                 done.changed += 1;
+                directories += u64::from(node.is_dir());
             } else {
                 done.kept += 1;
             }
             Ok(())
         })? {}
-        Ok(done)
+        Ok((done, directories))
     }
 }
 

@@ -296,7 +296,7 @@ async fn rest(sleep: Sleep) {
 
 impl Core {
     fn fold(&self) {
-        if self.heat.is_on() {
+        if self.heat.is_on() || self.heat.is_pressed() {
             self.heat.fold(self);
         }
     }

@@ -19,7 +19,7 @@ use crate::name::NameHash;
 use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
 use crate::quota::{Ledger, NO_ACCOUNT, Promises, Resource, Tuning};
-use crate::quotactl::SettingLock;
+use crate::quotactl::{EnteringLock, SettingLock};
 use crate::stats::Stats;
 use crate::tenant::TenantId;
 use ahash::RandomState;
@@ -74,6 +74,8 @@ pub(crate) struct Core {
     pub(super) background: Background,
     /// One change of quota settings at a time.
     pub setting: RawLock<SettingLock>,
+    /// One tree becomes a project at a time.
+    pub entering: RawLock<EnteringLock>,
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
     pub(super) observing: RawLock<ObservingLock>,
@@ -140,6 +142,7 @@ impl Core {
             heat: Tracker::new(settings.hot_track),
             background: Background::new(),
             setting: RawLock::new(),
+            entering: RawLock::new(),
             observers: RcuCell::new(Vec::new()),
             observing: RawLock::new(),
             shares: Shares::new(),

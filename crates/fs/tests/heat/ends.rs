@@ -79,6 +79,18 @@ fn a_file_that_was_out_of_memory_takes_its_records_along_when_it_ends() {
 }
 
 #[test]
+fn a_file_that_was_out_of_memory_loses_what_is_cut_off() {
+    let (volume, process, _) = evicting();
+    let fd = create(&process, "/f", 3 * MIB as usize);
+    process.close(fd).unwrap();
+    assert_eq!(records(&volume), (1, 3));
+    volume.sync().unwrap();
+    volume.reclaim(u64::MAX);
+    process.truncate("/f", MIB).unwrap();
+    assert_eq!(records(&volume), (1, 1));
+}
+
+#[test]
 fn files_that_end_while_tracking_is_off_leave_nothing() {
     let (volume, process, hand) = tracked();
     for n in 0..3000 {

@@ -1,6 +1,7 @@
 //! What is counted, one rule a test. `crates/fs/src/quota` has the ledger's own tests.
 
 use super::{PAGE, file, fill, site};
+use hearth::home::TestHome;
 use hearth::{Caller, Credentials, Errno, QuotaId, SetAttr};
 
 const USER: u32 = 1000;
@@ -242,6 +243,33 @@ fn what_is_cut_off_while_a_file_is_given_away_is_freed_for_its_new_owner() {
     assert_eq!(site.used(me()), (0, 0));
     assert_eq!(site.used(QuotaId::user(2000)), (2 * PAGE, 1));
     site.check();
+}
+
+/// What failed half way is nobody's program with somebody else's rights.
+#[test]
+fn a_file_that_changed_hands_is_not_setuid_though_the_cut_failed() {
+    let home = std::sync::Arc::new(TestHome::new());
+    let volume = hearth::Volume::builder().home(std::sync::Arc::clone(&home));
+    let volume = volume.build().unwrap();
+    let root = volume.process(Credentials::root());
+    let fd = file(&root, "/a");
+    fill(&root, fd, 3);
+    root.fchown(fd, Some(USER), None).unwrap();
+    root.fchmod(fd, 0o4755).unwrap();
+    let ino = root.fstat(fd).unwrap().ino;
+    let set = SetAttr {
+        uid: Some(0),
+        size: Some(0),
+        ..SetAttr::default()
+    };
+    let fails = |call: &'static str| (call == "commit").then_some(Errno::EIO);
+    home.set_fault(Some(Box::new(fails)));
+    let done = volume.door().setattr(&Caller::ROOT, ino, None, &set);
+    home.set_fault(None);
+    assert_eq!(done, Err(Errno::EIO));
+    let stat = root.fstat(fd).unwrap();
+    assert_eq!((stat.uid, stat.perm), (0, 0o755));
+    super::check(&volume);
 }
 
 #[test]

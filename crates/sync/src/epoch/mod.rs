@@ -71,8 +71,11 @@ pub fn weigh(bytes: usize, g: &Guard) {
 /// Waits until every guard that exists now is gone. Whoever pins from then on sees what was written
 /// before the call, whatever its ordering: as `synchronize_rcu` of Linux.
 ///
-/// The calling thread has no guard, or it waits for itself.
+/// # Panics
+/// In debug builds, if the calling thread has a guard: it would wait for itself.
 pub fn synchronize() {
+    #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+    debug_assert!(!backend::is_pinned(), "a guard waits for itself");
     let passed = Arc::new(AtomicBool::new(false));
     let word = Arc::clone(&passed);
     // Release: pairs with the Acquire below.
