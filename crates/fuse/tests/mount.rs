@@ -323,6 +323,52 @@ fn a_panic_costs_one_request_and_makes_the_volume_read_only() {
     }
 }
 
+/// The mount may believe attributes for a minute.
+#[test]
+fn a_read_by_the_library_moves_the_access_time_that_the_mount_shows() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mut mounted = Mounted::start(transport);
+        let path = mounted.path().join("f");
+        fs::write(&path, b"text").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let old = time::UNIX_EPOCH + time::Duration::from_secs(1000);
+        let times = fs::FileTimes::new().set_accessed(old).set_modified(old);
+        file.set_times(times).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().atime(), 1000);
+        mounted.command("read /f");
+        assert!(fs::metadata(&path).unwrap().atime() > 1_000_000);
+    }
+}
+
+#[test]
+fn a_panic_costs_one_request_and_no_more_where_it_was_asked_to_go_on() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mut mounted = Mounted::start(&format!("{transport},errors=continue"));
+        let at = |name: &str| mounted.path().join(name);
+        let (directory, file) = (at("d"), at("f"));
+        mounted.command("break");
+        assert_eq!(errno(fs::create_dir(&directory)), libc::EIO);
+        mounted.command("repair");
+        fs::create_dir(&directory).unwrap();
+        fs::write(&file, b"after").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"after");
+    }
+}
+
+#[test]
+fn a_panic_ends_the_daemon_where_it_was_asked_to() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mut mounted = Mounted::start(&format!("{transport},errors=panic"));
+        mounted.command("break");
+        let error = errno(fs::create_dir(mounted.path().join("d")));
+        assert!(
+            [libc::ECONNABORTED, libc::ENOTCONN].contains(&error),
+            "errno {error}"
+        );
+        assert_eq!(mounted.end(), None, "it ended by a signal");
+    }
+}
+
 #[test]
 fn a_mount_that_cannot_be_made_says_why_and_changes_nothing() {
     let dir = harness::fresh_directory();
