@@ -366,6 +366,22 @@ impl Door {
         })
     }
 
+    /// Writes what a kernel in front has acknowledged before, also to a file that has become immutable
+    /// since.
+    pub fn write_back(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        off: u64,
+        data: &[u8],
+        kill_suidgid: bool,
+    ) -> Result<usize> {
+        self.on(caller, ino, |cx, node, g| {
+            let done = io::write_acknowledged(cx, node, off, data, false, kill_suidgid, g)?;
+            Ok(done.1)
+        })
+    }
+
     /// A descriptor was closed: the record locks of `owner` go.
     pub fn flush(&self, file: &OpenFile, owner: u64) -> Result<()> {
         let g = pin();

@@ -323,6 +323,21 @@ fn a_panic_costs_one_request_and_makes_the_volume_read_only() {
     }
 }
 
+/// The kernel has acknowledged the write and hands it over when the file is immutable.
+#[test]
+fn what_was_written_before_a_file_became_immutable_is_kept() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mounted = Mounted::start(transport);
+        let script = "exec 3> f; printf text >&3; chattr +i f; sync f; sync -f f; exec 3>&-
+            grep -qx text f && ! sh -c ': >> f' 2>/dev/null; same=$?; chattr -i f; exit $same";
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-ec", script]).current_dir(mounted.path());
+        let output = output.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && error.is_empty(), "{error}");
+    }
+}
+
 /// The mount may believe attributes for a minute.
 #[test]
 fn a_read_by_the_library_moves_the_access_time_that_the_mount_shows() {

@@ -60,11 +60,26 @@ pub(crate) fn write(
     kill_suidgid: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
-    let data = data_of(node)?;
-    cx.core.check_writable()?;
     if node.meta.flags() & flags::IMMUTABLE != 0 {
+        data_of(node)?;
+        cx.core.check_writable()?;
         return Err(Errno::EPERM.into());
     }
+    write_acknowledged(cx, node, off, src, append, kill_suidgid, g)
+}
+
+/// The same although the file has become immutable since a kernel in front acknowledged it.
+pub(crate) fn write_acknowledged(
+    cx: &Ctx<'_>,
+    node: &Node,
+    off: u64,
+    src: &[u8],
+    append: bool,
+    kill_suidgid: bool,
+    g: &Guard,
+) -> Step<(u64, usize)> {
+    let data = data_of(node)?;
+    cx.core.check_writable()?;
     if src.is_empty() {
         return Ok((off, 0));
     }

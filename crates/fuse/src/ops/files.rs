@@ -79,11 +79,8 @@ impl Dispatcher {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let (ino, done) = (cx.ino(), cx.attempt.done);
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
-        let handle = if args.write_flags & WRITE_CACHE != 0 {
-            0
-        } else {
-            args.fh
-        };
+        let was_cached = args.write_flags & WRITE_CACHE != 0;
+        let handle = if was_cached { 0 } else { args.fh };
         if self.door.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
@@ -99,7 +96,10 @@ impl Dispatcher {
                 self.handles.with(handle, Handle::set_written);
                 Ok(size)
             },
-            || self.door.write_node(&caller, ino, offset, rest, kill),
+            || match was_cached {
+                true => self.door.write_back(&caller, ino, offset, rest, kill),
+                false => self.door.write_node(&caller, ino, offset, rest, kill),
+            },
         );
         let size = match written {
             Ok(size) => done + size,
