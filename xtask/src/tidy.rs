@@ -87,6 +87,12 @@ pub fn tree() -> Findings {
         Ok(text) => architecture(&text, &mut findings),
         Err(error) => findings.failures.push(format!("ARCHITECTURE.md: {error}")),
     }
+    match std::fs::read_to_string(place::root().join("docs/semantics.md")) {
+        Ok(text) => promises(&text, &mut findings),
+        Err(error) => findings
+            .failures
+            .push(format!("docs/semantics.md: {error}")),
+    }
     findings
 }
 
@@ -206,6 +212,42 @@ fn architecture(text: &str, findings: &mut Findings) {
     }
 }
 
+/// Every promise of docs/semantics.md that stands in a table names tests, and they are there: files
+/// or directories by the end of their path, or a suite of others.
+fn promises(text: &str, findings: &mut Findings) {
+    let files: Vec<String> = place::files(&place::root().join("crates"), &[".rs"])
+        .iter()
+        .map(|path| place::shown(path))
+        .collect();
+    let is_there = |name: &str| match name.ends_with(".rs") {
+        true => files.iter().any(|file| Path::new(file).ends_with(name)),
+        false => files.iter().any(|file| file.contains(&format!("/{name}"))),
+    };
+    let mut in_table = false;
+    for (number, line) in text.lines().enumerate() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        in_table = match line.starts_with('|') {
+            true => in_table || cells == ["promise", "test"],
+            false => false,
+        };
+        let tests = cells.last().copied().unwrap_or_default();
+        if !in_table || tests == "test" || line.starts_with("|---") {
+            continue;
+        }
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        let absent = names.iter().find(|name| !is_there(name));
+        let what = match absent {
+            Some(absent) => format!("there is no test {absent}"),
+            None if names.is_empty() && !tests.contains("pjdfstest") => {
+                "a promise without a test".to_owned()
+            }
+            None => continue,
+        };
+        let place = format!("docs/semantics.md:{}", number + 1);
+        findings.failures.push(format!("{place}: {what}"));
+    }
+}
+
 fn looks_like_path(token: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/{},".contains(c);
     let first = token.split('/').next().unwrap_or_default();
@@ -277,6 +319,21 @@ mod tests {
         let primitive = "pub use std::sync::Arc;\n";
         assert!(failures("crates/sync/src/primitive.rs", primitive).is_empty());
         assert!(failures("crates/fs/src/a.rs", "#![forbid(unsafe_code)]\n").is_empty());
+    }
+
+    #[test]
+    fn a_promise_without_a_test_is_found() {
+        let mut findings = Findings::default();
+        let page = "| promise | test |\n|---|---|\n| all | `crates/fs/tests/model.rs` |\n\
+                    | some | `no_such.rs` |\n| more | perhaps |\n\n| price | seen |\n| 1 | no |\n";
+        promises(page, &mut findings);
+        assert_eq!(
+            findings.failures,
+            [
+                "docs/semantics.md:4: there is no test no_such.rs",
+                "docs/semantics.md:5: a promise without a test"
+            ]
+        );
     }
 
     #[test]

@@ -118,6 +118,12 @@ impl Verdict {
         }
     }
 
+    /// Whether the whole interval is at `enough` or above.
+    pub fn is_surely(&self, enough: f64) -> bool {
+        let (ratio, half) = self.surer();
+        ratio - half >= enough
+    }
+
     /// Whether less than `enough` was measured, and the interval does not reach it either.
     pub fn is_below(&self, enough: f64) -> bool {
         let (ratio, half) = self.surer();
@@ -137,6 +143,7 @@ mod tests {
         };
         assert_eq!(verdict.surer(), (0.95, 0.02));
         assert!(verdict.is_below(0.99) && !verdict.is_below(0.96));
+        assert!(verdict.is_surely(0.92) && !verdict.is_surely(0.94));
     }
 
     #[test]

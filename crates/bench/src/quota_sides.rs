@@ -18,7 +18,8 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Adds a line to the table and rows for both sides; says so if less than `enough` of the speed
-    /// without quotas is left, by the surer measure.
+    /// without quotas is left, by the surer measure. Where its interval has `enough` in it, nothing
+    /// is decided.
     pub fn show(
         &self,
         name: &str,
@@ -38,7 +39,10 @@ impl Measured {
             short(self.speed.of(Side::With).0),
             ratio(verdict.by_clock),
             ratio(verdict.by_cpu),
-            format!("{enough:.2}"),
+            match verdict.is_surely(enough) || verdict.is_below(enough) {
+                true => format!("{enough:.2}"),
+                false => format!("{enough:.2}, undecided"),
+            },
         ]);
         let tasks = TASKS as usize;
         for (pair, metric) in [

@@ -366,8 +366,8 @@ impl Door {
         })
     }
 
-    /// Writes what a kernel in front has acknowledged before, also to a file that has become immutable
-    /// since.
+    /// Writes what a kernel in front has acknowledged before, also to a file that has become
+    /// immutable since.
     pub fn write_back(
         &self,
         caller: &Caller<'_>,

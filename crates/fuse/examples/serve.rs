@@ -68,9 +68,12 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `chmod PATH
-/// OCTAL`; `evict` everything, `delay MS` and `fail CALL` of the home; `background` work, once;
-/// `break` and `repair` the clock, which panics meanwhile.
+/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `exchange ONE
+/// OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`, `truncate PATH SIZE`,
+/// `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the access ACL as its attribute), `lock
+/// PATH` (answers a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict` everything, `delay
+/// MS` and `fail CALL` of the home; `background` work, once; `break` and `repair` the clock, which
+/// panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
@@ -93,6 +96,32 @@ fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Fai
         }
         "unlink" => process.unlink(path)?,
         "rename" => process.rename(path, argument)?,
+        "lock" => {
+            let fd = process.open(path, libc::O_RDWR, 0)?;
+            match process.flock(fd, libc::LOCK_EX | libc::LOCK_NB) {
+                Ok(()) => return Ok(fd.to_string()),
+                Err(Errno::EAGAIN) => process.close(fd)?,
+                Err(errno) => return Err(errno.into()),
+            }
+            return Ok("refused".to_owned());
+        }
+        "unlock" => process.close(path.parse()?)?,
+        "exchange" => {
+            let here = hearth::AT_FDCWD;
+            process.renameat2(here, path, here, argument, libc::RENAME_EXCHANGE)?;
+        }
+        "link" => process.link(path, argument)?,
+        "symlink" => process.symlink(path, argument)?,
+        "mkdir" => process.mkdir(path, 0o755)?,
+        "rmdir" => process.rmdir(path)?,
+        "truncate" => process.truncate(path, argument.parse()?)?,
+        "chown" => process.chown(path, Some(argument.parse()?), None)?,
+        "acl" => {
+            let digits = argument.as_bytes().chunks(2);
+            let byte = |two: &[u8]| Ok(u8::from_str_radix(std::str::from_utf8(two)?, 16)?);
+            let value: Result<Vec<u8>, Failure> = digits.map(byte).collect();
+            process.setxattr(path, b"system.posix_acl_access", &value?, 0)?;
+        }
         "chmod" => process.chmod(path, u16::from_str_radix(argument, 8)?)?,
         "evict" => {
             rest.0.sync()?;

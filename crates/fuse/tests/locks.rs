@@ -49,6 +49,24 @@ fn ofd_lock(file: &File, kind: i32, start: i64, len: i64, command: i32) -> Resul
     }
 }
 
+/// A record lock of one byte of the calling process, as soon as others have given it up. Nothing
+/// but a system call: for a process that was forked off.
+fn posix_lock(file: i32, start: i64) -> Result<(), i32> {
+    let lock = libc::flock {
+        l_type: libc::F_WRLCK as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: start,
+        l_len: 1,
+        l_pid: 0,
+    };
+    // SAFETY: fcntl reads the lock, which lives through the call.
+    match unsafe { libc::fcntl(file, libc::F_SETLKW, &lock) } {
+        0 => Ok(()),
+        // SAFETY: the number of this thread's last error.
+        _ => Err(unsafe { *libc::__errno_location() }),
+    }
+}
+
 /// Keeps the calling thread, and those it will start, on CPU 0.
 fn stay_on_one_cpu() {
     // SAFETY: an all-zero set is empty, CPU 0 fits, and the size is right.
@@ -145,6 +163,64 @@ on_both_transports! {
         // The interrupted request left nothing behind.
         flock(&holder, libc::LOCK_UN).unwrap();
         flock(&open(&path), libc::LOCK_EX | libc::LOCK_NB).unwrap();
+    }
+
+    /// Each has a byte and waits for that of the other: one of them is told, and gives up.
+    fn of_two_processes_that_wait_for_each_other_one_is_told(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (file, ready) = (open(&path), open(&mounted.path().join("ready")));
+        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+        posix_lock(file.as_raw_fd(), 0).unwrap();
+        // SAFETY: the child makes system calls only and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: a string that ends; descriptors and numbers.
+            unsafe {
+                let own = libc::open(name.as_ptr(), libc::O_RDWR);
+                let has = posix_lock(own, 1).is_ok();
+                let begins = has && libc::write(ready.as_raw_fd(), c"x".as_ptr().cast(), 1) == 1;
+                let status = match posix_lock(own, 0) {
+                    _ if !begins => 3,
+                    Ok(()) => 0,
+                    Err(libc::EDEADLK) => 1,
+                    Err(_) => 2,
+                };
+                libc::_exit(status);
+            }
+        }
+        while ready.metadata().unwrap().len() == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let done = posix_lock(file.as_raw_fd(), 1);
+        assert!([Ok(()), Err(libc::EDEADLK)].contains(&done), "{done:?}");
+        // Any close of the file gives up what the process has of it.
+        drop(file);
+        let mut status = 0;
+        // SAFETY: the child is this process's own.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status), "{status}");
+        let told = libc::WEXITSTATUS(status);
+        assert_eq!(told, i32::from(done.is_ok()), "one of the two is told: {done:?}");
+    }
+
+    fn the_library_and_the_mount_exclude_each_other(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (file, waits) = (open(&path), open(&path));
+        let held = mounted.command("lock /lock");
+        assert_eq!(flock(&file, libc::LOCK_EX | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
+        assert_eq!(flock(&file, libc::LOCK_SH | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
+        let waiter = thread::spawn(move || {
+            let done = flock(&waits, libc::LOCK_EX);
+            (done, waits)
+        });
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waiter.is_finished(), "the library has it");
+        mounted.command(&format!("unlock {held}"));
+        let (done, waits) = waiter.join().unwrap();
+        assert_eq!(done, Ok(()));
+        assert_eq!(mounted.command("lock /lock"), "refused");
+        flock(&waits, libc::LOCK_UN).unwrap();
+        assert_ne!(mounted.command("lock /lock"), "refused");
     }
 
     fn a_daemon_that_ends_wakes_those_who_wait(mounted, "") {

@@ -214,6 +214,80 @@ on_both_transports! {
         assert_eq!(errno(fs::metadata(mounted.path().join("b"))), libc::ENOENT);
     }
 
+    /// Each is looked at before, so that the kernel has what it was.
+    fn whatever_the_library_changes_is_seen_at_once(mounted, "") {
+        let root = mounted.path().to_owned();
+        let at = |name: &str| root.join(name);
+        let links = |name: &str| fs::metadata(at(name)).map(|stat| stat.nlink());
+        let absent = |name: &str| assert_eq!(errno(fs::symlink_metadata(at(name))), libc::ENOENT);
+
+        absent("d");
+        assert_eq!(links("").unwrap(), 2);
+        mounted.command("mkdir /d");
+        assert!(fs::metadata(at("d")).unwrap().is_dir());
+        assert_eq!(links("").unwrap(), 3, "of the directory above");
+
+        fs::write(at("a"), b"contents").unwrap();
+        absent("d/again");
+        assert_eq!(links("a").unwrap(), 1);
+        mounted.command("link /a /d/again");
+        assert_eq!((links("a").unwrap(), links("d/again").unwrap()), (2, 2));
+        assert_eq!(names_in(&at("d")), ["again"]);
+
+        assert_eq!(fs::read(at("a")).unwrap(), b"contents");
+        mounted.command("truncate /a 3");
+        assert_eq!(fs::metadata(at("a")).unwrap().len(), 3);
+        assert_eq!(fs::read(at("a")).unwrap(), b"con");
+        mounted.command("truncate /a 5");
+        assert_eq!(fs::read(at("d/again")).unwrap(), b"con\0\0");
+
+        fs::write(at("b"), b"other").unwrap();
+        assert_eq!(fs::read(at("b")).unwrap(), b"other");
+        mounted.command("exchange /a /b");
+        assert_eq!(fs::read(at("a")).unwrap(), b"other");
+        assert_eq!(fs::read(at("b")).unwrap(), b"con\0\0");
+        mounted.command("exchange /b /d");
+        assert!(fs::metadata(at("b")).unwrap().is_dir());
+        assert!(fs::metadata(at("d")).unwrap().is_file());
+        mounted.command("exchange /b /d");
+
+        absent("s");
+        mounted.command("symlink /elsewhere /s");
+        assert_eq!(fs::read_link(at("s")).unwrap(), Path::new("/elsewhere"));
+
+        assert_eq!(fs::metadata(at("a")).unwrap().uid(), 0);
+        mounted.command("chown /a 1234");
+        assert_eq!(fs::metadata(at("a")).unwrap().uid(), 1234);
+
+        let acl = || {
+            let (path, name) = (c(&at("a")), c"system.posix_acl_access");
+            let mut value = [0u8; 256];
+            // SAFETY: strings that end, and room for the value.
+            let len = unsafe {
+                libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), 256)
+            };
+            usize::try_from(len).map(|len| value[..len].to_vec()).unwrap_or_default()
+        };
+        assert_eq!((acl(), links("a").unwrap()), (vec![], 1));
+        // user::rw-, user:7:r--, group::r--, mask::r--, other::---
+        let entries = [(1, 6, !0), (2, 4, 7), (4, 4, !0), (16, 4, !0), (32, 0, !0_u32)];
+        let mut value = vec![2, 0, 0, 0];
+        for (tag, perm, id) in entries {
+            value.extend([tag, 0, perm, 0]);
+            value.extend(id.to_le_bytes());
+        }
+        let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+        mounted.command(&format!("acl /a {hex}"));
+        assert_eq!(acl(), value);
+        assert_eq!(fs::metadata(at("a")).unwrap().permissions().mode() & 0o777, 0o640);
+
+        mounted.command("unlink /d/again");
+        assert_eq!(links("b").unwrap(), 1);
+        mounted.command("rmdir /d");
+        absent("d");
+        assert_eq!(links("").unwrap(), 2);
+    }
+
     fn a_file_that_the_library_changes_while_it_is_open_is_fresh_after_close(mounted, "") {
         let path = mounted.path().join("shared");
         fs::write(&path, b"old contents").unwrap();

@@ -105,3 +105,73 @@ impl Parcel for RingParcel {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::RingHeader;
+    use hearth::{Absent, TenantId};
+    use proptest::prelude::*;
+    use zerocopy::IntoBytes;
+
+    const PAYLOAD: usize = 32 << 10;
+
+    /// Reads all of a request, and answers with as much as there is room for.
+    struct Reads;
+
+    impl Service for Reads {
+        fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], _attempt: Attempt) -> Handled {
+            if let Ok(operation) = request.operation() {
+                assert!(!format!("{operation:?}").is_empty());
+            }
+            assert!(request.groups().ids().len() <= 16);
+            out.fill(7);
+            Handled {
+                answer: Answer::Reply(out.len()),
+                ns: 0,
+            }
+        }
+
+        fn tenant(&self, _header: &InHeader) -> TenantId {
+            unreachable!("nothing is parked")
+        }
+
+        fn awaits_returns(&self) -> bool {
+            false
+        }
+
+        fn bring(&self, _absent: &Absent) -> Result<(), Errno> {
+            unreachable!("nothing is absent")
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        /// As the kernel lays it out: header, fixed argument and payload apart. Nothing of it is
+        /// believed, not its sizes either.
+        #[test]
+        fn whatever_is_in_an_entry_never_panics(
+            head in prop::collection::vec(any::<u8>(), size_of::<RingHeader>()),
+            body in prop::collection::vec(any::<u8>(), 0..600),
+            known in prop::option::of(prop::sample::select(Opcode::ALL)),
+            size in prop_oneof![0u32..1000, 8000u32..9000, any::<u32>()],
+        ) {
+            let mut region = Region::map(PAYLOAD).unwrap();
+            let (entry, payload) = region.split();
+            entry.as_mut_bytes().copy_from_slice(&head);
+            if let Some(opcode) = known {
+                entry.in_out[4..8].copy_from_slice(&(opcode as u32).to_le_bytes());
+            }
+            entry.ent.payload_sz = size;
+            payload[..body.len()].copy_from_slice(&body);
+            let unique = header(&mut region).0.unique;
+            prop_assert_eq!(unique.to_le_bytes(), &head[8..16]);
+            let handled = answer(&Reads, &mut region, &mut [0; COPIED], Attempt::ONLY);
+            let Answer::Reply(len) = handled.answer else {
+                panic!("it is answered")
+            };
+            prop_assert!(region.split().1[..len].iter().all(|&byte| byte == 7));
+        }
+    }
+}
