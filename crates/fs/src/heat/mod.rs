@@ -436,13 +436,18 @@ impl State {
                 if node.is_none() && !core.home.evictable() {
                     continue;
                 }
-                let is_beyond = node.is_some_and(|node| is_beyond(node, key.range()));
+                let beyond = node.is_some_and(|node| is_beyond(node, key.range()));
                 if let Some(node) = node {
                     mark(node, key.range());
                 }
                 let at = (now, &lives);
-                self.credit(*key, counts, settings, at, !is_beyond, changes);
+                self.credit(*key, counts, settings, at, !beyond, changes);
                 let Some(node) = node else { continue };
+                // Cut meanwhile: whoever cuts has set the size before it looks for records.
+                if !beyond && is_beyond(node, key.range()) {
+                    let part = self.part(key.file(), key.range());
+                    part.lock().truncate(key.file(), key.range());
+                }
                 owners.add(Owners::of(&node.fields()), &of_file(*key, counts));
                 // It was marked before, so whoever ends it from now on says so; this is for who
                 // looked at the mark before that.

@@ -128,7 +128,7 @@ fn switching_beside_recording_loses_nothing_but_what_came_while_it_was_off() {
 
 #[test]
 fn a_truncate_beside_a_fold_leaves_nothing_when_the_file_ends() {
-    explore(SCHEDULES, &["cut", "after it"], || {
+    explore(SCHEDULES, &["cut"], || {
         let (volume, process) = tracked();
         let fd = make(&process, "/a", 0);
         process.ftruncate(fd, 100 << 20).unwrap();
