@@ -62,7 +62,7 @@ pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
 }
 
 /// What was retired under `g` owns `bytes` besides its own size: they count for what may wait, see
-/// [`pace`].
+/// [`pace()`].
 #[inline]
 pub fn weigh(bytes: usize, g: &Guard) {
     pace::retired(bytes, g);

@@ -5,7 +5,7 @@
 //! each than one. So a thread gathers what it retires in a [`Bag`] of its own, and only word that a
 //! bag is due goes through the collector. A thread that retires nothing any more does not come for
 //! its bags; so word goes round a second time, and who gets it then sees to it that others free
-//! what is [`left`](super::left) in the end.
+//! what is [`left`] in the end.
 //!
 //! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
 //! longer, and in the collector, which works when a thread pins.
