@@ -34,8 +34,7 @@ pub fn is_helper(program: &OsString) -> bool {
 
 /// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
 /// nothing is to be mounted (`-f`).
-pub fn helper(words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
-    let mut words = words;
+pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
     let (mut places, mut options, mut fake) = (Vec::new(), Vec::new(), false);
     while let Some(place) = words.next() {
         // A place may have any name; what is not UTF-8 is no option.

@@ -225,7 +225,7 @@ impl Tracker {
 
     /// An inode ends: its records go with the next fold. If there are more of them than a fold
     /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
-    /// not in memory may be somewhere else, they go now.
+    /// not in memory may be somewhere else, word of it is kept beside the cells.
     pub fn forget(&self, core: &Core, node: &Node) {
         let Some((state, apart)) = self.tracking(core, node) else {
             return;
@@ -256,8 +256,7 @@ impl Tracker {
         self.folder.get_or_init(|| folder);
     }
 
-    /// Sets how fast things cool. Counts that decay as slowly as before, or faster, stand for the
-    /// same rates.
+    /// Sets how fast things cool. Counts are scaled, so that they stand for the same rates.
     pub fn set_half_lives(&self, core: &Core, short: Duration, long: Duration) -> Result<()> {
         let millis = |life: Duration| u64::try_from(life.as_millis()).map_err(|_| Errno::EINVAL);
         let (short, long) = (millis(short)?, millis(long)?);

@@ -233,10 +233,8 @@ impl Tracker {
                 held.add(range);
             }
             // What is left is filled with a part of the next.
-            let part = hottest.peek().map_or(0.0, |range| {
-                (bytes - held.bytes) as f64 / range.bytes as f64
-            });
-            let next = hottest.peek().copied().copied().unwrap_or_default();
+            let next = hottest.peek().map_or(Load::default(), |&&range| range);
+            let part = (bytes - held.bytes) as f64 / next.bytes.max(1) as f64;
             points.push(WhatIfPoint {
                 bytes,
                 reads: share(held.reads + part * next.reads, all.reads),

@@ -28,6 +28,13 @@ fn write(door: &Door, ino: u64, page: u64) -> Result<usize, Errno> {
     door.write_node(&Caller::ROOT, ino, page * PAGE, &bytes, false)
 }
 
+fn fallocate(site: &Site, mode: i32, page: u64, pages: u64) -> Result<(), Errno> {
+    let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
+    let done = site.root.fallocate(fd, mode, page * PAGE, pages * PAGE);
+    site.root.close(fd).unwrap();
+    done
+}
+
 /// A sparse file of 20 pages under a limit of `pages`.
 fn sparse(site: &Site, pages: u64) -> u64 {
     site.hard(QuotaId::user(WHO), pages * PAGE, 100);
@@ -130,12 +137,7 @@ fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
     assert!(door.charges_first(&file));
     read(&door, &file, 0, 6).unwrap();
     // Pages 2 to 7: four are promised, and two are all that is free.
-    let fallocate = |mode, page, pages| {
-        let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
-        let done = site.root.fallocate(fd, mode, page * PAGE, pages * PAGE);
-        site.root.close(fd).unwrap();
-        done
-    };
+    let fallocate = |mode, page, pages| fallocate(&site, mode, page, pages);
     fallocate(0, 2, 6).expect("there is room");
     assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
     site.check();
@@ -161,12 +163,7 @@ fn what_was_promised_behind_a_cut_comes_back_at_once() {
     assert_eq!(site.used(QuotaId::user(WHO)).0, 4 * PAGE, "one is written");
     site.check();
     // What moves is promised no longer: the kernel is told to read it again.
-    let fallocate = |mode, page, pages| {
-        let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
-        let done = site.root.fallocate(fd, mode, page * PAGE, pages * PAGE);
-        site.root.close(fd).unwrap();
-        done
-    };
+    let fallocate = |mode, page, pages| fallocate(&site, mode, page, pages);
     fallocate(libc::FALLOC_FL_COLLAPSE_RANGE, 2, 1).unwrap();
     assert_eq!(site.used(QuotaId::user(WHO)).0, 2 * PAGE);
     fallocate(libc::FALLOC_FL_INSERT_RANGE, 0, 5).unwrap();
