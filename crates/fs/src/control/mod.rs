@@ -96,7 +96,8 @@ fn text(file: usize, core: &Core) -> Box<[u8]> {
 static FILES: &[ControlFile] = &[
     ControlFile::new("version", version),
     ControlFile::new("ask", ask::hint).takes(Takes::Question),
-    ControlFile::new("stats", stats::render),
+    // Asks every directory for its names.
+    ControlFile::new("stats", stats::render).walks(),
     ControlFile::new("quota/report.json", quota::all).private(),
     ControlFile::new("quota/events", quota::events).private(),
     ControlFile::new("heat/status.json", heat::status_text),
