@@ -1,6 +1,7 @@
 //! Processor time.
 
 use std::ops::{Add, Sub};
+use std::time::Duration;
 
 /// Seconds of processor time, of all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,6 +76,18 @@ pub fn of_process(pid: u32) -> f64 {
     }
 }
 
+/// Processor time of the calling thread so far, to the nanosecond: `getrusage` shows a thread what
+/// it had at the last tick.
+pub fn of_thread() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the address lives throughout the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
 fn usage(of: i32) -> CpuTime {
     // SAFETY: an all-zero usage is one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -101,6 +114,15 @@ mod tests {
             assert!(begin.elapsed().as_secs() < 60, "the time stands still");
         }
         assert!(sum > 0);
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_its_own_and_fine() {
+        let before = of_thread();
+        let other = std::thread::spawn(|| while of_thread().as_millis() < 20 {});
+        other.join().unwrap();
+        let used = of_thread() - before;
+        assert!(used > Duration::ZERO && used.as_millis() < 20, "{used:?}");
     }
 
     #[test]

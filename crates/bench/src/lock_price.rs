@@ -5,6 +5,7 @@
 //! count. Off against compiled out is instructions, which valgrind counts the same every time: two
 //! builds of this program do the same work.
 
+use crate::cpu_time::of_thread;
 use crate::options::Options;
 use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
@@ -295,13 +296,13 @@ impl Work {
 
     /// Processor time of one operation in nanoseconds, over `length` of it.
     fn time_of(&mut self, length: u64) -> Result<f64, String> {
-        let (begin, mut steps) = (processor_time(), 0);
+        let (begin, mut steps) = (of_thread(), 0);
         loop {
             for _ in 0..256 {
                 self.step()?;
             }
             steps += 256;
-            let passed = processor_time() - begin;
+            let passed = (of_thread() - begin).as_nanos() as u64;
             if passed >= length {
                 return Ok(passed as f64 / f64::from(steps));
             }
@@ -310,14 +311,3 @@ impl Work {
 }
 
 const BLOCK: usize = 4096;
-
-/// Nanoseconds that this thread has run.
-fn processor_time() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the call writes to `time` only.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}

@@ -3,6 +3,7 @@
 //! Those among few files find everything in the caches of a core, those among a million find
 //! nothing there: what grows is the price of memory, not the number of steps.
 
+use crate::cpu_time::of_thread;
 use crate::mounted::Mounted;
 use crate::patience::beat;
 use crate::row::median;
@@ -69,20 +70,10 @@ pub fn price(files: usize) -> Result<Price, String> {
 }
 
 fn time(names: &[Name], stat: impl Fn(&Name) -> Result<(), String>) -> Result<f64, String> {
-    let start = processor_time();
+    let start = of_thread();
     names.iter().try_for_each(stat)?;
-    Ok((processor_time() - start) / names.len() as f64)
-}
-
-/// Nanoseconds that this thread has had a processor: others use the machine as well.
-fn processor_time() -> f64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: there is room for the answer; the clock exists since Linux 2.6.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+    // Processor time: others use the machine as well.
+    Ok((of_thread() - start).as_nanos() as f64 / names.len() as f64)
 }
 
 fn name_of(file: usize) -> Name {

@@ -59,8 +59,10 @@ fn main() -> ExitCode {
     if ["seeds", "locks"].contains(&verb) && rest.iter().any(|arg| arg == record::RECORD) {
         return finish(verb, record::run(verb, rest));
     }
-    if verb == "seeds" {
+    if ["seeds", "heat"].contains(&verb) {
         keep_memory();
+    }
+    if verb == "seeds" {
         ready_to_measure();
         return finish(verb, seeds::run(rest));
     }

@@ -176,7 +176,10 @@ impl PhaseTime {
 }
 
 /// Runs `f` once for every task, each in a thread pinned to its core.
-fn side_by_side<T: Send>(
+///
+/// # Errors
+/// What `f` answers, or a task panicked.
+pub fn side_by_side<T: Send>(
     tasks: usize,
     f: impl Fn(usize) -> Result<T, String> + Sync,
 ) -> Result<Vec<T>, String> {

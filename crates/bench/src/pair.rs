@@ -45,12 +45,22 @@ impl Pair {
         }
     }
 
+    /// All of a side, in the order of the runs.
+    pub fn all(&self, side: Side) -> &[f64] {
+        match side {
+            Side::With => &self.with,
+            Side::Without => &self.without,
+        }
+    }
+
+    /// Whether there was no run.
+    pub fn is_empty(&self) -> bool {
+        self.with.is_empty() && self.without.is_empty()
+    }
+
     /// The median of a side and half its interval.
     pub fn of(&self, side: Side) -> (f64, f64) {
-        match side {
-            Side::With => median(&mut self.with.clone()),
-            Side::Without => median(&mut self.without.clone()),
-        }
+        median(&mut self.all(side).to_vec())
     }
 
     /// The median of with/without over the runs, and half its interval.
@@ -71,6 +81,27 @@ impl Pair {
                 .map(|(with, without)| without / with)
                 .collect::<Vec<_>>(),
         )
+    }
+
+    /// Each run times `factor`.
+    pub fn scaled(&self, factor: f64) -> Pair {
+        let scaled = |runs: &[f64]| runs.iter().map(|run| run * factor).collect();
+        Pair {
+            with: scaled(&self.with),
+            without: scaled(&self.without),
+        }
+    }
+
+    /// Each run divided by what the same run came to in `other`.
+    pub fn over(&self, other: &Pair) -> Pair {
+        let over = |side| {
+            let runs = self.all(side).iter().zip(other.all(side));
+            runs.map(|(run, other)| run / other).collect()
+        };
+        Pair {
+            with: over(Side::With),
+            without: over(Side::Without),
+        }
     }
 
     /// One row for each side.
@@ -158,6 +189,8 @@ mod tests {
             (pair.of(Side::With).0, pair.of(Side::Without).0),
             (10.0, 10.0)
         );
+        assert_eq!(pair.over(&pair).of(Side::With), (1.0, 0.0));
+        assert_eq!(pair.scaled(3.0).of(Side::Without).0, 30.0);
         let rows: Vec<Row> = pair.rows("heat", "w", "lib", 2, ("seconds", "s")).collect();
         assert_eq!(
             (&*rows[0].target, &*rows[1].target),

@@ -6,7 +6,7 @@
 //! `fs_mark` does. Runs of the two alternate, many short ones so that what others do to the machine
 //! meets both, each on a fresh volume.
 
-use crate::cpu_time::CpuTime;
+use crate::cpu_time::of_thread;
 use crate::instructions::totals;
 use crate::options::Options;
 use crate::pair::Side;
@@ -186,9 +186,9 @@ fn turn(
                     let names: Vec<String> = (0..each).map(|n| format!("/p/{task}/f{n}")).collect();
                     let page = [7; PAGE];
                     barrier.wait();
-                    let (begin, cpu) = (Instant::now(), CpuTime::of_this_thread());
+                    let (begin, cpu) = (Instant::now(), of_thread());
                     let done = work(workload, &user, &names, &page);
-                    let (end, cpu) = (Instant::now(), (CpuTime::of_this_thread() - cpu).total());
+                    let (end, cpu) = (Instant::now(), (of_thread() - cpu).as_secs_f64());
                     // Whoever has room meanwhile has more of it than the last hundredth.
                     barrier.wait();
                     done?;

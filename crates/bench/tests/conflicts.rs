@@ -11,8 +11,8 @@ const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
 /// How far a run may be below the record: where memory lies differs from run to run, and now and
 /// then two small things share a line. Two runs were 0.0011 apart.
 const LUCK: f64 = 0.004;
-/// How far the same tree with quotas on may be below: three cases, for memory lies elsewhere then.
-/// A link that read more of an inode than its project cost four.
+/// How far the same tree with quotas or heat on may be below: three cases, for memory lies
+/// elsewhere then. A link that read more of an inode than its project cost four.
 const ASIDE: f64 = 0.001;
 /// Fewer commuting cases than this means that the runner lost some.
 const CASES: f64 = 2_500.0;
@@ -70,12 +70,14 @@ fn commuting_operations_share_no_cache_line() {
         let shared = value(&rows, &format!("hot {call}"), "shared_rmw_per_op");
         assert_eq!(shared, 0.0, "{call} modifies a shared line\n{text}");
     }
-    let (rows, text) = quick(&["--quotas"]);
-    let with_quotas = value(&rows, "all", "conflict_free_share");
-    assert!(
-        with_quotas >= share - ASIDE,
-        "{with_quotas:.4} with quotas on, {share:.4} without\n{text}"
-    );
+    for what in ["--quotas", "--heat"] {
+        let (rows, text) = quick(&[what]);
+        let with = value(&rows, "all", "conflict_free_share");
+        assert!(
+            with >= share - ASIDE,
+            "{with:.4} with {what}, {share:.4} without\n{text}"
+        );
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Instructions per warm operation, against those that are committed.
+//! Instructions per warm operation, against those that are committed, and with heat against those
+//! without.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,8 +26,18 @@ fn release_build() -> PathBuf {
 
 #[test]
 fn no_operation_takes_more_instructions_than_are_recorded() {
+    passes(&["instructions"]);
+}
+
+/// A hundredth is allowed; the program's exit says so.
+#[test]
+fn heat_takes_hardly_any_instructions() {
+    passes(&["heat", "--only", "instructions"]);
+}
+
+fn passes(args: &[&str]) {
     let output = Command::new(release_build())
-        .arg("instructions")
+        .args(args)
         .output()
         .expect("the benchmark starts");
     assert!(

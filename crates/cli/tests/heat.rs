@@ -21,6 +21,7 @@ harness::on_both_transports!(
     an_export_is_imported_whole_or_not_at_all,
     a_c_program_gets_the_heat_of_a_file,
     every_way_to_read_warms_alike,
+    every_way_to_write_warms_alike,
     others_see_their_own_files,
     bad_input_is_refused_by_name,
 );
@@ -480,7 +481,9 @@ fn a_c_program_gets_the_heat_of_a_file(transport: Transport) {
     );
     assert_eq!(field("future"), 0);
     assert_eq!(ask("live", &cold), format!("errno {}\n", 61));
-    assert_eq!(ask("short", &file), format!("errno {}\n", 22));
+    for size in ["short", "long"] {
+        assert_eq!(ask(size, &file), format!("errno {}\n", 22), "{size}");
+    }
     // What the file shows to everybody is not for everybody.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let stranger = |uid: u32| {
@@ -537,6 +540,39 @@ fn every_way_to_read_warms_alike(transport: Transport) {
         assert_eq!(row["read_bytes"], 2 * MIB, "{row}");
         let apart = (degrees(row) - degrees(&rows[0])).abs();
         assert!(apart < 0.5, "{row} and {}", rows[0]);
+    }
+}
+
+fn every_way_to_write_warms_alike(transport: Transport) {
+    let mounted = Mounted::new(transport, "hot_track");
+    let program = compiled(&mounted, "write_ways.c");
+    // No two of them beside each other, or the kernel would hand them over at once.
+    let pages: Vec<String> = (0..40).map(|n| (n * 37 % 512).to_string()).collect();
+    let info = |file: &Path| json(hearth().args(["heat", "info"]).arg(file));
+    let read =
+        |row: &Value| [row["reads"].as_u64(), row["read_bytes"].as_u64()].map(Option::unwrap);
+    let written =
+        |row: &Value| [row["writes"].as_u64(), row["written_bytes"].as_u64()].map(Option::unwrap);
+    let more = |[calls, bytes]: [u64; 2]| [calls + 40, bytes + 40 * 4096];
+    for way in ["write", "direct", "mmap", "copy"] {
+        let [file, source] = ["file", "source"].map(|name| {
+            let path = mounted.at(format!("{way}-{name}"));
+            std::fs::write(&path, vec![7; 2 * MIB]).unwrap();
+            File::open(&path).unwrap().sync_all().unwrap();
+            path
+        });
+        let before = [info(&file), info(&source)];
+        succeed(
+            Command::new(&program)
+                .arg(way)
+                .args([&file, &source])
+                .args(&pages),
+        );
+        let after = [info(&file), info(&source)];
+        assert_eq!(written(&after[0]), more(written(&before[0])), "{way}");
+        assert_eq!(written(&after[1]), written(&before[1]), "{way}");
+        let copied = if way == "copy" { more([0, 0]) } else { [0, 0] };
+        assert_eq!(read(&after[1]), copied, "{way}");
     }
 }
 
@@ -615,6 +651,11 @@ fn bad_input_is_refused_by_name(transport: Transport) {
         assert!(why.contains("not on a Hearth mount"), "{verb}: {why}");
         assert!(why.contains(elsewhere.to_str().unwrap()), "{verb}: {why}");
     }
+    let mut report = hearth();
+    report
+        .args(["heat", "report", "--what-if", "1G"])
+        .arg(&elsewhere);
+    assert!(refused(&mut report).contains("not on a Hearth mount"));
     let absent = mounted.at("absent");
     assert!(refused(hearth().args(["heat", "info"]).arg(&absent)).contains("No such file"));
     assert!(refused(&mut heat(&mounted, &["info"])).contains("is a directory"));

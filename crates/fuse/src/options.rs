@@ -401,6 +401,7 @@ mod tests {
             "negative_timeout=1e99",
             "max_write=1",
             "max_write=17m",
+            "heat=nonsense",
             "size=10q",
             "size=99999999999t",
             "inodes=0",

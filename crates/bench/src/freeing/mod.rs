@@ -7,6 +7,7 @@
 pub mod at_once;
 pub mod garbage;
 
+use crate::cpu_time::of_thread;
 use crate::instructions;
 use crate::live;
 use crate::options::Options;
@@ -147,28 +148,17 @@ pub fn run_loop() -> Result<(), String> {
         })
     };
     (0..200).try_for_each(|_| round()).map_err(failed)?;
-    let (start, before, mut rounds) = (Instant::now(), processor_time(), 0);
+    let (start, before, mut rounds) = (Instant::now(), of_thread(), 0);
     while start.elapsed() < Duration::from_millis(200) {
         round().map_err(failed)?;
         rounds += 1;
     }
-    let spent = processor_time().saturating_sub(before);
+    let spent = of_thread().saturating_sub(before);
     println!(
         "{}",
         spent.as_secs_f64() * 1e6 / f64::from(rounds) / names.len() as f64
     );
     Ok(())
-}
-
-/// Time that this thread has had on a processor.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the clock writes a timespec into the one that it gets.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 /// What waits beside every reader, each measured by `hearth-live` in a process of its own.

@@ -2,9 +2,8 @@
 //! task. Sizes and numbers of files are drawn from curves that have the medians and means of the
 //! tool's own lists (kernel 2.6.20), with its seed, 555.
 
-use super::Amount;
 use super::random::Random;
-use super::sides::{self, Measured};
+use super::sides::{self, Amount, How, Measured};
 use crate::activity::{Job, Phased, must, path};
 use crate::pair::{Pair, Side};
 use crate::row::Row;
@@ -282,15 +281,14 @@ fn place(number: usize, name: &str) -> CString {
 /// # Errors
 /// The library refuses, or did something else.
 pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let Amount { runs, part } = amount;
-    let tree = Tree::new(part);
-    let measured = sides::job(
-        &|| Build(&tree),
-        Sharing::Processes,
-        1,
-        runs,
-        &mut |_, _, _, _| {},
-    )?;
+    let tree = Tree::new(amount.part);
+    let how = How {
+        sharing: Sharing::Processes,
+        tasks: 1,
+        stays: false,
+        is_elastic: false,
+    };
+    let measured = sides::job(&|_| Build(&tree), how, amount, &mut |_, _, _, _| {})?;
     let mut text = format!(
         "{:24}{:>16}{:>24}{:>18}\n{:24}{:>16}{:>24}{:>18}\n",
         "", "w/ hot tracking", "w/o hot tracking", "ratio", "", "v1", "v2", "(v1-v2)/v2"
@@ -302,7 +300,7 @@ pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measu
             false => (&one.speed, 1.0 / f64::from(1 << 20), "MB/s"),
         };
         let show = |side| format!("{:.3} {unit}", pair.of(side).0 * scale);
-        let change = (pair.of(Side::With).0 / pair.of(Side::Without).0 - 1.0) * 100.0;
+        let change = (pair.ratio().0 - 1.0) * 100.0;
         let _ = writeln!(
             text,
             "{name:24}{:>16}{:>24}{:>18}",

@@ -1,9 +1,8 @@
 //! fs_mark: every task makes files of one byte in a directory of its own and keeps them, round
 //! after round. In process, as the program does it; and the program itself on two mounts.
 
-use super::Amount;
 use super::random::Random;
-use super::sides::{self, Measured};
+use super::sides::{self, Amount, How, Measured};
 use crate::activity::{Job, Phased, must, path};
 use crate::pair::{Pair, Side};
 use crate::row::Row;
@@ -126,14 +125,19 @@ impl Phased for Task<'_> {
 /// # Errors
 /// The library refuses, or did something else.
 pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, each) = (amount.runs, EACH / amount.part);
+    let each = EACH / amount.part;
+    let how = How {
+        sharing: Sharing::Processes,
+        tasks: TASKS,
+        stays: false,
+        is_elastic: false,
+    };
     let mut used = vec![Pair::default(); ROUNDS.len()];
     let mut overhead = vec![Pair::default(); ROUNDS.len()];
     let measured = sides::job(
-        &|| Shape::new(each),
-        Sharing::Processes,
-        TASKS,
-        runs,
+        &|_| Shape::new(each),
+        how,
+        amount,
         &mut |side, job, library, _| {
             for round in 0..ROUNDS.len() {
                 let micros = job.overhead[round].load(Ordering::Relaxed) / 1000;

@@ -1,7 +1,9 @@
-//! The program fs_mark on a mount that tracks heat and on one that does not.
+//! The program fs_mark on a mount whose heat is switched between its runs. What it costs is the
+//! processor time of the daemon per file, from the file's making to its removal.
 
 use super::fs_mark::{Line, seed_table};
-use super::sides::Measured;
+use super::random::Random;
+use super::sides::{Measured, block};
 use crate::cpu_time::of_process;
 use crate::mounted::Mounted;
 use crate::pair::{Pair, Side};
@@ -9,9 +11,12 @@ use crate::row::Row;
 use crate::seeds::contender::program;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 /// Tasks, each with a root of its own.
 const ROOTS: usize = 4;
+/// Of so many blocks one is a control.
+const CONTROL: usize = 3;
 
 /// One round as fs_mark prints it.
 struct Round {
@@ -21,51 +26,68 @@ struct Round {
     overhead: f64,
 }
 
-/// Runs it on both mounts in turns and prints the seed's table.
+/// Runs it with heat on and off in turns and prints the seed's table.
 ///
 /// # Errors
 /// There is no fs_mark or it cannot be mounted: says what to do.
-pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, each, rounds) = if quick { (3, 250, 2) } else { (25, 1_000, 4) };
-    let mounts = [
-        mount(Side::With, "hot_track")?,
-        mount(Side::Without, "no_hot_track")?,
-    ];
+pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<(String, Measured), String> {
+    let (blocks, each, rounds) = if quick { (2, 250, 2) } else { (24, 1_000, 4) };
+    let mounted = mount()?;
+    let daemon = mounted.daemon().ok_or("the mount has no daemon")?;
+    let base = mounted.directory().join("run");
+    let switch = mounted.directory().join(".hearth/sys/fs/hot-track");
+    let mut random = Random::new(ROOTS as u64);
     let mut lines: Vec<Line> = Vec::new();
-    let mut measured = vec![Measured::default(); rounds];
-    for run in 0..runs {
-        for side in Side::both(run) {
-            let at = &mounts[usize::from(side == Side::Without)];
-            let base = at.directory().join(format!("run-{run}"));
-            let daemon = at.daemon().ok_or("the mount has no daemon")?;
+    let mut measured = Measured::default();
+    let files = (ROOTS * each * rounds) as f64;
+    for number in 0..blocks {
+        let is_control = (number + 1) % CONTROL == 0;
+        for side in block(&mut random) {
+            let word = if side == Side::With && !is_control {
+                "1"
+            } else {
+                "0"
+            };
+            let failed = |error| format!("{}: {error}", switch.display());
+            std::fs::write(&switch, word).map_err(failed)?;
+            let said = std::fs::read_to_string(&switch).map_err(failed)?;
+            if said.trim() != word {
+                return Err(format!("{} says {said} after {word}", switch.display()));
+            }
             let before = of_process(daemon);
+            let begin = Instant::now();
             let got = fs_mark(&base, each, rounds)?;
-            let cpu = of_process(daemon) - before;
+            // What the removals of these files cost is this side's.
+            std::fs::remove_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+            let cpu = (of_process(daemon) - before) / files;
+            if is_control {
+                measured.control.push(side, cpu);
+                continue;
+            }
+            measured.cpu.push(side, cpu);
+            measured.seconds.push(side, begin.elapsed().as_secs_f64());
+            let seconds: f64 = got.iter().map(|round| 1.0 / round.per_second).sum();
+            measured.speed.push(side, rounds as f64 / seconds);
             if lines.is_empty() {
                 lines = got.iter().map(|round| empty(round.count)).collect();
             }
-            let files = (ROOTS * each) as f64;
-            for ((line, one), round) in lines.iter_mut().zip(&mut measured).zip(&got) {
+            for (line, round) in lines.iter_mut().zip(&got) {
                 line.used.push(side, round.used);
                 line.speed.push(side, round.per_second);
                 line.overhead.push(side, round.overhead);
-                one.speed.push(side, round.per_second);
-                one.seconds.push(side, files / round.per_second);
-                // The daemon's, of all rounds together.
-                one.cpu.push(side, cpu / (files * rounds as f64));
             }
-            std::fs::remove_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
         }
     }
     println!("{}", seed_table(&lines));
     eprintln!("measured: fs_mark on a mount");
-    let name = |round: usize| format!("fs_mark on a mount, round {}", round + 1);
-    for (round, one) in measured.iter().enumerate() {
-        let metric = ("files_per_s", "1/s");
-        rows.extend(one.speed.rows("heat", &name(round), "mount", ROOTS, metric));
+    let name = "fs_mark on a mount";
+    let metric = ("files_per_s", "1/s");
+    rows.extend(measured.speed.rows("heat", name, "mount", ROOTS, metric));
+    for (round, line) in lines.iter().enumerate() {
+        let name = format!("{name}, round {}", round + 1);
+        rows.extend(line.speed.rows("heat", &name, "mount", ROOTS, metric));
     }
-    let named = measured.into_iter().enumerate();
-    Ok(named.map(|(round, one)| (name(round), one)).collect())
+    Ok((name.to_owned(), measured))
 }
 
 fn empty(count: u64) -> Line {
@@ -77,28 +99,15 @@ fn empty(count: u64) -> Line {
     }
 }
 
-fn mount(side: Side, option: &str) -> Result<Mounted, String> {
+fn mount() -> Result<Mounted, String> {
     let program = program();
-    let options = format!("transport=dev,{option}");
     let served = Mounted::served("heat", &|mountpoint| {
         let mut daemon = Command::new(&program);
-        daemon.args(["mount", "-f", "-o", &options, "memory:"]);
+        daemon.args(["mount", "-f", "-o", "transport=dev", "memory:"]);
         daemon.arg(mountpoint);
         daemon
     });
-    let needs = |what| format!("{what}; it needs /dev/fuse and {}", program.display());
-    let mounted = served.map_err(needs)?;
-    let switch = mounted.directory().join(".hearth/sys/fs/hot-track");
-    let said =
-        std::fs::read_to_string(&switch).map_err(|e| format!("{}: {e}", switch.display()))?;
-    let due = if side == Side::With { "1" } else { "0" };
-    match said.trim() == due {
-        true => Ok(mounted),
-        false => Err(format!(
-            "mounted with {option}, {} says {said}",
-            switch.display()
-        )),
-    }
+    served.map_err(|what| format!("{what}; it needs /dev/fuse and {}", program.display()))
 }
 
 fn fs_mark(base: &Path, each: usize, rounds: usize) -> Result<Vec<Round>, String> {

@@ -1,18 +1,20 @@
 //! `hearth-bench heat`: what heat costs, on against off, on volumes in memory, where nothing but
-//! the processor is the limit; and the same by fs_mark itself on two mounts.
+//! the processor is the limit; and the same by fs_mark itself on a mount.
 //!
 //! The tests are those that the patch set of 2013 was judged by (fs_mark, FFSB, compilebench), in
-//! the layout of its report, and two that leave no place to hide (file-ops, thread_perf). Runs of
-//! the two sides alternate, each on a fresh volume; a ratio is the median of the ratios of
-//! neighbours.
+//! the layout of its report, and two that leave no place to hide (file-ops, thread_perf). Heat is
+//! switched between short runs on one volume: where memory lies makes more difference between two
+//! volumes than heat does. What decides is processor time per operation, folding included.
 
 mod compilebench;
+mod effect;
 mod ffsb;
 mod fs_mark;
 mod fs_mark_mount;
 mod loops;
 mod random;
 mod sides;
+mod stage;
 
 pub use loops::{LOOPS, run as run_loops};
 
@@ -22,7 +24,8 @@ use crate::row::{Row, write_json};
 use crate::seeds::{file_ops, thread_perf};
 use crate::table::{Table, short};
 use crate::target::Sharing;
-use sides::Measured;
+use effect::Outcome;
+use sides::{Amount, How, Measured};
 use std::time::Duration;
 
 /// The least share of the speed without heat that is enough.
@@ -38,13 +41,31 @@ const PARTS: [&str; 7] = [
     "instructions",
 ];
 
-/// How much is done.
-#[derive(Clone, Copy)]
-struct Amount {
-    /// Runs of each side.
-    runs: u32,
-    /// One of so many parts of the work.
-    part: usize,
+/// How much is done, of jobs that can be as long as wanted, and of those of a given size, which
+/// take seconds.
+fn amounts(quick: bool) -> [Amount; 2] {
+    let elastic = match quick {
+        true => Amount {
+            volumes: 1,
+            blocks: 3,
+            control: 3,
+            run: Duration::from_millis(20),
+            part: 10,
+        },
+        // Longer than the shortest time between two folds.
+        false => Amount {
+            volumes: 3,
+            blocks: 24,
+            control: 3,
+            run: Duration::from_millis(110),
+            part: 1,
+        },
+    };
+    let given = Amount {
+        blocks: elastic.blocks.min(12),
+        ..elastic
+    };
+    [elastic, given]
 }
 
 /// Runs the benchmark and prints its tables.
@@ -61,42 +82,33 @@ pub fn run(options: &Options) -> Result<(), String> {
             PARTS.join(", ")
         ));
     }
-    let amount = match quick {
-        true => Amount { runs: 3, part: 10 },
-        false => Amount { runs: 13, part: 1 },
-    };
+    let [elastic, given] = amounts(quick);
     let mut rows = Vec::new();
     let mut measured = Vec::new();
     if wants("fs_mark") {
         println!("## fs_mark, in process\n");
-        measured.extend(fs_mark::compare(amount, &mut rows)?);
+        measured.extend(fs_mark::compare(given, &mut rows)?);
     }
     if wants("fs_mark-mount") {
         println!("## fs_mark on a mount\n");
         match fs_mark_mount::compare(quick, &mut rows) {
-            Ok(more) => measured.extend(more),
+            Ok(more) => measured.push(more),
             Err(what) => println!("Not measured: {what}\n"),
         }
     }
     if wants("ffsb") {
         println!("## FFSB\n");
-        measured.extend(ffsb::compare(amount, &mut rows)?);
+        measured.extend(ffsb::compare(elastic, &mut rows)?);
     }
     if wants("compilebench") {
         println!("## compilebench\n");
-        measured.extend(compilebench::compare(amount, &mut rows)?);
+        measured.extend(compilebench::compare(given, &mut rows)?);
     }
     if wants("file-ops") {
-        println!("## file-ops\n");
-        let more = file_ops(quick, &mut rows)?;
-        println!("{}", table(&more));
-        measured.extend(more);
+        measured.extend(file_ops(elastic, &mut rows)?);
     }
     if wants("thread_perf") {
-        println!("## thread_perf\n");
-        let more = thread_perf(quick, &mut rows)?;
-        println!("{}", table(&more));
-        measured.extend(more);
+        measured.extend(thread_perf(elastic, &mut rows)?);
     }
     let mut missed = verdict(&measured, &mut rows);
     if wants("instructions") && cfg!(not(debug_assertions)) {
@@ -119,13 +131,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, length) = if quick { (3, 30) } else { (17, 500) };
+fn file_ops(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
     let mut all = Vec::new();
     for (mode, short) in file_ops::MODES {
         for tasks in [1, 2, 16] {
-            let length = Duration::from_millis(length);
-            let one = sides::activity(&mode, tasks, runs, length)?;
+            let one = sides::activity(&mode, tasks, amount)?;
             let workload = format!("file-ops {short}");
             let metric = ("ops_per_s", "1/s");
             rows.extend(one.speed.rows("heat", &workload, "lib", tasks, metric));
@@ -136,25 +146,28 @@ fn file_ops(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>,
     Ok(all)
 }
 
-fn thread_perf(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let (runs, more) = if quick { (3, 1) } else { (17, 20) };
+fn thread_perf(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
     let mut all = Vec::new();
-    for (kind, times) in thread_perf::ALL {
-        let test = thread_perf::Test {
-            kind,
-            times: times * more,
-        };
+    for (kind, _) in thread_perf::ALL {
         for (sharing, name) in [
             (Sharing::Lowest, "threads"),
             (Sharing::Processes, "processes"),
         ] {
-            let mut one = sides::job(&|| test, sharing, 8, runs, &mut |_, _, _, _| {})?;
+            let how = How {
+                sharing,
+                tasks: 8,
+                stays: true,
+                is_elastic: true,
+            };
+            let make = |times| thread_perf::Test {
+                kind,
+                times: times as u32,
+            };
+            let mut one = sides::job(&make, how, amount, &mut |_, _, _, _| {})?;
             let one = one.swap_remove(0);
             let workload = format!("thread_perf {}, {name}", kind.name());
-            rows.extend(
-                one.seconds
-                    .rows("heat", &workload, "lib", 8, ("seconds", "s")),
-            );
+            let metric = ("ops_per_s", "1/s");
+            rows.extend(one.speed.rows("heat", &workload, "lib", 8, metric));
             all.push((workload, one));
         }
         eprintln!("measured: thread_perf, {}", kind.name());
@@ -162,74 +175,82 @@ fn thread_perf(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured
     Ok(all)
 }
 
-/// With, without and the ratio, and the ratio by processor time.
+/// With, without, and how they relate.
 fn table(measured: &[(String, Measured)]) -> String {
     let heading = [
         "per second",
         "with",
         "without",
-        "ratio",
-        "by processor time",
+        "with / without",
+        "off / off",
+        "0.99",
     ];
     let mut table = Table::new(heading.map(str::to_owned));
     for (name, one) in measured {
-        let verdict = one.verdict();
         let speed = |side| short(one.speed.of(side).0);
-        let ratio = |(ratio, half)| format!("{ratio:.3} ±{half:.3}");
+        let effect = one.effect();
+        let control = one.off_against_off();
         table.row([
             name.clone(),
             speed(Side::With),
             speed(Side::Without),
-            ratio(verdict.by_clock),
-            ratio(verdict.by_cpu),
+            effect.to_string(),
+            control.map_or(String::new(), |control| control.to_string()),
+            effect.outcome(ENOUGH).to_string(),
         ]);
     }
     table.text()
 }
 
-/// Prints every ratio, keeps it as a row, and answers those that are too low by the surer of both
-/// measures, their interval included.
+/// Prints every ratio, keeps it as a row, and answers those that are too low, their interval
+/// included.
 fn verdict(measured: &[(String, Measured)], rows: &mut Vec<Row>) -> Vec<String> {
     if measured.is_empty() {
         return Vec::new();
     }
     println!("## With heat against without\n\n{}", table(measured));
     let mut missed = Vec::new();
-    let mut all = Vec::new();
+    let mut ratios = Vec::new();
+    let mut counts = [Outcome::Met, Outcome::Undecided, Outcome::Missed].map(|kind| (kind, 0));
     for (name, one) in measured {
-        let verdict = one.verdict();
-        let (ratio, half) = verdict.surer();
-        all.push(ratio);
-        if verdict.is_below(ENOUGH) {
-            missed.push(format!(
-                "{name}: {ratio:.3} ±{half:.3} of the speed without"
-            ));
+        let effect = one.effect();
+        ratios.push(effect.ratio);
+        let outcome = effect.outcome(ENOUGH);
+        for (kind, count) in &mut counts {
+            *count += usize::from(*kind == outcome);
         }
-        for (metric, (value, ci95)) in [
-            ("on_off_by_clock", verdict.by_clock),
-            ("on_off_by_cpu", verdict.by_cpu),
-        ] {
+        if outcome == Outcome::Missed {
+            missed.push(format!("{name}: {effect} of the speed without"));
+        }
+        let control = one.off_against_off();
+        let all = [
+            ("on_off", "on / off", Some(effect), &one.cpu),
+            ("off_off", "off / off", control, &one.control),
+        ];
+        for (metric, target, effect, runs) in all {
+            let Some(effect) = effect else { continue };
             rows.push(Row {
                 bench: "heat",
                 workload: name.clone(),
-                target: "on / off".to_owned(),
+                target: target.to_owned(),
                 tasks: 0,
                 metric,
-                value,
+                value: effect.ratio,
                 unit: "1",
-                runs: 0,
-                ci95,
+                runs: runs.all(Side::With).len() as u32,
+                ci95: effect.half(),
             });
         }
     }
-    all.sort_by(f64::total_cmp);
-    let (low, middle) = (all[0], all[all.len() / 2]);
+    ratios.sort_by(f64::total_cmp);
+    let said = counts.map(|(kind, count)| format!("{count} {kind}"));
     println!(
-        "By the surer measure {} of {} rows are at {ENOUGH} or above, and {} are below it with \
-         their whole interval; the lowest is {low:.3}, the median {middle:.3}.\n",
-        all.iter().filter(|&&ratio| ratio >= ENOUGH).count(),
-        all.len(),
-        missed.len()
+        "{ENOUGH} of the speed without heat: {} of {} rows. The lowest is {:.3}, the median {:.3}. \
+         An interval holds the truth in nineteen of twenty rows.\n",
+        said.join(", "),
+        ratios.len(),
+        ratios[0],
+        ratios[ratios.len() / 2],
     );
     missed
 }
@@ -241,7 +262,13 @@ mod tests {
     #[test]
     fn every_part_runs_and_what_it_did_is_checked() {
         let mut rows = Vec::new();
-        let little = Amount { runs: 1, part: 128 };
+        let little = Amount {
+            volumes: 1,
+            blocks: 2,
+            control: 2,
+            run: Duration::from_millis(1),
+            part: 128,
+        };
         let ffsb = ffsb::compare(little, &mut rows).unwrap();
         assert_eq!(ffsb.len(), 5 * ffsb::THREADS.len());
         assert_eq!(compilebench::compare(little, &mut rows).unwrap().len(), 11);

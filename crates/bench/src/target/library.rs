@@ -33,21 +33,16 @@ impl Library {
         Library::of(Volume::memory(), sharing)
     }
 
-    /// An empty volume that has a thread for the background, and tracks heat or does not.
-    ///
-    /// # Errors
-    /// The library refuses.
-    pub fn tracking(sharing: Sharing, heat: bool) -> Result<Library, String> {
-        let volume = Volume::builder().background(true).hot_track(heat).build();
-        Library::of(volume.map_err(|errno| errno.to_string())?, sharing)
-    }
-
     /// The volume.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
+    /// This volume.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {
             shared

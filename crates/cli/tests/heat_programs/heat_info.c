@@ -1,5 +1,5 @@
 /* Asks for the heat of a file as programs written for the VFS hot tracking patches do.
- * heat_info live|stored|short FILE: prints the fields, or the number of the error. */
+ * heat_info live|stored|short|long FILE: prints the fields, or the number of the error. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,14 @@ struct too_short {
     uint8_t bytes[64];
 };
 
+struct too_long {
+    uint8_t bytes[96];
+};
+
 #define FS_IOC_GET_HEAT_INFO _IOR('f', 17, struct hot_heat_info)
 #define FS_IOC_GET_HEAT_INFO_BY _IOWR('f', 17, struct hot_heat_info)
 #define FS_IOC_GET_HEAT_INFO_SHORT _IOR('f', 17, struct too_short)
+#define FS_IOC_GET_HEAT_INFO_LONG _IOR('f', 17, struct too_long)
 
 _Static_assert(sizeof(struct hot_heat_info) == 80, "size");
 _Static_assert(FS_IOC_GET_HEAT_INFO == 0x80506611, "number");
@@ -42,12 +47,15 @@ int main(int argc, char **argv) {
         return 1;
     }
     struct hot_heat_info info;
+    struct too_long more;
     memset(&info, 0xaa, sizeof info);
     int failed;
     if (strcmp(argv[1], "live") == 0) {
         failed = ioctl(fd, FS_IOC_GET_HEAT_INFO, &info);
     } else if (strcmp(argv[1], "short") == 0) {
         failed = ioctl(fd, FS_IOC_GET_HEAT_INFO_SHORT, &info);
+    } else if (strcmp(argv[1], "long") == 0) {
+        failed = ioctl(fd, FS_IOC_GET_HEAT_INFO_LONG, &more);
     } else {
         info.live = strcmp(argv[1], "stored") != 0;
         failed = ioctl(fd, FS_IOC_GET_HEAT_INFO_BY, &info);

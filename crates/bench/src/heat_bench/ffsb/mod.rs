@@ -1,7 +1,8 @@
 //! FFSB: threads that draw one operation after the other by weight. A transaction is one block of
 //! a read or a write, or one removal, as FFSB counts them.
 //!
-//! A run is a number of operations instead of a time, so that both sides do the same.
+//! A run is a number of operations instead of a time, so that both sides do the same. Where files
+//! come and go, each run has a fresh set of them, which is made and removed on the run's side.
 
 mod profile;
 mod run;
@@ -9,9 +10,8 @@ mod run;
 use profile::all;
 use run::{Counts, Ffsb};
 
-use super::Amount;
-use super::sides::{self, Measured};
-use crate::cpu_time::CpuTime;
+use super::sides::{self, Amount, How, Measured};
+use super::stage::Took;
 use crate::pair::{Pair, Side};
 use crate::row::Row;
 use crate::target::Sharing;
@@ -38,27 +38,25 @@ struct Cell {
 /// # Errors
 /// The library refuses, or did something else.
 pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let Amount { runs, part } = amount;
     let mut text = format!(
         "{:32}{:>24}{:>26}{:>16}\n{:32}{:>24}{:>26}{:>16}\n",
         "", "w/ hot tracking", "w/o hot tracking", "ratio", "", "v1", "v2", "(v1-v2)/v2"
     );
     let mut measured = Vec::new();
-    for (profile, operations) in all()? {
+    for profile in all()? {
         let _ = writeln!(text, "{}", profile.name);
         for threads in THREADS {
-            let each = (operations / part / threads).max(1);
-            let make = || Ffsb::new(profile.clone(), each);
+            let make = |each| Ffsb::new(profile.clone(), each);
+            let how = How {
+                sharing: Sharing::Processes,
+                tasks: threads,
+                stays: profile.stays(),
+                is_elastic: true,
+            };
             let mut cell = Cell::default();
-            let mut all = sides::job(
-                &make,
-                Sharing::Processes,
-                threads,
-                runs,
-                &mut |side, job, _, phases| {
-                    cell.push(side, &job.counts(), phases[0].seconds, phases[0].cpu);
-                },
-            )?;
+            let mut all = sides::job(&make, how, amount, &mut |side, job, _, took| {
+                cell.push(side, &job.counts(), took[0])
+            })?;
             cell.show(&mut text, threads);
             let name = format!("{} x{threads}", profile.name);
             eprintln!("measured: ffsb, {name}");
@@ -79,14 +77,14 @@ pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measu
 }
 
 impl Cell {
-    fn push(&mut self, side: Side, counts: &Counts, seconds: f64, cpu: CpuTime) {
+    fn push(&mut self, side: Side, counts: &Counts, Took { seconds, cpu, .. }: Took) {
         self.reads.push(side, counts.reads as f64 / seconds);
         self.writes.push(side, counts.writes as f64 / seconds);
         self.read_bytes
             .push(side, counts.read_bytes as f64 / seconds);
         self.written_bytes
             .push(side, counts.written_bytes as f64 / seconds);
-        self.cpu.push(side, cpu.total() / seconds * 100.0);
+        self.cpu.push(side, cpu / seconds * 100.0);
     }
 
     fn show(&self, text: &mut String, threads: usize) {
@@ -104,16 +102,9 @@ impl Cell {
             }
             let what = if reads && writes { what } else { "" };
             line(text, &format!("Trans/sec{what}"), trans, "", 2);
-            let mut megabytes = Pair::default();
-            for side in [Side::With, Side::Without] {
-                megabytes.push(side, bytes.of(side).0 / f64::from(1 << 20));
-            }
+            let megabytes = bytes.scaled(1.0 / f64::from(1 << 20));
             line(text, &format!("Throughput{what}"), &megabytes, "MB/sec", 0);
-            let mut ratio = Pair::default();
-            for side in [Side::With, Side::Without] {
-                ratio.push(side, trans.of(side).0 / self.cpu.of(side).0);
-            }
-            per_cpu.push((format!("Trans/%CPU{what}"), ratio));
+            per_cpu.push((format!("Trans/%CPU{what}"), trans.over(&self.cpu)));
         }
         line(text, "%CPU", &self.cpu, "%", 1);
         for (what, ratio) in per_cpu {
@@ -125,7 +116,7 @@ impl Cell {
 
 fn line(text: &mut String, what: &str, pair: &Pair, unit: &str, digits: usize) {
     let show = |side| format!("{:.digits$}{unit}", pair.of(side).0);
-    let change = (pair.of(Side::With).0 / pair.of(Side::Without).0 - 1.0) * 100.0;
+    let change = (pair.ratio().0 - 1.0) * 100.0;
     let _ = writeln!(
         text,
         "           - {what:19}{:>24}{:>26}{:>15}",

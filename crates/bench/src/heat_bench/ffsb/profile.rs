@@ -46,36 +46,31 @@ pub enum Verb {
     Delete,
 }
 
-/// The profiles, with how many operations one run is.
-pub fn all() -> Result<Vec<(Profile, usize)>, String> {
+/// The profiles.
+pub fn all() -> Result<Vec<Profile>, String> {
     let texts = [
         (
             "large_file_create",
             include_str!("../../../profiles/large_file_create.ffsb"),
-            96,
         ),
         (
             "large_file_seq_read",
             include_str!("../../../profiles/large_file_seq_read.ffsb"),
-            768,
         ),
         (
             "random_write",
             include_str!("../../../profiles/random_write.ffsb"),
-            8_192,
         ),
         (
             "random_read",
             include_str!("../../../profiles/random_read.ffsb"),
-            32_768,
         ),
         (
             "mail_server",
             include_str!("../../../profiles/mail_server.ffsb"),
-            262_144,
         ),
     ];
-    let parse = |(name, text, operations)| Ok((Profile::parse(name, text)?, operations));
+    let parse = |(name, text)| Profile::parse(name, text);
     texts.into_iter().map(parse).collect()
 }
 
@@ -132,6 +127,12 @@ impl Profile {
         Some(())
     }
 
+    /// Whether the files are afterwards what they were before.
+    pub fn stays(&self) -> bool {
+        let stays = |verb| matches!(verb, Verb::Read | Verb::ReadAll | Verb::Write);
+        self.weights.iter().all(|&(verb, _)| stays(verb))
+    }
+
     /// The operation for a random number.
     pub fn draw(&self, random: u64) -> Verb {
         let sum: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
@@ -154,8 +155,10 @@ mod tests {
     fn every_profile_is_understood() {
         let all = all().unwrap();
         assert_eq!(all.len(), 5);
-        let mail = &all[4].0;
+        let mail = &all[4];
         assert_eq!((mail.files, mail.sizes), (10_000, (1024, 16384)));
+        let stays: Vec<bool> = all.iter().map(Profile::stays).collect();
+        assert_eq!(stays, [false, true, true, true, false]);
         let mut drawn = [0; 4];
         for random in 0..1000 {
             let verb = mail.draw(random);

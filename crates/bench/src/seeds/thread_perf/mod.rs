@@ -5,7 +5,7 @@ mod allocation;
 mod test;
 
 pub use allocation::{CHILD, run_child};
-pub use test::{ALL, Test};
+pub use test::{ALL, Kind, Test};
 
 use super::Family;
 use super::ask::Ask;

@@ -1,0 +1,288 @@
+//! A volume whose heat is switched between runs, and the time of what runs on it.
+//!
+//! Nothing but the run takes time: the volume has no thread of its own, and what its background
+//! would do is done, and timed, when the tasks of a phase are done. The volume's clock goes only
+//! while heat is on, by what the run took of a core: what is recorded one by one between two folds,
+//! and what is sampled, is that of a core at full speed that tracks heat all the time.
+
+use crate::activity::Job;
+use crate::cpu_time::of_thread;
+use crate::measure::{apart, side_by_side};
+use crate::pinned::allowed_cores;
+use crate::target::{Client, Library, Sharing, Target};
+use hearth::{Clock, Time, Volume};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+/// A clock that goes when it is told.
+#[derive(Clone, Default)]
+pub struct Told(Arc<AtomicU64>);
+
+impl Told {
+    /// One that has gone for a while.
+    pub fn new() -> Told {
+        Told(Arc::new(AtomicU64::new(1_000_000)))
+    }
+
+    /// Time passes.
+    pub fn pass(&self, time: Duration) {
+        // A millisecond is the least it shows.
+        self.0.fetch_add((time.as_millis() as u64).max(1), Relaxed);
+    }
+}
+
+impl Clock for Told {
+    fn now(&self) -> Time {
+        Time::from_nanos(1_700_000_000_000_000_000)
+    }
+
+    fn monotonic(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What one phase came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Took {
+    /// Operations of all tasks.
+    pub operations: u64,
+    /// From the first task's begin until the background is done.
+    pub seconds: f64,
+    /// Processor seconds of the tasks and of the background.
+    pub cpu: f64,
+}
+
+/// A volume and its clock.
+pub struct Stage {
+    library: Library,
+    clock: Told,
+}
+
+impl Stage {
+    /// An empty volume; heat is off.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn new(sharing: Sharing) -> Result<Stage, String> {
+        let clock = Told::new();
+        let volume = Volume::builder().workers(0).clock(clock.clone()).build();
+        let volume = volume.map_err(|errno| errno.to_string())?;
+        Ok(Stage {
+            library: Library::of(volume, sharing)?,
+            clock,
+        })
+    }
+
+    /// The volume.
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
+    /// Tracks heat from now on, or no longer.
+    pub fn switch(&self, on: bool) {
+        self.library.volume().heat().switch(on);
+    }
+
+    /// Makes what the job needs.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn prepare(&self, job: &dyn Job, tasks: usize) -> Result<(), String> {
+        self.untimed(&|client| job.prepare(client, tasks))
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn clear(&self) -> Result<(), String> {
+        self.untimed(&|client| clear(client, b""))
+    }
+
+    fn untimed(
+        &self,
+        f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync),
+    ) -> Result<(), String> {
+        let begin = Instant::now();
+        apart(&self.library, f)?;
+        self.catch_up(begin.elapsed());
+        Ok(())
+    }
+
+    /// So much time has passed: does what the background would.
+    fn catch_up(&self, time: Duration) {
+        let volume = self.library.volume();
+        if volume.heat().is_on() {
+            self.clock.pass(time);
+        }
+        volume.run_background_once();
+    }
+
+    /// Runs all phases of a prepared job; answers what each came to.
+    ///
+    /// # Errors
+    /// The library refuses, or is not as it should be afterwards.
+    pub fn run(&self, job: &dyn Job, tasks: usize) -> Result<Vec<Took>, String> {
+        let phases: Vec<Phase> = job.phases().iter().map(|_| Phase::new(tasks)).collect();
+        let parts = side_by_side(tasks + 1, |task| {
+            if task < tasks {
+                self.work(job, (task, tasks), &phases)
+            } else {
+                Ok(self.look_after(tasks, &phases))
+            }
+        })?;
+        apart(&self.library, &|client| job.check(client, tasks))?;
+        Ok((0..phases.len()).map(|n| together(&parts, n)).collect())
+    }
+
+    fn work(
+        &self,
+        job: &dyn Job,
+        (task, tasks): (usize, usize),
+        phases: &[Phase],
+    ) -> Result<Vec<Part>, String> {
+        let mut ready = job.task(self.library.client(), task, tasks);
+        let mut parts = Vec::new();
+        for (n, phase) in phases.iter().enumerate() {
+            phase.begin.wait();
+            // A task that failed goes on to meet the others.
+            if let Ok(task) = &mut ready {
+                let part = Part::time(|| task.phase(n));
+                // Relaxed: the barrier passes it on.
+                let nanos = (part.cpu * 1e9) as u64;
+                phase.nanos.fetch_add(nanos, Relaxed);
+                match part.done {
+                    Ok(operations) => parts.push(part.with(operations)),
+                    Err(what) => ready = Err(what),
+                }
+            }
+            phase.end.wait();
+        }
+        ready.map(|_| parts)
+    }
+
+    /// The background, phase by phase.
+    fn look_after(&self, tasks: usize, phases: &[Phase]) -> Vec<Part> {
+        let cores = allowed_cores().len().min(tasks).max(1) as u32;
+        let look_after = |phase: &Phase| {
+            phase.begin.wait();
+            phase.end.wait();
+            let time = Duration::from_nanos(phase.nanos.load(Relaxed)) / cores;
+            Part::time(|| self.catch_up(time)).with(0)
+        };
+        phases.iter().map(look_after).collect()
+    }
+}
+
+/// Where the tasks of a phase meet.
+struct Phase {
+    begin: Barrier,
+    end: Barrier,
+    /// Processor time of its tasks.
+    nanos: AtomicU64,
+}
+
+impl Phase {
+    fn new(tasks: usize) -> Phase {
+        Phase {
+            begin: Barrier::new(tasks + 1),
+            end: Barrier::new(tasks + 1),
+            nanos: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What one thread did of a phase.
+struct Part<T = u64> {
+    begin: Instant,
+    end: Instant,
+    cpu: f64,
+    done: T,
+}
+
+impl<T> Part<T> {
+    fn time(f: impl FnOnce() -> T) -> Part<T> {
+        let (begin, cpu) = (Instant::now(), of_thread());
+        let done = f();
+        Part {
+            begin,
+            cpu: (of_thread() - cpu).as_secs_f64(),
+            end: Instant::now(),
+            done,
+        }
+    }
+
+    fn with<U>(&self, done: U) -> Part<U> {
+        Part {
+            begin: self.begin,
+            end: self.end,
+            cpu: self.cpu,
+            done,
+        }
+    }
+}
+
+fn together(parts: &[Vec<Part>], phase: usize) -> Took {
+    let parts = || parts.iter().map(|parts| &parts[phase]);
+    let begin = parts().map(|part| part.begin).min();
+    let end = parts().map(|part| part.end).max();
+    Took {
+        operations: parts().map(|part| part.done).sum(),
+        seconds: begin
+            .zip(end)
+            .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
+        cpu: parts().map(|part| part.cpu).sum(),
+    }
+}
+
+/// Removes what is below a directory.
+fn clear(client: &dyn Client, directory: &[u8]) -> Result<(), String> {
+    let listed = if directory.is_empty() {
+        b"/"
+    } else {
+        directory
+    };
+    for entry in client.entries(&crate::activity::path(listed))? {
+        let name = [directory, b"/", &entry.name].concat();
+        let path = crate::activity::path(&*name);
+        if entry.is_dir {
+            clear(client, &name)?;
+            client.rmdir(&path)?;
+        } else {
+            client.unlink(&path)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds::thread_perf::{Kind, Test};
+
+    #[test]
+    fn what_is_recorded_in_a_run_is_folded_in_it_and_time_goes_while_heat_is_on() {
+        let stage = Stage::new(Sharing::Processes).unwrap();
+        let job = Test {
+            kind: Kind::ReadWrite,
+            times: 100,
+        };
+        let inodes = || stage.library().volume().inodes_in_memory();
+        let at_first = inodes();
+        stage.prepare(&job, 2).unwrap();
+        let files = || stage.library().volume().heat().gauges().files;
+        let at = || stage.clock.monotonic();
+        let before = at();
+        stage.run(&job, 2).unwrap();
+        assert_eq!((files(), at()), (0, before), "off");
+        stage.switch(true);
+        let took = stage.run(&job, 2).unwrap();
+        assert_eq!((took.len(), took[0].operations), (1, 200));
+        assert!(took[0].cpu > 0.0 && took[0].seconds > 0.0, "{took:?}");
+        assert_eq!(files(), 4, "two files of each task");
+        assert!(at() > before);
+        stage.clear().unwrap();
+        assert_eq!(inodes(), at_first);
+    }
+}
