@@ -23,6 +23,7 @@ harness::on_both_transports!(
     a_tenant_gets_the_bytes_that_it_is_held_to,
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
     a_delayed_program_can_be_killed,
+    who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
 );
 
@@ -112,6 +113,42 @@ fn a_delayed_program_can_be_killed(transport: Transport) {
         "{:?}",
         begin.elapsed()
     );
+}
+
+fn who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised(transport: Transport) {
+    let mounted = Mounted::new(transport, "direct_io");
+    let file = project(&mounted, 7, 1 << 20);
+    for (tiny, changed) in [
+        ("--bw 1", "--bw none"),
+        ("--bw 1", "--bw 200M"),
+        ("--iops 1", "--iops none"),
+        ("--iops 1", "--iops 1M"),
+    ] {
+        done(&mounted, "limit project:7 --iops none --bw none @");
+        done(&mounted, &format!("limit project:7 {tiny} @"));
+        let charged = tenant(&mounted, "project:7")["charged_ops"].clone();
+        let readers: Vec<_> = streams(&file, 24)
+            .into_iter()
+            .map(|file| thread::spawn(move || read(65_536)(&file)))
+            .collect();
+        thread::sleep(Duration::from_millis(500));
+        let ended = readers.iter().filter(|reader| reader.is_finished()).count();
+        assert!(ended <= 2, "{ended} of 24 have not waited for {tiny}");
+        let begin = Instant::now();
+        done(&mounted, &format!("limit project:7 {changed} @"));
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        // Nobody who comes later waits for what was charged before.
+        read(65_536)(&file);
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(10), "{changed}: {took:?}");
+        if changed.ends_with('M') {
+            let now = tenant(&mounted, "project:7")["charged_ops"].clone();
+            let more = now.as_u64().unwrap() - charged.as_u64().unwrap();
+            assert_eq!(more, 25, "each was charged once");
+        }
+    }
 }
 
 fn an_unmount_waits_for_no_ceiling(transport: Transport) {

@@ -162,9 +162,9 @@ impl<S: Service> Desk<S> {
         };
         let sched = &self.hall.sched;
         if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
-            let until = sched.charge(self.recent[0].1, 1, bytes);
-            if until > sched.now() {
-                return Fate::Park(Reason::Ceiling(until));
+            let ticket = sched.charge(self.recent[0].1, 1, bytes);
+            if let Some(ticket) = ticket {
+                return Fate::Park(Reason::Ceiling(ticket));
             }
         }
         match self.hall.park {

@@ -5,9 +5,8 @@
 use crate::hall::Hall;
 use crate::room;
 use crate::service::{Answer, Attempt, Lane, Later, Service, Small};
-use crate::waiting::Nudge;
 use crate::workers::{Finish, Workers};
-use hearth::sched::{Time, yield_now};
+use hearth::sched::{Ticket, yield_now};
 use hearth::{Absent, Errno};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -80,8 +79,8 @@ impl<P> Step<P> {
 pub(crate) enum Reason {
     /// Others are ahead of it.
     Turn,
-    /// Its tenant's ceiling says so, until then.
-    Ceiling(Time),
+    /// Its tenant's ceilings say so, until its turn.
+    Ceiling(Ticket),
     /// The mount is told to park everything.
     Test,
     /// It was refused for want of room, some of which may be on its way back. So many bytes of it
@@ -118,7 +117,7 @@ pub(crate) async fn live<S: Service>(
 ) {
     let since = Instant::now();
     match reason {
-        Some(Reason::Ceiling(until)) if !delay(&hall, parcel.unique(), until).await => {
+        Some(Reason::Ceiling(ticket)) if !delay(&hall, parcel.unique(), ticket).await => {
             return parcel.refuse(Errno::ENODEV);
         }
         Some(Reason::Test) => suspend(&hall).await,
@@ -166,25 +165,26 @@ pub(crate) async fn live<S: Service>(
     drop(open);
 }
 
-/// Waits until a time, or a little after a signal; false if the session ends.
-async fn delay<S: Service>(hall: &Hall<S>, unique: u64, until: Time) -> bool {
+/// Waits for the turn of what was charged, or a little after a signal; false if the session ends.
+async fn delay<S: Service>(hall: &Hall<S>, unique: u64, ticket: Ticket) -> bool {
+    let mut turn = pin!(hall.sched.turn(ticket));
     if let Some(nudge) = hall.waiting.begin_task(unique) {
-        wait(hall, until, Some(&nudge)).await;
+        first(turn.as_mut(), poll_fn(|context| nudge.poll(context))).await;
         hall.waiting.end(unique);
     }
     if hall.waiting.is_closed() {
         return false;
     }
-    let patience = hall.sched.now() + PATIENCE;
-    wait(hall, until.min(patience), None).await;
+    first(turn, hall.sched.sleep(PATIENCE)).await;
     true
 }
 
-async fn wait<S: Service>(hall: &Hall<S>, until: Time, nudge: Option<&Nudge>) {
-    let mut sleep = pin!(hall.sched.sleep_until(until));
-    poll_fn(|context| match nudge {
-        Some(nudge) if nudge.poll(context.waker()) => Poll::Ready(()),
-        _ => sleep.as_mut().poll(context),
+/// Waits for one of two; the first is asked first.
+async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Pending => other.as_mut().poll(context),
+        ready => ready,
     })
     .await;
 }

@@ -8,7 +8,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::collections::{HashMap, VecDeque};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 /// Interrupts that are remembered because their request may not have begun to wait yet.
 const EARLY: usize = 1024;
@@ -31,15 +31,18 @@ struct Nudged {
 }
 
 impl Nudge {
-    /// Whether the task was nudged; if not, `waker` is woken when it is.
-    pub fn poll(&self, waker: &Waker) -> bool {
+    /// Ready when the task was nudged.
+    pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
-        let old = state.waker.replace(waker.clone());
+        let old = state.waker.replace(context.waker().clone());
         let done = state.done;
         drop(state);
         // The last waker of a task frees it: not under the lock.
         drop(old);
-        done
+        match done {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 
     fn give(&self) {

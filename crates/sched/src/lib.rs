@@ -49,6 +49,8 @@ mod tenant;
 #[cfg(not(feature = "loom"))]
 mod timers;
 #[cfg(not(feature = "loom"))]
+mod turn;
+#[cfg(not(feature = "loom"))]
 mod yielding;
 
 #[cfg(not(feature = "loom"))]
@@ -60,6 +62,7 @@ pub use {
     scheduler::{Builder, Handle, MOST_WORKERS, Scheduler},
     sleep::Sleep,
     task::{JoinHandle, Spec},
-    tenant::{DEFAULT_WEIGHT, Limits, MAX_WEIGHT, Tenant},
+    tenant::{DEFAULT_WEIGHT, Limits, MAX_WEIGHT, Tenant, Ticket},
+    turn::Turn,
     yielding::{YieldNow, yield_now},
 };

@@ -10,8 +10,9 @@ use crate::sleep::Sleep;
 use crate::spares::Spares;
 use crate::stats::{Service, Stats, TenantStats};
 use crate::task::{JoinHandle, Spec, make};
-use crate::tenant::{Limits, Tenant, Tenants};
+use crate::tenant::{Limits, Tenant, Tenants, Ticket};
 use crate::timers::Timers;
+use crate::turn::Turn;
 use async_task::Runnable;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -150,6 +151,7 @@ impl Drop for Scheduler {
         for timers in &shared.timers {
             drop(timers.take());
         }
+        shared.fleet.weights().close();
     }
 }
 
@@ -220,12 +222,14 @@ impl Handle {
         self.tenants().set_weight(tenant, weight)
     }
 
-    /// Sets the ceilings of a tenant.
+    /// Sets the ceilings of a tenant. Who waits for them is held to the new ones from now on, for
+    /// what it was charged and those before it were; without a ceiling it goes on.
     ///
     /// # Errors
     /// A ceiling is zero; nothing has changed.
     pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
-        self.tenants().set_limits(tenant, limits)
+        let now = self.now().ns();
+        self.tenants().set_limits(tenant, limits, now)
     }
 
     /// The ceilings of a tenant.
@@ -233,7 +237,7 @@ impl Handle {
         self.tenants().limits(tenant)
     }
 
-    /// Whether any tenant ever had a ceiling: without it there is nothing to charge.
+    /// Whether any tenant has a ceiling: without it there is nothing to charge.
     #[inline]
     pub fn has_ceilings(&self) -> bool {
         self.tenants().has_ceilings()
@@ -244,10 +248,16 @@ impl Handle {
         self.tenants().weight(tenant.index())
     }
 
-    /// Charges work to a tenant's ceilings: the time at which it may go on, now or later.
-    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Time {
+    /// Charges work to a tenant's ceilings. With a ticket it is to wait for its [`Handle::turn`],
+    /// without one it may go on.
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Option<Ticket> {
         let now = self.now().ns();
-        Time::from_ns(self.tenants().charge(tenant, ops, bytes, now))
+        self.tenants().charge(tenant, ops, bytes, now)
+    }
+
+    /// Waits until the ceilings let work go on that was charged, also when they change meanwhile.
+    pub fn turn(&self, ticket: Ticket) -> Turn {
+        Turn::new(Arc::clone(&self.0.shared), ticket)
     }
 
     /// How many stations there are: keys count modulo this.

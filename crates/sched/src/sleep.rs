@@ -26,6 +26,10 @@ impl Sleep {
         }
     }
 
+    pub(crate) fn at(&self) -> Time {
+        self.at
+    }
+
     fn forget(&mut self) {
         if let Some((station, key)) = self.timer.take() {
             self.shared.timers[station].remove(key);

@@ -365,8 +365,9 @@ fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
         let (handle, served) = (scheduler.handle(), Arc::clone(&served));
         drop(scheduler.spawn(Spec::of(ci), async move {
             loop {
-                let go = handle.charge(ci, 1, 4096);
-                handle.sleep_until(go).await;
+                if let Some(ticket) = handle.charge(ci, 1, 4096) {
+                    handle.turn(ticket).await;
+                }
                 served.fetch_add(1, SeqCst);
                 yield_now().await;
             }
@@ -381,6 +382,60 @@ fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
     let stats = scheduler.stats();
     let tenant = stats.tenants.iter().find(|tenant| tenant.id == 5).unwrap();
     assert!(tenant.throttled_ns > 0 && tenant.bytes >= 4096 * served as u64);
+}
+
+/// Four tasks are each charged a mebibyte at a byte a second, and get other ceilings after a
+/// second: how many have ended 49 ms later.
+fn ended_after(limits: Limits) -> usize {
+    let clock = Clock::manual();
+    let scheduler = Scheduler::builder()
+        .clock(clock.clone())
+        .start()
+        .expect("it has no threads");
+    let ci = scheduler.tenant(5);
+    let tiny = Limits {
+        ops: None,
+        bytes: Some(1),
+    };
+    scheduler.set_limits(ci, tiny).expect("it is sound");
+    let served = Arc::new(AtomicUsize::new(0));
+    for _ in 0..4 {
+        let (handle, served) = (scheduler.handle(), Arc::clone(&served));
+        drop(scheduler.spawn(Spec::of(ci), async move {
+            if let Some(ticket) = handle.charge(ci, 1, 1 << 20) {
+                handle.turn(ticket).await;
+            }
+            served.fetch_add(1, SeqCst);
+        }));
+    }
+    let settle = || while scheduler.run_once() > 0 {};
+    settle();
+    clock.advance(Duration::from_secs(1));
+    settle();
+    assert_eq!(served.load(SeqCst), 1, "the first found nobody ahead");
+    scheduler.set_limits(ci, limits).expect("it is sound");
+    settle();
+    clock.advance(49 * MS);
+    settle();
+    let stats = scheduler.stats();
+    let tenant = stats
+        .tenants
+        .iter()
+        .find(|tenant| tenant.id == 5)
+        .expect("it is known");
+    assert_eq!((tenant.ops, tenant.bytes), (4, 4 << 20), "charged once");
+    assert!(tenant.throttled_ns < 4_000_000_000, "what they waited");
+    served.load(SeqCst)
+}
+
+#[test]
+fn who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised() {
+    let bytes = |bytes| Limits { ops: None, bytes };
+    assert_eq!(ended_after(bytes(None)), 4);
+    assert_eq!(ended_after(bytes(Some(200 << 20))), 4);
+    // Two mebibytes are ahead of the third, 80 ms, and three of the fourth; 50 are the burst.
+    assert_eq!(ended_after(bytes(Some(25 << 20))), 3);
+    assert_eq!(ended_after(bytes(Some(2))), 1);
 }
 
 #[test]

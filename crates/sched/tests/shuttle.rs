@@ -11,7 +11,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use hearth_sched::{
-    Clock, Handle, SchedError, Scheduler, Spec, TaskError, Worker, block_in_place, yield_now,
+    Clock, Handle, Limits, SchedError, Scheduler, Spec, TaskError, Worker, block_in_place,
+    yield_now,
 };
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize};
 use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
@@ -223,6 +224,45 @@ fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
         behind.join().expect("time ends");
         scheduler.shutdown();
         driver.join().expect("the worker ends");
+    });
+}
+
+/// Time stands still, so nothing but the change lets them go on.
+#[test]
+fn a_ceiling_that_is_lifted_lets_everybody_go_on_who_waits_or_is_about_to() {
+    check(2_000, || {
+        let scheduler = build(1, 1);
+        let ci = scheduler.tenant(1);
+        let limits = Limits {
+            ops: None,
+            bytes: Some(1),
+        };
+        scheduler.set_limits(ci, limits).expect("it is sound");
+        // On a station that helps nobody and is helped by nobody, as a desk's.
+        let mut worker = scheduler.worker_alone(None).expect("there is a seat");
+        let spec = Spec::of(ci).with_key(worker.station() as u64);
+        let ended = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let (handle, ended) = (scheduler.handle(), Arc::clone(&ended));
+            drop(scheduler.spawn(spec, async move {
+                if let Some(ticket) = handle.charge(ci, 1, 1 << 20) {
+                    handle.turn(ticket).await;
+                }
+                ended.fetch_add(1, SeqCst);
+            }));
+        }
+        let handle = scheduler.handle();
+        let lifts = thread::spawn(move || {
+            let lifted = handle.set_limits(ci, Limits::default());
+            lifted.expect("it is sound");
+        });
+        while ended.load(SeqCst) < 2 {
+            if !worker.tick() {
+                worker.park();
+            }
+        }
+        drop(worker);
+        lifts.join().expect("the thread ends");
     });
 }
 

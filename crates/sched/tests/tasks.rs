@@ -1,7 +1,7 @@
 //! Tasks from spawn to end: results, panics, cancelling, blocking, draining.
 
 use hearth_sched::{
-    Class, Handle, SchedError, Scheduler, Spec, TaskError, block_in_place, yield_now,
+    Class, Handle, Limits, SchedError, Scheduler, Spec, TaskError, block_in_place, yield_now,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -229,12 +229,23 @@ fn a_drain_gives_up_when_its_time_is_over() {
 fn what_is_left_at_the_end_is_cancelled_and_dropped() {
     let scheduler = with_workers(2);
     let kept = Arc::new(());
+    let held = scheduler.tenant(7);
+    let limits = Limits {
+        ops: Some(1),
+        bytes: None,
+    };
+    scheduler.set_limits(held, limits).expect("it is sound");
+    assert_eq!(scheduler.charge(held, 1000, 0), None);
     let handles: Vec<_> = (0..100)
         .map(|number| {
             let (kept, handle) = (Arc::clone(&kept), scheduler.handle());
             scheduler.spawn(Spec::default(), async move {
                 let _kept = kept;
                 match number % 3 {
+                    0 if number % 2 == 0 => {
+                        let ticket = handle.charge(held, 1000, 0);
+                        handle.turn(ticket.expect("there is a ceiling")).await;
+                    }
                     0 => handle.sleep(LONG * 60).await,
                     1 => loop {
                         yield_now().await;

@@ -1,16 +1,20 @@
 //! Tenants: their weights, ceilings and counters.
 
 mod ceiling;
+mod ceilings;
+
+pub use ceilings::{Ticket, Waiter};
 
 use crate::class::Weights;
 use crate::error::SchedError;
-use ceiling::Ceiling;
+use ceilings::{Ceilings, CeilingsLock};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::primitive::OnceLock;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hearth_sync::spread::Spread;
+use std::task::Waker;
 
 lock_class! {
     /// New tenants, one at a time.
@@ -52,8 +56,8 @@ pub struct Tenants {
     by_id: ConcurrentMap<u64, u32>,
     /// How many there are.
     count: Lock<TenantLock, u32>,
-    /// Whether there ever was a ceiling. Relaxed: in force soon.
-    has_ceilings: AtomicBool,
+    /// How many have ceilings. Relaxed: in force soon.
+    held: AtomicUsize,
     /// Records by index, in chunks that double: 64, 64, 128, 256, ...
     chunks: [OnceLock<Box<[Record]>>; CHUNKS],
 }
@@ -65,8 +69,9 @@ const FIRST_CHUNK: usize = 64;
 struct Record {
     id: AtomicU64,
     weight: AtomicU32,
-    ops: Ceiling,
-    bytes: Ceiling,
+    /// Whether it has ceilings. Written with their lock held; Relaxed: in force soon.
+    is_held: AtomicBool,
+    ceilings: Lock<CeilingsLock, Ceilings>,
     throttled_ns: AtomicU64,
     /// Operations and bytes charged, and tasks begun.
     charged: Spread<3>,
@@ -89,7 +94,7 @@ impl Tenants {
         let tenants = Tenants {
             by_id: ConcurrentMap::new(),
             count: Lock::new(0),
-            has_ceilings: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
             chunks: std::array::from_fn(|_| OnceLock::new()),
         };
         tenants.find(Tenant::SYSTEM_ID);
@@ -135,52 +140,98 @@ impl Tenants {
         Ok(())
     }
 
-    /// Sets the ceilings.
-    pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
+    /// Sets the ceilings at `now`, and has everybody ask again who waits for them.
+    pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
         for (what, limit) in [("operations", limits.ops), ("bandwidth", limits.bytes)] {
             if limit == Some(0) {
                 return Err(SchedError::Limit { what });
             }
         }
-        if let Some(record) = self.record(tenant.index()) {
-            if limits != Limits::default() {
-                self.has_ceilings.store(true, Ordering::Relaxed);
-            }
-            record.ops.set(limits.ops);
-            record.bytes.set(limits.bytes);
+        let Some(record) = self.record(tenant.index()) else {
+            return Ok(());
+        };
+        let mut ceilings = record.ceilings.lock();
+        let woken = ceilings.set(limits, now);
+        let is_held = limits != Limits::default();
+        // Relaxed: see the fields. One after the other, by the lock.
+        match (record.is_held.swap(is_held, Ordering::Relaxed), is_held) {
+            (false, true) => _ = self.held.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.held.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
         }
+        drop(ceilings);
+        woken.into_values().for_each(Waker::wake);
         Ok(())
     }
 
     /// The ceilings.
     pub fn limits(&self, tenant: Tenant) -> Limits {
-        let record = self.record(tenant.index());
-        Limits {
-            ops: record.and_then(|record| record.ops.rate()),
-            bytes: record.and_then(|record| record.bytes.rate()),
-        }
+        self.record(tenant.index())
+            .map(|record| record.ceilings.lock().limits())
+            .unwrap_or_default()
     }
 
-    /// Whether any tenant ever had a ceiling.
+    /// Whether any tenant has a ceiling.
     #[inline]
     pub fn has_ceilings(&self) -> bool {
-        self.has_ceilings.load(Ordering::Relaxed)
+        self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// Charges work at `now`; the time at which it may go on.
-    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> u64 {
-        let Some(record) = self.record(tenant.index()) else {
-            return now;
-        };
+    /// Charges work at `now`; `None` when it may go on.
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Ticket> {
+        let record = self.record(tenant.index())?;
         record.charged.add(0, ops as i64);
         record.charged.add(1, bytes as i64);
-        let ops = record.ops.charge(ops, now);
-        let go = record.bytes.charge(bytes, now).max(ops);
-        if go > now {
-            // Relaxed: a counter.
-            record.throttled_ns.fetch_add(go - now, Ordering::Relaxed);
+        match record.is_held.load(Ordering::Relaxed) {
+            true => record.ceilings.lock().charge(tenant, ops, bytes, now),
+            false => None,
         }
-        go
+    }
+
+    /// When the work of a ticket may go on, as it is at `now`. If that is later, `waker` is woken
+    /// when a ceiling changes, in the place of the waiter before.
+    pub fn ask(
+        &self,
+        ticket: Ticket,
+        now: u64,
+        before: Option<Waiter>,
+        waker: &Waker,
+    ) -> (u64, Option<Waiter>) {
+        let Some(record) = self.record(ticket.tenant.index()) else {
+            return (now, None);
+        };
+        let waker = waker.clone();
+        let mut ceilings = record.ceilings.lock();
+        let go = ceilings.go(ticket, now);
+        if go <= now {
+            return (now, before);
+        }
+        let (waiter, old) = ceilings.listen(before, waker);
+        drop(ceilings);
+        // The last waker of a task frees it: not under the lock.
+        drop(old);
+        (go, Some(waiter))
+    }
+
+    /// A ticket is not waited for any more, after a delay of so long.
+    pub fn end(&self, ticket: Ticket, waiter: Option<Waiter>, delay_ns: u64) {
+        let Some(record) = self.record(ticket.tenant.index()) else {
+            return;
+        };
+        // Relaxed: a counter.
+        record.throttled_ns.fetch_add(delay_ns, Ordering::Relaxed);
+        let old = waiter.and_then(|waiter| record.ceilings.lock().forget(waiter));
+        // As above.
+        drop(old);
+    }
+
+    /// Forgets who waits: the scheduler ends. The wakers are dropped without a lock.
+    pub fn close(&self) {
+        let all = (0..self.count()).filter_map(|index| self.record(index));
+        for record in all {
+            let wakers = record.ceilings.lock().end();
+            drop(wakers);
+        }
     }
 
     /// A task of the tenant begins.
@@ -225,8 +276,8 @@ impl Record {
         Record {
             id: AtomicU64::new(0),
             weight: AtomicU32::new(DEFAULT_WEIGHT),
-            ops: Ceiling::none(),
-            bytes: Ceiling::none(),
+            is_held: AtomicBool::new(false),
+            ceilings: Lock::new(Ceilings::default()),
             throttled_ns: AtomicU64::new(0),
             charged: Spread::new(),
         }
@@ -274,7 +325,7 @@ mod tests {
             ops: Some(5),
             bytes: None,
         };
-        tenants.set_limits(alice, limits).unwrap();
+        tenants.set_limits(alice, limits, 0).unwrap();
         for wrong in [
             Limits {
                 ops: Some(0),
@@ -285,7 +336,7 @@ mod tests {
                 bytes: Some(0),
             },
         ] {
-            let error = tenants.set_limits(alice, wrong).unwrap_err();
+            let error = tenants.set_limits(alice, wrong, 0).unwrap_err();
             assert!(error.to_string().contains("give 1 or more"), "{error}");
         }
         assert_eq!(tenants.limits(alice), limits);
@@ -302,15 +353,45 @@ mod tests {
                     ops: Some(10),
                     bytes: Some(1000),
                 },
+                0,
             )
             .unwrap();
-        assert_eq!(tenants.charge(ci, 1, 500, 0), 0);
-        let go = tenants.charge(ci, 1, 500, 0);
+        assert_eq!(tenants.charge(ci, 1, 500, 0), None);
+        let ticket = tenants.charge(ci, 1, 500, 0).unwrap();
+        let (go, waiter) = tenants.ask(ticket, 0, None, Waker::noop());
         assert_eq!(go, 450_000_000);
+        tenants.end(ticket, waiter, go);
+        assert!(
+            tenants
+                .record(ci.index())
+                .unwrap()
+                .ceilings
+                .lock()
+                .end()
+                .is_empty()
+        );
         let charged = tenants.charged(ci.index()).unwrap();
         assert_eq!(
             (charged.ops, charged.bytes, charged.throttled_ns),
             (2, 1000, go)
         );
+    }
+
+    #[test]
+    fn ceilings_are_looked_at_while_any_tenant_has_one() {
+        let (tenants, mut some) = (Tenants::new(), Limits::default());
+        some.ops = Some(1);
+        let [one, two] = [1, 2].map(|id| tenants.find(id));
+        let set = |tenant, limits| tenants.set_limits(tenant, limits, 0).unwrap();
+        assert!(!tenants.has_ceilings());
+        for tenant in [one, two, one] {
+            set(tenant, some);
+        }
+        set(one, Limits::default());
+        assert!(tenants.has_ceilings());
+        for _ in 0..2 {
+            set(two, Limits::default());
+        }
+        assert!(!tenants.has_ceilings());
     }
 }
