@@ -4,8 +4,9 @@
 
 use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Op, Process, QuotaId, Time, Volume};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -249,4 +250,50 @@ fn memory_is_bounded_while_several_bring_in_more_than_anybody_wins_back() {
             });
         }
     });
+}
+
+/// Before its first turn is over, operations win memory back themselves.
+fn wait_for_the_background(volume: &Volume) {
+    let has_begun = || {
+        let tenants = volume.scheduler().stats().tenants;
+        tenants.iter().any(|tenant| tenant.service.runs > 0)
+    };
+    until("the background has not begun", has_begun);
+}
+
+fn until(else_says: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < end, "{else_says}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The background's thread ends the volume's scheduler then, one of whose threads it is.
+#[test]
+fn a_volume_ends_that_is_dropped_while_its_background_writes_to_the_home() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let volume = volume.unwrap();
+    let process = volume.process(Credentials::root());
+    file(&process, "/file", 2 << 20);
+    wait_for_the_background(&volume);
+    let (writes, written) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    home.set_fault(Some(Box::new(move |call| {
+        if call == "write_page" {
+            let _ = writes.send(std::fs::read_link("/proc/thread-self").unwrap());
+            // At once when the test has gone on.
+            let _ = goes_on.recv();
+        }
+        None
+    })));
+    set_budget(&process);
+    let thread = written.recv().unwrap();
+    drop(process);
+    drop(volume);
+    drop(go_on);
+    let thread = Path::new("/proc").join(thread);
+    until("the thread of the background stays", || !thread.exists());
+    assert_eq!(Arc::strong_count(&home), 1);
 }

@@ -5,7 +5,7 @@ use crate::clock::{Clock, Time};
 use crate::drive::{Drive, Worker, employ};
 use crate::error::SchedError;
 use crate::fleet::{Fleet, Manner, Unpark};
-use crate::shared::{Ended, Seat, Shared, station_here};
+use crate::shared::{Ended, Seat, Shared, is_inside, station_here};
 use crate::sleep::Sleep;
 use crate::spares::Spares;
 use crate::stats::{Service, Stats, TenantStats};
@@ -123,8 +123,9 @@ impl Scheduler {
     }
 
     /// Ends the scheduler: steps of tasks that run are waited for, except on workers of callers
-    /// and when a task calls this; tasks that are runnable or sleep are cancelled, others when
-    /// they are woken. A task whose wakers are never used nor dropped never ends.
+    /// and when a task calls this, also one that blocks in place. Tasks that are runnable or sleep
+    /// are cancelled, others when they are woken. A task whose wakers are never used nor dropped
+    /// never ends.
     pub fn shutdown(self) {}
 }
 
@@ -143,7 +144,7 @@ impl Drop for Scheduler {
         shared.fleet.stop();
         shared.spares.stop();
         shared.ended.tell();
-        if station_here(shared).is_none() {
+        if !is_inside(shared) {
             shared.spares.wait_for_end();
         }
         // Destructors of tasks run here, with no lock held.

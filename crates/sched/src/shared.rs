@@ -147,6 +147,23 @@ struct Place {
     again: Cell<Option<Work>>,
     /// Whether a substitute may drive while a task blocks.
     lends: Cell<bool>,
+    /// Address of the scheduler that started this thread, else 0.
+    employer: Cell<usize>,
+}
+
+/// This thread was started by the scheduler, which waits for it when it ends.
+pub fn enter_service(shared: &Arc<Shared>) {
+    PLACE.with(|place| place.employer.set(address(shared)));
+}
+
+/// Whether who waits here for the end of this scheduler's threads might wait for itself: the
+/// thread is one of them, with or without a station, or drives a station of it.
+pub fn is_inside(shared: &Arc<Shared>) -> bool {
+    let here = PLACE.try_with(|place| {
+        let scheduler = address(shared);
+        place.employer.get() == scheduler || place.scheduler.get() == scheduler
+    });
+    here.unwrap_or(false)
 }
 
 /// While it lives, this thread drives the seat's station.

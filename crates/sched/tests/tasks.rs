@@ -280,6 +280,41 @@ fn a_scheduler_may_end_inside_of_a_task() {
 }
 
 #[test]
+fn a_scheduler_may_end_inside_of_a_task_that_blocks_or_has_blocked() {
+    for drops_while_it_blocks in [true, false] {
+        let scheduler = with_workers(1);
+        let (ended, end) = mpsc::channel();
+        let handle = scheduler.handle();
+        drop(handle.spawn_fn(Spec::default(), move || {
+            let rest = block_in_place(|| match drops_while_it_blocks {
+                true => {
+                    drop(scheduler);
+                    None
+                }
+                false => Some(scheduler),
+            });
+            drop(rest);
+            ended.send(()).expect("the test waits");
+        }));
+        end.recv_timeout(LONG).expect("the task ends");
+    }
+}
+
+/// The same where the thread drives another scheduler's station meanwhile.
+#[test]
+fn a_scheduler_may_end_inside_of_another_that_its_task_drives() {
+    let (scheduler, other) = (with_workers(1), with_workers(0));
+    let (ended, end) = mpsc::channel();
+    let handle = scheduler.handle();
+    drop(handle.spawn_fn(Spec::default(), move || {
+        drop(other.spawn_fn(Spec::default(), move || drop(scheduler)));
+        assert_eq!(other.run_once(), 1);
+        ended.send(()).expect("the test waits");
+    }));
+    end.recv_timeout(LONG).expect("the task ends");
+}
+
+#[test]
 fn tasks_woken_from_other_threads_run_once_per_wake_up() {
     let scheduler = with_workers(2);
     let (wakers, woken) = mpsc::channel::<std::task::Waker>();

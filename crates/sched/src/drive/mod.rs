@@ -7,7 +7,7 @@ pub use blocking::block_in_place;
 pub use worker::{Source, Worker};
 
 use crate::fleet::{Driver, Manner};
-use crate::shared::{Here, Seat, Shared, Work};
+use crate::shared::{Here, Seat, Shared, Work, enter_service};
 use crate::spares::Offer;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, thread};
@@ -183,6 +183,7 @@ pub fn employ(seat: &Arc<Seat>) -> Result<(), String> {
 
 /// What the scheduler's own threads do.
 fn serve(shared: &Arc<Shared>) {
+    enter_service(shared);
     while let Some(seat) = shared.spares.next() {
         let mut drive = Drive {
             driver: Some(Driver::of(seat.station).with_meter(shared.clock.meter())),
