@@ -16,6 +16,7 @@ pub struct Spares<S> {
 }
 
 struct State<S> {
+    /// For threads that wait, and were told.
     jobs: VecDeque<S>,
     idle: usize,
     threads: usize,
@@ -24,11 +25,12 @@ struct State<S> {
 
 /// What became of a job.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum Offer<S> {
     /// A thread that waited takes it.
     Taken,
-    /// The caller starts a thread for it, which calls [`Spares::next`].
-    Start,
+    /// The caller starts a thread for this job and no other, which calls [`Spares::next`] after it.
+    /// If it cannot, it calls [`Spares::lose`], and the job is its own again.
+    Start(S),
     /// There are too many threads, or the scheduler ends.
     Refused,
 }
@@ -50,7 +52,7 @@ impl<S> Spares<S> {
     }
 
     /// Hands a station out.
-    pub fn offer(&self, job: S) -> Offer {
+    pub fn offer(&self, job: S) -> Offer<S> {
         let mut state = self.state.lock();
         if state.stopped {
             return Offer::Refused;
@@ -65,16 +67,13 @@ impl<S> Spares<S> {
             return Offer::Refused;
         }
         state.threads += 1;
-        state.jobs.push_back(job);
-        Offer::Start
+        Offer::Start(job)
     }
 
-    /// The thread that [`Offer::Start`] asked for could not be started: a job comes back, unless
-    /// another thread has taken it.
-    pub fn withdraw(&self) -> Option<S> {
-        let mut state = self.state.lock();
-        state.threads -= 1;
-        state.jobs.pop_back()
+    /// The thread that [`Offer::Start`] asked for could not be started.
+    pub fn lose(&self) {
+        self.state.lock().threads -= 1;
+        self.changed.notify_all();
     }
 
     /// Waits for a station; `None` when the thread is to end.
@@ -108,5 +107,24 @@ impl<S> Spares<S> {
         while state.threads > 0 {
             self.changed.wait(&mut state);
         }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_not_started_costs_its_own_job_and_no_other() {
+        let spares = Spares::new(2);
+        assert_eq!(spares.offer('a'), Offer::Start('a'));
+        assert_eq!(spares.offer('b'), Offer::Start('b'));
+        // The thread for the first is refused, while that for the second drives its station.
+        spares.lose();
+        spares.stop();
+        assert_eq!(spares.next(), None, "nobody else finds a job");
+        assert_eq!(spares.state.lock().threads, 0);
+        spares.wait_for_end();
+        assert_eq!(spares.offer('c'), Offer::Refused);
     }
 }

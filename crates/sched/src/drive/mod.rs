@@ -158,33 +158,32 @@ impl Drop for Drive {
     }
 }
 
-/// Starts a thread for a station whose seat is taken, or gives it to one that waits; false when
-/// neither can be.
+/// Starts a thread for a station whose seat is taken, or gives it to one that waits; the reason
+/// when neither can be, and the seat is the caller's as before.
 pub fn employ(seat: &Arc<Seat>) -> Result<(), String> {
     let spares = &seat.shared.spares;
     match spares.offer(Arc::clone(seat)) {
         Offer::Taken => Ok(()),
         Offer::Refused => Err("too many tasks block".to_owned()),
-        Offer::Start => {
-            let shared = Arc::clone(&seat.shared);
+        Offer::Start(first) => {
             let name = format!("hearth-{}", seat.station);
             let started = thread::Builder::new()
                 .name(name)
-                .spawn(move || serve(&shared));
-            match started {
-                Ok(_) => Ok(()),
-                // Another thread took this station over; one more is not needed.
-                Err(_) if spares.withdraw().is_none() => Ok(()),
-                Err(error) => Err(error.to_string()),
-            }
+                .spawn(move || serve(first));
+            started.map(drop).map_err(|error| {
+                spares.lose();
+                error.to_string()
+            })
         }
     }
 }
 
 /// What the scheduler's own threads do.
-fn serve(shared: &Arc<Shared>) {
+fn serve(first: Arc<Seat>) {
+    let shared = &Arc::clone(&first.shared);
     enter_service(shared);
-    while let Some(seat) = shared.spares.next() {
+    let mut next = Some(first);
+    while let Some(seat) = next.take().or_else(|| shared.spares.next()) {
         let mut drive = Drive {
             driver: Some(Driver::of(seat.station).with_meter(shared.clock.meter())),
             seat,
