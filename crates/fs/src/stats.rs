@@ -110,7 +110,7 @@ impl Event {
             Event::WalkFallback => "Path walks that kept renames out in the end.",
             Event::HomeLoad => "Objects that were loaded from the home.",
             Event::Reclaimed => "Objects that were given back to the home.",
-            Event::Panic => "Panics in operations.",
+            Event::Panic => "Panics in operations and in the background.",
         }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::home::TestHome;
-use hearth::{Clock, Credentials, Op, Process, QuotaId, Time, Volume};
+use hearth::{Clock, Credentials, Errno, OnError, Op, Process, QuotaId, Time, Volume};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -165,6 +165,7 @@ impl Writers {
 
 const BUDGET: u64 = 1 << 20;
 const RESIDENT: &str = "hearth_resident_bytes ";
+const PANICS: &str = "hearth_panics_total ";
 
 fn set_budget(process: &Process) {
     let budget = "/.hearth/sys/fs/memory-budget";
@@ -296,4 +297,62 @@ fn a_volume_ends_that_is_dropped_while_its_background_writes_to_the_home() {
     let thread = Path::new("/proc").join(thread);
     until("the thread of the background stays", || !thread.exists());
     assert_eq!(Arc::strong_count(&home), 1);
+}
+
+/// A volume with files whose home panics when it is to write for the first time: so many pages,
+/// and as many records.
+fn with_a_home_that_panics(panics: u64, errors: OnError) -> (Volume, Process) {
+    let home = Arc::new(TestHome::new());
+    let builder = Volume::builder().workers(1).errors(errors);
+    let volume = builder.home(home.clone()).build().unwrap();
+    let process = volume.process(Credentials::root());
+    for number in 0..64 {
+        file(&process, &format!("/{number}"), 64 << 10);
+    }
+    wait_for_the_background(&volume);
+    let mut left = ["write_page", "commit"].map(|call| (call, panics));
+    home.set_fault(Some(Box::new(move |call| {
+        let panics = left.iter_mut().find(|(of, left)| *of == call && *left > 0);
+        if let Some((_, left)) = panics {
+            *left -= 1;
+            panic!("the home breaks");
+        }
+        None
+    })));
+    (volume, process)
+}
+
+fn wait_for_the_budget(process: &Process) {
+    let is_met = || stat(process, RESIDENT) <= BUDGET as f64;
+    until("the background has ended", is_met);
+}
+
+#[test]
+fn the_background_outlives_a_panic_and_meets_the_budget() {
+    let (volume, process) = with_a_home_that_panics(2, OnError::Continue);
+    let begin = Instant::now();
+    set_budget(&process);
+    wait_for_the_budget(&process);
+    assert!(begin.elapsed() >= Duration::from_secs(3), "without a pause");
+    assert_eq!(stat(&process, PANICS), 4.0);
+    assert!(!volume.read_only());
+    for number in 0..64 {
+        let fd = process
+            .open(format!("/{number}"), libc::O_RDONLY, 0)
+            .unwrap();
+        let mut text = vec![0; 64 << 10];
+        assert_eq!(process.read(fd, &mut text).unwrap(), 64 << 10);
+        assert!(text.iter().all(|byte| *byte == 7), "{number}");
+        process.close(fd).unwrap();
+    }
+}
+
+#[test]
+fn a_panic_in_the_background_makes_the_volume_read_only_as_any_other() {
+    let (volume, process) = with_a_home_that_panics(1, OnError::RemountRo);
+    set_budget(&process);
+    wait_for_the_budget(&process);
+    assert_eq!(stat(&process, PANICS), 2.0);
+    assert!(volume.read_only());
+    assert_eq!(process.mkdir("/new", 0o755), Err(Errno::EROFS));
 }

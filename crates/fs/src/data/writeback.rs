@@ -2,6 +2,7 @@
 
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::mark::Mark;
 use super::page::Page;
@@ -22,9 +23,10 @@ impl Data {
         let mut bytes = [0; PAGE_BYTES];
         let (mut flushed, mut next) = (0, 0);
         while let Some(index) = self.take_unsaved(next, &mut bytes) {
-            let answer = write(index, &bytes);
-            self.end_save(index, answer.is_ok());
-            answer?;
+            // A panic saves nothing, as an error.
+            let answer = catch_unwind(AssertUnwindSafe(|| write(index, &bytes)));
+            self.end_save(index, matches!(answer, Ok(Ok(()))));
+            answer.unwrap_or_else(|panic| resume_unwind(panic))?;
             flushed += 1;
             next = index + 1;
         }

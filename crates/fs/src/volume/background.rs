@@ -9,11 +9,12 @@
 use super::pace::{Pace, Stretch};
 use super::{Core, Volume};
 use crate::heat::SHARDS;
-use hearth_sched::{Handle, Sleep, Spec, Time, block_in_place, yield_now};
+use hearth_sched::{Handle, Sleep, Spec, TaskError, Time, block_in_place, yield_now};
 use hearth_sync::epoch;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{OnceLock, Weak};
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -128,17 +129,32 @@ async fn run(volume: Weak<Core>, sched: Handle) {
     loop {
         let Some(core) = volume.upgrade() else { return };
         let stretch = Stretch::begin();
-        let wait = chores.turn(&core);
+        // What a panic leaves half done is behind the core's own locks, which release on unwinding;
+        // what the chores knew is forgotten.
+        let turn = catch_unwind(AssertUnwindSafe(|| chores.turn(&core)));
+        let wait = turn.map_err(|payload| {
+            record(&core, TaskError::Panicked(payload));
+            chores = Chores::new(sched.clone());
+        });
         drop(core);
         if std::mem::take(&mut chores.freed) {
             epoch::give_way();
         }
         stretch.count_as_own();
         match wait {
-            Duration::ZERO => yield_now().await,
-            wait => rest(sched.sleep(wait)).await,
+            Ok(Duration::ZERO) => yield_now().await,
+            Ok(wait) => rest(sched.sleep(wait)).await,
+            // A wake-up does not shorten it: what panics every time does so once in a while.
+            Err(()) => sched.sleep(PERIOD).await,
         }
     }
+}
+
+/// Tells of a panic of a chore and obeys `errors=`.
+fn record(core: &Core, panic: TaskError) {
+    let what = panic.message().unwrap_or("no message");
+    eprintln!("hearth: panic in the background, which goes on in a while: {what}");
+    core.record_panic(what);
 }
 
 /// What is to be done, and how far it is.

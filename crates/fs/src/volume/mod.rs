@@ -144,15 +144,7 @@ impl Volume {
 
     /// Tells the volume of a panic that a front end caught; obeys [`crate::VolumeBuilder::errors`].
     pub fn record_panic(&self, what: &str) {
-        self.core.stats.event(Event::Panic);
-        match self.core.errors {
-            OnError::RemountRo => self.set_read_only(true),
-            OnError::Continue => {}
-            OnError::Panic => {
-                eprintln!("hearth: {what}; errors=panic, aborting");
-                std::process::abort();
-            }
-        }
+        self.core.record_panic(what);
     }
 
     /// Tells `observer` of every change made through the library from now on.
@@ -214,6 +206,21 @@ impl Volume {
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
         self.core.inodes.len()
+    }
+}
+
+impl Core {
+    /// See [`Volume::record_panic`].
+    fn record_panic(&self, what: &str) {
+        self.stats.event(Event::Panic);
+        match self.errors {
+            OnError::RemountRo => self.set_read_only(true),
+            OnError::Continue => {}
+            OnError::Panic => {
+                eprintln!("hearth: {what}; errors=panic, aborting");
+                std::process::abort();
+            }
+        }
     }
 }
 

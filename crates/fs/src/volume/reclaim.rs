@@ -3,7 +3,7 @@
 //!
 //! A sweep walks the inode table by number from where the last one stopped, so no list and no lock
 //! is shared with lookups (C9). Pages go first, then names of directories, then inodes without
-//! reference.
+//! reference. What is on its way to a home that panics stays here, as with one that fails.
 
 use super::absent::{self, may_wait};
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
@@ -16,6 +16,7 @@ use crate::inode::Node;
 use crate::stats::Event;
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Inodes that one sweep step looks at before it lets go of the epoch.
 const STEP: usize = 64;
@@ -165,11 +166,16 @@ impl Core {
             return 0;
         }
         let record = record_of(node, g);
-        if self.home.commit(&[Change::Put(&record)]).is_err() {
+        let commit = || self.home.commit(&[Change::Put(&record)]);
+        let answer = catch_unwind(AssertUnwindSafe(commit));
+        if !matches!(answer, Ok(Ok(()))) {
             // Its pages were saved before; their list comes from this inode, not from the failing
             // home.
             let held = node.data().map_or_else(Vec::new, |data| data.allocated(g));
             self.restore(&record, held, g);
+            if let Err(panic) = answer {
+                resume_unwind(panic);
+            }
             return 0;
         }
         self.stats.event(Event::Reclaimed);
@@ -208,13 +214,17 @@ impl Core {
         let Some(node) = self.inodes.hold(ino, &pin()) else {
             return;
         };
-        if node.meta.nlink() > 0 {
-            let _change = node.meta.change.lock();
-            let _inside = node.gate.enter(node.shares());
-            // A failing home is met again by whoever drops the pages, and keeps them here.
-            let _ = self.write_back(&node);
-        }
+        let save = || {
+            if node.meta.nlink() > 0 {
+                let _change = node.meta.change.lock();
+                let _inside = node.gate.enter(node.shares());
+                // A failing home is met again by whoever drops the pages, and keeps them here.
+                let _ = self.write_back(&node);
+            }
+        };
+        let saved = catch_unwind(AssertUnwindSafe(save));
         self.release(node, &pin());
+        saved.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
     /// Writes every dirty page and every inode back.
@@ -233,8 +243,9 @@ impl Core {
             for &ino in &seen {
                 let held = self.inodes.hold(ino, &pin());
                 let Some(node) = held else { continue };
-                result = result.and(self.save(&node));
+                let saved = catch_unwind(AssertUnwindSafe(|| self.save(&node)));
                 self.release(node, &pin());
+                result = result.and(saved.unwrap_or_else(|panic| resume_unwind(panic)));
             }
             match seen.last() {
                 Some(last) if seen.len() == STEP => from = last + 1,
