@@ -4,8 +4,8 @@
 //!
 //! 1. `sum` is the sum of weight times virtual time, `load` the sum of the weights, over the
 //!    tenants that are here.
-//! 2. A tenant is here while it has tasks or runs; every one that is here, except `current`, has
-//!    exactly one fresh entry in one of the two heaps.
+//! 2. A tenant is here while it has tasks or runs, and `here` lists those; each, except `current`,
+//!    has exactly one fresh entry in one of the two heaps.
 //! 3. Lags add up to zero, so among tenants that are here one at least is eligible.
 
 use std::cmp::Reverse;
@@ -26,7 +26,8 @@ pub struct Fair<T> {
     waiting: BinaryHeap<Reverse<Entry>>,
     sum: i128,
     load: i128,
-    here: usize,
+    /// Those that are here, in any order: what thieves look at, however many were here before.
+    here: Vec<usize>,
     /// Virtual time when nobody was left.
     rest: i128,
     /// Length of a request, scaled.
@@ -52,7 +53,8 @@ struct Tenant<T> {
     left: i128,
     /// Of its fresh heap entry; others are left over.
     stamp: u64,
-    here: bool,
+    /// Where it is among those that are here.
+    place: Option<usize>,
 }
 
 impl<T> Fair<T> {
@@ -65,7 +67,7 @@ impl<T> Fair<T> {
             waiting: BinaryHeap::new(),
             sum: 0,
             load: 0,
-            here: 0,
+            here: Vec::new(),
             rest: 0,
             slice: i128::from(slice_ns) * SCALE,
             stamp: 0,
@@ -84,7 +86,7 @@ impl<T> Fair<T> {
         self.ensure(tenant);
         self.tenants[tenant].tasks.push_back(task);
         self.len += 1;
-        if !self.tenants[tenant].here {
+        if !self.is_here(tenant) {
             self.join(tenant, i128::from(weight().max(1)));
         }
     }
@@ -95,7 +97,7 @@ impl<T> Fair<T> {
     pub fn pick(&mut self) -> Option<(usize, T)> {
         self.settle();
         let next = match self.current {
-            Some(alone) if self.here == 1 => alone,
+            Some(alone) if self.here.len() == 1 => alone,
             _ => {
                 if let Some(last) = self.current.take() {
                     self.enter(last);
@@ -134,7 +136,7 @@ impl<T> Fair<T> {
     pub fn serve(&mut self, tenant: usize, weight: impl FnOnce() -> u32, ns: u64) {
         self.settle();
         self.ensure(tenant);
-        if !self.tenants[tenant].here {
+        if !self.is_here(tenant) {
             self.join(tenant, i128::from(weight().max(1)));
         }
         if let Some(other) = self.current.replace(tenant)
@@ -157,7 +159,8 @@ impl<T> Fair<T> {
         may_go: impl Fn(&T) -> bool,
         out: &mut Vec<T>,
     ) -> usize {
-        let mut order: Vec<usize> = (0..self.tenants.len())
+        let here = self.here.iter().copied();
+        let mut order: Vec<usize> = here
             .filter(|&at| !self.tenants[at].tasks.is_empty())
             .collect();
         order.sort_by_key(|&at| self.tenants[at].tasks.front().map(&age));
@@ -209,11 +212,10 @@ impl<T> Fair<T> {
 
     /// Takes everything; nobody is here afterwards.
     pub fn clear(&mut self) -> Vec<T> {
-        let all = self
-            .tenants
-            .iter_mut()
-            .flat_map(|tenant| tenant.tasks.drain(..))
-            .collect();
+        let mut all = Vec::with_capacity(self.len);
+        for &at in &self.here {
+            all.extend(self.tenants[at].tasks.drain(..));
+        }
         self.len = 0;
         self.current = None;
         self.sweep();
@@ -223,7 +225,7 @@ impl<T> Fair<T> {
     /// Whether the tenant picked last is the only one here.
     #[inline]
     pub fn is_alone(&self) -> bool {
-        self.here == 1 && self.current.is_some()
+        self.here.len() == 1 && self.current.is_some()
     }
 
     /// Puts a task of the tenant that is alone behind its others and takes the oldest.
@@ -266,12 +268,17 @@ impl<T> Fair<T> {
 
     /// Tenants whose tasks were taken leave.
     fn sweep(&mut self) {
-        for at in 0..self.tenants.len() {
-            let tenant = &self.tenants[at];
-            if tenant.here && tenant.tasks.is_empty() && self.current != Some(at) {
+        // From the end: who leaves has the last one in its place.
+        for place in (0..self.here.len()).rev() {
+            let at = self.here[place];
+            if self.tenants[at].tasks.is_empty() && self.current != Some(at) {
                 self.leave(at);
             }
         }
+    }
+
+    fn is_here(&self, tenant: usize) -> bool {
+        self.tenants[tenant].place.is_some()
     }
 
     fn ensure(&mut self, tenant: usize) {
@@ -296,24 +303,29 @@ impl<T> Fair<T> {
         tenant.weigh(weight);
         tenant.vruntime = average - spread;
         tenant.deadline = tenant.vruntime + self.slice / weight;
-        tenant.here = true;
+        tenant.place = Some(self.here.len());
+        self.here.push(at);
         self.sum += weight * tenant.vruntime;
         self.load += weight;
-        self.here += 1;
         self.enter(at);
     }
 
     fn leave(&mut self, at: usize) {
         let average = self.average();
         let tenant = &mut self.tenants[at];
-        tenant.here = false;
+        let place = tenant.place.take();
         tenant.stamp = 0;
         tenant.left = average;
         tenant.lag = average - tenant.vruntime;
         self.sum -= tenant.weight * tenant.vruntime;
         self.load -= tenant.weight;
-        self.here -= 1;
-        if self.here == 0 {
+        if let Some(place) = place {
+            self.here.swap_remove(place);
+            if let Some(&moved) = self.here.get(place) {
+                self.tenants[moved].place = Some(place);
+            }
+        }
+        if self.here.is_empty() {
             self.rest = average;
             self.eligible.clear();
             self.waiting.clear();
@@ -330,7 +342,7 @@ impl<T> Fair<T> {
 
     /// Puts a tenant that is here into the heap where it belongs now.
     fn enter(&mut self, at: usize) {
-        if self.eligible.len() + self.waiting.len() > 2 * self.here + 64 {
+        if self.eligible.len() + self.waiting.len() > 2 * self.here.len() + 64 {
             let tenants = &self.tenants;
             self.eligible.retain(|Reverse(entry)| fresh(tenants, entry));
             self.waiting.retain(|Reverse(entry)| fresh(tenants, entry));
@@ -351,7 +363,7 @@ impl<T> Fair<T> {
     fn earliest(&mut self) -> Option<usize> {
         let first = self.earliest_eligible();
         debug_assert!(
-            first.is_some() || self.here == 0,
+            first.is_some() || self.here.is_empty(),
             "somebody here is eligible"
         );
         first
@@ -419,7 +431,7 @@ impl<T> Tenant<T> {
             lag: 0,
             left: 0,
             stamp: 0,
-            here: false,
+            place: None,
         }
     }
 }
