@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth::{Credentials, Errno, Process, Volume};
+use hearth::{Credentials, Errno, Process, TenantId, Volume};
 
 const PATH: &str = "/.hearth/ask";
 
@@ -64,4 +64,59 @@ fn a_tree_becomes_a_project_by_a_question() {
         said.is_ok() && text.starts_with("{\"changed\":2,"),
         "{said:?} {text}"
     );
+}
+
+/// Everybody may ask, and a tenant that is made stays for ever.
+#[test]
+fn a_tenant_is_not_made_by_a_question_about_it_nor_by_what_is_refused() {
+    let volume = Volume::memory();
+    let both = [Credentials::root(), Credentials::user(1000, 1000)];
+    let [root, user] = both.map(|who| volume.process(who));
+    let known = || volume.scheduler().known_tenant(TenantId::User(5).number());
+    let (said, text) = asked(&user, "sched get user:5");
+    assert!(said.is_ok(), "{text}");
+    for field in [
+        "\"weight\":100",
+        "\"requests\":0",
+        "\"iops\":null,\"bw\":null",
+    ] {
+        assert!(text.contains(field), "{text}");
+    }
+    for (process, refused) in [
+        (&root, "sched weight user:5 0"),
+        (&root, "sched weight user:5 10001"),
+        (&root, "sched limit user:5 iops=0"),
+        (&root, "sched limit user:5 iops=10 bw=0"),
+        (&user, "sched weight user:5 7"),
+        (&user, "sched limit user:5 bw=1"),
+    ] {
+        let (said, text) = asked(process, refused);
+        assert!(said.is_err(), "{refused}: {text}");
+    }
+    assert_eq!(known(), None);
+    assert!(asked(&root, "sched limit user:5 bw=1").0.is_ok());
+    assert!(known().is_some());
+}
+
+#[test]
+fn the_report_lists_tenants_that_did_something_or_have_settings() {
+    let volume = Volume::memory();
+    let root = volume.process(Credentials::root());
+    let listed = || {
+        let text = asked(&root, "sched report").1;
+        text.matches("\"tenant\":\"user:").count()
+    };
+    for id in 0..1000 {
+        volume.scheduler().tenant(TenantId::User(id).number());
+    }
+    assert_eq!(listed(), 0);
+    for (setting, tenants) in [
+        ("sched weight user:1 7", 1),
+        ("sched limit user:2 bw=1", 2),
+        ("sched limit user:2 bw=none", 1),
+        ("sched weight user:1 100", 0),
+    ] {
+        assert!(asked(&root, setting).0.is_ok());
+        assert_eq!(listed(), tenants, "{setting}");
+    }
 }

@@ -210,6 +210,11 @@ impl Handle {
         self.sleep_until(self.now() + time)
     }
 
+    /// The tenant with this number of the embedder's, if it was named before.
+    pub fn known_tenant(&self, id: u64) -> Option<Tenant> {
+        self.tenants().known(id)
+    }
+
     /// The tenant with this number of the embedder's. Tenants are remembered for ever.
     pub fn tenant(&self, id: u64) -> Tenant {
         self.tenants().find(id)
@@ -415,7 +420,8 @@ impl Handle {
             .enumerate()
             .filter_map(|(index, service)| {
                 let charged = self.tenants().charged(index)?;
-                Some(TenantStats {
+                let is_used = service != Service::default() || charged.tasks > 0;
+                (is_used || charged.ops > 0 || charged.is_set).then_some(TenantStats {
                     id: charged.id,
                     weight: charged.weight,
                     share: service.run_ns as f64 / total.max(1) as f64,

@@ -2,7 +2,7 @@
 
 use crate::tenant::TenantId;
 use crate::volume::Core;
-use hearth_sched::{CoreStats, Histogram, Limits, Stats, TenantStats};
+use hearth_sched::{CoreStats, DEFAULT_WEIGHT, Histogram, Limits, Service, Stats, TenantStats};
 use std::fmt::Write;
 
 /// For people: a table of cores and a table of tenants.
@@ -100,12 +100,23 @@ pub(super) fn json(core: &Core) -> String {
 
 /// What is known of one tenant, as one line of JSON.
 pub(super) fn of(core: &Core, who: TenantId) -> String {
-    // Naming it makes it known.
-    core.sched.tenant(who.number());
-    let stats = core.sched.stats();
-    let mut tenants = stats.tenants.iter();
+    let mut tenants = core.sched.stats().tenants.into_iter();
     let tenant = tenants.find(|tenant| tenant.id == who.number());
-    tenant.map_or_else(String::new, |tenant| one(core, tenant) + "\n")
+    one(core, &tenant.unwrap_or_else(|| unused(who))) + "\n"
+}
+
+/// One that did nothing and has no settings. Asking makes none.
+fn unused(who: TenantId) -> TenantStats {
+    TenantStats {
+        id: who.number(),
+        weight: DEFAULT_WEIGHT,
+        service: Service::default(),
+        share: 0.0,
+        tasks: 0,
+        ops: 0,
+        bytes: 0,
+        throttled_ns: 0,
+    }
 }
 
 fn one(core: &Core, tenant: &TenantStats) -> String {
@@ -146,7 +157,8 @@ fn requests(tenant: &TenantStats) -> u64 {
 }
 
 fn limits(core: &Core, tenant: &TenantStats) -> Limits {
-    core.sched.limits(core.sched.tenant(tenant.id))
+    let known = core.sched.known_tenant(tenant.id);
+    known.map_or_else(Limits::default, |tenant| core.sched.limits(tenant))
 }
 
 fn name(id: u64) -> String {

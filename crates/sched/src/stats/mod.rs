@@ -95,7 +95,7 @@ pub struct TenantStats {
 pub struct Stats {
     /// Per core.
     pub cores: Vec<CoreStats>,
-    /// Tenants that were ever named, in the order of their first appearance.
+    /// Tenants that were served, charged or set, in the order of their first appearance.
     pub tenants: Vec<TenantStats>,
     /// Tasks that are not finished.
     pub tasks: u64,

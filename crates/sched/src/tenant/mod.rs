@@ -26,6 +26,17 @@ pub const DEFAULT_WEIGHT: u32 = 100;
 /// The largest weight.
 pub const MAX_WEIGHT: u32 = 10_000;
 
+/// Whether a tenant may have this weight: before it is made for that.
+///
+/// # Errors
+/// It is not in 1 to 10,000.
+pub fn check_weight(weight: u32) -> Result<(), SchedError> {
+    match weight {
+        1..=MAX_WEIGHT => Ok(()),
+        _ => Err(SchedError::Weight { weight }),
+    }
+}
+
 /// A tenant that the scheduler knows. The default is the daemon itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(u32);
@@ -86,6 +97,8 @@ pub struct Charged {
     pub bytes: u64,
     pub throttled_ns: u64,
     pub tasks: u64,
+    /// Whether its weight or a ceiling is other than a new tenant's.
+    pub is_set: bool,
 }
 
 impl Tenants {
@@ -101,14 +114,19 @@ impl Tenants {
         tenants
     }
 
+    /// The tenant with this number, if it was named before.
+    pub fn known(&self, id: u64) -> Option<Tenant> {
+        self.by_id.get_with(&id, |index| Tenant(*index))
+    }
+
     /// The tenant with this number, made when it is named for the first time.
     pub fn find(&self, id: u64) -> Tenant {
-        if let Some(index) = self.by_id.get_with(&id, |index| *index) {
-            return Tenant(index);
+        if let Some(tenant) = self.known(id) {
+            return tenant;
         }
         let mut count = self.count.lock();
-        if let Some(index) = self.by_id.get_with(&id, |index| *index) {
-            return Tenant(index);
+        if let Some(tenant) = self.known(id) {
+            return tenant;
         }
         let index = *count;
         let (chunk, at) = place(index as usize);
@@ -130,9 +148,7 @@ impl Tenants {
 
     /// Sets a weight.
     pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
-        if !(1..=MAX_WEIGHT).contains(&weight) {
-            return Err(SchedError::Weight { weight });
-        }
+        check_weight(weight)?;
         if let Some(record) = self.record(tenant.index()) {
             // Relaxed: in force soon.
             record.weight.store(weight, Ordering::Relaxed);
@@ -245,9 +261,12 @@ impl Tenants {
     pub fn charged(&self, index: usize) -> Option<Charged> {
         let record = self.record(index)?;
         // Relaxed: single values.
+        let weight = record.weight.load(Ordering::Relaxed);
+        let is_held = record.is_held.load(Ordering::Relaxed);
         Some(Charged {
             id: record.id.load(Ordering::Relaxed),
-            weight: record.weight.load(Ordering::Relaxed),
+            weight,
+            is_set: weight != DEFAULT_WEIGHT || is_held,
             ops: record.charged.sum(0) as u64,
             bytes: record.charged.sum(1) as u64,
             throttled_ns: record.throttled_ns.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@ use crate::control::sched::{json, of};
 use crate::errno::Errno;
 use crate::tenant::TenantId;
 use crate::volume::Volume;
-use hearth_sched::{Limits, SchedError};
+use hearth_sched::{Limits, SchedError, check_weight};
 
 type Answer<T> = Result<T, NoAnswer>;
 
@@ -33,6 +33,7 @@ pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> An
                 )
             })?;
             may_set(volume, asker)?;
+            check_weight(weight).map_err(about(who))?;
             let sched = volume.scheduler();
             let done = sched.set_weight(sched.tenant(who.number()), weight);
             done.map_err(about(who))?;
