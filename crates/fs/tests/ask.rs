@@ -120,3 +120,21 @@ fn the_report_lists_tenants_that_did_something_or_have_settings() {
         assert_eq!(listed(), tenants, "{setting}");
     }
 }
+
+#[test]
+fn two_that_set_one_ceiling_each_do_not_undo_each_other() {
+    let volume = Volume::memory();
+    std::thread::scope(|scope| {
+        for (what, end) in [("iops", ','), ("bw", '}')] {
+            let process = volume.process(Credentials::root());
+            scope.spawn(move || {
+                for limit in 1..=2_000 {
+                    let (said, text) =
+                        asked(&process, &format!("sched limit user:5 {what}={limit}"));
+                    let field = format!("\"{what}\":{limit}{end}");
+                    assert!(said.is_ok() && text.contains(&field), "{field}: {text}");
+                }
+            });
+        }
+    });
+}

@@ -62,7 +62,7 @@ pub use {
     scheduler::{Builder, Handle, MOST_WORKERS, Scheduler},
     sleep::Sleep,
     task::{JoinHandle, Spec},
-    tenant::{DEFAULT_WEIGHT, Limits, MAX_WEIGHT, Tenant, Ticket, check_weight},
+    tenant::{DEFAULT_WEIGHT, LimitChange, Limits, MAX_WEIGHT, Tenant, Ticket, check_weight},
     turn::Turn,
     yielding::{YieldNow, yield_now},
 };

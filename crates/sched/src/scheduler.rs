@@ -10,7 +10,7 @@ use crate::sleep::Sleep;
 use crate::spares::Spares;
 use crate::stats::{Service, Stats, TenantStats};
 use crate::task::{JoinHandle, Spec, make};
-use crate::tenant::{Limits, Tenant, Tenants, Ticket};
+use crate::tenant::{LimitChange, Limits, Tenant, Tenants, Ticket};
 use crate::timers::Timers;
 use crate::turn::Turn;
 use async_task::Runnable;
@@ -236,6 +236,16 @@ impl Handle {
     pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
         let now = self.now().ns();
         self.tenants().set_limits(tenant, limits, now)
+    }
+
+    /// [`Handle::set_limits`] for those that are named; the others stay, whoever sets them at the
+    /// same time.
+    ///
+    /// # Errors
+    /// A ceiling is zero; nothing has changed.
+    pub fn change_limits(&self, tenant: Tenant, changes: &[LimitChange]) -> Result<(), SchedError> {
+        let now = self.now().ns();
+        self.tenants().change_limits(tenant, changes, now)
     }
 
     /// The ceilings of a tenant.

@@ -61,6 +61,15 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
+/// Another value for one ceiling, `None` for no ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitChange {
+    /// Operations a second.
+    Ops(Option<u64>),
+    /// Bytes a second.
+    Bytes(Option<u64>),
+}
+
 /// All tenants that were ever named.
 #[derive(Debug)]
 pub struct Tenants {
@@ -156,10 +165,20 @@ impl Tenants {
         Ok(())
     }
 
-    /// Sets the ceilings at `now`, and has everybody ask again who waits for them.
-    pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
-        for (what, limit) in [("operations", limits.ops), ("bandwidth", limits.bytes)] {
-            if limit == Some(0) {
+    /// Changes ceilings at `now`, one after the other and others not, and has everybody ask again
+    /// who waits for them.
+    pub fn change_limits(
+        &self,
+        tenant: Tenant,
+        changes: &[LimitChange],
+        now: u64,
+    ) -> Result<(), SchedError> {
+        for change in changes {
+            let (what, limit) = match change {
+                LimitChange::Ops(limit) => ("operations", limit),
+                LimitChange::Bytes(limit) => ("bandwidth", limit),
+            };
+            if *limit == Some(0) {
                 return Err(SchedError::Limit { what });
             }
         }
@@ -167,6 +186,13 @@ impl Tenants {
             return Ok(());
         };
         let mut ceilings = record.ceilings.lock();
+        let mut limits = ceilings.limits();
+        for change in changes {
+            match *change {
+                LimitChange::Ops(limit) => limits.ops = limit,
+                LimitChange::Bytes(limit) => limits.bytes = limit,
+            }
+        }
         let woken = ceilings.set(limits, now);
         let is_held = limits != Limits::default();
         // Relaxed: see the fields. One after the other, by the lock.
@@ -178,6 +204,15 @@ impl Tenants {
         drop(ceilings);
         woken.into_values().for_each(Waker::wake);
         Ok(())
+    }
+
+    /// Sets both ceilings.
+    pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
+        let both = [
+            LimitChange::Ops(limits.ops),
+            LimitChange::Bytes(limits.bytes),
+        ];
+        self.change_limits(tenant, &both, now)
     }
 
     /// The ceilings.

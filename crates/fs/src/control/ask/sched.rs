@@ -6,7 +6,7 @@ use crate::control::sched::{json, of};
 use crate::errno::Errno;
 use crate::tenant::TenantId;
 use crate::volume::Volume;
-use hearth_sched::{Limits, SchedError, check_weight};
+use hearth_sched::{LimitChange, SchedError, check_weight};
 
 type Answer<T> = Result<T, NoAnswer>;
 
@@ -46,32 +46,26 @@ pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> An
             let changes = changes.collect::<Answer<Vec<_>>>()?;
             may_set(volume, asker)?;
             let tenant = sched.tenant(who.number());
-            let mut limits = sched.limits(tenant);
-            for (what, limit) in changes {
-                *what(&mut limits) = limit;
-            }
-            sched.set_limits(tenant, limits).map_err(about(who))?;
+            let done = sched.change_limits(tenant, &changes);
+            done.map_err(about(who))?;
             Ok(of(core, who))
         }
         _ => Err(nonsense(&words.join(" "), "report, get, weight or limit")),
     }
 }
 
-/// Which ceiling.
-type What = fn(&mut Limits) -> &mut Option<u64>;
-
-fn change(word: &str) -> Answer<(What, Option<u64>)> {
+fn change(word: &str) -> Answer<LimitChange> {
     let expected = "iops= or bw= with a number from 1 on, or none";
     let (name, amount) = word.split_once('=').unwrap_or((word, ""));
-    let what: What = match name {
-        "iops" => |limits| &mut limits.ops,
-        "bw" => |limits| &mut limits.bytes,
+    let what = match name {
+        "iops" => LimitChange::Ops,
+        "bw" => LimitChange::Bytes,
         _ => return Err(nonsense(word, expected)),
     };
     match amount {
-        "none" => Ok((what, None)),
+        "none" => Ok(what(None)),
         amount => match amount.parse() {
-            Ok(amount @ 1..) => Ok((what, Some(amount))),
+            Ok(amount @ 1..) => Ok(what(Some(amount))),
             _ => Err(nonsense(word, expected)),
         },
     }
