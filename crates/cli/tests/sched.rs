@@ -8,8 +8,10 @@ mod shown;
 mod tenants;
 
 use harness::{Mounted, Transport, hearth, program, said, succeed};
+use rustix::fs::{Advice, fadvise};
 use shown::{report, tenant};
 use std::fs::File;
+use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -22,6 +24,7 @@ harness::on_both_transports!(
     a_tenant_gets_the_operations_that_it_is_held_to,
     a_tenant_gets_the_bytes_that_it_is_held_to,
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
+    cached_reads_do_not_wait_for_readahead_that_a_ceiling_delays,
     a_delayed_program_can_be_killed,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
@@ -83,6 +86,42 @@ fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transpor
     // How exact a ceiling is, is asked above; here sixteen programs start and share two cores.
     assert!((15..=60).contains(&reads[0]), "{reads:?}");
     assert!(reads[1] > 1_000, "{reads:?}");
+}
+
+/// What the kernel reads ahead keeps one of its places in the background until it is answered.
+/// There were 64 of them for all tenants.
+fn cached_reads_do_not_wait_for_readahead_that_a_ceiling_delays(transport: Transport) {
+    const STREAMS: u64 = 200;
+    const WINDOW: u64 = 128 << 10;
+    let mounted = Mounted::new(transport, "");
+    let held = project(&mounted, 1, (STREAMS * WINDOW) as usize);
+    let free = project(&mounted, 2, 4 << 20);
+    for file in [&held, &free] {
+        file.sync_all().unwrap();
+        fadvise(file, 0, None, Advice::DontNeed).unwrap();
+    }
+    done(&mounted, "limit project:1 --bw 500k @");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for stream in 0..STREAMS {
+                let window = NonZero::new(WINDOW);
+                fadvise(&held, stream * WINDOW, window, Advice::WillNeed).unwrap();
+            }
+        });
+        thread::sleep(Duration::from_millis(500));
+        let begin = Instant::now();
+        read(4 << 20)(&free);
+        // All that is delayed takes 50 seconds.
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    });
+    let seen = tenant(&mounted, "project:1");
+    assert!(seen["requests"].as_u64() >= Some(STREAMS), "{seen}");
+    // Not to wait for the delayed ones.
+    let pid = mounted.daemon().to_string();
+    succeed(program("kill").args(["-TERM", &pid]));
+    drop((held, free));
+    mounted.unmount_has_ended();
 }
 
 fn a_delayed_program_can_be_killed(transport: Transport) {

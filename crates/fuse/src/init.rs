@@ -21,10 +21,14 @@ impl Agreed {
     }
 }
 
-/// Requests that the kernel may have waiting in the background, and where it starts to slow
-/// writers.
-const MAX_BACKGROUND: u16 = 64;
-const CONGESTION_THRESHOLD: u16 = 48;
+/// Requests that the kernel may have under way in the background: readahead, asynchronous I/O and
+/// pages that it writes back, of all tenants together. Those that a ceiling delays keep their
+/// place; when none is left, everybody waits. So there are more than thousands of streams take. Not
+/// as many as can be said: a delayed write holds its data here, and that of all places must fit in
+/// memory.
+const MAX_BACKGROUND: u16 = 8192;
+/// With so many it reads ahead no more and writes back only what it must, whoever they are from.
+const CONGESTION_THRESHOLD: u16 = MAX_BACKGROUND;
 
 /// Bits that are always taken when offered.
 const ALWAYS: u64 = init::ASYNC_READ

@@ -15,6 +15,7 @@ pub(crate) mod device;
 mod event;
 pub(crate) mod lookout;
 mod mailbox;
+mod nudges;
 mod region;
 mod ring_parcel;
 pub(crate) mod seats;

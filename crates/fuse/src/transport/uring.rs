@@ -11,6 +11,7 @@
 use super::cpu;
 use super::device::Device;
 use super::mailbox::{Letter, Mailbox};
+use super::nudges::Nudges;
 use super::region::Region;
 use super::ring_parcel::{COPIED, RingParcel, answer, header};
 use crate::desk::{Desk, Fate};
@@ -18,7 +19,7 @@ use crate::hall::Hall;
 use crate::parked::Reason;
 use crate::reply::out_header;
 use crate::service::{Answer, Attempt, Handled, Service};
-use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut};
+use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, Opcode, RingCmd, RingEntInOut};
 use hearth::{Absent, Errno};
 use hearth_sync::primitive::Arc;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
@@ -112,6 +113,7 @@ impl PreparedQueue {
             live: 0,
             parked: 0,
             spare: cpus.len() + DEPTH - 1,
+            nudges: Nudges::default(),
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
         for (place, &cpu) in cpus.iter().enumerate() {
@@ -143,6 +145,8 @@ pub(crate) struct Queue<S> {
     parked: usize,
     /// Entries that are not parked are at least so many.
     spare: usize,
+    /// Requests that the kernel may keep though entries are free.
+    nudges: Nudges,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
@@ -196,6 +200,17 @@ impl<S: Service> Queue<S> {
 
     /// Submits, and waits for completions where there is nothing else to do.
     fn fetch(&mut self) -> io::Result<()> {
+        if !self.desk.has_work() && self.nudges.are_wanted(self.parked) {
+            // What a commit fetched is there when it was submitted.
+            match self.ring.submit() {
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => self.collect(),
+            }
+            if !self.completed.is_empty() {
+                return Ok(());
+            }
+            self.nudges.send(&self.parts.device);
+        }
         let (ring, desk) = (&mut self.ring, &mut self.desk);
         let mut done = Ok(0);
         if !desk.is_busy() {
@@ -223,6 +238,12 @@ impl<S: Service> Queue<S> {
             .completion()
             .map(|cqe| (cqe.user_data(), cqe.result()));
         self.completed.extend(completed);
+        let came = self.completed.iter().filter(|(data, _)| *data != WAKE);
+        let came = came.count();
+        // CPUs that are not there have an entry each, which is free.
+        let others = self.spare - DEPTH;
+        let free = self.live.saturating_sub(self.parked + came + others);
+        self.nudges.collected(came, free);
     }
 
     /// The kernel gave an entry back for good. At the end of the mount it does so with all of them;
@@ -243,6 +264,11 @@ impl<S: Service> Queue<S> {
             return Ok(());
         };
         let (header, args) = header(region);
+        self.nudges.see(&header);
+        if header.opcode == Opcode::NotifyReply as u32 {
+            self.nudges.returned();
+            return self.commit(index, 0, 0);
+        }
         let reason = match self.desk.look(&header, args) {
             Fate::Park(reason) => reason,
             Fate::Now if order && Desk::<S>::may_wait(&header) => Reason::Turn,

@@ -61,6 +61,9 @@ wire! {
     /// Followed by `size` bytes.
     NotifyStore = 24 { nodeid: u64, offset: u64, size: u32, padding: u32 }
 }
+wire! { NotifyRetrieve = 32 {
+    notify_unique: u64, nodeid: u64, offset: u64, size: u32, padding: u32,
+} }
 wire! {
     /// Followed by `count` inode numbers.
     NotifyPrune = 16 { count: u32, padding: u32, spare: u64 }
