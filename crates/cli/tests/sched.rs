@@ -8,7 +8,7 @@ mod shown;
 mod tenants;
 
 use harness::{Mounted, Transport, hearth, program, said, succeed};
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, copy_file_range, fadvise};
 use shown::{report, tenant};
 use std::fs::File;
 use std::num::NonZero;
@@ -25,6 +25,7 @@ harness::on_both_transports!(
     a_tenant_gets_the_bytes_that_it_is_held_to,
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
     cached_reads_do_not_wait_for_readahead_that_a_ceiling_delays,
+    a_copy_takes_as_long_as_its_bytes_may,
     a_delayed_program_can_be_killed,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
@@ -86,6 +87,25 @@ fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transpor
     // How exact a ceiling is, is asked above; here sixteen programs start and share two cores.
     assert!((15..=60).contains(&reads[0]), "{reads:?}");
     assert!(reads[1] > 1_000, "{reads:?}");
+}
+
+fn a_copy_takes_as_long_as_its_bytes_may(transport: Transport) {
+    const COPY: usize = 12 << 20;
+    let mounted = Mounted::new(transport, "direct_io");
+    let from = project(&mounted, 7, COPY);
+    let to = File::create(mounted.at("p7/copy")).unwrap();
+    done(&mounted, "limit project:7 --bw 8M @");
+    let begin = Instant::now();
+    for copy in 0..2 {
+        let (mut read, mut write) = (0, (copy * COPY) as u64);
+        while read < COPY as u64 {
+            let rest = COPY - read as usize;
+            copy_file_range(&from, Some(&mut read), &to, Some(&mut write), rest).unwrap();
+        }
+    }
+    // Three seconds, less the last piece, which whoever comes next waits for, and the pause before.
+    let took = begin.elapsed().as_secs_f64();
+    assert!((2.4..=6.0).contains(&took), "{took}");
 }
 
 /// What the kernel reads ahead keeps one of its places in the background until it is answered.

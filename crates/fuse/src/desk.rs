@@ -5,10 +5,11 @@
 //! the thread takes the next request. `docs/design/scheduler.md` section 13 has the rules.
 
 use crate::hall::Hall;
+use crate::ops::PIECE;
 use crate::options::Park;
 use crate::parked::{Open, Parcel, Reason, live};
 use crate::service::Service;
-use crate::wire::{InHeader, Opcode, ReadIn, WriteIn};
+use crate::wire::{CopyFileRangeIn, InHeader, Opcode, ReadIn, WriteIn};
 use hearth::sched::{Spec, Tenant, Unpark, Worker};
 use hearth::{Absent, TenantId};
 use hearth_sync::primitive::Arc;
@@ -201,6 +202,10 @@ fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
         Opcode::Write => {
             let write = WriteIn::read_from_prefix(args).ok();
             Some(write.map_or(0, |(write, _)| u64::from(write.size)))
+        }
+        Opcode::CopyFileRange | Opcode::CopyFileRange64 => {
+            let copy = CopyFileRangeIn::read_from_prefix(args).ok();
+            Some(copy.map_or(0, |(copy, _)| copy.len.min(PIECE)))
         }
         _ => Some(0),
     }

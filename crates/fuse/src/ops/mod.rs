@@ -9,3 +9,5 @@ mod locks;
 mod names;
 mod ranges;
 mod xattrs;
+
+pub(crate) use ranges::PIECE;

@@ -12,7 +12,10 @@ use hearth::{Caller, Door, Errno, OpenFile, Origin};
 use hearth_sync::primitive::Arc;
 
 /// Larger pieces of work are done by a worker.
-const LARGE: u64 = 4 << 20;
+pub(super) const LARGE: u64 = 4 << 20;
+/// Where there are ceilings a copy is done in pieces of this size: each pays for the one before, so
+/// that a copy takes its time between them, and no piece comes much too early.
+pub(crate) const PIECE: u64 = 4 << 20;
 
 impl Dispatcher {
     pub(crate) fn lseek(
@@ -74,18 +77,21 @@ impl Dispatcher {
         wide: bool,
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
+        // The older request has 32 bits for the answer.
+        let mut most = match wide {
+            true => u64::MAX,
+            false => u64::from(u32::MAX) - PAGE_SIZE as u64,
+        };
+        if self.volume.scheduler().has_ceilings() {
+            most = most.min(PIECE);
+        }
         let copy = Copy {
             door: self.door.clone(),
             from: self.file_or_inode(cx, args.fh_in, cx.ino())?,
             to: self.file_or_inode(cx, args.fh_out, args.nodeid_out)?,
             header: cx.header,
-            // The older request has 32 bits for the answer.
             args: CopyFileRangeIn {
-                len: if wide {
-                    args.len
-                } else {
-                    args.len.min(u64::from(u32::MAX) - PAGE_SIZE as u64)
-                },
+                len: args.len.min(most),
                 ..*args
             },
         };
