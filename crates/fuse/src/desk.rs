@@ -23,6 +23,8 @@ const RIVALS: u32 = 4096;
 /// A thread that takes requests.
 pub(crate) struct Desk<S> {
     hall: Arc<Hall<S>>,
+    /// The hall of the tenant whose request was parked last.
+    own: Option<(TenantId, Arc<Hall<S>>)>,
     worker: Worker,
     /// Parked requests that are not answered.
     open: Arc<AtomicUsize>,
@@ -48,6 +50,7 @@ impl<S: Service> Desk<S> {
         Some(Desk {
             worker: hall.sched.worker_alone(Some(unpark)).ok()?,
             hall: Arc::clone(hall),
+            own: None,
             open: Arc::new(AtomicUsize::new(0)),
             recent: [(TenantId::System, Tenant::SYSTEM); 2],
             rivals: 0,
@@ -91,8 +94,8 @@ impl<S: Service> Desk<S> {
     pub fn park(&mut self, parcel: impl Parcel, reason: Option<Reason>, absent: Option<Absent>) {
         self.worker.settle();
         let spec = Spec::of(self.recent[0].1).with_key(self.worker.station() as u64);
-        let open = Open::new(&self.open);
-        let task = live(Arc::clone(&self.hall), parcel, reason, absent, open);
+        let (hall, open) = (self.own_hall(), Open::new(&self.open));
+        let task = live(hall, parcel, reason, absent, open);
         drop(self.hall.sched.spawn(spec, task));
     }
 
@@ -100,6 +103,19 @@ impl<S: Service> Desk<S> {
     /// before. Then its thread sleeps in [`Desk::wait`] only.
     pub fn is_busy(&self) -> bool {
         self.has_open() || self.worker.has_any()
+    }
+
+    /// The hall of the tenant that was last looked at.
+    fn own_hall(&mut self) -> Arc<Hall<S>> {
+        let tenant = self.recent[0].0;
+        if let Some((own, hall)) = &self.own
+            && *own == tenant
+        {
+            return Arc::clone(hall);
+        }
+        let hall = Arc::new(self.hall.of(tenant));
+        self.own = Some((tenant, Arc::clone(&hall)));
+        hall
     }
 
     fn has_open(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::options::Park;
 use crate::waiting::Waiting;
 use crate::workers::Workers;
+use hearth::TenantId;
 use hearth::sched::Handle;
 use hearth_sync::primitive::Arc;
 
@@ -13,4 +14,17 @@ pub(crate) struct Hall<S> {
     pub waiting: Arc<Waiting>,
     pub sched: Handle,
     pub park: Park,
+}
+
+impl<S> Hall<S> {
+    /// The same for requests of `tenant`: workers serve tenants in turn.
+    pub fn of(&self, tenant: TenantId) -> Hall<S> {
+        Hall {
+            service: Arc::clone(&self.service),
+            workers: Arc::new(self.workers.of(tenant)),
+            waiting: Arc::clone(&self.waiting),
+            sched: self.sched.clone(),
+            park: self.park,
+        }
+    }
 }

@@ -27,6 +27,7 @@ mod queues;
 mod reply;
 mod request;
 mod room;
+mod rounds;
 mod service;
 mod session;
 mod transport;

@@ -2,15 +2,16 @@
 //!
 //! Three lanes that do not wait for each other. A waiting lock may need an fsync of its holder
 //! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
-//! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`.
+//! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`. Where
+//! work queues, tenants are served in turn.
 
+use crate::rounds::Rounds;
 use crate::service::{Lane, Later, Small};
-use hearth::Errno;
+use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{self, JoinHandle};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Requests that may wait for somebody else at the same time.
@@ -27,8 +28,13 @@ const STACK: usize = 256 << 10;
 /// What is called with the outcome of the work.
 pub(crate) type Finish = Box<dyn FnOnce(Result<Small, Errno>) + Send>;
 
-/// Worker threads of one session.
+/// Worker threads of one session, at the service of one tenant.
 pub(crate) struct Workers {
+    lanes: Arc<Lanes>,
+    tenant: TenantId,
+}
+
+struct Lanes {
     waits: Arc<Pool>,
     io: Arc<Pool>,
     loads: Arc<Pool>,
@@ -47,7 +53,7 @@ struct Pool {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<(Later, Finish)>,
+    queue: Rounds<(Later, Finish)>,
     /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
     /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
@@ -57,7 +63,7 @@ struct State {
 }
 
 impl Workers {
-    /// No threads yet.
+    /// No threads yet. What is submitted here is nobody's.
     pub fn new() -> Workers {
         let pool = |name, limit, queues| {
             let (state, changed) = (Lock::new(State::default()), Condition::new());
@@ -69,39 +75,52 @@ impl Workers {
                 changed,
             })
         };
-        Workers {
+        let lanes = Lanes {
             waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
+        };
+        Workers {
+            lanes: Arc::new(lanes),
+            tenant: TenantId::System,
+        }
+    }
+
+    /// The same threads, at the service of `tenant`.
+    pub fn of(&self, tenant: TenantId) -> Workers {
+        Workers {
+            lanes: Arc::clone(&self.lanes),
+            tenant,
         }
     }
 
     /// Has `later` run by a worker, and `finish` called with the outcome.
     pub fn submit(&self, later: Later, finish: Finish) {
-        match later.lane {
-            Lane::Wait => self.waits.submit(later, finish),
-            Lane::Io => self.io.submit(later, finish),
-            Lane::Load => self.loads.submit(later, finish),
-        }
+        let lane = match later.lane {
+            Lane::Wait => &self.lanes.waits,
+            Lane::Io => &self.lanes.io,
+            Lane::Load => &self.lanes.loads,
+        };
+        lane.submit(self.tenant, later, finish);
     }
 
     /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
     pub fn close(&self) {
-        self.waits.close();
-        self.io.close();
-        self.loads.close();
+        self.lanes.waits.close();
+        self.lanes.io.close();
+        self.lanes.loads.close();
     }
 }
 
 impl Pool {
-    fn submit(self: &Arc<Pool>, later: Later, finish: Finish) {
+    fn submit(self: &Arc<Pool>, tenant: TenantId, later: Later, finish: Finish) {
         let mut state = self.state.lock();
         let spawn = state.queue.len() >= state.idle;
         if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
             drop(state);
             return finish(Err(Errno(libc::ENOLCK)));
         }
-        state.queue.push_back((later, finish));
+        state.queue.push(tenant, (later, finish));
         if spawn && state.threads < self.limit {
             state.threads += 1;
             drop(state);
@@ -124,12 +143,11 @@ impl Pool {
                 state.handles.push(handle);
             }
             Err(_) => {
-                // No thread to be had: give the newest piece back unless somebody else will take
-                // it.
+                // No thread to be had: give a piece back unless somebody else will take it.
                 let mut state = self.state.lock();
                 state.threads -= 1;
                 let orphan = if state.threads == 0 || !self.queues {
-                    state.queue.pop_back()
+                    state.queue.pop()
                 } else {
                     None
                 };
@@ -144,7 +162,7 @@ impl Pool {
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some((later, finish)) = state.queue.pop_front() {
+            if let Some((later, finish)) = state.queue.pop() {
                 drop(state);
                 finish((later.work)());
                 state = self.state.lock();
@@ -240,5 +258,30 @@ mod tests {
             Box::new(move |r| *seen.lock() = Some(r)),
         );
         assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOLCK))));
+    }
+
+    #[test]
+    fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
+        for (lane, threads) in [(Lane::Io, IO_THREADS), (Lane::Load, LOAD_THREADS)] {
+            let workers = Workers::new();
+            let (gate, order) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
+            let shut = gate.lock();
+            for (tenant, pieces) in [(1, 20 * threads), (2, 1)] {
+                for _ in 0..pieces {
+                    let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
+                    let work = move || {
+                        drop(gate.lock());
+                        order.lock().push(tenant);
+                    };
+                    let workers = workers.of(TenantId::User(tenant));
+                    workers.submit(later(lane, work), Box::new(|_| {}));
+                }
+            }
+            drop(shut);
+            workers.close();
+            let place = order.lock().iter().position(|&tenant| tenant == 2);
+            // Threads that had something already finish that; each may then have taken one more.
+            assert!(place.unwrap() <= 3 * threads, "{lane:?}: {place:?}");
+        }
     }
 }

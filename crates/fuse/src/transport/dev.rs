@@ -133,7 +133,8 @@ impl<S: Service> Reader<S> {
             Answer::Silent => {}
             Answer::Later(later) => {
                 let finish = finish(Arc::clone(&self.device), unique);
-                self.hall.workers.submit(later, finish);
+                let tenant = self.hall.service.tenant(&raw.header);
+                self.hall.workers.of(tenant).submit(later, finish);
             }
             Answer::Absent(absent) => return (ns, Some(Lack::Absent(absent))),
             Answer::Refused(done) => return (ns, Some(Lack::Room(done))),

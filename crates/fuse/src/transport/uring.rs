@@ -293,9 +293,10 @@ impl<S: Service> Queue<S> {
             Answer::Absent(absent) => self.park(index, None, Some(absent)),
             Answer::Refused(done) => self.park(index, Some(Reason::Room(done)), None),
             Answer::Later(later) => {
-                let mailbox = Arc::clone(&self.mailbox);
+                let (mailbox, hall) = (Arc::clone(&self.mailbox), &self.parts.hall);
                 let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));
-                self.parts.hall.workers.submit(later, finish);
+                let tenant = hall.service.tenant(&header(region).0);
+                hall.workers.of(tenant).submit(later, finish);
                 self.replace(index)
             }
         }
