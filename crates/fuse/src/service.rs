@@ -2,7 +2,7 @@
 //! away.
 
 use crate::request::RawRequest;
-use crate::wire::InHeader;
+use crate::wire::{AttrOut, InHeader};
 use hearth::{Absent, Errno, TenantId};
 use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
@@ -92,19 +92,32 @@ pub(crate) enum Lane {
     Load,
 }
 
+/// Bytes of the longest answer that is given late.
+const SMALL: usize = size_of::<AttrOut>();
+
 /// The body of an answer that was given late: a few bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Small {
-    bytes: [u8; 16],
+    bytes: [u8; SMALL],
     len: usize,
 }
 
+impl Default for Small {
+    /// No body.
+    fn default() -> Small {
+        Small {
+            bytes: [0; SMALL],
+            len: 0,
+        }
+    }
+}
+
 impl Small {
-    /// The bytes of `value`, which has at most 16.
+    /// The bytes of `value`, which has no more than attributes have.
     pub fn new<T: IntoBytes + Immutable>(value: &T) -> Small {
         let mut small = Small {
-            bytes: [0; 16],
             len: size_of::<T>(),
+            ..Small::default()
         };
         small.bytes[..small.len].copy_from_slice(value.as_bytes());
         small

@@ -156,6 +156,34 @@ on_both_transports! {
         assert!(fs::read(mounted.path().join("to")).unwrap() == bytes);
     }
 
+    /// Whoever else asks the same core must not wait for it.
+    fn a_large_cut_is_done_by_a_worker(mounted, "") {
+        let path = mounted.path().join("file");
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let file = file.unwrap();
+        let large = 64 << 20;
+        file.write_all_at(&pattern(1 << 20), large - (1 << 20)).unwrap();
+        file.set_len(large / 2).unwrap();
+        assert_eq!(file.metadata().unwrap().blocks(), 0);
+        for part in 0..64 {
+            file.write_all_at(&pattern(1 << 20), part << 20).unwrap();
+        }
+        file.sync_all().unwrap();
+        let has_worker = || mounted.threads().iter().any(|name| name == "hearth-io");
+        file.set_len(large - 4096).unwrap();
+        assert!(!has_worker(), "{:?}", mounted.threads());
+        // By its descriptor, then by its name.
+        file.set_len(large / 2 + 100).unwrap();
+        assert!(has_worker(), "{:?}", mounted.threads());
+        let cut = file.metadata().unwrap();
+        assert_eq!((cut.len(), cut.blocks()), (large / 2 + 100, (large / 2 + 4096) / 512));
+        // SAFETY: a C string and a number.
+        check(i64::from(unsafe { libc::truncate(c(&path).as_ptr(), 10) }));
+        let cut = file.metadata().unwrap();
+        assert_eq!((cut.len(), cut.blocks()), (10, 8));
+        assert_eq!(fs::read(&path).unwrap(), &pattern(1 << 20)[..10]);
+    }
+
     fn inode_flags_are_set_and_obeyed(mounted, "") {
         let path = mounted.path().join("kept");
         fs::write(&path, b"one").unwrap();

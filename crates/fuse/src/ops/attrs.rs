@@ -1,7 +1,9 @@
 //! Attributes of inodes and of the volume.
 
+use super::ranges::{LARGE, caller};
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::{Reply, statfs_out};
+use crate::service::Small;
 use crate::wire::{SetattrIn, fattr};
 use hearth::{Errno, SetAttr, SetTime, Time};
 
@@ -37,6 +39,11 @@ impl Dispatcher {
         } else {
             0
         };
+        if let Some(size) = change.size
+            && self.cuts_much(cx.ino(), size)?
+        {
+            return self.cut(cx, handle, change);
+        }
         let attr = self.on_file(
             handle,
             |file| self.door.setattr(&caller, cx.ino(), Some(file), &change),
@@ -44,6 +51,27 @@ impl Dispatcher {
         )?;
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
         Ok(Done::Reply)
+    }
+
+    /// Whether a new size gives back so much that others should not wait for it.
+    fn cuts_much(&self, ino: u64, size: u64) -> Result<bool, Errno> {
+        let attr = self.door.getattr(ino)?;
+        let cut = attr.size.saturating_sub(size);
+        // Of a file with holes no more than there is.
+        Ok(cut.min(attr.blocks.saturating_mul(512)) > LARGE)
+    }
+
+    /// A worker cuts, and changes whatever else is to be changed in the same step.
+    fn cut(&self, cx: &Context<'_>, handle: u64, change: SetAttr) -> Result<Done, Errno> {
+        let file = match handle {
+            0 => None,
+            handle => Some(self.file(handle)?),
+        };
+        let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
+        Ok(Done::io(move || {
+            let attr = door.setattr(&caller(&header), header.nodeid, file.as_deref(), &change)?;
+            Ok(Small::new(&timeouts.attr_out(&attr)))
+        }))
     }
 
     pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {

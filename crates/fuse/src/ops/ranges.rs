@@ -173,7 +173,7 @@ fn copied_out(copied: u64, wide: bool) -> Small {
 
 /// The caller of a request that is worked on after its bytes are gone; groups come with creations
 /// only.
-fn caller(header: &InHeader) -> Caller<'static> {
+pub(super) fn caller(header: &InHeader) -> Caller<'static> {
     Caller {
         uid: header.uid,
         gid: header.gid,
