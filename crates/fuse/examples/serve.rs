@@ -72,8 +72,8 @@ fn run() -> Result<(), Failure> {
 /// OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`, `truncate PATH SIZE`,
 /// `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the access ACL as its attribute), `lock
 /// PATH` (answers a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict` everything, `delay
-/// MS` and `fail CALL` of the home; `background` work, once; `break` and `repair` the clock, which
-/// panics meanwhile.
+/// MS`, `fail CALL` and `crash CALL` of the home; `background` work, once; `break` and `repair` the
+/// clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
@@ -136,6 +136,14 @@ fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Fai
             let failing = path.to_owned();
             home.set_fault(Some(Box::new(move |call| {
                 (call == failing).then_some(Errno::EIO)
+            })));
+        }
+        "crash" => {
+            let home = rest.1.as_ref().ok_or("no --slow home")?;
+            let crashing = path.to_owned();
+            home.set_fault(Some(Box::new(move |call| {
+                assert!(call != crashing, "the home fell down");
+                None
             })));
         }
         "background" => rest.0.run_background_once(),

@@ -15,6 +15,7 @@ use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
 use hearth::{Absent, Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
 use hearth_sync::primitive::Arc;
+use std::io::Write;
 use std::time::Instant;
 
 /// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
@@ -163,7 +164,7 @@ impl Service for Dispatcher {
     }
 
     fn bring(&self, absent: &Absent) -> Result<(), Errno> {
-        self.volume.bring(absent)
+        self.guarded(|| self.volume.bring(absent))
     }
 }
 
@@ -331,8 +332,8 @@ impl Done {
         })
     }
 
-    /// Work that waits for a lock.
-    pub fn lock(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
+    /// Work that waits for other requests: for a lock, or for what is written back.
+    pub fn waiting(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
         Done::Later(Later {
             lane: Lane::Wait,
             work: Box::new(work),
@@ -349,7 +350,11 @@ impl Drop for Dispatcher {
 }
 
 fn report_panic(volume: &Volume, report: &str) {
-    eprintln!("hearth: panic in an operation, answered EIO: {report}");
+    // Nobody may be there to read it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "hearth: panic in an operation, answered EIO: {report}"
+    );
     volume.record_panic(report);
 }
 

@@ -23,12 +23,20 @@ impl Agreed {
 
 /// Requests that the kernel may have under way in the background: readahead, asynchronous I/O and
 /// pages that it writes back, of all tenants together. Those that a ceiling delays keep their
-/// place; when none is left, everybody waits. So there are more than thousands of streams take. Not
-/// as many as can be said: a delayed write holds its data here, and that of all places must fit in
-/// memory.
-const MAX_BACKGROUND: u16 = 8192;
-/// With so many it reads ahead no more and writes back only what it must, whoever they are from.
-const CONGESTION_THRESHOLD: u16 = MAX_BACKGROUND;
+/// place; when none is left, everybody waits. So there are more than thousands of streams take, but
+/// not more than have their data, which a delayed request may hold here, in a sixteenth of the
+/// memory. From as many on the kernel reads ahead no more and writes back only what it must.
+fn places(memory: u64, max_write: u32) -> u16 {
+    const FEWEST: u64 = 1024;
+    const MOST: u64 = 8192;
+    (memory / 16 / u64::from(max_write.max(1))).clamp(FEWEST, MOST) as u16
+}
+
+/// Bytes of memory of this machine.
+fn memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
+}
 
 /// Bits that are always taken when offered.
 const ALWAYS: u64 = init::ASYNC_READ
@@ -85,14 +93,15 @@ pub(crate) fn agree(
         flags,
         max_write: options.max_write as usize,
     };
+    let places = places(memory(), options.max_write);
     let answer = InitOut {
         major: KERNEL_VERSION,
         minor: agreed.minor,
         max_readahead: request.max_readahead,
         flags: flags as u32,
         flags2: (flags >> 32) as u32,
-        max_background: MAX_BACKGROUND,
-        congestion_threshold: CONGESTION_THRESHOLD,
+        max_background: places,
+        congestion_threshold: places,
         max_write: options.max_write,
         time_gran: 1,
         max_pages: (agreed.max_write / PAGE_SIZE) as u16,
@@ -128,6 +137,16 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn places_are_as_many_as_have_their_data_in_memory() {
+        const GIB: u64 = 1 << 30;
+        let few = [0, GIB, 16 * GIB].map(|memory| places(memory, 1 << 20));
+        assert_eq!(few, [1024; 3]);
+        assert_eq!(places(64 * GIB, 1 << 20), 4096);
+        assert_eq!(places(64 * GIB, 4096), 8192);
+        assert_eq!(places(u64::MAX, 1 << 20), 8192);
+    }
 
     fn kernel(minor: u32, flags: u64) -> InitIn {
         let (low, high) = (flags as u32, (flags >> 32) as u32);

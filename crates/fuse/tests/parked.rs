@@ -27,6 +27,11 @@ mod dev {
     }
 
     #[test]
+    fn a_home_that_panics_costs_the_request_that_asked_it() {
+        super::a_home_that_panics_costs_the_request_that_asked_it("transport=dev");
+    }
+
+    #[test]
     fn everything_works_while_everything_is_forgotten() {
         super::everything_works_while_everything_is_forgotten("transport=dev");
     }
@@ -46,6 +51,11 @@ mod uring {
     #[test]
     fn what_the_home_answers_is_answered() {
         super::what_the_home_answers_is_answered("transport=uring");
+    }
+
+    #[test]
+    fn a_home_that_panics_costs_the_request_that_asked_it() {
+        super::a_home_that_panics_costs_the_request_that_asked_it("transport=uring");
     }
 
     #[test]
@@ -129,6 +139,25 @@ fn what_the_home_answers_is_answered(transport: &str) {
     let mut text = [0; 4];
     file.read_exact_at(&mut text, 0).unwrap();
     assert_eq!(&text, b"text");
+}
+
+/// More often than there are threads that load: each that panicked is there for the next.
+fn a_home_that_panics_costs_the_request_that_asked_it(transport: &str) {
+    let options = format!("{transport},direct_io,errors=continue");
+    let mut mounted = harness::Mounted::start_slow(&options);
+    for call in ["load_entry", "load_inode", "load_page"] {
+        // One that the kernel does not know yet.
+        mounted.command(&format!("write /{call} text"));
+        mounted.command("evict");
+        let path = mounted.path().join(call);
+        mounted.command(&format!("crash {call}"));
+        for _ in 0..20 {
+            let error = fs::read(&path).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EIO), "{call}");
+        }
+        mounted.command("fail nothing");
+        assert_eq!(fs::read(&path).unwrap(), b"text", "{call}");
+    }
 }
 
 fn everything_works_while_everything_is_forgotten(transport: &str) {

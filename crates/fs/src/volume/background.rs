@@ -14,6 +14,7 @@ use hearth_sync::epoch;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{OnceLock, Weak};
 use std::future::{Future, poll_fn};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Poll, Waker};
@@ -153,7 +154,11 @@ async fn run(volume: Weak<Core>, sched: Handle) {
 /// Tells of a panic of a chore and obeys `errors=`.
 fn record(core: &Core, panic: TaskError) {
     let what = panic.message().unwrap_or("no message");
-    eprintln!("hearth: panic in the background, which goes on in a while: {what}");
+    // Nobody may be there to read it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "hearth: panic in the background, which goes on in a while: {what}"
+    );
     core.record_panic(what);
 }
 

@@ -13,6 +13,7 @@ use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR, spl
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Core {
     /// Brings what an operation lacked; the operation then runs again. Nothing is pinned while the
@@ -42,9 +43,10 @@ impl Core {
     fn loading(&self, ino: u64, load: impl FnOnce(&Node) -> Result<()>) -> Result<()> {
         let held = self.inodes.hold(ino, &pin());
         let Some(node) = held else { return Ok(()) };
-        let result = load(&node);
+        // A panic of the home releases it as well.
+        let result = catch_unwind(AssertUnwindSafe(|| load(&node)));
         self.release(node, &pin());
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn load_inode(&self, ino: u64) -> Result<()> {

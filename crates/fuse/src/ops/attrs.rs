@@ -3,6 +3,7 @@
 use super::ranges::{LARGE, caller};
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::{Reply, statfs_out};
+use crate::room::keep_asking;
 use crate::service::Small;
 use crate::wire::{SetattrIn, fattr};
 use hearth::{Errno, SetAttr, SetTime, Time};
@@ -68,8 +69,12 @@ impl Dispatcher {
             handle => Some(self.file(handle)?),
         };
         let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
+        let volume = self.volume.clone();
         Ok(Done::io(move || {
-            let attr = door.setattr(&caller(&header), header.nodeid, file.as_deref(), &change)?;
+            let caller = caller(&header);
+            let attr = keep_asking(&volume, || {
+                door.setattr(&caller, header.nodeid, file.as_deref(), &change)
+            })?;
             Ok(Small::new(&timeouts.attr_out(&attr)))
         }))
     }

@@ -42,7 +42,7 @@ impl Dispatcher {
         let unique = cx.header.unique;
         let token = self.waiting.begin(unique).ok_or(Errno::EINTR)?;
         let (door, waiting) = (self.door.clone(), Arc::clone(&self.waiting));
-        Ok(Done::lock(move || {
+        Ok(Done::waiting(move || {
             let result = door.setlk(&file, &wanted, Some(&token));
             waiting.end(unique);
             result.map(|()| Small::default())

@@ -28,10 +28,11 @@ impl Dispatcher {
         let (offset, whence) = (args.offset as i64, args.whence as i32);
         if self.settings.writeback && args.fh != 0 {
             // The kernel asks without having written back, so the volume may lack the end of the
-            // file. What is dirty comes first; a worker waits for it, since it comes as requests.
+            // file. What is dirty comes first; a worker waits for it, since it comes as requests,
+            // which a ceiling may delay.
             let (file, door, ino) = (self.file(args.fh)?, self.door.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
-            return Ok(Done::io(move || {
+            return Ok(Done::waiting(move || {
                 notifier.inval_inode(ino, Some(0..u64::MAX));
                 let offset = door.lseek(&file, offset, whence)?;
                 Ok(Small::new(&LseekOut { offset }))
@@ -95,7 +96,7 @@ impl Dispatcher {
                 ..*args
             },
         };
-        if copy.args.len > LARGE {
+        if copy.args.len >= LARGE {
             let volume = self.volume.clone();
             return Ok(Done::io(move || {
                 let copied = keep_asking(&volume, || copy.run())?;

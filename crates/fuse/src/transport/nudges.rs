@@ -44,7 +44,13 @@ impl Nudges {
     pub fn collected(&mut self, came: usize, free: usize) {
         self.behind |= came > 0 && came >= self.free;
         self.free = free;
-        if came > 0 && self.nudge == Nudge::Committed {
+        let is_stale = match self.nudge {
+            Nudge::Done => false,
+            // It may be queued behind what it should have fetched, or with another queue.
+            Nudge::Sent => came > 0 && self.behind,
+            Nudge::Committed => came > 0,
+        };
+        if is_stale {
             self.nudge = Nudge::Done;
         }
     }

@@ -23,7 +23,8 @@ impl Region {
         let payload = payload.next_multiple_of(PAGE_SIZE);
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            // Most of it is never touched.
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
         );
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
         let base = unsafe {
