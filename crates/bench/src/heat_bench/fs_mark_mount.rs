@@ -30,8 +30,12 @@ struct Round {
 ///
 /// # Errors
 /// There is no fs_mark or it cannot be mounted: says what to do.
-pub fn compare(quick: bool, rows: &mut Vec<Row>) -> Result<(String, Measured), String> {
-    let (blocks, each, rounds) = if quick { (2, 250, 2) } else { (24, 1_000, 4) };
+pub fn compare(
+    blocks: usize,
+    quick: bool,
+    rows: &mut Vec<Row>,
+) -> Result<(String, Measured), String> {
+    let (each, rounds) = if quick { (250, 2) } else { (1_000, 4) };
     let mounted = mount()?;
     let daemon = mounted.daemon().ok_or("the mount has no daemon")?;
     let base = mounted.directory().join("run");

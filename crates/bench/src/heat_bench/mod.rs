@@ -42,9 +42,9 @@ const PARTS: [&str; 7] = [
 ];
 
 /// How much is done, of jobs that can be as long as wanted, and of those of a given size, which
-/// take seconds.
-fn amounts(quick: bool) -> [Amount; 2] {
-    let elastic = match quick {
+/// take seconds. `--rounds` are blocks on each volume.
+fn amounts(options: &Options) -> [Amount; 2] {
+    let mut elastic = match options.quick {
         true => Amount {
             volumes: 1,
             blocks: 3,
@@ -61,8 +61,9 @@ fn amounts(quick: bool) -> [Amount; 2] {
             part: 1,
         },
     };
+    elastic.blocks = options.rounds.unwrap_or(elastic.blocks);
     let given = Amount {
-        blocks: elastic.blocks.min(12),
+        blocks: elastic.blocks.div_ceil(2).max(elastic.control),
         ..elastic
     };
     [elastic, given]
@@ -82,7 +83,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             PARTS.join(", ")
         ));
     }
-    let [elastic, given] = amounts(quick);
+    let [elastic, given] = amounts(options);
     let mut rows = Vec::new();
     let mut measured = Vec::new();
     if wants("fs_mark") {
@@ -91,7 +92,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if wants("fs_mark-mount") {
         println!("## fs_mark on a mount\n");
-        match fs_mark_mount::compare(quick, &mut rows) {
+        match fs_mark_mount::compare(elastic.blocks, quick, &mut rows) {
             Ok(more) => measured.push(more),
             Err(what) => println!("Not measured: {what}\n"),
         }
