@@ -163,7 +163,8 @@ fn a_volume_that_has_little_memory_equals_the_model() {
 }
 
 /// An operation that a failing home stopped has changed nothing: the model, which never saw it, has
-/// the same tree.
+/// the same tree. (One that read a link before has moved its access time, as in Linux: once in many
+/// thousand scripts that time was one that had been set. Such an operation is not stopped.)
 #[test]
 fn an_operation_that_the_home_fails_changes_nothing() {
     let met = Met::default();
@@ -222,7 +223,8 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met) -> Result<(), String
         let injected = INJECTED[step % INJECTED.len()];
         let (dice, calls) = (dice.clone(), Arc::new(Mutex::new(Vec::new())));
         let failed = Arc::clone(&calls);
-        if stops_cleanly(op) && !is_synchronous(&mut forgetful, *p, op) {
+        let is_clean = stops_cleanly(op) && !model.reads_links(*p, op);
+        if is_clean && !is_synchronous(&mut forgetful, *p, op) {
             home.set_fault(Some(Box::new(move |call| {
                 let fails = dice.one_in(4);
                 if fails {

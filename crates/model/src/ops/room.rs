@@ -157,6 +157,17 @@ impl Model {
         }
     }
 
+    /// Whether an operation moves the access time of a symbolic link on its way. It does that also
+    /// if it is stopped behind the link.
+    pub fn reads_links(&self, p: usize, op: &Op) -> bool {
+        let mut after = self.clone();
+        after.apply(p, op);
+        let links = self.nodes.iter().filter(|(_, node)| node.is_symlink());
+        links
+            .filter_map(|(id, node)| Some((node, after.nodes.get(id)?)))
+            .any(|(before, after)| before.atime != after.atime)
+    }
+
     /// Nothing has changed, but that symbolic links on the way were read, and the source of a copy.
     fn go_back(&mut self, before: &Model, p: usize, op: &Op) {
         let after = std::mem::replace(self, before.clone());
