@@ -40,8 +40,6 @@ pub struct Rate {
     pub per_second: f64,
     /// Processor time of the tasks meanwhile.
     pub cpu: CpuTime,
-    /// Processor seconds of the whole program meanwhile: its other threads are in it.
-    pub program: f64,
     /// Seconds from the first task's begin to the last one's end.
     pub seconds: f64,
     /// Repetitions per second of processor time: what others take of a shared machine is not in it.
@@ -57,8 +55,6 @@ pub struct PhaseTime {
     pub operations: u64,
     /// Processor time of the tasks meanwhile.
     pub cpu: CpuTime,
-    /// Processor seconds of the whole program meanwhile: its other threads are in it.
-    pub program: f64,
 }
 
 /// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core;
@@ -89,7 +85,6 @@ pub fn rate(
     Ok(Rate {
         per_second: together.operations as f64 / together.seconds,
         cpu: together.cpu,
-        program: together.program,
         seconds: together.seconds,
         per_cpu_second: together.operations as f64 / together.cpu.total(),
     })
@@ -150,16 +145,12 @@ struct Run {
     end: Instant,
     operations: u64,
     cpu: CpuTime,
-    /// Processor seconds of the program until its begin and its end.
-    program: (f64, f64),
 }
 
 impl PhaseTime {
     fn of(runs: &[Run]) -> PhaseTime {
         let begin = runs.iter().map(|run| run.begin).min();
         let end = runs.iter().map(|run| run.end).max();
-        let cpu_begin = runs.iter().map(|run| run.program.0).reduce(f64::min);
-        let cpu_end = runs.iter().map(|run| run.program.1).reduce(f64::max);
         PhaseTime {
             seconds: begin
                 .zip(end)
@@ -168,9 +159,6 @@ impl PhaseTime {
             cpu: runs
                 .iter()
                 .fold(CpuTime::default(), |sum, run| sum + run.cpu),
-            program: cpu_begin
-                .zip(cpu_end)
-                .map_or(0.0, |(begin, end)| end - begin),
         }
     }
 }
@@ -218,7 +206,6 @@ fn repeat(
     window.start.wait();
     let mut task = ready?;
     let stride = task.stride();
-    let program = CpuTime::of_this_program().total();
     let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
     let deadline = *window.opened.get_or_init(|| begin) + window.length;
     let mut operations = 0;
@@ -232,7 +219,6 @@ fn repeat(
                 end,
                 operations,
                 cpu: CpuTime::of_this_thread() - cpu,
-                program: (program, CpuTime::of_this_program().total()),
             });
         }
     }
@@ -250,7 +236,6 @@ fn phases(
         start.wait();
         // A task that failed goes on to meet the others.
         let Ok(task) = &mut ready else { continue };
-        let program = CpuTime::of_this_program().total();
         let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
         match task.phase(phase) {
             Ok(operations) => runs.push(Run {
@@ -258,7 +243,6 @@ fn phases(
                 end: Instant::now(),
                 operations,
                 cpu: CpuTime::of_this_thread() - cpu,
-                program: (program, CpuTime::of_this_program().total()),
             }),
             Err(what) => ready = Err(what),
         }

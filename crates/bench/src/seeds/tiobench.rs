@@ -316,7 +316,6 @@ mod tests {
                 user: 0.5,
                 system: 1.0,
             },
-            program: 1.5,
         };
         let mut latencies = Histogram::new();
         (0..9).for_each(|_| latencies.add(1_000_000));

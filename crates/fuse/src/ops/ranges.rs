@@ -11,7 +11,8 @@ use crate::wire::{
 use hearth::{Caller, Door, Errno, OpenFile, Origin};
 use hearth_sync::primitive::Arc;
 
-/// Larger pieces of work are done by a worker.
+/// Larger pieces of work are done by a worker, copies of this size too: of such are those that a
+/// ceiling parts.
 pub(super) const LARGE: u64 = 4 << 20;
 /// Where there are ceilings a copy is done in pieces of this size: each pays for the one before, so
 /// that a copy takes its time between them, and no piece comes much too early.
