@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use hearth_sync::epoch::Guard;
+use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::AtomicU64;
 use hearth_sync::rcu::RcuSlot;
@@ -218,9 +218,10 @@ pub(super) fn cut_leaf(
     let part = base.max(range.start)..(base + FAN).min(range.end);
     if part == (base..base + FAN) && base >= unknown_below {
         // All at once: readers that hold the leaf still see its pages as they were.
-        *cut += part
-            .filter(|index| leaf.place(*index).is_allocated(g))
-            .count() as u64;
+        let places = || part.clone().map(|index| leaf.place(index));
+        *cut += places().filter(|place| place.is_allocated(g)).count() as u64;
+        let resident = places().filter(|place| place.page(g).is_some()).count();
+        epoch::weigh(resident * size_of::<Page>(), g);
         return true;
     }
     for index in part {

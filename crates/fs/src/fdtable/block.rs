@@ -1,6 +1,6 @@
 //! 64 neighbouring descriptors.
 
-use hearth_sync::epoch::Guard;
+use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock::{RawGuard, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -99,6 +99,7 @@ impl<T: Send + Sync + 'static> Block<T> {
 
     /// The right to change the block; `by_table` if the caller holds the lock of a table that
     /// orders all its changes by it.
+    #[inline(always)]
     #[track_caller]
     pub(super) fn change(&self, by_table: bool) -> Changing<'_, T> {
         Changing {
@@ -109,6 +110,16 @@ impl<T: Send + Sync + 'static> Block<T> {
 
     pub(super) fn slot(&self, bit: u32) -> &RcuSlot<Arc<T>> {
         &self.slots[bit as usize].0
+    }
+
+    /// Puts what `bit` names, or nothing, in the place of what it named.
+    pub(super) fn put(&self, bit: u32, file: Option<Arc<T>>, g: &Guard) {
+        let slot = self.slot(bit);
+        if !slot.is_empty() {
+            // What is retired is a share of the description, and often the last one.
+            epoch::weigh(size_of::<T>(), g);
+        }
+        slot.store(file.map(Box::new), g);
     }
 
     /// What an open descriptor names. Writes nothing.

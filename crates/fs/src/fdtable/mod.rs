@@ -212,7 +212,7 @@ impl<T: Described> FdTable<T> {
             let mut alloc = self.lock_lowest();
             let mut used = self.change(block);
             let file = Arc::clone(block.get(bit, &guard).ok_or(Errno::EBADF)?);
-            block.slot(bit).take(&guard);
+            block.put(bit, None, &guard);
             used.remove(bit);
             note_free(&mut alloc, fd as u32);
             file
@@ -278,11 +278,13 @@ impl<T: Described> FdTable<T> {
     }
 
     /// The allocation lock, where the policy wants it for every allocation and release.
+    #[inline(always)]
     fn lock_lowest(&self) -> Option<AllocGuard<'_>> {
         self.cores.is_none().then(|| self.alloc.0.lock())
     }
 
     /// The right to change a block. Lowest-first, the caller holds the allocation lock.
+    #[inline(always)]
     #[track_caller]
     fn change<'b>(&self, block: &'b Block<T>) -> Changing<'b, T> {
         block.change(self.cores.is_none())
@@ -313,7 +315,7 @@ impl<T: Described> FdTable<T> {
             }
             // Under the locks, so that nobody can close `old`, then see `new` unchanged.
             let file = self.retained(old, &guard)?;
-            block.slot(bit).store(Some(Box::new(file)), &guard);
+            block.put(bit, Some(file), &guard);
             used.take(bit, cloexec);
             if let Some(alloc) = &mut alloc {
                 alloc.note_taken(new, used.is_full());
@@ -336,7 +338,7 @@ impl<T: Described> FdTable<T> {
         let bit = fd % BLOCK_FDS;
         let mut used = self.change(block);
         used.take(bit, cloexec);
-        block.slot(bit).store(Some(Box::new(file)), guard);
+        block.put(bit, Some(file), guard);
         if self.cores.is_none() {
             alloc.note_taken(fd, used.is_full());
         }

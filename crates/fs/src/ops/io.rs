@@ -15,7 +15,7 @@ use crate::home;
 use crate::inode::{COUNT, ChangeLock, Mark, Node, NodeExt};
 use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
-use hearth_sync::epoch::{self, Guard};
+use hearth_sync::epoch::Guard;
 use hearth_sync::object::GateClosed;
 
 /// Reads at `off`; answers the bytes read, 0 at the end of the file.
@@ -282,7 +282,6 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     if removed > 0 {
         node.shares().add(COUNT, -(removed as i64));
         let account = node.meta.account();
-        epoch::weigh(removed as usize * PAGE_BYTES as usize, g);
         cx.core.ledger.free(account, Resource::Blocks, removed, g);
     }
 }

@@ -119,6 +119,7 @@ fn lock_victim<'g, 'n>(
     }
 }
 
+#[inline]
 fn take_out(
     cx: &Ctx<'_>,
     parent: &Node,

@@ -145,7 +145,6 @@ impl Core {
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let won = dropped as i64 * PAGE_BYTES;
-        epoch::weigh(won as usize, g);
         self.resident.add(-won);
         match dropped < want {
             true => won as u64 + self.evict_node(node, g),

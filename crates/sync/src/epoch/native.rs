@@ -36,6 +36,8 @@ struct Unpinned;
 #[derive(Default)]
 struct Own {
     open: RefCell<Vec<Work>>,
+    /// The room of a bag that was emptied, for the next one.
+    spare: Cell<Vec<Work>>,
     closed: RefCell<VecDeque<Arc<Bag<Work>>>>,
     /// It is at work: what that retires in turn waits for the next look.
     is_busy: Cell<bool>,
@@ -187,7 +189,9 @@ impl Own {
         if self.open.borrow().is_empty() {
             return;
         }
-        let works = self.open.replace(Vec::with_capacity(FULL));
+        let mut empty = self.spare.take();
+        empty.reserve(FULL);
+        let works = self.open.replace(empty);
         let bag = Arc::new(Bag::new(works));
         send_word(Arc::clone(&bag), g);
         self.closed.borrow_mut().push_back(bag);
@@ -195,8 +199,9 @@ impl Own {
 
     /// Frees the bags of this thread that are due.
     fn free_due(&self) {
-        while let Some(works) = self.next_bag() {
-            works.into_iter().for_each(Work::run);
+        while let Some(mut works) = self.next_bag() {
+            works.drain(..).for_each(Work::run);
+            self.spare.set(works);
         }
     }
 

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the common count.
 const BATCH: usize = 64 << 10;
-/// Bytes for each core that may wait without anybody waiting for them. What values own besides
-/// their own size is not counted, hence an eighth of the 8 MiB that two cores are promised.
-const LIMIT: i64 = 1 << 19;
+/// Bytes for each core that may wait without anybody waiting for them. Some of what values own
+/// besides their own size is not counted, hence half of the 8 MiB that two cores are promised.
+const LIMIT: i64 = 2 << 20;
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.

@@ -60,6 +60,7 @@ impl<T: Send + Sync + 'static> Storage<T> {
         };
         // SAFETY: what is captured may go to any thread and stays valid, as said above.
         unsafe { g.defer(work) };
+        epoch::weigh(size_of::<Object<T>>(), g);
     }
 
     /// Frees the memory once no guard that exists now is left and every ended object is dropped.

@@ -253,6 +253,8 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
         } else {
             storage.free(&g);
         }
+        // Whoever ends a table may have nothing more to do for long, and it was much memory.
+        g.flush();
     }
 }
 
