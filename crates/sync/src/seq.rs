@@ -134,11 +134,14 @@ impl<C: Class> SeqLock<C> {
     pub fn write(&self, last: &LastCore) -> SeqWrite<'_> {
         // Relaxed: the exchange decides.
         let count = self.count.load(Ordering::Relaxed);
-        // While the profile is on every count looks odd here, and every writer goes the slow way.
-        let odd = if count & profile::odd() == 0 && begin_write(&self.count, count) {
-            count | WRITING
-        } else {
-            write_slow(&self.count, last, C::NAME, Location::caller())
+        // While the profile is on every count looks odd here.
+        let is_begun = match count & profile::odd() == 0 {
+            true => begin_write(&self.count, count),
+            false => begin_watched(&self.count, count, last),
+        };
+        let odd = match is_begun {
+            true => count | WRITING,
+            false => write_slow(&self.count, last, C::NAME, Location::caller()),
         };
         SeqWrite::open(&self.count, odd)
     }
@@ -178,6 +181,19 @@ fn begin_write(count: &AtomicU32, even: u32) -> bool {
     count
         .compare_exchange(even, even | WRITING, Ordering::Acquire, Ordering::Relaxed)
         .is_ok()
+}
+
+/// Makes an even count odd without a record of it but the core; false if the profile wants one, or
+/// the count has changed.
+#[inline(always)]
+fn begin_watched(count: &AtomicU32, now: u32, last: &LastCore) -> bool {
+    profile::pass(|| {
+        let is_begun = now & WRITING == 0 && begin_write(count, now);
+        if is_begun {
+            last.stamp();
+        }
+        is_begun
+    })
 }
 
 /// Waits for another writer, or tells the profile that there is none, or both. Answers the odd

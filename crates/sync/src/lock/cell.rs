@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::class::Class;
 use super::watch;
 use crate::primitive::{Condvar, Mutex, WordLock};
-use crate::profile;
 
 pub(super) struct Cell<C, T> {
     word: WordLock,
@@ -55,11 +54,8 @@ impl<C: Class, T> Cell<C, T> {
     #[inline]
     #[track_caller]
     pub(super) fn try_lock(&self) -> Option<Holding<'_, C, T>> {
-        let locked = if profile::watched() {
-            watch::try_lock(&self.word, C::NAME, Location::caller())
-        } else {
-            self.word.try_lock()
-        };
+        let site = Location::caller();
+        let locked = watch::take_free(&self.word) || watch::try_lock(&self.word, C::NAME, site);
         locked.then(|| self.held())
     }
 
@@ -73,10 +69,8 @@ impl<C: Class, T> Cell<C, T> {
 
     #[inline]
     fn take(&self, site: &'static Location<'static>) {
-        if profile::watched() {
+        if !watch::take_free(&self.word) {
             watch::lock(&self.word, C::NAME, site);
-        } else {
-            self.word.lock();
         }
     }
 

@@ -6,7 +6,6 @@ use std::panic::Location;
 use super::class::Class;
 use super::watch;
 use crate::primitive::{WordLock, const_unless_loom};
-use crate::profile;
 
 /// A lock of two bytes and class `C` that guards what its owner says it guards.
 ///
@@ -36,26 +35,15 @@ impl<C: Class> RawLock<C> {
     #[inline]
     #[track_caller]
     pub fn lock_guard(&self) -> RawGuard<'_> {
-        if profile::watched() {
-            watch::lock(&self.word, C::NAME, Location::caller());
-        } else {
-            self.word.lock();
-        }
-        RawGuard::of(&self.word)
+        self.lock_guard_noticing().0
     }
 
     /// Takes the lock until the guard is dropped, and says whether somebody else had it.
     #[inline]
     #[track_caller]
     pub fn lock_guard_noticing(&self) -> (RawGuard<'_>, bool) {
-        let had_to_wait = if profile::watched() {
-            watch::lock(&self.word, C::NAME, Location::caller())
-        } else if self.word.try_lock() {
-            false
-        } else {
-            self.word.lock();
-            true
-        };
+        let site = Location::caller();
+        let had_to_wait = !watch::take_free(&self.word) && watch::lock(&self.word, C::NAME, site);
         (RawGuard::of(&self.word), had_to_wait)
     }
 
@@ -63,11 +51,8 @@ impl<C: Class> RawLock<C> {
     #[inline]
     #[track_caller]
     pub fn try_lock_guard(&self) -> Option<RawGuard<'_>> {
-        let locked = if profile::watched() {
-            watch::try_lock(&self.word, C::NAME, Location::caller())
-        } else {
-            self.word.try_lock()
-        };
+        let site = Location::caller();
+        let locked = watch::take_free(&self.word) || watch::try_lock(&self.word, C::NAME, site);
         locked.then(|| RawGuard::of(&self.word))
     }
 

@@ -72,7 +72,7 @@ impl<C: Class> Gate<C> {
         let word = count_in(shares);
         // SeqCst: see the table above.
         let shut = self.shut.load(Ordering::SeqCst);
-        if shut || profile::watched() {
+        if shut || profile::watched() && !profile::pass(|| true) {
             return self.enter_slow(word, shares, Location::caller());
         }
         GateEntry {

@@ -23,6 +23,13 @@ impl LastCore {
         }
     }
 
+    /// Notes this core. The caller holds the lock.
+    #[inline(always)]
+    pub fn stamp(&self) {
+        // Relaxed: written by holders only, and the lock orders them.
+        self.0.store(core() as u8 | SOMEBODY, Ordering::Relaxed);
+    }
+
     /// Notes this core; true if another one was noted before. The caller holds the lock.
     #[inline]
     pub fn note(&self) -> bool {

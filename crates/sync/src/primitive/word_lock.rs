@@ -43,14 +43,19 @@ impl WordLock {
     /// Takes the lock.
     #[inline]
     pub fn lock(&self) {
-        // Acquire: see the table above. Relaxed on failure: nothing was taken.
-        if self
-            .word
-            .compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        if !self.take_free() {
             self.lock_slow();
         }
+    }
+
+    /// Takes the lock if nobody has it or waits for it; may fail for no reason.
+    #[inline(always)]
+    #[must_use = "the lock is held when this returns true"]
+    pub fn take_free(&self) -> bool {
+        // Acquire: see the table above. Relaxed on failure: nothing was taken.
+        self.word
+            .compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Takes the lock if nobody has it.

@@ -20,6 +20,11 @@ pub(crate) fn now() -> u64 {
 }
 
 #[inline(always)]
+pub(crate) fn pass(_take: impl FnOnce() -> bool) -> bool {
+    false
+}
+
+#[inline(always)]
 pub(crate) fn taken(_address: usize, _key: impl FnOnce() -> Key, _bounced: bool) -> bool {
     false
 }

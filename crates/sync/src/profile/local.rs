@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::clock::now;
 use super::counts::{Counts, Key};
 use super::recorder::{Place, Recorder};
-use super::switch::{end_of_hold, is_exact, session};
+use super::switch::{end_of_hold, half, is_exact, on, session};
 use crate::primitive::{Mutex, thread_local};
 
 /// A busy thread draws one lock in about so many nanoseconds.
@@ -18,9 +18,9 @@ const BATCH: u32 = 64;
 const PERIOD_MAX: u32 = 1 << 14;
 
 thread_local! {
-    /// A session, and how many free locks to go in it until one is drawn. Apart from the rest,
-    /// because it is touched by every lock: it needs no destructor and no borrow.
-    static NEXT: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    /// A session in the upper half, and how many free locks to go in it until one is drawn. Apart
+    /// from the rest, because it is touched by every lock: it needs no destructor and no borrow.
+    static NEXT: Cell<u64> = const { Cell::new(0) };
     static LOCAL: RefCell<Local> = RefCell::new(Local::new());
 }
 
@@ -49,16 +49,23 @@ struct Hold {
     weight: u64,
 }
 
+/// While the profile is on: takes a lock by `take`, which answers whether it was free, if the next
+/// free lock is not drawn. Who gets false takes it in the slow way.
+#[inline(always)]
+pub(crate) fn pass(take: impl FnOnce() -> bool) -> bool {
+    let next = NEXT.get();
+    // Of another session, or of none, the number is too great.
+    let passes = (next ^ on()).wrapping_sub(2) < u64::from(u32::MAX) - 1 && take();
+    if passes {
+        NEXT.set(next - 1);
+    }
+    passes
+}
+
 /// The thread has taken a lock that was free. True if the hold is timed: [`released`] must be
 /// called with the same address.
-#[inline]
 pub(crate) fn taken(address: usize, key: impl FnOnce() -> Key, bounced: bool) -> bool {
-    let (of, left) = NEXT.get();
-    if left > 1 && of == session() {
-        NEXT.set((of, left - 1));
-        return false;
-    }
-    draw(address, &key(), bounced)
+    !pass(|| true) && draw(address, &key(), bounced)
 }
 
 #[cold]
@@ -149,7 +156,7 @@ impl Local {
         if self.drawn == BATCH {
             self.choose_period(time);
         }
-        NEXT.set((session, self.distance()));
+        NEXT.set(half(session) + u64::from(self.distance()));
         timed
     }
 
@@ -201,7 +208,7 @@ impl Local {
         if self.recorder.session() != session {
             self.recorder.begin(session);
             (self.period, self.drawn, self.looked_at) = (1, 0, time);
-            NEXT.set((session, 1));
+            NEXT.set(half(session) + 1);
         }
         session
     }

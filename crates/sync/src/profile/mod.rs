@@ -23,7 +23,7 @@ pub use counts::{Counts, Key, Row, Side, Snapshot};
 pub use recorder::Recorder;
 
 #[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
-pub(crate) use absent::{granted, now, odd, refused, released, taken, waited, watched};
+pub(crate) use absent::{granted, now, odd, pass, refused, released, taken, waited, watched};
 #[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
 pub use absent::{reset, snapshot, start, stop};
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
@@ -31,7 +31,7 @@ pub use live::{reset, snapshot, start, stop};
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 pub(crate) use {
     clock::now,
-    local::{granted, refused, released, taken, waited},
+    local::{granted, pass, refused, released, taken, waited},
     switch::{odd, watched},
 };
 

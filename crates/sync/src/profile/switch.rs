@@ -8,7 +8,8 @@ use crate::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Relaxed everywhere: flags of their own. Who sees a change late records a lock more or less.
 #[repr(align(128))]
 struct Switch {
-    on: AtomicBool,
+    /// 0 while the profile is off, else the number of the session in the upper half.
+    on: AtomicU64,
     /// Records every lock.
     exact: AtomicBool,
     /// The bits of a sequence count of which one at least makes a writer go the slow way: the one
@@ -26,7 +27,7 @@ const WRITING: u32 = 1;
 const OPEN: u64 = u64::MAX;
 
 static SWITCH: Switch = Switch {
-    on: AtomicBool::new(false),
+    on: AtomicU64::new(0),
     exact: AtomicBool::new(false),
     odd: AtomicU32::new(WRITING),
     session: AtomicU32::new(0),
@@ -36,6 +37,12 @@ static SWITCH: Switch = Switch {
 /// Whether locks are to be recorded.
 #[inline(always)]
 pub(crate) fn watched() -> bool {
+    on() != 0
+}
+
+/// See [`Switch::on`].
+#[inline(always)]
+pub(super) fn on() -> u64 {
     SWITCH.on.load(Ordering::Relaxed)
 }
 
@@ -64,11 +71,11 @@ pub(super) fn turn_on(exact: bool) {
     SWITCH.until.store(OPEN, Ordering::Relaxed);
     begin_session();
     SWITCH.odd.store(u32::MAX, Ordering::Relaxed);
-    SWITCH.on.store(true, Ordering::Relaxed);
+    SWITCH.on.store(half(session()), Ordering::Relaxed);
 }
 
 pub(super) fn turn_off(now: u64) {
-    SWITCH.on.store(false, Ordering::Relaxed);
+    SWITCH.on.store(0, Ordering::Relaxed);
     SWITCH.odd.store(WRITING, Ordering::Relaxed);
     end_at(now);
 }
@@ -82,4 +89,12 @@ pub(super) fn end_at(until: u64) {
 pub(super) fn begin_session() {
     let next = session().wrapping_add(1).max(1);
     SWITCH.session.store(next, Ordering::Relaxed);
+    if watched() {
+        SWITCH.on.store(half(next), Ordering::Relaxed);
+    }
+}
+
+/// The number of a session where [`on`] has it.
+pub(super) fn half(session: u32) -> u64 {
+    u64::from(session) << 32
 }
