@@ -18,11 +18,6 @@ impl CpuTime {
         usage(libc::RUSAGE_SELF)
     }
 
-    /// What the calling thread has used so far.
-    pub fn of_this_thread() -> CpuTime {
-        usage(libc::RUSAGE_THREAD)
-    }
-
     /// What all children that have ended and were waited for have used.
     pub fn of_children() -> CpuTime {
         usage(libc::RUSAGE_CHILDREN)

@@ -139,9 +139,9 @@ fn on_against_off(workload: &str, pairs: u32) -> Result<(f64, f64), String> {
         if on && !profile::start(Draw::Adaptive) {
             return Err("this build has no lock profile".to_owned());
         }
-        // Warm: on, the thread finds out how busy it is.
+        // Warm: on, the thread finds out how busy it is, which takes it some draws.
         let time = work
-            .time_of(SLICE_NS / 10)
+            .time_of(SLICE_NS / 2)
             .and_then(|_| work.time_of(SLICE_NS));
         profile::stop();
         time
@@ -247,6 +247,8 @@ impl Work {
                 .build()?
                 .process(Credentials::root());
             process.mkdir("/dir", 0o755)?;
+            // Beside others, how many entries its bucket has would be another in every process.
+            process.mkdir("/empty", 0o755)?;
             for number in 0..64 {
                 let path = format!("/dir/file-{number}");
                 let file = process.open(path, libc::O_CREAT | libc::O_RDWR, 0o644)?;
@@ -282,9 +284,9 @@ impl Work {
             1 => self.process.stat("/dir/file-3").map(drop),
             2 => {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-                let file = self.process.open("/dir/new", flags, 0o644)?;
+                let file = self.process.open("/empty/new", flags, 0o644)?;
                 self.process.close(file)?;
-                self.process.unlink("/dir/new")
+                self.process.unlink("/empty/new")
             }
             3 => self
                 .process

@@ -1,7 +1,7 @@
 //! Running activities and jobs on a target.
 
 use crate::activity::{Activity, Job};
-use crate::cpu_time::CpuTime;
+use crate::cpu_time::of_thread;
 use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
 use crate::target::{Client, Target};
@@ -38,8 +38,6 @@ impl Effort {
 pub struct Rate {
     /// Repetitions per second of all tasks together.
     pub per_second: f64,
-    /// Processor time of the tasks meanwhile.
-    pub cpu: CpuTime,
     /// Seconds from the first task's begin to the last one's end.
     pub seconds: f64,
     /// Repetitions per second of processor time: what others take of a shared machine is not in it.
@@ -53,8 +51,8 @@ pub struct PhaseTime {
     pub seconds: f64,
     /// Operations of all tasks together.
     pub operations: u64,
-    /// Processor time of the tasks meanwhile.
-    pub cpu: CpuTime,
+    /// Seconds of processor time of the tasks meanwhile.
+    pub cpu: f64,
 }
 
 /// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core;
@@ -84,9 +82,8 @@ pub fn rate(
     let together = PhaseTime::of(&runs);
     Ok(Rate {
         per_second: together.operations as f64 / together.seconds,
-        cpu: together.cpu,
         seconds: together.seconds,
-        per_cpu_second: together.operations as f64 / together.cpu.total(),
+        per_cpu_second: together.operations as f64 / together.cpu,
     })
 }
 
@@ -144,7 +141,7 @@ struct Run {
     begin: Instant,
     end: Instant,
     operations: u64,
-    cpu: CpuTime,
+    cpu: Duration,
 }
 
 impl PhaseTime {
@@ -156,9 +153,7 @@ impl PhaseTime {
                 .zip(end)
                 .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
             operations: runs.iter().map(|run| run.operations).sum(),
-            cpu: runs
-                .iter()
-                .fold(CpuTime::default(), |sum, run| sum + run.cpu),
+            cpu: runs.iter().map(|run| run.cpu.as_secs_f64()).sum(),
         }
     }
 }
@@ -206,7 +201,7 @@ fn repeat(
     window.start.wait();
     let mut task = ready?;
     let stride = task.stride();
-    let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
+    let (cpu, begin) = (of_thread(), Instant::now());
     let deadline = *window.opened.get_or_init(|| begin) + window.length;
     let mut operations = 0;
     loop {
@@ -218,7 +213,7 @@ fn repeat(
                 begin,
                 end,
                 operations,
-                cpu: CpuTime::of_this_thread() - cpu,
+                cpu: of_thread() - cpu,
             });
         }
     }
@@ -236,13 +231,13 @@ fn phases(
         start.wait();
         // A task that failed goes on to meet the others.
         let Ok(task) = &mut ready else { continue };
-        let (cpu, begin) = (CpuTime::of_this_thread(), Instant::now());
+        let (cpu, begin) = (of_thread(), Instant::now());
         match task.phase(phase) {
             Ok(operations) => runs.push(Run {
                 begin,
                 end: Instant::now(),
                 operations,
-                cpu: CpuTime::of_this_thread() - cpu,
+                cpu: of_thread() - cpu,
             }),
             Err(what) => ready = Err(what),
         }

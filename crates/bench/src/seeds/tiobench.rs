@@ -180,11 +180,7 @@ const WORKLOAD: &str = "tiobench";
 /// The columns of one run of a phase.
 fn columns(time: &PhaseTime, latencies: &Histogram) -> [f64; 7] {
     let rate = (time.operations as usize * BLOCK) as f64 / 1e6 / time.seconds;
-    // A phase may end between two ticks of the accounting: then nothing was measured.
-    let cpu = match time.cpu.total() {
-        0.0 => f64::NAN,
-        cpu => cpu / time.seconds * 100.0,
-    };
+    let cpu = time.cpu / time.seconds * 100.0;
     let part = |count: u64| count as f64 / latencies.count() as f64 * 100.0;
     [
         rate,
@@ -290,7 +286,6 @@ fn table(phase: &str, grids: &[Grid; 7], targets: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu_time::CpuTime;
     use crate::measure::times;
     use crate::target::{Library, Sharing};
 
@@ -312,10 +307,7 @@ mod tests {
         let time = PhaseTime {
             seconds: 2.0,
             operations: 1_000,
-            cpu: CpuTime {
-                user: 0.5,
-                system: 1.0,
-            },
+            cpu: 1.5,
         };
         let mut latencies = Histogram::new();
         (0..9).for_each(|_| latencies.add(1_000_000));

@@ -113,9 +113,14 @@ fn used_up_rates(session: &Session, tasks: &[usize]) -> Result<Grid, String> {
                         (false, false) => 1_000,
                     };
                     let job = UsedUp { kind, times };
-                    let time = session.job(contender, contender.fresh(), &job, tasks)?[0];
-                    let rate = time.operations as f64 / time.seconds;
-                    grid.push(&name, &contender.name, tasks, rate);
+                    // A round may be short: as many as make a run of the usual length.
+                    let (mut operations, mut seconds) = (0, 0.0);
+                    while operations == 0 || seconds < session.effort().run.as_secs_f64() {
+                        let time = session.job(contender, contender.fresh(), &job, tasks)?[0];
+                        operations += time.operations;
+                        seconds += time.seconds;
+                    }
+                    grid.push(&name, &contender.name, tasks, operations as f64 / seconds);
                 }
             }
         }

@@ -203,7 +203,8 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
             // The first client prepared, the last one checked.
             let all = spy.take();
             assert_eq!((all.len(), Job::name(&job).as_str()), (4, name));
-            vec![all[1].clone(), all[2].clone()]
+            let work = |task| all[1 + task][made_before(&job, task)..].to_vec();
+            vec![work(0), work(1)]
         }
         None => {
             let all = Steady::all(3);
@@ -223,6 +224,15 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
         }
     };
     seen.try_into().expect("two tasks")
+}
+
+/// How many calls a task of `job` makes before it begins.
+fn made_before(job: &UsedUp, task: usize) -> usize {
+    let spy = Spy::new();
+    apart(&spy, &|client| job.prepare(client, 2)).expect("prepared");
+    spy.take();
+    apart(&spy, &|client| job.prepare_task(client, task)).expect("prepared");
+    spy.take().concat().len()
 }
 
 /// The calls of one name.

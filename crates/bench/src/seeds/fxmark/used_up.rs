@@ -68,6 +68,27 @@ fn moved(task: usize, n: usize) -> CString {
     path(format!("/shared/file-{task}-{n}"))
 }
 
+impl UsedUp {
+    /// Makes what a task uses up. Each makes its own, on its core, as the program of the paper has
+    /// its workers do.
+    pub(super) fn prepare_task(&self, client: &dyn Client, task: usize) -> Result<(), String> {
+        if self.kind.has_private_directory() {
+            client.mkdir(&place::private_directory(task))?;
+        }
+        if self.kind.begins_with_files() {
+            (0..self.times).try_for_each(|n| place::make(client, &self.kind.file(task, n)))?;
+        }
+        match self.kind {
+            Dwal => place::make(client, &place::private_file(task)),
+            Dwtl => {
+                let bytes = (self.times * PAGE) as u64;
+                place::fill(client, &place::private_file(task), bytes)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Job for UsedUp {
     fn name(&self) -> String {
         format!("{:?}", self.kind).to_uppercase()
@@ -77,25 +98,8 @@ impl Job for UsedUp {
         vec!["work"]
     }
 
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        client.mkdir(&place::shared_directory())?;
-        for task in 0..tasks {
-            if self.kind.has_private_directory() {
-                client.mkdir(&place::private_directory(task))?;
-            }
-            if self.kind.begins_with_files() {
-                (0..self.times).try_for_each(|n| place::make(client, &self.kind.file(task, n)))?;
-            }
-            match self.kind {
-                Dwal => place::make(client, &place::private_file(task))?,
-                Dwtl => {
-                    let bytes = (self.times * PAGE) as u64;
-                    place::fill(client, &place::private_file(task), bytes)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+    fn prepare(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
+        client.mkdir(&place::shared_directory())
     }
 
     fn task<'c>(
@@ -104,6 +108,7 @@ impl Job for UsedUp {
         task: usize,
         _tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
+        self.prepare_task(&*client, task)?;
         let file = match self.kind {
             Dwal => {
                 let flags = libc::O_WRONLY | libc::O_APPEND;
