@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the common count.
-const BATCH: usize = 64 << 10;
+const BATCH: usize = 128 << 10;
 /// Bytes for each core that may wait without anybody waiting for them. Some of what values own
 /// besides their own size is not counted, hence half of the 8 MiB that two cores are promised.
 const LIMIT: i64 = 2 << 20;
@@ -37,7 +37,7 @@ thread_local! {
     static OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
+/// Bytes of this program that are retired and wait for readers; batches of 128 KiB.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
 }
