@@ -6,7 +6,7 @@ mod driver;
 
 use driver::Library;
 use hearth::home::TestHome;
-use hearth::{Credentials, Errno, Volume};
+use hearth::{Clock, Credentials, Errno, SystemClock, Time, Volume};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{
     Model, Numbers, Op, Outcome, PROCESSES, System, compare, compare_trees, listing,
@@ -329,4 +329,86 @@ fn a_listing_beside_evictions_has_every_name_once() {
         }
         ended.store(true, Ordering::Relaxed);
     });
+}
+
+/// Once, what came after the first thousand entries was missing without a word.
+#[test]
+fn a_listing_that_the_home_fails_half_way_says_so_and_goes_on_later() {
+    let home = Arc::new(TestHome::new());
+    let volume = Volume::builder().home(home.clone()).build();
+    let volume = volume.expect("a valid volume");
+    let root = volume.process(Credentials::root());
+    root.mkdir("/d", 0o755).expect("a new name");
+    for n in 0..3_000 {
+        let made = root.mknod(format!("/d/{n}"), libc::S_IFREG | 0o600, 0);
+        made.expect("a new name");
+    }
+    let fail = |fails: bool| {
+        let fault = move |_: &'static str| fails.then_some(Errno::EIO);
+        home.set_fault(Some(Box::new(fault)));
+    };
+    let fd = root.open("/d", libc::O_DIRECTORY, 0).expect("it is there");
+    let mut names = Vec::new();
+    let listed = root.getdents(fd, &mut |entry| {
+        names.push(entry.name.to_vec());
+        if names.len() == 1_500 {
+            volume.reclaim(u64::MAX);
+            fail(true);
+        }
+        true
+    });
+    assert_eq!(listed, Err(Errno::EIO));
+    assert!(names.len() < 3_002, "it was forgotten half-way");
+    assert_eq!(root.read_dir("/d"), Err(Errno::EIO));
+    fail(false);
+    let goes_on = root.getdents(fd, &mut |entry| {
+        names.push(entry.name.to_vec());
+        true
+    });
+    assert_eq!((goes_on, names.len()), (Ok(()), 3_002));
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3_002);
+}
+
+/// A clock that does something when it is asked.
+#[derive(Clone)]
+struct Hooked(Arc<Mutex<Hook>>);
+type Hook = Option<Box<dyn FnMut() + Send>>;
+
+impl Clock for Hooked {
+    fn now(&self) -> Time {
+        let hook = self.0.lock().expect("nobody panicked").take();
+        if let Some(mut hook) = hook {
+            hook();
+        }
+        SystemClock.now()
+    }
+}
+
+/// Each part of a listing asks for the time once: the second finds its directory forgotten.
+#[test]
+fn a_listing_that_fails_in_its_second_part_is_no_listing() {
+    let home = Arc::new(TestHome::new());
+    let clock = Hooked(Arc::new(Mutex::new(None)));
+    let volume = Volume::builder().home(home.clone());
+    let volume = volume.clock(clock.clone()).build();
+    let volume = volume.expect("a valid volume");
+    let root = volume.process(Credentials::root());
+    for n in 0..3_000 {
+        let made = root.mknod(format!("/{n}"), libc::S_IFREG | 0o600, 0);
+        made.expect("a new name");
+    }
+    let set = |hook: Hook| *clock.0.lock().expect("nobody panicked") = hook;
+    let (second, evicting, failing) = (clock.clone(), volume.clone(), home.clone());
+    set(Some(Box::new(move || {
+        let (evicting, failing) = (evicting.clone(), failing.clone());
+        let forget: Box<dyn FnMut() + Send> = Box::new(move || {
+            evicting.reclaim(u64::MAX);
+            failing.set_fault(Some(Box::new(|_| Some(Errno::EIO))));
+        });
+        *second.0.lock().expect("nobody panicked") = Some(forget);
+    })));
+    assert_eq!(root.read_dir("/"), Err(Errno::EIO));
+    home.set_fault(None);
+    set(None);
+    assert_eq!(root.read_dir("/").map(|names| names.len()), Ok(3_000));
 }

@@ -46,35 +46,38 @@ impl Process {
         let Some(node) = more else {
             return Ok(entries);
         };
-        // A directory that is removed meanwhile has no more entries.
         let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
-        let mut goes_on = true;
-        while goes_on && batch.is_full() {
-            goes_on = self
-                .run(|cx, g| batch.list(cx, &node, false, each, g))
-                .is_ok();
+        let mut listed = Ok(());
+        while listed.is_ok() && batch.is_full() {
+            listed = self.run(|cx, g| batch.list(cx, &node, false, each, g));
         }
+        let listed = unless_removed(listed, &node);
         self.core().release(node, &pin());
-        Ok(entries)
+        listed.map(|()| entries)
     }
 
     /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
     /// answers false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
-    /// offset is `telldir(3)`.
+    /// offset is `telldir(3)`. After an error what was handed out stays handed out, and a next call
+    /// goes on behind it.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         let mut batch = Batch::new();
         let more = self.with(fd, |file| {
             self.getdents_part(file, &mut batch, f)?;
             Ok(batch.is_full().then(|| Arc::clone(file)))
         })?;
-        if let Some(file) = more {
-            // What comes now would be a next call on Linux; what was handed out stays handed out.
-            let mut goes_on = true;
-            while goes_on && batch.is_full() {
-                goes_on = self.getdents_part(&file, &mut batch, f).is_ok();
-            }
+        let Some(file) = more else {
+            return Ok(());
+        };
+        // What comes now would be a next call on Linux.
+        let mut listed = Ok(());
+        while listed.is_ok() && batch.is_full() {
+            listed = self.getdents_part(&file, &mut batch, f);
         }
-        Ok(())
+        match file.node(&pin()) {
+            Ok(node) => unless_removed(listed, node),
+            Err(_) => listed,
+        }
     }
 
     fn getdents_part(
@@ -89,9 +92,9 @@ impl Process {
         let noatime = file.flags() & libc::O_NOATIME != 0;
         let mut position = file.position().lock();
         batch.reached = *position;
-        self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g))?;
+        let listed = self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g));
         *position = batch.reached;
-        Ok(())
+        listed
     }
 
     /// `telldir(3)`.
@@ -223,6 +226,14 @@ impl Batch {
             goes_on
         };
         list(cx, node, from, noatime, each, g)
+    }
+}
+
+/// A directory that is removed while it is listed has no more entries; any other error is one.
+fn unless_removed(listed: Result<()>, node: &Node) -> Result<()> {
+    match listed {
+        Err(Errno::ENOENT) if node.meta.is_nameless() => Ok(()),
+        listed => listed,
     }
 }
 
