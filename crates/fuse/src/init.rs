@@ -124,9 +124,10 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     let readdirplus = options.agreed_readdirplus();
     add(readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
     add(readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
-    // Without handles there is nothing that a lock could belong to: the kernel then keeps locks
-    // itself.
-    add(!options.no_open, init::POSIX_LOCKS | init::FLOCK_LOCKS);
+    // Without handles there is nothing that a lock could belong to, and without FLUSH nobody says
+    // when record locks end: the kernel then keeps them itself.
+    add(!options.no_open, init::FLOCK_LOCKS);
+    add(!options.no_open && !options.no_flush, init::POSIX_LOCKS);
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
     add(uring, init::OVER_IO_URING);
@@ -222,6 +223,16 @@ mod tests {
         };
         let (_, agreed) = agree(&kernel(45, !0), &options, false, false);
         assert!(agreed.has(init::NO_OPEN_SUPPORT) && !agreed.has(init::POSIX_LOCKS));
+    }
+
+    #[test]
+    fn record_locks_whose_end_nobody_tells_are_left_to_the_kernel() {
+        let options = MountOptions {
+            no_flush: true,
+            ..Default::default()
+        };
+        let (_, agreed) = agree(&kernel(45, !0), &options, false, false);
+        assert!(agreed.has(init::FLOCK_LOCKS) && !agreed.has(init::POSIX_LOCKS));
     }
 
     #[test]

@@ -113,6 +113,26 @@ on_both_transports! {
         ofd_lock(&two, libc::F_RDLCK, 99, 1, libc::F_OFD_SETLKW).unwrap();
     }
 
+    fn a_process_that_ended_leaves_no_record_lock_where_closes_are_not_told(mounted, "no_flush") {
+        let file = open(&mounted.path().join("lock"));
+        let fd = file.as_raw_fd();
+        // SAFETY: between fork and exit the child makes system calls only.
+        let child = match unsafe { libc::fork() } {
+            0 => {
+                let got = posix_lock(fd, 0).is_ok();
+                // SAFETY: ends the child without running what belongs to the parent.
+                unsafe { libc::_exit(i32::from(got)) }
+            }
+            child => child,
+        };
+        let mut status = 0;
+        // SAFETY: the child is this process's own.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 1, "the child had the lock");
+        let other = open(&mounted.path().join("lock"));
+        ofd_lock(&other, libc::F_WRLCK, 0, 1, libc::F_OFD_SETLK).unwrap();
+    }
+
     fn more_waiters_than_ring_entries_do_not_stop_the_holder(mounted, "") {
         const WAITERS: usize = 40;
         stay_on_one_cpu();
