@@ -74,10 +74,10 @@ impl OpenFile {
     }
 
     pub fn readable(&self) -> bool {
-        !self.is_path() && self.flags & libc::O_ACCMODE != libc::O_WRONLY
+        !self.is_path() && matches!(self.flags & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
     }
 
     pub fn writable(&self) -> bool {
-        !self.is_path() && self.flags & libc::O_ACCMODE != libc::O_RDONLY
+        !self.is_path() && matches!(self.flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
     }
 }

@@ -144,11 +144,20 @@ impl OpenFile {
     }
 
     pub(crate) fn readable(&self) -> bool {
-        !self.is_path() && self.flags() & libc::O_ACCMODE != libc::O_WRONLY
+        !self.is_path()
+            && matches!(
+                self.flags() & libc::O_ACCMODE,
+                libc::O_RDONLY | libc::O_RDWR
+            )
     }
 
-    pub(crate) fn writable(&self) -> bool {
-        !self.is_path() && self.flags() & libc::O_ACCMODE != libc::O_RDONLY
+    /// Whether it may be written to.
+    pub fn writable(&self) -> bool {
+        !self.is_path()
+            && matches!(
+                self.flags() & libc::O_ACCMODE,
+                libc::O_WRONLY | libc::O_RDWR
+            )
     }
 
     /// It counts as a charged writer from now on, until its last close.
@@ -337,10 +346,10 @@ fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()
 }
 
 /// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode
-/// says.
+/// says, and mode 3 asks for both, though what it opens serves neither.
 fn access_of(flags: i32) -> (bool, bool) {
     let mode = flags & libc::O_ACCMODE;
-    let writes = mode == libc::O_WRONLY || mode == libc::O_RDWR || flags & libc::O_TRUNC != 0;
+    let writes = mode != libc::O_RDONLY || flags & libc::O_TRUNC != 0;
     (mode != libc::O_WRONLY, writes)
 }
 

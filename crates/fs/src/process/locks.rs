@@ -47,9 +47,11 @@ impl Process {
             // Nothing to wait for: the guard keeps the open file, and nobody counts.
             let g = pin();
             let file = self.usable(fd, &g)?;
+            check_opened(file, kind)?;
             return lock::set(self.core(), file, &request(file), None);
         }
         let file = self.counted(fd)?;
+        check_opened(&file, kind)?;
         lock::set(self.core(), &file, &request(&file), Some(interrupt))
     }
 
@@ -148,6 +150,15 @@ impl Process {
             end,
             flock: false,
         })
+    }
+}
+
+/// A flock needs a file that is open for something.
+fn check_opened(file: &OpenFile, kind: LockKind) -> Result<()> {
+    match kind {
+        LockKind::Unlock => Ok(()),
+        _ if file.readable() || file.writable() => Ok(()),
+        _ => Err(Errno::EBADF),
     }
 }
 

@@ -16,7 +16,11 @@ impl Model {
             LOCK_UN => None,
             _ => return Err(EINVAL),
         };
-        let node = self.file(p, fd)?.node;
+        let opened = self.file(p, fd)?;
+        if exclusive.is_some() && !opened.readable() && !opened.writable() {
+            return Err(EBADF);
+        }
+        let node = opened.node;
         let file = self.slot(p, fd)?.file;
         let locks = self.locks.entry(node).or_default();
         match exclusive {

@@ -2,7 +2,7 @@
 
 use libc::{EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
 use libc::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW};
-use libc::{O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
+use libc::{O_PATH, O_RDONLY, O_TRUNC, O_WRONLY};
 
 use crate::data::Pages;
 use crate::model::{Answer, Model};
@@ -29,9 +29,6 @@ impl Model {
             0 => flags,
             _ => flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         };
-        if flags & O_ACCMODE == O_ACCMODE {
-            return Ok(Outcome::Unspecified);
-        }
         if flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY {
             return Err(EINVAL);
         }
@@ -161,9 +158,10 @@ impl Model {
         let kind = node.kind();
         let truncates = flags & O_TRUNC != 0;
         let mut want = match flags & O_ACCMODE {
+            O_RDONLY => READ,
             O_WRONLY => WRITE,
-            O_RDWR => READ | WRITE,
-            _ => READ,
+            // Mode 3 as well, though what it opens serves neither.
+            _ => READ | WRITE,
         };
         if truncates {
             want |= WRITE;

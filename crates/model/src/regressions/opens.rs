@@ -1,11 +1,11 @@
 //! Opening and listing.
 
-use libc::{O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_RDONLY};
+use libc::{O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_RDONLY, O_RDWR, O_TMPFILE};
 
 use super::script::Script;
 use super::steps::{OPEN_ROOT, chmod, open, stat, times};
 use crate::bytes::bytes;
-use crate::op::{CWD, Op, SetTime};
+use crate::op::{CWD, Fill, Op, SetTime};
 
 /// The scripts.
 pub fn scripts() -> Vec<Script> {
@@ -40,6 +40,34 @@ pub fn scripts() -> Vec<Script> {
                 (2, open("f", O_PATH, 0)),
                 (2, Op::StatFd { fd: 0 }),
                 (2, Op::Read { fd: 0, len: 1 }),
+            ],
+        ),
+        (
+            "access mode 3 asks for both rights and gives neither",
+            vec![
+                (1, chmod("/", OPEN_ROOT)),
+                (1, open("f", O_CREAT | O_RDWR, 0o644)),
+                (2, open("f", O_ACCMODE, 0)),
+                (1, chmod("f", 0o666)),
+                (2, open("f", O_ACCMODE, 0)),
+                (2, Op::Read { fd: 0, len: 1 }),
+                (
+                    2,
+                    Op::Write {
+                        fd: 0,
+                        data: Fill { len: 1, seed: 1 },
+                    },
+                ),
+                (2, Op::TruncateFd { fd: 0, len: 0 }),
+                (
+                    2,
+                    Op::Flock {
+                        fd: 0,
+                        op: libc::LOCK_SH | libc::LOCK_NB,
+                    },
+                ),
+                (2, open("new", O_CREAT | O_ACCMODE, 0o600)),
+                (2, open(".", O_TMPFILE | O_ACCMODE, 0o600)),
             ],
         ),
         (

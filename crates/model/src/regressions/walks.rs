@@ -3,7 +3,7 @@
 use libc::{AT_EMPTY_PATH, O_NOFOLLOW, O_RDONLY};
 
 use super::script::Script;
-use super::steps::{dir, open, symlink, unlink};
+use super::steps::{dir, file, open, stat, symlink, unlink};
 use crate::bytes::bytes;
 use crate::op::{CWD, Op};
 
@@ -23,6 +23,13 @@ pub fn scripts() -> Vec<Script> {
         flags: 0,
     };
     vec![
+        ("40 symbolic links are followed and not 41", {
+            let name = |link: i32| format!("l{link}");
+            let mut steps = vec![(1, file("f")), (1, symlink("f", "l1"))];
+            steps.extend((2..=41).map(|link| (1, symlink(&name(link - 1), &name(link)))));
+            steps.extend([40, 41].map(|link| (1, stat(&name(link)))));
+            steps
+        }),
         (
             "a path that is none is told before a descriptor that is none",
             vec![

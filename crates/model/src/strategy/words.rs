@@ -60,7 +60,8 @@ pub(super) fn open_flags() -> impl Strategy<Value = i32> {
     let bits = |bits: Vec<i32>, count| {
         prop::sample::subsequence(bits, 0..=count).prop_map(|b| b.into_iter().fold(0, |a, b| a | b))
     };
-    let access = || select(vec![O_RDONLY, O_WRONLY, O_RDWR, O_RDWR]);
+    let usual = || select(vec![O_RDONLY, O_WRONLY, O_RDWR, O_RDWR]);
+    let access = || prop_oneof![15 => usual(), 1 => Just(libc::O_ACCMODE)];
     let create = (
         access(),
         bits(vec![O_EXCL, O_TRUNC, O_APPEND, O_CLOEXEC, O_NOFOLLOW], 1),
