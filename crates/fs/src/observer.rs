@@ -8,7 +8,8 @@ pub trait Observer: Send + Sync + 'static {
     /// The meaning of `name` in directory `parent` changed.
     fn entry_changed(&self, parent: u64, name: &[u8]);
 
-    /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given.
+    /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given; those of a
+    /// directory are its listing.
     fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
 
     /// Inode numbers of the files that are open now and whose writes are acknowledged before the

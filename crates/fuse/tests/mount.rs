@@ -106,6 +106,43 @@ on_both_transports! {
         assert_eq!(names(), expected);
     }
 
+    fn a_cached_listing_shows_what_the_library_made_since(mounted, "") {
+        let dir = mounted.path().join("dir");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("old"), b"").unwrap();
+        let open = fs::File::open(&dir).unwrap();
+        // Nothing but listings, which ask for no attributes and look no name up.
+        let names = || {
+            let (mut buffer, mut names) = ([0u8; 4096], Vec::new());
+            // SAFETY: a descriptor and numbers.
+            check(unsafe { libc::lseek(open.as_raw_fd(), 0, libc::SEEK_SET) });
+            loop {
+                // SAFETY: the kernel writes at most as many bytes as the buffer has.
+                let size = check(unsafe {
+                    let (at, len) = (buffer.as_mut_ptr(), buffer.len());
+                    libc::syscall(libc::SYS_getdents64, open.as_raw_fd(), at, len)
+                }) as usize;
+                let mut rest = &buffer[..size];
+                if rest.is_empty() {
+                    return names;
+                }
+                while !rest.is_empty() {
+                    let len = usize::from(u16::from_ne_bytes([rest[16], rest[17]]));
+                    let name = rest[19..len].split(|&byte| byte == 0).next().unwrap();
+                    names.push(String::from_utf8(name.to_vec()).unwrap());
+                    rest = &rest[len..];
+                }
+            }
+        };
+        for _ in 0..3 {
+            assert!(!names().contains(&"new".to_owned()));
+        }
+        mounted.command("create /dir/new");
+        assert!(names().contains(&"new".to_owned()));
+        mounted.command("unlink /dir/new");
+        assert!(!names().contains(&"new".to_owned()));
+    }
+
     fn a_nameless_file_can_be_given_a_name(mounted, "") {
         let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE)
             .open(mounted.path()).unwrap();

@@ -23,7 +23,8 @@ impl Ctx<'_> {
         if self.observed {
             let mut notes = self.notes.borrow_mut();
             notes.push(Note::Entry(parent.number(), name.into()));
-            notes.push(Note::Node(parent.number(), None));
+            // A kernel keeps listings as contents, also of names that it has never looked up.
+            notes.push(Note::Node(parent.number(), Some(0..u64::MAX)));
         }
     }
 
