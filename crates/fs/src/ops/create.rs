@@ -219,6 +219,7 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
     match target.len() {
         0 => Err(Errno::ENOENT),
         len if len > libc::PATH_MAX as usize - 1 => Err(Errno::ENAMETOOLONG),
+        _ if target.contains(&0) => Err(Errno::EINVAL),
         _ => Ok(()),
     }
 }

@@ -1,9 +1,10 @@
 //! stat, chmod, chown, times, access, flags, room.
 
 use super::{AT_FDCWD, Fd, Process};
-use crate::attr::{Attr, FsXAttr, SetAttr, SetTime, StatFs};
+use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs};
 use crate::errno::{Errno, Result};
 use crate::inode::{Node, NodeExt};
+use crate::number::is_control;
 use crate::ops::{attr, ioctl, perm, statfs};
 use crate::volume::{Ctx, Step};
 use crate::walk::Follow;
@@ -48,7 +49,8 @@ impl Process {
         }
         let flags = flags & !libc::AT_EACCESS;
         self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            if mask & perm::WRITE != 0 && node.data().is_some() {
+            let stored = matches!(node.kind(), Kind::File | Kind::Directory | Kind::Symlink);
+            if mask & perm::WRITE != 0 && stored && !is_control(node.number()) {
                 cx.core.check_writable()?;
             }
             let owner = node.meta.owner();
@@ -82,7 +84,7 @@ impl Process {
             ..SetAttr::default()
         };
         self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            if node.kind() == crate::Kind::Symlink {
+            if node.kind() == Kind::Symlink {
                 return Err(Errno::EOPNOTSUPP.into());
             }
             attr::setattr(cx, node, &set, false, g)

@@ -1,0 +1,80 @@
+//! What Linux refuses is refused, and what it allows is allowed: calls that are seldom made.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use hearth::{Credentials, Errno, Process, Volume};
+
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+fn root() -> Process {
+    Volume::memory().process(Credentials::root())
+}
+
+/// Linux asks for both rights then, and the descriptor serves neither.
+#[test]
+fn access_mode_three_asks_for_both_rights_and_gives_neither() {
+    let p = root();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    p.write(fd, b"text").unwrap();
+    let user = p.fork();
+    user.set_credentials(Credentials::user(1000, 1000));
+    assert_eq!(user.open("/f", libc::O_ACCMODE, 0), Err(Errno::EACCES));
+    p.chmod("/f", 0o666).unwrap();
+    let fd = user.open("/f", libc::O_ACCMODE, 0).unwrap();
+    assert_eq!(user.read(fd, &mut [0]), Err(Errno::EBADF));
+    assert_eq!(user.pwrite(fd, b"X", 0), Err(Errno::EBADF));
+    assert_eq!(user.ftruncate(fd, 0), Err(Errno::EINVAL));
+    assert_eq!(user.fallocate(fd, 0, 0, 10), Err(Errno::EBADF));
+    assert_eq!(user.flock(fd, libc::LOCK_SH), Err(Errno::EBADF));
+    assert_eq!(user.fstat(fd).unwrap().size, 4);
+}
+
+#[test]
+fn forty_symbolic_links_are_followed_and_not_forty_one() {
+    let p = root();
+    p.open("/f", NEW, 0o644).unwrap();
+    p.symlink("f", "/l1").unwrap();
+    for link in 2..=41 {
+        let before = format!("l{}", link - 1);
+        p.symlink(before, format!("/l{link}")).unwrap();
+    }
+    assert_eq!(p.stat("/l40").unwrap().ino, p.stat("/f").unwrap().ino);
+    assert_eq!(p.stat("/l41"), Err(Errno::ELOOP));
+}
+
+#[test]
+fn a_nul_is_in_no_target_and_in_no_name_of_an_attribute() {
+    let p = root();
+    p.open("/f", NEW, 0o644).unwrap();
+    assert_eq!(p.symlink("a\0b", "/l"), Err(Errno::EINVAL));
+    assert_eq!(p.lstat("/l"), Err(Errno::ENOENT));
+    let name = b"user.a\0b";
+    assert_eq!(p.setxattr("/f", name, b"v", 0), Err(Errno::EINVAL));
+    assert_eq!(p.getxattr("/f", name), Err(Errno::EINVAL));
+    assert_eq!(p.removexattr("/f", name), Err(Errno::EINVAL));
+    assert!(p.listxattr("/f").unwrap().is_empty());
+}
+
+#[test]
+fn nothing_of_a_read_only_volume_may_be_written_to() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    p.open("/f", NEW, 0o644).unwrap();
+    p.symlink("f", "/l").unwrap();
+    p.mknod("/fifo", libc::S_IFIFO | 0o644, 0).unwrap();
+    p.volume().set_read_only(true);
+    let access = |path: &str, mask: i32| {
+        p.faccessat(
+            hearth::AT_FDCWD,
+            path,
+            mask as u32,
+            libc::AT_SYMLINK_NOFOLLOW,
+        )
+    };
+    for path in ["/d", "/f", "/l"] {
+        assert_eq!(access(path, libc::W_OK), Err(Errno::EROFS), "{path}");
+        assert_eq!(access(path, libc::R_OK), Ok(()), "{path}");
+    }
+    // What is written into a pipe goes into no volume, and tunables can be set.
+    assert_eq!(access("/fifo", libc::W_OK), Ok(()));
+    assert_eq!(access("/.hearth/sys/fs/read-only", libc::W_OK), Ok(()));
+}
