@@ -3,8 +3,10 @@
 use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
+use crate::flags;
 use crate::inode::{Node, NodeExt, NodeRef};
 use crate::locks::{Interrupt, LockRequest};
+use crate::ops::io::Place;
 use crate::ops::open::OpenFile;
 use crate::ops::{
     attr, create, io, ioctl, link, list, lock, lookup, open, perm, promise, range, remove, rename,
@@ -115,6 +117,15 @@ impl Door {
     /// Attributes.
     pub fn getattr(&self, ino: u64) -> Result<Attr> {
         self.on(&Caller::ROOT, ino, |_, node, _| Ok(node.attr()))
+    }
+
+    /// The times of writes that a kernel in front has acknowledged, which it keeps itself; also of
+    /// a volume that has become read-only since. Answers the new attributes.
+    pub fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> Result<Attr> {
+        self.on(caller, ino, |cx, node, g| {
+            attr::setattr_acknowledged(cx, node, set, true, g)?;
+            Ok(node.attr())
+        })
     }
 
     /// Changes attributes and answers the new ones.
@@ -319,12 +330,24 @@ impl Door {
         self.read(file, off, out)
     }
 
-    /// Writes at `off`, or at the end for `O_APPEND`; answers the bytes written.
+    /// Whether only the end of `file` may be written to, whatever its flags are by now: it was
+    /// opened for appending, and is append-only. Linux lets nobody clear `O_APPEND` then, which a
+    /// kernel in front of the volume does not know.
+    pub fn appends_only(&self, file: &OpenFile) -> bool {
+        file.writable()
+            && file.flags() & libc::O_APPEND != 0
+            && file.node(&pin()).is_ok_and(is_append_only)
+    }
+
+    /// Writes where the flags that the kernel has of the file say; answers the bytes written.
+    ///
+    /// # Errors
+    /// `EPERM` before the end of a file that [`Door::appends_only`].
     pub fn write(
         &self,
         caller: &Caller<'_>,
         file: &OpenFile,
-        off: u64,
+        place: Place,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
@@ -332,12 +355,18 @@ impl Door {
             return Err(Errno::EBADF);
         }
         if let Some(dialogue) = file.dialogue() {
+            let off = place.offset(0);
             return self.run(caller, |cx, _| dialogue.write(cx.core, caller, off, data));
         }
-        let append = file.flags() & libc::O_APPEND != 0;
+        let appends = file.flags() & libc::O_APPEND != 0;
         let done = self.run(caller, |cx, g| {
             let node = file.node(g)?;
-            io::write(cx, node, off, data, append, kill_suidgid, g)
+            let place = if appends {
+                kept_end(node, place)?
+            } else {
+                place
+            };
+            io::write(cx, node, place, data, kill_suidgid, g)
         })?;
         if file.is_synchronous() {
             self.fsync(file, false)?;
@@ -352,22 +381,24 @@ impl Door {
         })
     }
 
-    /// [`Door::write`] without an open file.
+    /// [`Door::write`] without an open file: nobody knows with which flags it was opened, and an
+    /// append-only one is written to at its end.
     pub fn write_node(
         &self,
         caller: &Caller<'_>,
         ino: u64,
-        off: u64,
+        place: Place,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
         self.on(caller, ino, |cx, node, g| {
-            io::write(cx, node, off, data, false, kill_suidgid, g).map(|(_, len)| len)
+            let place = kept_end(node, place)?;
+            io::write(cx, node, place, data, kill_suidgid, g).map(|(_, len)| len)
         })
     }
 
     /// Writes what a kernel in front has acknowledged before, also to a file that has become
-    /// immutable since.
+    /// immutable since, and to a volume that has become read-only.
     pub fn write_back(
         &self,
         caller: &Caller<'_>,
@@ -377,7 +408,8 @@ impl Door {
         kill_suidgid: bool,
     ) -> Result<usize> {
         self.on(caller, ino, |cx, node, g| {
-            let done = io::write_acknowledged(cx, node, off, data, false, kill_suidgid, g)?;
+            let place = Place::At(off);
+            let done = io::write_acknowledged(cx, node, place, data, kill_suidgid, g)?;
             Ok(done.1)
         })
     }
@@ -525,7 +557,8 @@ impl Door {
         })
     }
 
-    /// Copies between files; answers the bytes copied.
+    /// Copies between files; answers the bytes copied. A kernel has refused a target with
+    /// `O_APPEND`.
     pub fn copy_file_range(
         &self,
         caller: &Caller<'_>,
@@ -537,16 +570,18 @@ impl Door {
         if flags != 0 {
             return Err(Errno::EINVAL);
         }
-        let append = to.0.flags() & libc::O_APPEND != 0;
-        if !from.0.readable() || !to.0.writable() || append {
+        if !from.0.readable() || !to.0.writable() {
             return Err(Errno::EBADF);
         }
+        if self.appends_only(to.0) {
+            return Err(Errno::EPERM);
+        }
         let noatime = from.0.flags() & libc::O_NOATIME != 0;
-        let (mut len, mut done) = (len, 0);
-        self.run(caller, |cx, g| {
-            let source = (from.0.node(g)?, from.1);
-            let target = (to.0.node(g)?, to.1);
-            range::copy(cx, source, target, &mut len, noatime, &mut done, g)
+        let copying = range::Copying::new((from.1, to.1), len, noatime);
+        copying.in_pieces(|copying| {
+            self.run(caller, |cx, g| {
+                range::copy(cx, from.0.node(g)?, to.0.node(g)?, copying, g)
+            })
         })
     }
 
@@ -596,6 +631,21 @@ impl Door {
 impl std::fmt::Debug for Door {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+fn is_append_only(node: &Node) -> bool {
+    node.meta.flags() & flags::APPEND != 0
+}
+
+/// Where a write goes to a file that, if it is append-only, is written to at its end: it only ever
+/// grows, so what is not before its end now stays what it is.
+fn kept_end(node: &Node, place: Place) -> Result<Place> {
+    match place {
+        Place::At(_) if !is_append_only(node) => Ok(place),
+        Place::At(off) if off < node.meta.size() => Err(Errno::EPERM),
+        Place::At(off) => Ok(Place::EndFrom(off)),
+        end => Ok(end),
     }
 }
 

@@ -68,18 +68,23 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `write PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM TO`, `exchange ONE
-/// OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`, `truncate PATH SIZE`,
-/// `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the access ACL as its attribute), `lock
-/// PATH` (answers a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict` everything, `delay
-/// MS`, `fail CALL` and `crash CALL` of the home; `background` work, once; `break` and `repair` the
-/// clock, which panics meanwhile.
+/// `write PATH TEXT`, `append PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM
+/// TO`, `exchange ONE OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`,
+/// `truncate PATH SIZE`, `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the ACL as its
+/// attribute), `lock PATH` (answers a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict`
+/// everything, `delay MS`, `fail CALL` and `crash CALL` of the home; `background` work, once;
+/// `break` and `repair` the clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
     let argument = words.get(2).copied().unwrap_or_default();
     match words[0] {
         "write" => {
             let fd = process.open(path, libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY, 0o644)?;
+            process.write(fd, argument.as_bytes())?;
+            process.close(fd)?;
+        }
+        "append" => {
+            let fd = process.open(path, libc::O_APPEND | libc::O_WRONLY, 0)?;
             process.write(fd, argument.as_bytes())?;
             process.close(fd)?;
         }

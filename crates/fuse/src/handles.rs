@@ -99,7 +99,8 @@ impl Handles {
         let mut inodes = Vec::new();
         self.table.scan(0, &guard, |handle| {
             let file = &handle.file;
-            let writes = file.flags() & libc::O_ACCMODE != libc::O_RDONLY;
+            // One that kept `O_APPEND` is append-only, and its writes are passed on.
+            let writes = file.writable() && file.flags() & libc::O_APPEND == 0;
             if file.kind() == Kind::File && writes && !file.is_control() && !file.is_charged() {
                 inodes.push(file.ino());
             }

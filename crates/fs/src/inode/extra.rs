@@ -15,7 +15,14 @@ pub(crate) struct Extra {
     pub default: Option<Acl>,
 }
 
+/// The attribute in which Linux keeps the capabilities of a program.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
+
 impl Extra {
+    pub fn has_capability(&self) -> bool {
+        self.xattrs.contains_key(CAPABILITY)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
     }

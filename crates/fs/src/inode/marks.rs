@@ -14,6 +14,8 @@ pub(crate) enum Mark {
     Charged = 4,
     /// Some of its pages are promised.
     Promised = 8,
+    /// It has file capabilities. Follows the extended attributes, under `change`.
+    Capable = 16,
 }
 
 /// The bits of one inode. All accesses are Relaxed: each is a hint that its users order themselves.

@@ -21,7 +21,7 @@ mod extra;
 mod marks;
 mod meta;
 
-pub(crate) use extra::Extra;
+pub(crate) use extra::{CAPABILITY, Extra};
 pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, Owner};
 
@@ -159,6 +159,18 @@ impl Inode {
             Body::File(data) => Some(data),
             _ => None,
         }
+    }
+
+    /// Replaces extended attributes and ACLs. The caller holds `change`, or is the only one who
+    /// knows the inode.
+    pub fn set_extra(&self, extra: Extra, g: &Guard) {
+        match extra.has_capability() {
+            true => self.marks.set(Mark::Capable),
+            false if self.marks.has(Mark::Capable) => self.marks.clear(Mark::Capable),
+            false => {}
+        }
+        let extra = (!extra.is_empty()).then(|| Box::new(extra));
+        self.extra.store(extra, g);
     }
 
     /// Blocks that extended attributes and ACLs are charged for.

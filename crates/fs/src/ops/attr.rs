@@ -1,7 +1,8 @@
 //! Changing attributes: chmod, chown, utimes, truncate.
 
-use super::io::{keeps_setgid, set_size};
+use super::io::set_size;
 use super::perm::{WRITE, may, may_own};
+use super::privilege::{drop_capability_held, keeps_setgid};
 use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::errno::Errno;
@@ -22,6 +23,18 @@ pub(crate) fn setattr(
     g: &Guard,
 ) -> Step<()> {
     cx.core.check_writable()?;
+    setattr_acknowledged(cx, node, set, opened, g)
+}
+
+/// The same although the volume has become read-only since a kernel in front acknowledged what it
+/// is about.
+pub(crate) fn setattr_acknowledged(
+    cx: &Ctx<'_>,
+    node: &Node,
+    set: &SetAttr,
+    opened: bool,
+    g: &Guard,
+) -> Step<()> {
     let _kept = cx.keep(node, g)?;
     let change = node.meta.change.lock();
     check(cx, node, set, opened, g)?;
@@ -30,6 +43,9 @@ pub(crate) fn setattr(
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
     if gives {
         give(cx, node, set, g)?;
+    }
+    if (gives || set.kill_suidgid) && !node.is_dir() {
+        drop_capability_held(cx, node, &change, g);
     }
     if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
         set_size(cx, node, size, &change, closed.as_ref(), g)?;

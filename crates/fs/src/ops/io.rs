@@ -4,9 +4,9 @@
 //! extension, truncate) holds `change`, and what takes pages away closes the gate as well. Reads
 //! take nothing.
 
+use super::privilege::{drop_capability, drop_capability_held, kills_suid, strip_suidgid};
 use super::promise;
 use crate::attr::Time;
-use crate::caller::Caller;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
@@ -50,79 +50,90 @@ fn below_size(node: &Node, off: u64, len: usize) -> usize {
     node.meta.size().saturating_sub(off).min(len as u64) as usize
 }
 
-/// Writes at `off`, or at the end if `append`; answers (where, how many bytes).
+/// Where a write goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// At this offset.
+    At(u64),
+    /// At the end of the file (`O_APPEND`).
+    End,
+    /// At this offset, where who writes believes the end to be, or at the end if that is behind it.
+    EndFrom(u64),
+}
+
+impl Place {
+    /// Where the rest of a write goes of which `done` bytes are written.
+    pub fn after(self, done: usize) -> Place {
+        match self {
+            Place::At(off) => Place::At(off + done as u64),
+            Place::End => Place::End,
+            Place::EndFrom(off) => Place::EndFrom(off + done as u64),
+        }
+    }
+
+    /// The offset in a file of `size` bytes.
+    pub(crate) fn offset(self, size: u64) -> u64 {
+        match self {
+            Place::At(off) => off,
+            Place::End => size,
+            Place::EndFrom(off) => off.max(size),
+        }
+    }
+}
+
+/// Writes and answers (where, how many bytes).
 pub(crate) fn write(
     cx: &Ctx<'_>,
     node: &Node,
-    off: u64,
+    place: Place,
     src: &[u8],
-    append: bool,
     kill_suidgid: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
+    data_of(node)?;
+    cx.core.check_writable()?;
     if node.meta.flags() & flags::IMMUTABLE != 0 {
-        data_of(node)?;
-        cx.core.check_writable()?;
         return Err(Errno::EPERM.into());
     }
-    write_acknowledged(cx, node, off, src, append, kill_suidgid, g)
+    let written = write_acknowledged(cx, node, place, src, kill_suidgid, g)?;
+    if written.1 > 0 {
+        drop_capability(cx, node, g);
+    }
+    Ok(written)
 }
 
-/// The same although the file has become immutable since a kernel in front acknowledged it.
+/// The same although the file has become immutable, or the volume read-only, since a kernel in
+/// front acknowledged it. File capabilities went then, or are younger than the write.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     node: &Node,
-    off: u64,
+    place: Place,
     src: &[u8],
-    append: bool,
     kill_suidgid: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
     let data = data_of(node)?;
-    cx.core.check_writable()?;
     if src.is_empty() {
-        return Ok((off, 0));
+        return Ok((place.offset(0), 0));
     }
     let _kept = cx.keep(node, g)?;
-    let done = match append {
-        false if off < MAX_SIZE && node.reaches(off + src.len() as u64) => {
+    let done = match place {
+        Place::At(off) if off < MAX_SIZE && node.reaches(off + src.len() as u64) => {
             write_inside(cx, node, data, off, src, g)?
         }
         _ => None,
     };
     let (at, len) = match done {
         Some(done) => done,
-        None => write_extending(cx, node, data, off, src, append, g)?,
+        None => write_extending(cx, node, data, place, src, g)?,
     };
     if kill_suidgid {
-        strip_privileges(cx.caller, node);
+        strip_suidgid(cx.caller, node);
     }
     node.touch(cx.core.now());
     cx.node_changed(node, Some(at..at + len as u64));
     cx.core.heat.note(node, Access::Write, at, len);
     Ok((at, len))
-}
-
-/// Whether a write by `caller` clears setuid and setgid.
-pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
-    caller.checks() && !caller.privileged()
-}
-
-/// Clears setuid and setgid of a file whose contents `caller` changes.
-pub(crate) fn strip_privileges(caller: &Caller<'_>, node: &Node) {
-    let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
-    if node.meta.perm() & suid != 0 {
-        let kind = node.kind();
-        node.meta.update(|fields| {
-            let member = keeps_setgid(caller, fields.gid);
-            fields.kill_suidgid(kind, member);
-        });
-    }
-}
-
-/// Whether setgid may stay for `caller`. A kernel in front has made up its mind.
-pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
-    !caller.checks() || caller.privileged() || caller.in_group(gid)
 }
 
 /// Writes bytes that are all below the size; `None` if the file shrank before the gate was passed.
@@ -156,14 +167,13 @@ fn write_extending(
     cx: &Ctx<'_>,
     node: &Node,
     data: &Data,
-    off: u64,
+    place: Place,
     src: &[u8],
-    append: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
     let _change = node.meta.change.lock();
     let size = node.meta.size();
-    let off = if append { size } else { off };
+    let off = place.offset(size);
     if off >= MAX_SIZE {
         return Err(Errno::EFBIG.into());
     }
@@ -286,13 +296,13 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends. `_change` is the proof that sizes stand still; `closed` that the caller
+/// Truncates or extends. `change` is the proof that sizes stand still; `closed` that the caller
 /// has closed the gate already.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,
     size: u64,
-    _change: &hearth_sync::lock::Guard<'_, ChangeLock, ()>,
+    change: &hearth_sync::lock::Guard<'_, ChangeLock, ()>,
     closed: Option<&GateClosed<'_>>,
     g: &Guard,
 ) -> Step<()> {
@@ -324,8 +334,9 @@ pub(crate) fn set_size(
         node.set_size(size);
     }
     if kills_suid(cx.caller) {
-        strip_privileges(cx.caller, node);
+        strip_suidgid(cx.caller, node);
     }
+    drop_capability_held(cx, node, change, g);
     node.touch(now);
     Ok(())
 }

@@ -16,6 +16,7 @@ pub(crate) mod lock;
 pub(crate) mod lookup;
 pub(crate) mod open;
 pub(crate) mod perm;
+pub(crate) mod privilege;
 pub(crate) mod promise;
 pub(crate) mod range;
 pub(crate) mod remove;

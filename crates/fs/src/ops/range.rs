@@ -1,6 +1,7 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, data_of, free_pages, page};
+use super::io::{self, Place, data_of, free_pages, page};
+use super::privilege::{drop_capability_held, kills_suid, strip_suidgid};
 use super::promise;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
@@ -8,7 +9,7 @@ use crate::flags;
 use crate::home;
 use crate::inode::{COUNT, Node, NodeExt};
 use crate::quota::Resource;
-use crate::volume::{Ctx, MAX_SIZE, Step};
+use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
@@ -47,7 +48,7 @@ pub(crate) fn fallocate(
         return Err(Errno::EOPNOTSUPP.into());
     }
     let _kept = cx.keep(node, g)?;
-    let _change = node.meta.change.lock();
+    let change = node.meta.change.lock();
     let _closed = node.gate.close(node.shares());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
         rewrite(cx, node, data, g)?;
@@ -57,9 +58,10 @@ pub(crate) fn fallocate(
     if new_size != size {
         node.set_size(new_size);
     }
-    if io::kills_suid(cx.caller) {
-        io::strip_privileges(cx.caller, node);
+    if kills_suid(cx.caller) {
+        strip_suidgid(cx.caller, node);
     }
+    drop_capability_held(cx, node, &change, g);
     node.touch(cx.core.now());
     cx.node_changed(node, Some(off..u64::MAX));
     Ok(())
@@ -198,48 +200,95 @@ pub(crate) fn seek(node: &Node, off: u64, hole: bool, g: &Guard) -> Step<u64> {
 /// Bytes that a copy moves at a time.
 const CHUNK: usize = 128 << 10;
 
-/// Copies up to `len` bytes from `from` to `to`; answers how many. Stops early at the end of
-/// `from`, and on an error after the first chunk. `len` shrinks to what there is at the first
-/// attempt.
+/// Bytes that are copied under one guard of the epoch.
+const PIECE: u64 = 1 << 20;
+
+/// A copy on its way.
+pub(crate) struct Copying {
+    /// Where it begins in the source, and in the target.
+    offs: (u64, u64),
+    /// Bytes to copy; what there is from the first attempt on.
+    len: u64,
+    done: u64,
+    /// Reading leaves the access time alone.
+    noatime: bool,
+}
+
+impl Copying {
+    pub fn new(offs: (u64, u64), len: u64, noatime: bool) -> Copying {
+        Copying {
+            offs,
+            len,
+            done: 0,
+            noatime,
+        }
+    }
+
+    /// Has `piece` call [`copy`] until that answers false. Answers how many bytes were copied, and
+    /// an error only if there were none.
+    pub fn in_pieces(
+        mut self,
+        mut piece: impl FnMut(&mut Copying) -> Result<bool, Errno>,
+    ) -> Result<u64, Errno> {
+        loop {
+            match piece(&mut self) {
+                Ok(true) => {}
+                Err(errno) if self.done == 0 => return Err(errno),
+                _ => return Ok(self.done),
+            }
+        }
+    }
+}
+
+/// Copies a piece from `from` to `to`; answers whether there may be more. Stops early at the end of
+/// `from`, and on an error after the first chunk.
 pub(crate) fn copy(
     cx: &Ctx<'_>,
-    (from, from_off): (&Node, u64),
-    (to, to_off): (&Node, u64),
-    len: &mut u64,
-    noatime: bool,
-    done: &mut u64,
+    from: &Node,
+    to: &Node,
+    copying: &mut Copying,
     g: &Guard,
-) -> Step<u64> {
-    if *done == 0 {
-        *len = check_copy((from, from_off), (to, to_off), *len)?;
+) -> Step<bool> {
+    let (from_off, to_off) = copying.offs;
+    if copying.done == 0 {
+        copying.len = check_copy((from, from_off), (to, to_off), copying.len)?;
     }
-    let len = *len;
+    let len = copying.len;
     let same = from.number() == to.number();
     if same && from_off < to_off.saturating_add(len) && to_off < from_off.saturating_add(len) {
         return Err(Errno::EINVAL.into());
     }
+    let end = len.min(copying.done + PIECE);
     let mut chunk = vec![0; CHUNK.min(len.min(usize::MAX as u64) as usize)];
-    while *done < len {
-        let want = (len - *done).min(chunk.len() as u64) as usize;
-        let step =
-            io::read(cx, from, from_off + *done, &mut chunk[..want], noatime, g).and_then(|got| {
-                match got {
-                    0 => Ok(0),
-                    got => {
-                        let kill = io::kills_suid(cx.caller);
-                        let at = to_off + *done;
-                        io::write(cx, to, at, &chunk[..got], false, kill, g).map(|(_, n)| n)
-                    }
-                }
-            });
-        match step {
-            Ok(0) => break,
-            Ok(n) => *done += n as u64,
-            Err(crate::volume::Stop::Errno(_)) if *done > 0 => break,
+    while copying.done < end {
+        let want = (end - copying.done).min(chunk.len() as u64) as usize;
+        match copy_chunk(cx, from, to, copying, &mut chunk[..want], g) {
+            Ok(0) => return Ok(false),
+            Ok(n) => copying.done += n as u64,
+            Err(Stop::Errno(_)) if copying.done > 0 => return Ok(false),
             Err(stop) => return Err(stop),
         }
     }
-    Ok(*done)
+    Ok(copying.done < len)
+}
+
+fn copy_chunk(
+    cx: &Ctx<'_>,
+    from: &Node,
+    to: &Node,
+    copying: &Copying,
+    chunk: &mut [u8],
+    g: &Guard,
+) -> Step<usize> {
+    let (from_off, to_off) = copying.offs;
+    let at = from_off + copying.done;
+    let got = io::read(cx, from, at, chunk, copying.noatime, g)?;
+    if got == 0 {
+        return Ok(0);
+    }
+    let place = Place::At(to_off + copying.done);
+    let kill = kills_suid(cx.caller);
+    io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }
 
 /// The length that can be copied: a file that is copied into itself does not grow under the copy.

@@ -202,7 +202,14 @@ fn charge<'g>(cx: &Ctx<'g>, node: &Node, extra: &Extra, g: &'g Guard) -> Step<Op
     }
 }
 
-fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, room: Option<Charge<'_>>, g: &Guard) {
+/// Replaces what is beyond the plain attributes; `room` is for what it needs more. Under `change`.
+pub(super) fn publish(
+    cx: &Ctx<'_>,
+    node: &Node,
+    extra: Extra,
+    room: Option<Charge<'_>>,
+    g: &Guard,
+) {
     let (blocks, before) = (extra.blocks(), node.extra_blocks());
     if !is_control(node.number()) {
         node.set_extra_blocks(blocks);
@@ -213,8 +220,7 @@ fn publish(cx: &Ctx<'_>, node: &Node, extra: Extra, room: Option<Charge<'_>>, g:
         let account = node.meta.account();
         cx.core.ledger.free(account, Resource::Blocks, less, g);
     }
-    let extra = (!extra.is_empty()).then(|| Box::new(extra));
-    node.extra.store(extra, g);
+    node.set_extra(extra, g);
     node.change_meta(cx.core.now(), |_| {});
     cx.node_changed(node, None);
 }
@@ -232,12 +238,12 @@ pub(crate) fn check_request(name: &[u8], value: &[u8], flags: i32) -> Result<(),
     }
 }
 
-/// Names have 1 to 255 bytes.
+/// Names have 1 to 255 bytes, none of them NUL.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
-    if (1..=255).contains(&name.len()) {
-        Ok(())
-    } else {
-        Err(Errno::ERANGE)
+    match name.len() {
+        _ if name.contains(&0) => Err(Errno::EINVAL),
+        1..=255 => Ok(()),
+        _ => Err(Errno::ERANGE),
     }
 }
 

@@ -3,8 +3,12 @@
 use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{Kind, SetAttr};
 use crate::errno::{Errno, Result};
+use crate::ops::attr;
+use crate::ops::io::{self, Place};
 use crate::ops::open::OpenFile;
-use crate::ops::{attr, io, range};
+use crate::ops::privilege::kills_suid;
+use crate::ops::range::{self, Copying, copy};
+
 use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
@@ -86,7 +90,9 @@ impl Process {
             check_range(*position, data.len())?;
             let (at, done) = self.run(|cx, g| write_at(cx, file, *position, data, g))?;
             self.sync_written(file)?;
-            *position = at + done as u64;
+            if done > 0 {
+                *position = at + done as u64;
+            }
             Ok(done)
         })
     }
@@ -215,10 +221,9 @@ impl Process {
         };
         let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
         let noatime = source.flags() & libc::O_NOATIME != 0;
-        let (mut len, mut done) = (len, 0);
-        let copied = self.run(|cx, g| {
-            let ends = ((source.node(g)?, from_off), (target.node(g)?, to_off));
-            range::copy(cx, ends.0, ends.1, &mut len, noatime, &mut done, g)
+        let copying = Copying::new((from_off, to_off), len, noatime);
+        let copied = copying.in_pieces(|copying| {
+            self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
         })?;
         let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
             Some(off) => *off += copied,
@@ -345,9 +350,12 @@ pub(super) fn write_at(
     if let Some(dialogue) = file.dialogue() {
         return Ok((off, dialogue.write(cx.core, cx.caller, off, data)?));
     }
-    let append = file.flags() & libc::O_APPEND != 0;
-    let kill = io::kills_suid(cx.caller);
-    io::write(cx, file.node(g)?, off, data, append, kill, g)
+    let place = match file.flags() & libc::O_APPEND {
+        0 => Place::At(off),
+        _ => Place::End,
+    };
+    let kill = kills_suid(cx.caller);
+    io::write(cx, file.node(g)?, place, data, kill, g)
 }
 
 fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {

@@ -124,7 +124,7 @@ impl Core {
                 }
             }
             inode.set_extra_blocks(extra.blocks());
-            inode.extra.store(Some(Box::new(extra)), g);
+            inode.set_extra(extra, g);
         }
         inode
     }

@@ -10,7 +10,7 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
-use hearth::{Errno, Kind, OpenFile, SetAttr};
+use hearth::{Errno, Kind, OpenFile, Place, SetAttr};
 use hearth_fuse::ReadDirPlus;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -273,17 +273,21 @@ impl Filesystem for Peer {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let caller = caller(request, 0);
         let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let result = if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            self.door.write_node(&caller, ino.0, offset, data, kill)
+            self.door.write_back(&caller, ino.0, offset, data, kill)
         } else {
+            let place = match flags.0 & libc::O_APPEND {
+                0 => Place::At(offset),
+                _ => Place::End,
+            };
             self.on(handle, |file| {
-                self.door.write(&caller, file, offset, data, kill)
+                self.door.write(&caller, file, place, data, kill)
             })
         };
         match result {

@@ -35,6 +35,11 @@ impl Dispatcher {
             let uid = || Ok::<_, Errno>(self.door.getattr(cx.ino())?.uid);
             change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
         }
+        if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
+            let attr = self.door.settle_times(&caller, cx.ino(), &change)?;
+            reply.push(&self.settings.timeouts.attr_out(&attr))?;
+            return Ok(Done::Reply);
+        }
         let handle = if args.valid & fattr::FH != 0 {
             args.fh
         } else {
@@ -99,6 +104,10 @@ const CHANGES: u32 = fattr::MODE
     | fattr::ATIME_NOW
     | fattr::MTIME
     | fattr::MTIME_NOW;
+
+/// What comes of a file that the kernel has written back, and of no call of a program: times that
+/// programs set come without the handle.
+const SETTLES: u32 = fattr::MTIME | fattr::FH;
 
 fn set_attr(args: &SetattrIn) -> SetAttr {
     let has = |bit: u32| args.valid & bit != 0;

@@ -10,7 +10,7 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, OpenFile, SetAttr};
+use hearth::{Errno, OpenFile, Place, SetAttr};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
@@ -92,13 +92,17 @@ impl Dispatcher {
         let written = self.on_file(
             handle,
             |file| {
-                let size = self.door.write(&caller, file, offset, rest, kill)?;
+                let place = self.place(args, offset);
+                let size = self.door.write(&caller, file, place, rest, kill)?;
                 self.handles.with(handle, Handle::set_written);
                 Ok(size)
             },
             || match was_cached {
                 true => self.door.write_back(&caller, ino, offset, rest, kill),
-                false => self.door.write_node(&caller, ino, offset, rest, kill),
+                false => {
+                    let place = self.place(args, offset);
+                    self.door.write_node(&caller, ino, place, rest, kill)
+                }
             },
         );
         let size = match written {
@@ -119,6 +123,17 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 
+    /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
+    fn place(&self, args: &WriteIn, offset: u64) -> Place {
+        match args.flags as i32 & libc::O_APPEND {
+            0 => Place::At(offset),
+            _ if !self.settings.writeback => Place::End,
+            // The kernel knows the end of what it has not yet written back, and the volume what the
+            // library has appended.
+            _ => Place::EndFrom(offset),
+        }
+    }
+
     /// A write that returns when it is durable: a worker waits for that.
     fn write_through(
         &self,
@@ -128,7 +143,8 @@ impl Dispatcher {
         data: &[u8],
     ) -> Done {
         let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
-        let (offset, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
+        let place = self.place(args, args.offset);
+        let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
         let volume = self.volume.clone();
         Done::io(move || {
             let context = Context {
@@ -138,7 +154,7 @@ impl Dispatcher {
             };
             let mut done = 0;
             let written = keep_asking(&volume, || {
-                let (at, rest) = (offset + done as u64, &data[done..]);
+                let (at, rest) = (place.after(done), &data[done..]);
                 done += door.write(&context.caller(0), &file, at, rest, kill)?;
                 match done < data.len() {
                     true => Err(Errno::ENOSPC),
@@ -201,8 +217,9 @@ impl Dispatcher {
             return None;
         }
         let wrote = |handle: &Handle| {
-            let passed_on = self.settings.direct_io || handle.file.is_charged();
-            (passed_on && handle.has_written()).then(|| handle.file.ino())
+            let file = &handle.file;
+            let passed_on = self.settings.direct_io || file.is_charged() || keeps_append(file);
+            (passed_on && handle.has_written()).then(|| file.ino())
         };
         let ino = self.handles.with(handle, wrote).flatten()?;
         let attr = self.door.getattr(ino).ok()?;
@@ -239,7 +256,7 @@ impl Dispatcher {
 
     /// Takes an open file into the table; what goes back to the kernel.
     pub(crate) fn opened(&self, file: Arc<OpenFile>) -> OpenOut {
-        if self.settings.writeback {
+        if self.settings.writeback && !self.door.appends_only(&file) {
             // The kernel finds the end of the file itself, and reads what it is about to write
             // parts of.
             let access = match file.flags() & libc::O_ACCMODE {
@@ -263,6 +280,7 @@ impl Dispatcher {
         // Without mappings of direct files a limited one would lose more than it gains.
         let charged = self.settings.direct_mmap && self.door.charges_first(file);
         let direct = self.settings.direct_io || file.is_control() || charged;
+        let direct = direct || self.settings.writeback && keeps_append(file);
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
             false => fopen::KEEP_CACHE,
@@ -274,4 +292,10 @@ impl Dispatcher {
                 0
             }
     }
+}
+
+/// With a writeback cache: whether the kernel passes each write to it on, because only its end may
+/// be written to. Of other files `O_APPEND` is the kernel's affair, and taken off.
+fn keeps_append(file: &OpenFile) -> bool {
+    file.flags() & libc::O_APPEND != 0
 }

@@ -1,0 +1,55 @@
+//! What a file loses when it is changed: setuid and setgid where a stranger does it, file
+//! capabilities whoever does.
+
+use super::xattr::publish;
+use crate::caller::Caller;
+use crate::inode::{CAPABILITY, ChangeLock, Mark, Node};
+use crate::volume::Ctx;
+use hearth_sync::epoch::Guard;
+use hearth_sync::lock;
+
+/// Whether a write by `caller` clears setuid and setgid.
+pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
+    caller.checks() && !caller.privileged()
+}
+
+/// Clears setuid and setgid of a file whose contents `caller` changes.
+pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) {
+    let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
+    if node.meta.perm() & suid != 0 {
+        let kind = node.kind();
+        node.meta.update(|fields| {
+            let member = keeps_setgid(caller, fields.gid);
+            fields.kill_suidgid(kind, member);
+        });
+    }
+}
+
+/// Whether setgid may stay for `caller`. A kernel in front has made up its mind.
+pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
+    !caller.checks() || caller.privileged() || caller.in_group(gid)
+}
+
+/// Takes the capabilities away from a file whose contents have changed.
+pub(crate) fn drop_capability(cx: &Ctx<'_>, node: &Node, g: &Guard) {
+    if node.marks.has(Mark::Capable) {
+        drop_capability_held(cx, node, &node.meta.change.lock(), g);
+    }
+}
+
+/// The same for who holds `change`.
+pub(crate) fn drop_capability_held(
+    cx: &Ctx<'_>,
+    node: &Node,
+    _change: &lock::Guard<'_, ChangeLock, ()>,
+    g: &Guard,
+) {
+    if !node.marks.has(Mark::Capable) || cx.core.payer(node).is_err() {
+        return;
+    }
+    if let Some(mut extra) = node.extra(g).cloned()
+        && extra.xattrs.remove(CAPABILITY).is_some()
+    {
+        publish(cx, node, extra, None, g);
+    }
+}

@@ -1,0 +1,202 @@
+//! Where writes go on a real mount, on both transports: to the end or not, as the flags of the
+//! moment say; what may only grow; and what is kept when the volume becomes read-only.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// `FS_APPEND_FL`.
+const APPEND: libc::c_long = 0x20;
+
+fn errno(result: io::Result<impl Sized>) -> i32 {
+    result.map(|_| ()).unwrap_err().raw_os_error().unwrap()
+}
+
+fn check(result: libc::c_int) {
+    assert!(result >= 0, "{}", io::Error::last_os_error());
+}
+
+/// `fcntl(F_SETFL)`.
+fn set_status(file: &File, flags: i32) {
+    // SAFETY: a descriptor and numbers.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) });
+}
+
+/// `chattr`, all flags at once.
+fn set_flags(path: &Path, flags: libc::c_long) {
+    let file = File::open(path).unwrap();
+    // SAFETY: the ioctl reads one number, which lives through the call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_SETFLAGS, &flags) });
+}
+
+/// Opened for appending and for reading.
+fn log(path: &Path) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    options.open(path).unwrap()
+}
+
+/// `O_APPEND` taken off after the open is off, and put on is on.
+fn follows_the_flags_of_the_moment(mount: &Path) {
+    let (path, other) = (mount.join("f"), mount.join("other"));
+    let mut file = log(&path);
+    file.write_all(b"abcdef").unwrap();
+    set_status(&file, 0);
+    file.write_all_at(b"X", 1).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"aXcdef");
+    fs::write(&other, b"12").unwrap();
+    let (from, to) = (File::open(&other).unwrap(), file.as_raw_fd());
+    let mut at = 3;
+    // SAFETY: two descriptors, and an offset that lives through the call.
+    let copied = unsafe {
+        let none = std::ptr::null_mut();
+        libc::copy_file_range(from.as_raw_fd(), none, to, &mut at, 2, 0)
+    };
+    assert_eq!(copied, 2, "{}", io::Error::last_os_error());
+    assert_eq!(fs::read(&path).unwrap(), b"aXc12f");
+    set_status(&file, libc::O_APPEND);
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(b"end").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"aXc12fend");
+}
+
+/// Whatever is done about `O_APPEND`, an append-only file keeps what it has.
+fn only_grows(mounted: &mut harness::Mounted) {
+    let path = mounted.path().join("log");
+    fs::write(&path, b"one ").unwrap();
+    set_flags(&path, APPEND);
+    assert_eq!(
+        errno(OpenOptions::new().write(true).open(&path)),
+        libc::EPERM
+    );
+    let mut file = log(&path);
+    file.write_all(b"two ").unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 8);
+    set_status(&file, 0);
+    assert_eq!(errno(file.write_all_at(b"X", 1)), libc::EPERM);
+    assert_eq!(errno(file.set_len(3)), libc::EPERM);
+    assert_eq!(fs::read(&path).unwrap(), b"one two ");
+    file.write_all_at(b"three ", 8).unwrap();
+    set_status(&file, libc::O_APPEND);
+    mounted.command("append /log four");
+    file.write_all(b"five").unwrap();
+    assert_eq!(mounted.command("read /log"), "one two three fourfive");
+    drop(file);
+    // The kernel drops the size that it knew a moment after the close.
+    while fs::metadata(&path).unwrap().len() < 22 {
+        std::thread::yield_now();
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"one two three fourfive");
+    set_flags(&path, 0);
+    fs::write(&path, b"again").unwrap();
+}
+
+/// A file with a capability, for which `change` is done; whether it has it still.
+fn keeps_capability(path: &Path, change: impl FnOnce(&Path)) -> bool {
+    const NAME: &std::ffi::CStr = c"security.capability";
+    // cap_net_raw=ep, version 2.
+    let value: [u8; 20] = [
+        1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    let place = CString::new(path.as_os_str().as_bytes()).unwrap();
+    fs::write(path, b"program").unwrap();
+    // SAFETY: two C strings, and bytes that live through the call.
+    check(unsafe {
+        let (name, bytes) = (NAME.as_ptr(), value.as_ptr().cast());
+        libc::setxattr(place.as_ptr(), name, bytes, value.len(), 0)
+    });
+    let size = || {
+        // SAFETY: two C strings; no bytes are asked for.
+        unsafe { libc::getxattr(place.as_ptr(), NAME.as_ptr(), std::ptr::null_mut(), 0) }
+    };
+    assert_eq!(size(), 20, "{}", io::Error::last_os_error());
+    change(path);
+    size() == 20
+}
+
+fn loses_capabilities(mount: &Path) {
+    let path = mount.join("program");
+    let write = || OpenOptions::new().write(true).open(&path).unwrap();
+    let unwritten = |path: &Path| {
+        File::open(path)
+            .unwrap()
+            .read_to_end(&mut Vec::new())
+            .unwrap();
+        fs::rename(path, mount.join("renamed")).unwrap();
+        fs::rename(mount.join("renamed"), path).unwrap();
+    };
+    assert!(keeps_capability(&path, unwritten));
+    assert!(!keeps_capability(&path, |_| write()
+        .write_all_at(b"P", 0)
+        .unwrap()));
+    assert!(!keeps_capability(&path, |_| write().set_len(3).unwrap()));
+    assert!(!keeps_capability(&path, |_| drop(
+        File::create(&path).unwrap()
+    )));
+    assert!(!keeps_capability(&path, |_| {
+        std::os::unix::fs::chown(&path, Some(1000), None).unwrap();
+    }));
+}
+
+on_both_transports! {
+    fn a_write_follows_the_flags_of_the_moment(mounted, "writeback") {
+        follows_the_flags_of_the_moment(mounted.path());
+    }
+
+    fn a_write_at_once_follows_the_flags_of_the_moment(mounted, "no_writeback") {
+        follows_the_flags_of_the_moment(mounted.path());
+    }
+
+    fn a_direct_write_follows_the_flags_of_the_moment(mounted, "direct_io") {
+        follows_the_flags_of_the_moment(mounted.path());
+    }
+
+    fn a_charged_write_follows_the_flags_of_the_moment(mounted, "quota") {
+        follows_the_flags_of_the_moment(mounted.path());
+    }
+
+    fn a_write_that_nobody_opened_for_follows_the_flags(mounted, "no_open,no_writeback") {
+        follows_the_flags_of_the_moment(mounted.path());
+    }
+
+    fn an_append_only_file_only_grows(mounted, "writeback") {
+        only_grows(&mut mounted);
+    }
+
+    fn an_append_only_file_only_grows_by_writes_at_once(mounted, "no_writeback") {
+        only_grows(&mut mounted);
+    }
+
+    fn what_was_acknowledged_before_the_volume_became_read_only_is_kept(mounted, "writeback") {
+        let path = mounted.path().join("f");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"acknowledged").unwrap();
+        fs::write(mounted.path().join(".hearth/sys/fs/read-only"), "1").unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        assert_eq!(mounted.command("read /f"), "acknowledged");
+        assert_eq!(errno(OpenOptions::new().append(true).open(&path)), libc::EROFS);
+        let touched = File::open(&path).unwrap().set_modified(std::time::UNIX_EPOCH);
+        assert_eq!(errno(touched), libc::EROFS);
+    }
+
+    fn what_changes_a_program_takes_its_capabilities(mounted, "writeback") {
+        loses_capabilities(mounted.path());
+    }
+
+    fn what_changes_a_program_at_once_takes_its_capabilities(mounted, "no_writeback") {
+        loses_capabilities(mounted.path());
+    }
+
+    fn what_changes_a_program_directly_takes_its_capabilities(mounted, "direct_io") {
+        loses_capabilities(mounted.path());
+    }
+}
