@@ -464,6 +464,21 @@ fn help_and_version_are_answers() {
     }
 }
 
+/// `script` gives the program a terminal.
+#[test]
+fn colour_appears_on_a_terminal_unless_it_is_refused() {
+    let hearth = env!("CARGO_BIN_EXE_hearth");
+    let shown = |environment: &str| {
+        let typed = format!("{environment} {hearth} doctor");
+        let mut script = program("script");
+        succeed(script.args(["-qec", &typed, "/dev/null"]))
+    };
+    let (plain, coloured) = (shown("NO_COLOR=1"), shown("env -u NO_COLOR"));
+    assert!(coloured.contains("\x1b[32m"), "{coloured}");
+    assert!(!plain.contains('\x1b'), "{plain}");
+    assert!(plain.contains("/dev/fuse"), "{plain}");
+}
+
 /// One line on standard error, nothing on standard output.
 fn refused(typed: &str, said: &Said, status: i32, words: &[&str]) {
     let Said { out, err, .. } = said;

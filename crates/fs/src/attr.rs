@@ -1,5 +1,7 @@
 //! What `stat(2)` tells of a file, and what `setattr` may change: plain data.
 
+use crate::flags;
+
 /// Seconds and nanoseconds since the epoch, as `struct timespec`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
@@ -124,7 +126,47 @@ impl Attr {
     pub fn mode(&self) -> u32 {
         self.kind.mode_bits() | u32::from(self.perm)
     }
+
+    /// The `STATX_ATTR_*` bits that an inode may have here.
+    pub const ATTRIBUTES: u64 =
+        (libc::STATX_ATTR_IMMUTABLE | libc::STATX_ATTR_APPEND | libc::STATX_ATTR_NODUMP) as u64;
+
+    /// Those that it has: the same bits mean the same in its flags.
+    pub fn attributes(&self) -> u64 {
+        u64::from(self.flags) & Attr::ATTRIBUTES
+    }
 }
+
+/// What `statx(2)` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatX {
+    /// `STATX_*` bits of what is told: always the basic ones and the creation.
+    pub mask: u32,
+    /// `STATX_ATTR_*` bits that the inode has.
+    pub attributes: u64,
+    /// Those that it could have.
+    pub attributes_mask: u64,
+    /// The rest.
+    pub attr: Attr,
+}
+
+impl StatX {
+    /// What is told of an inode with these attributes.
+    pub fn of(attr: Attr) -> StatX {
+        StatX {
+            mask: libc::STATX_BASIC_STATS | libc::STATX_BTIME,
+            attributes: attr.attributes(),
+            attributes_mask: Attr::ATTRIBUTES,
+            attr,
+        }
+    }
+}
+
+const _: () = assert!(
+    flags::IMMUTABLE == libc::STATX_ATTR_IMMUTABLE as u32
+        && flags::APPEND == libc::STATX_ATTR_APPEND as u32
+        && flags::NODUMP == libc::STATX_ATTR_NODUMP as u32
+);
 
 /// What a directory entry means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

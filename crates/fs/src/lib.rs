@@ -45,7 +45,7 @@ mod tenant;
 mod volume;
 mod walk;
 
-pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, Target, Time};
+pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX, Target, Time};
 pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use clock::{Clock, SystemClock};

@@ -1,7 +1,7 @@
 //! What Linux refuses is refused, and what it allows is allowed: calls that are seldom made.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::{Credentials, Errno, Process, Volume};
+use hearth::{Credentials, Errno, Kind, Process, Volume, flags};
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -77,4 +77,35 @@ fn nothing_of_a_read_only_volume_may_be_written_to() {
     // What is written into a pipe goes into no volume, and tunables can be set.
     assert_eq!(access("/fifo", libc::W_OK), Ok(()));
     assert_eq!(access("/.hearth/sys/fs/read-only", libc::W_OK), Ok(()));
+}
+
+#[test]
+fn statx_tells_of_birth_and_of_flags() {
+    let p = root();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    p.set_flags(fd, flags::APPEND | flags::NODUMP | flags::NOATIME)
+        .unwrap();
+    let all = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
+    let told = p.statx(hearth::AT_FDCWD, "/f", 0, all).unwrap();
+    assert_eq!(told.mask, all);
+    let bits = [
+        libc::STATX_ATTR_APPEND,
+        libc::STATX_ATTR_NODUMP,
+        libc::STATX_ATTR_IMMUTABLE,
+    ];
+    let [append, nodump, immutable] = bits.map(|bit| bit as u64);
+    assert_eq!(told.attributes, append | nodump);
+    assert_eq!(told.attributes_mask, append | nodump | immutable);
+    assert_eq!(told.attr, p.stat("/f").unwrap());
+    assert!(told.attr.btime.sec > 0 && told.attr.btime <= told.attr.ctime);
+    let empty = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
+    assert_eq!(p.statx(fd, "", empty, 0), Ok(told));
+    p.symlink("f", "/l").unwrap();
+    let link = p.statx(hearth::AT_FDCWD, "/l", libc::AT_SYMLINK_NOFOLLOW, all);
+    assert_eq!(link.unwrap().attr.kind, Kind::Symlink);
+    let refused = |flags, mask| p.statx(hearth::AT_FDCWD, "/f", flags, mask);
+    let both = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
+    assert_eq!(refused(both, all), Err(Errno::EINVAL));
+    assert_eq!(refused(0, libc::STATX__RESERVED as u32), Err(Errno::EINVAL));
+    assert_eq!(refused(libc::AT_SYMLINK_FOLLOW, all), Err(Errno::EINVAL));
 }

@@ -204,22 +204,11 @@ pub(crate) fn statfs_out(st: &StatFs) -> Kstatfs {
 }
 
 fn statx(attr: &Attr) -> Statx {
-    let flags = |bit: u32, statx: i32| {
-        if attr.flags & bit != 0 {
-            statx as u64
-        } else {
-            0
-        }
-    };
     Statx {
         mask: libc::STATX_BASIC_STATS | libc::STATX_BTIME,
         blksize: attr.blksize,
-        attributes: flags(hearth::flags::IMMUTABLE, libc::STATX_ATTR_IMMUTABLE)
-            | flags(hearth::flags::APPEND, libc::STATX_ATTR_APPEND)
-            | flags(hearth::flags::NODUMP, libc::STATX_ATTR_NODUMP),
-        attributes_mask: (libc::STATX_ATTR_IMMUTABLE
-            | libc::STATX_ATTR_APPEND
-            | libc::STATX_ATTR_NODUMP) as u64,
+        attributes: attr.attributes(),
+        attributes_mask: Attr::ATTRIBUTES,
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,

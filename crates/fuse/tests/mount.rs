@@ -449,11 +449,18 @@ on_both_transports! {
 #[test]
 fn a_panic_costs_one_request_and_makes_the_volume_read_only() {
     for transport in ["transport=dev", "transport=uring"] {
-        let mut mounted = Mounted::start(transport);
+        // Reads that no cache answers.
+        let mut mounted = Mounted::start(&format!("{transport},direct_io"));
         fs::write(mounted.path().join("f"), b"before").unwrap();
+        assert_eq!(mounted.log(), "");
         mounted.command("break");
         assert_eq!(errno(fs::create_dir(mounted.path().join("d"))), libc::EIO);
         mounted.command("repair");
+        let log = mounted.log();
+        assert!(log.contains("the clock fell down"), "{log}");
+        let frames = ["mkdir", "hearth_fuse::dispatch"];
+        let missing = frames.iter().find(|frame| !log.contains(**frame));
+        assert_eq!(missing, None, "{log}");
         assert_eq!(fs::read(mounted.path().join("f")).unwrap(), b"before");
         assert_eq!(
             errno(fs::write(mounted.path().join("g"), b"after")),

@@ -1,7 +1,7 @@
 //! stat, chmod, chown, times, access, flags, room.
 
 use super::{AT_FDCWD, Fd, Process};
-use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs};
+use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX};
 use crate::errno::{Errno, Result};
 use crate::inode::{Node, NodeExt};
 use crate::number::is_control;
@@ -29,6 +29,17 @@ impl Process {
     /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
         self.target(dirfd, path.as_ref(), flags, |_, node, _| Ok(node.attr()))
+    }
+
+    /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. What it tells is the same
+    /// whatever `mask` asks for.
+    pub fn statx(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mask: u32) -> Result<StatX> {
+        let sync = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
+        if mask & libc::STATX__RESERVED as u32 != 0 || flags & sync == sync {
+            return Err(Errno::EINVAL);
+        }
+        let attr = self.statat(dirfd, path, flags & !sync)?;
+        Ok(StatX::of(attr))
     }
 
     /// `access(2)`: the real and the effective ids of a process are the same here.

@@ -27,6 +27,8 @@ pub struct Mounted {
     /// Dropped at the end of the test: the watchdog lies down.
     _end: Sender<()>,
     barked: Arc<AtomicBool>,
+    /// What the daemon says of its own accord.
+    log: PathBuf,
 }
 
 impl Mounted {
@@ -57,12 +59,14 @@ impl Mounted {
     fn start_with(options: &str, more: &[&str]) -> Mounted {
         let path = fresh_directory();
         let switch = options.contains("transport=uring").then(Switch::on);
+        let log = path.with_extension("log");
         let mut child = Command::new(daemon())
             .arg(&path)
             .args(["-o", options])
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log).unwrap())
             .spawn()
             .expect("the daemon starts");
         let input = child.stdin.take();
@@ -94,7 +98,13 @@ impl Mounted {
             output,
             _end: end,
             barked,
+            log,
         }
+    }
+
+    /// What the daemon has said on its standard error.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
     }
 
     /// The mount point.
@@ -143,6 +153,10 @@ impl Drop for Mounted {
         let _ = self.daemon.lock().unwrap().wait();
         detach(&self.path);
         let removed = fs::remove_dir(&self.path);
+        if thread::panicking() {
+            eprintln!("log of the daemon:\n{}", self.log());
+        }
+        let _ = fs::remove_file(&self.log);
         if !thread::panicking() {
             assert!(
                 !self.barked.load(Ordering::SeqCst),
