@@ -26,9 +26,10 @@ impl Volume {
 pub struct VolumeBuilder(Settings);
 
 impl VolumeBuilder {
-    /// Most bytes of file contents; by default half of the machine's memory, as tmpfs.
+    /// Most bytes of file contents; by default half of the machine's memory, as tmpfs. A volume
+    /// that was given a size charges first, see [`VolumeBuilder::charge_first`].
     pub fn size(mut self, bytes: u64) -> Self {
-        self.0.size = bytes;
+        self.0.size = Some(bytes);
         self
     }
 
@@ -142,8 +143,9 @@ impl VolumeBuilder {
     }
 
     /// Whether a kernel in front (see `hearth-fuse`) may acknowledge nothing that is not charged,
-    /// also while no quota limits bytes: for volumes whose size, or whose quotas from the first one
-    /// on, must refuse at the write and not at the `fsync`. Writes are passed on one by one then.
+    /// also while no quota limits bytes: for volumes whose quotas must refuse at the write and not
+    /// at the `fsync` from the first one on. Writes are passed on one by one then. A volume that
+    /// was given a size does so in any case.
     pub fn charge_first(mut self, always: bool) -> Self {
         self.0.charge_first = always;
         self
@@ -154,8 +156,8 @@ impl VolumeBuilder {
     /// # Errors
     /// What is wrong with the settings; what the system, or the home asked for the root, refuses.
     pub fn build(self) -> Result<Volume, BuildError> {
-        if self.0.size < PAGE {
-            return Err(BuildError::Size { asked: self.0.size });
+        if let Some(asked) = self.0.size.filter(|&size| size < PAGE) {
+            return Err(BuildError::Size { asked });
         }
         if self.0.inodes == 0 {
             return Err(BuildError::NoInode);

@@ -39,7 +39,6 @@ struct Site {
 fn site() -> Site {
     let clock = Arc::new(AtomicI64::new(1_000_000));
     let volume = Volume::builder()
-        .size(256 << 20)
         .inodes(100_000)
         .clock(Hands(Arc::clone(&clock)))
         .build()

@@ -1,9 +1,10 @@
 //! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
 //! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers]`. With `--slow` the volume has a home
-//! that objects can be evicted to, and that takes its time; with `--no-workers` it has no threads
-//! of its own. Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
+//! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers] [--small]`. With `--slow` the volume has a
+//! home that objects can be evicted to, and that takes its time; with `--no-workers` it has no
+//! threads of its own; with `--small` it is built with room for 1 MiB, which the mount is not told.
+//! Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
 //! the volume through the library, as a program does that embeds and mounts it; see `command`.
 
 use hearth::home::TestHome;
@@ -34,6 +35,7 @@ fn run() -> Result<(), Failure> {
     };
     let home = flag("--slow").then(|| Arc::new(TestHome::new()));
     let no_workers = flag("--no-workers");
+    let small = flag("--small");
     if given.is_empty() {
         return Err("usage: serve MOUNTPOINT [-o OPTIONS]".into());
     }
@@ -44,6 +46,9 @@ fn run() -> Result<(), Failure> {
     }
     if no_workers {
         builder = builder.workers(0);
+    }
+    if small {
+        builder = builder.size(1 << 20);
     }
     let volume = builder.build()?;
     let rest = (volume.clone(), home);

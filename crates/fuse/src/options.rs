@@ -203,7 +203,7 @@ impl MountOptions {
             .errors(self.errors)
             .read_only(self.read_only)
             .quotas(self.quotas)
-            .charge_first(self.charge_first || self.size.is_some())
+            .charge_first(self.charge_first)
             .hot_track(self.hot_track)
             .workers(self.workers)
     }

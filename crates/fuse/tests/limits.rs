@@ -5,8 +5,9 @@
 mod harness;
 
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -76,5 +77,26 @@ on_both_transports! {
     fn without_the_option_the_kernel_alone_protects_links(mounted, "") {
         let is_linked = is_linked_by_others(mounted.path(), "unwritable", 0o644);
         assert_eq!(is_linked, !kernel_protects());
+    }
+}
+
+/// The size is the volume's: the options of the mount do not name it.
+#[test]
+fn a_full_volume_that_was_built_with_a_size_refuses_the_write_and_not_the_fsync() {
+    for transport in ["transport=dev", "transport=uring"] {
+        let mounted = harness::Mounted::start_small(transport);
+        let mut file = File::create_new(mounted.path().join("f")).unwrap();
+        let mut written = 0;
+        let refused = loop {
+            match file.write(&[1; 4096]) {
+                Ok(bytes) => written += bytes as u64,
+                Err(error) => break error,
+            }
+            assert!(written <= 1 << 20, "{transport}: acknowledged without room");
+        };
+        assert_eq!(refused.raw_os_error(), Some(libc::ENOSPC), "{transport}");
+        assert_eq!(written, 1 << 20, "{transport}");
+        file.sync_all().unwrap();
+        assert_eq!(file.metadata().unwrap().blocks() * 512, written);
     }
 }

@@ -109,12 +109,13 @@ impl Shared for Core {
 impl Core {
     /// A volume with nothing in it, not even a root.
     pub(super) fn empty(settings: Settings, sched: Scheduler, me: &Weak<Core>) -> Core {
-        let room = (settings.size / crate::data::PAGE, settings.inodes);
+        let room = (settings.bytes() / crate::data::PAGE, settings.inodes);
         let clock = Arc::clone(&settings.clock);
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
             clock.now().sec
         });
-        if settings.charge_first {
+        // Who was given a size is refused at the write what is beyond it.
+        if settings.charge_first || settings.size.is_some() {
             ledger.charge_first(&pin());
         }
         Core {

@@ -198,7 +198,8 @@ impl Volume {
         self.core.ledger.charge_first(&pin());
     }
 
-    /// Whether they do: it was asked for, or somebody has a limit of bytes.
+    /// Whether they do: it was asked for, the volume was given a size, or somebody has a limit of
+    /// bytes.
     pub fn charges_first(&self) -> bool {
         self.core.ledger.charges_first()
     }

@@ -49,7 +49,8 @@ pub struct Protection {
 
 /// Settings of a volume; see [`crate::VolumeBuilder`] for what each means.
 pub(crate) struct Settings {
-    pub size: u64,
+    /// `None` where nobody said: half of the memory.
+    pub size: Option<u64>,
     pub inodes: u64,
     pub budget: u64,
     pub atime: AtimeMode,
@@ -77,7 +78,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            size: half_of_memory(),
+            size: None,
             inodes: half_of_memory() / PAGE,
             budget: 0,
             atime: AtimeMode::Relatime,
@@ -96,6 +97,13 @@ impl Default for Settings {
             quotas: true,
             charge_first: false,
         }
+    }
+}
+
+impl Settings {
+    /// Bytes that the volume has room for.
+    pub fn bytes(&self) -> u64 {
+        self.size.unwrap_or_else(half_of_memory)
     }
 }
 

@@ -47,6 +47,11 @@ impl Mounted {
         Mounted::start_with(options, &["--no-workers"])
     }
 
+    /// The same for a volume that its program built with room for 1 MiB.
+    pub fn start_small(options: &str) -> Mounted {
+        Mounted::start_with(options, &["--small"])
+    }
+
     /// Names of the daemon's threads.
     pub fn threads(&self) -> Vec<String> {
         let pid = self.daemon.lock().unwrap().id();
