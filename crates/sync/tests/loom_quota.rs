@@ -74,6 +74,7 @@ fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc
         batch: 2,
         least: 1,
         shares: 1,
+        singly: u32::MAX,
     };
     let ledger = Ledger::new(tuning, (100, 100), true, clock);
     let own = Own {

@@ -52,8 +52,12 @@ fn shown(event: &Value) -> String {
         Value::Null => String::new(),
         deadline => format!(" until={deadline}"),
     };
+    let times = match event["times"].as_u64() {
+        None | Some(1) => String::new(),
+        Some(times) => format!(" times={times}"),
+    };
     format!(
-        "{} {} {who} {}{until} {}={} limit={}\n",
+        "{} {} {who} {}{until} {}={} limit={}{times}\n",
         event["sequence"],
         event["time"],
         word("what"),

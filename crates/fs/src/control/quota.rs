@@ -69,7 +69,7 @@ pub(super) fn listed(events: &[QuotaEvent]) -> String {
         };
         format!(
             "{{\"sequence\":{},\"time\":{},\"kind\":\"{}\",\"id\":{},\"what\":\"{what}\",\
-             \"deadline\":{},\"resource\":\"{}\",\"used\":{},\"limit\":{}}}",
+             \"deadline\":{},\"resource\":\"{}\",\"used\":{},\"limit\":{},\"times\":{}}}",
             event.sequence,
             event.time,
             event.who.kind.name(),
@@ -78,6 +78,7 @@ pub(super) fn listed(events: &[QuotaEvent]) -> String {
             event.resource.name(),
             event.used,
             event.limit,
+            event.times,
         )
     });
     out.push_str("]}\n");

@@ -187,7 +187,8 @@ impl Ledger {
         self.with_book(&g, |book, hand| book.settle(from, most, hand))
     }
 
-    /// Tells of grace periods that have ended, of `most` of them; false if there may be more.
+    /// Tells of grace periods that have ended, of `most` of them, and of what was held back; false
+    /// if more periods may have ended.
     pub fn tell_ended(&self, most: usize) -> bool {
         let g = pin();
         self.with_book(&g, |book, hand| book.tell_ended(most, hand))

@@ -3,7 +3,7 @@
 use crate::quota::{Happening, QuotaEvent, Reason};
 use std::fmt;
 
-/// Number, time, whose, what, use, limit.
+/// Number, time, whose, what, use, limit, and how often if more than once.
 impl fmt::Display for QuotaEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} ", self.sequence, self.time, self.who)?;
@@ -21,6 +21,10 @@ impl fmt::Display for QuotaEvent {
             self.resource.name(),
             self.used,
             self.limit
-        )
+        )?;
+        match self.times {
+            1 => Ok(()),
+            times => write!(f, " times={times}"),
+        }
     }
 }

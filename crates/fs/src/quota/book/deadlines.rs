@@ -33,8 +33,10 @@ impl Book {
         }
     }
 
-    /// Tells of grace periods that have ended, of `most` of them; false if there may be more.
+    /// Tells of grace periods that have ended, of `most` of them, and of what was held back; false
+    /// if more periods may have ended.
     pub fn tell_ended(&mut self, most: usize, hand: &Hand<'_>) -> bool {
+        self.gates.release(hand.now, &mut self.events);
         for _ in 0..most {
             let Some(&(deadline, record, resource)) = self.deadlines.0.first() else {
                 return true;

@@ -1,18 +1,20 @@
-//! The last things worth telling, in a ring.
+//! The last things worth telling, in a ring that everybody has an equal share of.
 
 use crate::quota::kind::{QuotaId, Resource};
 use crate::quota::tally::Reason;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Events that are kept.
 pub const EVENTS_KEPT: usize = 1024;
+/// Of one id: events that no event of an id with more takes the place of.
+const SHARE: usize = 32;
 
 /// Something that the owner of a quota would want to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaEvent {
     /// Counts up by one from 1 for each event of the volume.
     pub sequence: u64,
-    /// Seconds of the wall clock.
+    /// Seconds of the wall clock; of the last of its [`QuotaEvent::times`].
     pub time: i64,
     /// Whose quota.
     pub who: QuotaId,
@@ -24,6 +26,9 @@ pub struct QuotaEvent {
     pub used: u64,
     /// The limit concerned, in bytes or inodes.
     pub limit: u64,
+    /// How often it happened since it was told of before. 1, but for what happens more than eight
+    /// times a minute: the rest of the minute is one event, which is told when the minute is over.
+    pub times: u64,
 }
 
 /// What an event tells.
@@ -46,10 +51,30 @@ pub enum Happening {
     Refused(Reason),
 }
 
-/// The ring.
+impl Happening {
+    /// How many kinds there are.
+    pub(super) const KINDS: usize = 6;
+
+    /// Number of the kind.
+    pub(super) fn kind(self) -> usize {
+        match self {
+            Happening::SoftCrossed { .. } => 0,
+            Happening::GraceEnded => 1,
+            Happening::SoftReturned => 2,
+            Happening::HardCrossed => 3,
+            Happening::Refused(Reason::Hard) => 4,
+            Happening::Refused(Reason::GraceEnded) => 5,
+        }
+    }
+}
+
+/// The ring. When it is full, who has most in it loses the oldest of theirs, if that is more than a
+/// share; else the oldest of all goes.
 #[derive(Default)]
 pub(crate) struct Events {
     ring: VecDeque<QuotaEvent>,
+    /// How many of the ring are whose.
+    shares: HashMap<QuotaId, usize>,
     /// Of the latest event.
     sequence: u64,
 }
@@ -59,10 +84,28 @@ impl Events {
     pub fn push(&mut self, mut event: QuotaEvent) {
         self.sequence += 1;
         event.sequence = self.sequence;
-        if self.ring.len() == EVENTS_KEPT {
-            self.ring.pop_front();
-        }
+        *self.shares.entry(event.who).or_default() += 1;
         self.ring.push_back(event);
+        if self.ring.len() > EVENTS_KEPT {
+            self.drop_one();
+        }
+    }
+
+    fn drop_one(&mut self) {
+        let most = self.shares.values().max().copied();
+        let most = most.filter(|&most| most > SHARE);
+        let goes =
+            |event: &QuotaEvent| most.is_none_or(|most| self.shares.get(&event.who) == Some(&most));
+        let at = self.ring.iter().position(goes);
+        let Some(event) = at.and_then(|at| self.ring.remove(at)) else {
+            return;
+        };
+        if let Some(share) = self.shares.get_mut(&event.who) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(&event.who);
+            }
+        }
     }
 
     /// The events that are kept and came after `sequence`.

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod events;
+mod gates;
 mod grant;
 mod manage;
 mod records;
@@ -20,10 +21,11 @@ use deadlines::Deadlines;
 use events::Events;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
+use gates::Gates;
 use hearth_sync::map::ConcurrentMap;
 use records::Records;
 
-/// Credit sizes; smaller under a model checker.
+/// Sizes; smaller under a model checker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
     /// Most units that a core takes at once.
@@ -34,6 +36,8 @@ pub(crate) struct Tuning {
     pub shares: u64,
 }
 
+    /// So many events of one kind, of one id and resource, are told one by one within a minute.
+    pub singly: u32,
 impl Tuning {
     /// For a machine with `cores` cores.
     pub fn of(cores: usize) -> Tuning {
@@ -43,6 +47,7 @@ impl Tuning {
             shares: 2 * cores as u64,
         }
     }
+            singly: 8,
 
     /// Credit that a core may collect from what it frees.
     pub fn keep(&self) -> u64 {
@@ -100,6 +105,7 @@ pub(crate) struct Book {
     events: Events,
     deadlines: Deadlines,
 }
+    gates: Gates,
 
 impl Book {
     /// A book whose volume has room for `blocks` and `inodes`.
@@ -118,6 +124,7 @@ impl Book {
             events: Events::default(),
             deadlines: Deadlines::default(),
         };
+            gates: Gates::default(),
         let own = Own::volume(blocks, inodes);
         let index = book.record(QuotaId::VOLUME);
         book.records[index].own = own;
@@ -299,7 +306,7 @@ impl Book {
     ) {
         let record = &self.records[record];
         let unit = resource.unit();
-        self.events.push(QuotaEvent {
+        let event = QuotaEvent {
             sequence: 0,
             time: hand.now,
             who: record.who,
@@ -309,7 +316,10 @@ impl Book {
                 .granted
                 .saturating_mul(unit),
             limit: limit.unwrap_or(0).saturating_mul(unit),
-        });
+            times: 1,
+        };
+        let singly = self.tuning.singly;
+        self.gates.tell(event, singly, &mut self.events);
     }
 }
 

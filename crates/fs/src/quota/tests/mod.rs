@@ -1,6 +1,7 @@
 //! What the ledger promises, one fact a test.
 
 mod events;
+mod flood;
 mod race;
 mod race_soft;
 mod truth;
@@ -20,6 +21,7 @@ const TUNING: Tuning = Tuning {
     least: 4,
     shares: 4,
 };
+    singly: u32::MAX,
 
 /// A ledger with a clock that stands until it is moved.
 struct Bench {
@@ -29,8 +31,12 @@ struct Bench {
 
 fn bench(blocks: u64, inodes: u64) -> Bench {
     let clock = Arc::new(AtomicI64::new(1000));
+    bench_of(TUNING, blocks, inodes)
+}
+
+fn bench_of(tuning: Tuning, blocks: u64, inodes: u64) -> Bench {
     let hand = Arc::clone(&clock);
-    let ledger = Ledger::new(TUNING, (blocks, inodes), true, move || hand.load(Relaxed));
+    let ledger = Ledger::new(tuning, (blocks, inodes), true, move || hand.load(Relaxed));
     Bench { ledger, clock }
 }
 

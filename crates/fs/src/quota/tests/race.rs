@@ -29,6 +29,7 @@ impl Round {
             batch: 1 + dice.below(64),
             least: 1 + dice.below(4),
             shares: 1 + dice.below(8),
+            singly: u32::MAX,
         };
         let volume = 500 + dice.below(3000);
         let ledger = Ledger::new(tuning, (volume, volume), true, || 0);
@@ -193,6 +194,7 @@ fn racing_threads_never_pass_a_limit_and_are_never_refused_what_is_free() {
 fn accounts_that_come_and_go_lose_nothing() {
     let tuning = Tuning {
         batch: 16,
+        singly: u32::MAX,
         least: 1,
         shares: 2,
     };

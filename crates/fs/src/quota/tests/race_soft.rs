@@ -59,6 +59,7 @@ impl Round<'_> {
             batch: 1 + dice.below(64),
             least: 1 + dice.below(4),
             shares: 1 + dice.below(8),
+            singly: u32::MAX,
         };
         let volume = 500 + dice.below(3000);
         let clock = Arc::new(AtomicI64::new(0));
