@@ -1,7 +1,7 @@
 //! Charging: the fast paths, and the way to the book.
 
 use super::account::{Account, NO_ACCOUNT};
-use super::book::{Book, BookLock, Hand, Refusal, Settings, Slow, Tuning, Usage};
+use super::book::{Book, BookLock, Hand, Refusal, Sample, Settings, Slow, Tuning, Usage};
 use super::kind::{Owners, QuotaId, Resource};
 use super::slots::Slots;
 use hearth_sync::epoch::{Guard, pin};
@@ -165,7 +165,20 @@ impl Ledger {
 
     /// What `who` uses, and the limits in force.
     pub fn usage(&self, who: QuotaId, g: &Guard) -> [Usage; 2] {
-        self.with_book(g, |book, hand| book.get(who, hand).1)
+        self.sample(who, g).usage
+    }
+
+    /// What is known of `who`. However many accounts are theirs, nobody waits long for the book.
+    pub fn sample(&self, who: QuotaId, g: &Guard) -> Sample {
+        let (mut sample, mut more) = self.with_book(g, |book, hand| {
+            let mut sample = book.sample(who);
+            let more = book.go_on(&mut sample, SLICE, hand);
+            (sample, more)
+        });
+        while more {
+            more = self.with_book(g, |book, hand| book.go_on(&mut sample, SLICE, hand));
+        }
+        sample
     }
 
     /// Charges what is there already, whatever the limits say.
@@ -371,5 +384,8 @@ impl Drop for Charge<'_> {
         }
     }
 }
+
+/// Accounts that are looked at without letting go of the book.
+const SLICE: usize = 64;
 
 const CHARGED: &str = "an account stays while something is charged to it";

@@ -1,8 +1,8 @@
 //! What the ledger says of an id, as people count it.
 
-use super::book::{Book, Hand, Usage};
+use super::book::Sample;
 use super::kind::{QuotaId, QuotaKind, Resource};
-use super::rules::{Limit, Own};
+use super::rules::Limit;
 
 /// Use and limits of one resource of one id, in bytes or inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,50 +38,45 @@ pub struct QuotaRecord {
     pub inodes: QuotaUsage,
 }
 
-impl Book {
-    /// The record of `who`, who need not own anything.
-    pub fn show(&self, who: QuotaId, hand: &Hand<'_>) -> QuotaRecord {
-        let (own, usage) = self.get(who, hand);
-        record(self, who, &own, &usage)
-    }
-
-    /// Every record that counts something or has settings of its own, the volume's first.
-    pub fn show_all(&self, hand: &Hand<'_>) -> Vec<QuotaRecord> {
-        let all = self.report(hand).into_iter();
-        let all = all.map(|(who, own, usage)| record(self, who, &own, &usage));
-        let counts = |r: &QuotaRecord| {
-            let used = r.bytes.used + r.inodes.used > 0;
-            used || r.bytes.own || r.inodes.own || r.who.kind == QuotaKind::Volume
-        };
-        all.filter(counts).collect()
+impl QuotaRecord {
+    /// Whether it counts something or has settings of its own.
+    pub(crate) fn says_something(&self) -> bool {
+        let used = self.bytes.used + self.inodes.used > 0;
+        used || self.bytes.own || self.inodes.own || self.who.kind == QuotaKind::Volume
     }
 }
 
-fn record(book: &Book, who: QuotaId, own: &Own, usage: &[Usage; 2]) -> QuotaRecord {
-    let rules = book.rules(who.kind);
-    let of = |resource: Resource| {
-        let at = resource as usize;
-        let unit = resource.unit();
-        let free = who.id == 0 && who.kind != QuotaKind::Volume;
-        let limit = match own.limits[at] {
-            _ if free => Limit::default(),
-            own => own.unwrap_or(rules.defaults[at]),
-        };
-        QuotaUsage {
-            used: usage[at].used.saturating_mul(unit),
-            reserved: usage[at].tally.granted.saturating_mul(unit),
-            hard: limit.hard,
-            soft: limit.soft,
-            grace: own.grace[at].unwrap_or(rules.grace[at]),
-            deadline: usage[at].tally.deadline,
-            warnings: usage[at].tally.warnings,
-            own: own.limits[at].is_some() || own.grace[at].is_some(),
+impl From<&Sample> for QuotaRecord {
+    fn from(sample: &Sample) -> QuotaRecord {
+        QuotaRecord {
+            who: sample.who,
+            enforced: sample.rules.enforced,
+            bytes: usage(sample, Resource::Blocks),
+            inodes: usage(sample, Resource::Inodes),
         }
+    }
+}
+
+fn usage(sample: &Sample, resource: Resource) -> QuotaUsage {
+    let Sample {
+        who, own, rules, ..
+    } = sample;
+    let at = resource as usize;
+    let of = &sample.usage[at];
+    let unit = resource.unit();
+    let free = who.id == 0 && who.kind != QuotaKind::Volume;
+    let limit = match own.limits[at] {
+        _ if free => Limit::default(),
+        own => own.unwrap_or(rules.defaults[at]),
     };
-    QuotaRecord {
-        who,
-        enforced: rules.enforced,
-        bytes: of(Resource::Blocks),
-        inodes: of(Resource::Inodes),
+    QuotaUsage {
+        used: of.used.saturating_mul(unit),
+        reserved: of.tally.granted.saturating_mul(unit),
+        hard: limit.hard,
+        soft: limit.soft,
+        grace: own.grace[at].unwrap_or(rules.grace[at]),
+        deadline: of.tally.deadline,
+        warnings: of.tally.warnings,
+        own: own.limits[at].is_some() || own.grace[at].is_some(),
     }
 }

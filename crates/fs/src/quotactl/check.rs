@@ -79,8 +79,8 @@ impl Quota<'_> {
         let mut ledger = BTreeMap::new();
         let by_owners = self.with_book(|book, hand| {
             let by_owners = book.by_owners(hand);
-            for (who, _, usage) in book.report(hand) {
-                ledger.insert(who, usage.map(|usage| usage.used));
+            for sample in book.report(hand) {
+                ledger.insert(sample.who, sample.usage.map(|usage| usage.used));
             }
             by_owners
         });

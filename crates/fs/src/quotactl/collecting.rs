@@ -3,7 +3,7 @@
 
 use super::{Quota, QuotaError};
 use crate::inode::Node;
-use crate::quota::{Book, Hand, Ledger, Owners, QuotaId, Settings};
+use crate::quota::{Book, Ledger, Owners, QuotaId, Settings};
 use crate::volume::Core;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock_class;
@@ -34,11 +34,11 @@ impl Quota<'_> {
     /// Puts settings into force that `settings` makes of those of now.
     pub(super) fn put(
         &self,
-        settings: impl FnOnce(&mut Book, &Hand<'_>) -> Result<Settings, QuotaError>,
+        settings: impl FnOnce(&mut Book) -> Result<Settings, QuotaError>,
     ) -> Result<(), QuotaError> {
         let _setting = self.core.setting.lock_guard();
         let ledger = &self.core.ledger;
-        let settings = self.with_book(settings)?;
+        let settings = self.with_book(|book, _| settings(book))?;
         // Whatever happens: what was announced is put into force or withdrawn.
         let _withdraw = Withdraw(ledger);
         let mut none_left = false;

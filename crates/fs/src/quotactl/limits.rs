@@ -36,8 +36,8 @@ impl Quota<'_> {
     /// The reason, and nothing has changed.
     pub fn set(&self, who: QuotaId, change: &LimitChange) -> Result<(), QuotaError> {
         self.may_set(who)?;
-        self.put(|book, hand| {
-            let (mut own, _) = book.get(who, hand);
+        self.put(|book| {
+            let mut own = book.own(who);
             let rules = book.rules(who.kind);
             for resource in Resource::ALL {
                 let at = resource as usize;
@@ -67,7 +67,7 @@ impl Quota<'_> {
         if who.kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|_, _| Ok(Settings::Own(who, Own::default())))
+        self.put(|_| Ok(Settings::Own(who, Own::default())))
     }
 
     /// Changes the limits of ids of `kind` without their own.
@@ -117,8 +117,8 @@ impl Quota<'_> {
             return Err(QuotaError::VolumeKind);
         }
         check_amount(resource, QuotaNumber::Grace, seconds.unwrap_or(0))?;
-        self.put(|book, hand| {
-            let (mut own, _) = book.get(who, hand);
+        self.put(|book| {
+            let mut own = book.own(who);
             own.grace[resource as usize] = seconds;
             Ok(Settings::Own(who, own))
         })
@@ -145,7 +145,7 @@ impl Quota<'_> {
         if kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|book, _| {
+        self.put(|book| {
             let mut rules = book.rules(kind);
             change(&mut rules)?;
             Ok(Settings::Rules(kind, rules))

@@ -2,6 +2,10 @@
 
 use super::{Quota, QuotaError, check_id};
 use crate::quota::{Limit, QuotaId, QuotaKind, QuotaRecord};
+use hearth_sync::epoch::pin;
+
+/// Ids that are read without letting go of the book.
+const IDS: usize = 256;
 
 /// Settings of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +31,28 @@ impl Quota<'_> {
         self.is_on(who.kind)?;
         check_id(who)?;
         self.sees(who)?;
-        Ok(self.with_book(|book, hand| book.show(who, hand)))
+        Ok(QuotaRecord::from(&self.core.ledger.sample(who, &pin())))
     }
 
     /// Every id that owns something or has settings of its own, by kind and id, the volume first.
-    /// Who is not the keeper of the volume gets what is theirs to see.
+    /// Who is not the keeper of the volume gets what is theirs to see. Each record is as of when it
+    /// was looked at; other threads go on meanwhile.
     pub fn report(&self) -> Vec<QuotaRecord> {
-        let all = self.with_book(|book, hand| book.show_all(hand));
-        let by_owner = self.core.ledger.is_by_owner();
-        let kept = |r: &QuotaRecord| by_owner || r.who.kind == QuotaKind::Volume;
-        all.into_iter()
-            .filter(|r| kept(r) && self.sees(r.who).is_ok())
-            .collect()
+        let (mut records, mut after) = (Vec::new(), None);
+        loop {
+            let ids = self.with_book(|book, _| book.ids_after(after, IDS));
+            let Some(&last) = ids.last() else {
+                return records;
+            };
+            after = Some(last);
+            let seen = ids.into_iter().filter(|&who| self.shows(who));
+            let all = seen.map(|who| QuotaRecord::from(&self.core.ledger.sample(who, &pin())));
+            records.extend(all.filter(QuotaRecord::says_something));
+        }
+    }
+
+    fn shows(&self, who: QuotaId) -> bool {
+        self.is_on(who.kind).is_ok() && self.sees(who).is_ok()
     }
 
     /// Settings of a kind.

@@ -1,17 +1,8 @@
-//! Looking at records and changing their settings.
+//! The settings of records and kinds, and what they mean.
 
 use super::{Book, Hand, QuotaEvent};
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
 use crate::quota::rules::{Limit, Own, Rules};
-use crate::quota::tally::Tally;
-
-/// One resource of a record as of now, in units of the ledger.
-#[derive(Clone, Debug)]
-pub(crate) struct Usage {
-    /// What is spent or reserved.
-    pub used: u64,
-    pub tally: Tally,
-}
 
 /// Settings that are to hold.
 #[derive(Clone, Copy, Debug)]
@@ -23,36 +14,6 @@ pub(crate) enum Settings {
 }
 
 impl Book {
-    /// Every record's usage, in order.
-    pub fn report(&self, hand: &Hand<'_>) -> Vec<(QuotaId, Own, [Usage; 2])> {
-        let indices = self.records.indices().into_iter();
-        indices
-            .map(|index| {
-                let record = &self.records[index];
-                let usage = Resource::ALL.map(|resource| self.usage(index, resource, hand));
-                (record.who, record.own, usage)
-            })
-            .collect()
-    }
-
-    /// One record's usage; what a record would begin with if there is none.
-    pub fn get(&self, who: QuotaId, hand: &Hand<'_>) -> (Own, [Usage; 2]) {
-        match self.records.find(who) {
-            Some(index) => (
-                self.records[index].own,
-                Resource::ALL.map(|resource| self.usage(index, resource, hand)),
-            ),
-            None => {
-                let own = Own::default();
-                let begin = |resource| Usage {
-                    used: 0,
-                    tally: Tally::new(self.bounds(who, &own, resource)),
-                };
-                (own, Resource::ALL.map(begin))
-            }
-        }
-    }
-
     /// Used by the accounts of each triple of owners, exact: all credit is called back for it.
     pub fn by_owners(&mut self, hand: &Hand<'_>) -> Vec<(Owners, [u64; 2])> {
         for number in 0..self.accounts.len() as u32 {
@@ -127,7 +88,8 @@ impl Book {
         new.any(|who| self.is_limited(who) || self.will_limit(who))
     }
 
-    fn own(&self, who: QuotaId) -> Own {
+    /// The settings of its own that somebody has.
+    pub fn own(&self, who: QuotaId) -> Own {
         let found = self.records.find(who);
         found.map_or(Own::default(), |index| self.records[index].own)
     }
@@ -225,20 +187,6 @@ impl Book {
             let tally = self.records[index].tally(resource);
             let noted = tally.set_bounds(bounds, hand.now);
             self.note(index, resource, noted, hand);
-        }
-    }
-
-    fn usage(&self, index: usize, resource: Resource, hand: &Hand<'_>) -> Usage {
-        let record = &self.records[index];
-        let tally = record.tallies[resource as usize].clone();
-        let credit: u64 = record.active[resource as usize]
-            .iter()
-            .filter_map(|&number| hand.slots.get(number, hand.g))
-            .map(|account| account.credit.sum(resource))
-            .sum();
-        Usage {
-            used: tally.granted.saturating_sub(credit),
-            tally,
         }
     }
 }

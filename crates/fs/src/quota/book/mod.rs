@@ -6,10 +6,12 @@ mod gates;
 mod grant;
 mod manage;
 mod records;
+mod sample;
 
 pub use events::{EVENTS_KEPT, Happening, QuotaEvent};
 pub(crate) use grant::{Refusal, Slow};
-pub(crate) use manage::{Settings, Usage};
+pub(crate) use manage::Settings;
+pub(crate) use sample::{Sample, Usage};
 
 use super::account::Account;
 use super::credit::Credit;
@@ -19,9 +21,9 @@ use super::slots::Slots;
 use super::tally::{Bounds, Changes, Noted};
 use deadlines::Deadlines;
 use events::Events;
+use gates::Gates;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
-use gates::Gates;
 use hearth_sync::map::ConcurrentMap;
 use records::Records;
 
@@ -34,10 +36,10 @@ pub(crate) struct Tuning {
     pub least: u64,
     /// The room is divided by this for a core's share.
     pub shares: u64,
-}
-
     /// So many events of one kind, of one id and resource, are told one by one within a minute.
     pub singly: u32,
+}
+
 impl Tuning {
     /// For a machine with `cores` cores.
     pub fn of(cores: usize) -> Tuning {
@@ -45,9 +47,9 @@ impl Tuning {
             batch: 256,
             least: 8,
             shares: 2 * cores as u64,
+            singly: 8,
         }
     }
-            singly: 8,
 
     /// Credit that a core may collect from what it frees.
     pub fn keep(&self) -> u64 {
@@ -103,9 +105,9 @@ pub(crate) struct Book {
     /// Whether the bytes of the volume were limited since it was made.
     sized: bool,
     events: Events,
+    gates: Gates,
     deadlines: Deadlines,
 }
-    gates: Gates,
 
 impl Book {
     /// A book whose volume has room for `blocks` and `inodes`.
@@ -122,9 +124,9 @@ impl Book {
             announced: None,
             sized: false,
             events: Events::default(),
+            gates: Gates::default(),
             deadlines: Deadlines::default(),
         };
-            gates: Gates::default(),
         let own = Own::volume(blocks, inodes);
         let index = book.record(QuotaId::VOLUME);
         book.records[index].own = own;

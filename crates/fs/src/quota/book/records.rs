@@ -3,7 +3,8 @@
 use crate::quota::kind::{QuotaId, QuotaKind, Resource};
 use crate::quota::rules::Own;
 use crate::quota::tally::{Bounds, Tally};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// What is known of one id.
 pub(crate) struct Record {
@@ -33,7 +34,8 @@ pub(crate) struct Records {
     free: Vec<usize>,
     /// Records with a limit of bytes in force.
     limited: usize,
-    by_id: HashMap<QuotaId, usize>,
+    /// In order.
+    by_id: BTreeMap<QuotaId, usize>,
 }
 
 impl Records {
@@ -93,9 +95,15 @@ impl Records {
 
     /// Indices of all records.
     pub fn indices(&self) -> Vec<usize> {
-        let mut indices: Vec<usize> = self.by_id.values().copied().collect();
-        indices.sort_unstable_by_key(|&index| self[index].who);
-        indices
+        self.by_id.values().copied().collect()
+    }
+
+    /// Ids that have a record, in order, after the one that is named.
+    pub fn ids_after(&self, after: Option<QuotaId>) -> impl Iterator<Item = QuotaId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_id
+            .range((from, Bound::Unbounded))
+            .map(|(&who, _)| who)
     }
 }
 

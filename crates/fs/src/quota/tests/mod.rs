@@ -4,6 +4,7 @@ mod events;
 mod flood;
 mod race;
 mod race_soft;
+mod samples;
 mod truth;
 
 use super::book::{Refusal, Tuning};
@@ -20,8 +21,8 @@ const TUNING: Tuning = Tuning {
     batch: 64,
     least: 4,
     shares: 4,
-};
     singly: u32::MAX,
+};
 
 /// A ledger with a clock that stands until it is moved.
 struct Bench {
@@ -30,11 +31,11 @@ struct Bench {
 }
 
 fn bench(blocks: u64, inodes: u64) -> Bench {
-    let clock = Arc::new(AtomicI64::new(1000));
     bench_of(TUNING, blocks, inodes)
 }
 
 fn bench_of(tuning: Tuning, blocks: u64, inodes: u64) -> Bench {
+    let clock = Arc::new(AtomicI64::new(1000));
     let hand = Arc::clone(&clock);
     let ledger = Ledger::new(tuning, (blocks, inodes), true, move || hand.load(Relaxed));
     Bench { ledger, clock }
@@ -75,8 +76,7 @@ impl Bench {
 
     fn used(&self, who: QuotaId) -> u64 {
         let g = pin();
-        let (_, usage) = self.ledger.with_book(&g, |book, hand| book.get(who, hand));
-        usage[Resource::Inodes as usize].used
+        self.ledger.usage(who, &g)[Resource::Inodes as usize].used
     }
 
     fn events(&self) -> Vec<QuotaEvent> {
@@ -188,9 +188,7 @@ fn what_was_not_spent_comes_back() {
     assert!(again.is_err(), "the reservation holds all there is");
     charge.spend(4);
     drop(charge);
-    let (_, usage) = bench
-        .ledger
-        .with_book(&g, |book, hand| book.get(QuotaId::user(1), hand));
+    let usage = bench.ledger.usage(QuotaId::user(1), &g);
     assert_eq!(usage[Resource::Blocks as usize].used, 4);
 }
 

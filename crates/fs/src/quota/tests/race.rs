@@ -111,8 +111,8 @@ impl Round {
         let g = pin();
         let report = self.ledger.with_book(&g, |book, hand| book.report(hand));
         for truth in &self.truths.0 {
-            let record = report.iter().find(|(who, ..)| *who == truth.who);
-            let used = record.map_or(0, |(.., usage)| usage[1].used);
+            let record = report.iter().find(|sample| sample.who == truth.who);
+            let used = record.map_or(0, |sample| sample.usage[1].used);
             assert!(used <= truth.hard, "{}: {used} > {}", truth.who, truth.hard);
         }
     }
@@ -125,9 +125,7 @@ impl Round {
             whose.map(|(.., amount)| amount).sum()
         };
         for truth in &self.truths.0 {
-            let (_, usage) = self
-                .ledger
-                .with_book(&g, |book, hand| book.get(truth.who, hand));
+            let usage = self.ledger.usage(truth.who, &g);
             assert_eq!(usage[1].used, used(truth.who), "{}", truth.who);
         }
         let whose = owners(1, 1, 1);
@@ -194,9 +192,9 @@ fn racing_threads_never_pass_a_limit_and_are_never_refused_what_is_free() {
 fn accounts_that_come_and_go_lose_nothing() {
     let tuning = Tuning {
         batch: 16,
-        singly: u32::MAX,
         least: 1,
         shares: 2,
+        singly: u32::MAX,
     };
     let ledger = Ledger::new(tuning, (u64::MAX / BLOCK, 100_000), true, || 0);
     thread::scope(|scope| {
@@ -227,6 +225,6 @@ fn accounts_that_come_and_go_lose_nothing() {
         (book.accounts(), book.report(hand))
     });
     assert_eq!(left.0, 0);
-    assert!(left.1.iter().all(|(.., usage)| usage[1].used == 0));
+    assert!(left.1.iter().all(|sample| sample.usage[1].used == 0));
     assert_eq!(left.1.len(), 1, "only the volume's record is left");
 }

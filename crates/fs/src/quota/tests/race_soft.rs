@@ -194,7 +194,7 @@ impl Round<'_> {
 
     fn look(&self, ids: &[QuotaId]) -> Look {
         self.ledger.with_book(&pin(), |book, hand| {
-            let deadline = |&who: &QuotaId| (who, book.get(who, hand).1[1].tally.deadline);
+            let deadline = |&who: &QuotaId| (who, book.sample(who).usage[1].tally.deadline);
             Look {
                 now: hand.now,
                 deadlines: ids.iter().map(deadline).collect(),
@@ -320,8 +320,8 @@ impl Watch {
             (hand.now, book.report(hand), events)
         });
         for truth in &round.truths.0 {
-            let of = report.iter().find(|(who, ..)| *who == truth.who);
-            let usage = &of.expect("limits keep a record").2[1];
+            let of = report.iter().find(|sample| sample.who == truth.who);
+            let usage = &of.expect("limits keep a record").usage[1];
             let (who, granted) = (truth.who, usage.tally.granted);
             assert!(granted <= truth.hard, "{who}: {granted} > {}", truth.hard);
             let deadline = usage.tally.deadline;
