@@ -28,6 +28,9 @@ impl Directory {
             let Some((table, _)) = live else {
                 return true;
             };
+            // Another one is being filled: it has what has moved there, and no more.
+            let head = self.table.load(g);
+            let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
             // Until one of the buckets has moved to another table.
             for (index, bucket) in table.buckets_from(table.index_of(position)) {
                 found.clear();
@@ -50,6 +53,9 @@ impl Directory {
                     return true;
                 }
                 position = table.end_of(index);
+                if !is_filled {
+                    break;
+                }
             }
         }
         true

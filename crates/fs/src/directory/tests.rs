@@ -131,6 +131,32 @@ fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
 }
 
 #[test]
+fn a_listing_that_overtakes_growth_misses_nothing() {
+    let names = Names::new();
+    let g = pin();
+    for n in 1..=300 {
+        names.set(&format!("old-{n}"), Some(n));
+    }
+    names.directory.grow(300, &g);
+    let table = names.directory.table.load(&g).expect("there are entries");
+    let middle = table.buckets().len() / 2;
+    assert!(middle > 1, "a table of many buckets");
+    thread::scope(|scope| {
+        // Growth waits here until the listing is done.
+        let held = table.buckets()[middle].lock.lock_guard();
+        scope.spawn(|| names.directory.grow(8000, &pin()));
+        while !table.buckets()[middle - 1].is_moved() {
+            thread::yield_now();
+        }
+        let mut seen = names.list();
+        seen.sort_unstable();
+        assert_eq!(seen, (1..=300).collect::<Vec<_>>());
+        drop(held);
+    });
+    assert_eq!(names.list().len(), 300);
+}
+
+#[test]
 fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
     let names = Names::new();
     let g = pin();
