@@ -87,6 +87,8 @@ pub(super) fn status_text(core: &Core) -> String {
         "ranges": gauges.ranges,
         "record_bytes": gauges.record_bytes,
         "core_bytes": gauges.core_bytes,
+        "recorded": gauges.recorded,
+        "accesses": gauges.accesses,
         "dropped": gauges.dropped,
         "warm_from": WARM_FROM,
         "hot_from": HOT_FROM,

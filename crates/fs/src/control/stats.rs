@@ -211,6 +211,18 @@ fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
             "Memory of the fixed parts per core.",
         ),
         (
+            "hearth_heat_recorded_total",
+            "counter",
+            gauges.recorded,
+            "Accesses that were recorded, each range of one for itself.",
+        ),
+        (
+            "hearth_heat_accesses_total",
+            "counter",
+            gauges.accesses,
+            "What the recorded ones stand for, more of them where they are a sample.",
+        ),
+        (
             "hearth_heat_dropped_total",
             "counter",
             gauges.dropped,
@@ -227,7 +239,8 @@ fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
         head(out, name, kind, help)?;
         writeln!(out, "{name} {value}")?;
     }
-    let items = "Files and ranges with a record, by temperature as of the last pass.";
+    let items = "Files and ranges with a record, by temperature as of the last pass, which also \
+                 finds those that have ended.";
     head(out, "hearth_heat_items", "gauge", items)?;
     for (kind, buckets) in [
         ("file", &gauges.file_buckets),

@@ -1,7 +1,7 @@
 //! Where accesses are counted: a line per (file, range) and core, and what happens when two want
 //! the same line. Who may write what is in `docs/design/heat.md`.
 
-use super::allowance::Allowance;
+use super::allowance::{Allowance, Budget, Recorded};
 use super::key::{Access, Key};
 use super::line::{BUSY, ENDED, FREE, Line, Spilled, bump};
 use super::warmth::Counts;
@@ -13,19 +13,17 @@ const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
 /// Lines that a core's ring holds; a power of two.
 const RING: usize = if cfg!(feature = "shuttle") { 32 } else { 4096 };
 /// How many entries of its ring a core may fill before its accesses are sampled. An entry costs
-/// some two microseconds in all, so at this rate they take a four hundredth of a core.
+/// some two microseconds in all, so at this rate they take a thousandth of a core.
 const ENTRIES: Allowance = Allowance {
     most: RING as u64 / 2,
-    least: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 64 },
-    per_second: 1280,
-    step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 64 },
+    per_second: 320,
+    step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 256 },
 };
-/// How many accesses it may record before. One costs some 25 nanoseconds.
+/// How many accesses it may record before. One costs some 25 nanoseconds, more if cold.
 const RECORDS: Allowance = Allowance {
     most: 1 << 14,
-    least: 1 << 10,
-    per_second: 40_960,
-    step: 1 << 10,
+    per_second: 5120,
+    step: 1 << 7,
 };
 /// Bytes of a range, as a shift.
 pub(crate) const RANGE_SHIFT: u32 = 20;
@@ -70,8 +68,12 @@ struct CoreCells {
     /// Where this core puts the next line. Relaxed: written by this core alone; `state` of the
     /// entries is what orders.
     head: AtomicU64,
-    /// Accesses recorded.
+    /// Times that something was recorded, and how many accesses it stands for.
     recorded: AtomicU64,
+    stood: AtomicU64,
+    /// Accesses that those stand for which made an entry of the ring.
+    entered: AtomicU64,
+    /// Accesses that found no room.
     dropped: AtomicU64,
     tail: Tail,
 }
@@ -81,11 +83,9 @@ struct CoreCells {
 struct Tail {
     /// How far it has taken the ring.
     ring: AtomicU64,
-    /// How many accesses were recorded before it. Relaxed: hints, as those below.
-    recorded: AtomicU64,
-    /// What may be recorded one by one until the next.
-    entries_allowed: AtomicU64,
-    records_allowed: AtomicU64,
+    /// What may be recorded and entered from here on.
+    records: Budget,
+    entries: Budget,
 }
 
 /// What a fold finds.
@@ -119,7 +119,7 @@ impl Cells {
         } else {
             core.miss(key, access, weight, bytes);
         }
-        let weight = core.record();
+        let weight = core.record(weight);
         Noted {
             weight,
             is_pressed: weight > 1,
@@ -132,30 +132,53 @@ impl Cells {
     }
 
     /// Shows `see` every count, and every end of a file, that has come since the last fold with the
-    /// same `seen`, `millis` ago. Whether a core had its accesses sampled.
-    pub fn fold(&self, seen: &mut Seen, millis: u64, mut see: impl FnMut(Found<'_>)) -> bool {
-        let mut was_sampled = false;
+    /// same `seen`.
+    pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) {
         for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
-            let entries = core.fold_ring(seen, &mut see);
+            core.fold_ring(seen, &mut see);
             core.fold_lines(seen, &mut see);
-            was_sampled |= core.begin_anew(entries, millis);
         }
-        was_sampled
+    }
+
+    /// A period of `millis` is over. Whether what threads have drawn should end: a core needs less
+    /// of a sample from here on.
+    pub fn renew(&self, millis: u64) -> bool {
+        let renewed = self.cores.iter().map(|core| core.renew(millis));
+        renewed.fold(false, |any, ends| any | ends)
+    }
+
+    /// Whether a core began the period with a sample.
+    pub fn is_sampled(&self) -> bool {
+        let mut tails = self.cores.iter().map(|core| &core.tail);
+        tails.any(|tail| tail.records.is_sampled() || tail.entries.is_sampled())
     }
 
     /// Accesses that found no room.
     pub fn dropped(&self) -> u64 {
-        // Relaxed: a statistic.
-        self.cores
-            .iter()
-            .map(|core| core.dropped.load(Ordering::Relaxed))
-            .sum()
+        self.sum(|core| &core.dropped)
+    }
+
+    /// What was recorded in all.
+    pub fn recorded(&self) -> Recorded {
+        Recorded {
+            times: self.sum(|core| &core.recorded),
+            stood: self.sum(|core| &core.stood),
+        }
     }
 
     /// Bytes that cells and rings take.
     pub fn bytes(&self) -> u64 {
         let of_core = LINES * size_of::<Line>() + RING * size_of::<Spilled>();
         (self.cores.iter().count() * of_core) as u64
+    }
+
+    fn sum(&self, word: impl Fn(&CoreCells) -> &AtomicU64) -> u64 {
+        // Relaxed: a statistic.
+        let words = self
+            .cores
+            .iter()
+            .map(|core| word(core).load(Ordering::Relaxed));
+        words.sum()
     }
 
     /// Nothing seen yet.
@@ -171,35 +194,40 @@ impl CoreCells {
             ring: array(),
             head: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
+            stood: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             tail: Tail {
                 ring: AtomicU64::new(0),
-                recorded: AtomicU64::new(0),
-                entries_allowed: AtomicU64::new(ENTRIES.most),
-                records_allowed: AtomicU64::new(RECORDS.most),
+                records: Budget::full(&RECORDS),
+                entries: Budget::full(&ENTRIES),
             },
         }
     }
 
-    /// One more recording; answers how many accesses the next one should stand for.
+    /// One more recording, of `weight` accesses; answers how many the next one should stand for.
     #[inline(always)]
-    fn record(&self) -> u64 {
+    fn record(&self, weight: u64) -> u64 {
         bump(&self.recorded, 1);
-        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        // Two threads of a core can lose a step between them.
-        let recorded = load(&self.recorded).saturating_sub(load(&self.tail.recorded));
-        let (_, fill) = self.place();
-        let by_records = RECORDS.weight(recorded, load(&self.tail.records_allowed));
-        by_records.max(ENTRIES.weight(fill as u64, load(&self.tail.entries_allowed)))
+        bump(&self.stood, weight);
+        let (head, _) = self.place();
+        let recorded = self.recorded.load(Ordering::Relaxed);
+        let by_records = self.tail.records.weight(&RECORDS, recorded);
+        by_records.max(self.tail.entries.weight(&ENTRIES, head))
     }
 
-    /// A fold that found so many entries is over. Whether accesses were sampled before.
-    fn begin_anew(&self, entries: u64, millis: u64) -> bool {
-        let all = self.recorded.load(Ordering::Relaxed);
-        let recorded = all.saturating_sub(self.tail.recorded.swap(all, Ordering::Relaxed));
-        let of_records = RECORDS.renew(&self.tail.records_allowed, recorded, millis);
-        let of_entries = ENTRIES.renew(&self.tail.entries_allowed, entries, millis);
-        of_records || of_entries
+    /// See [`Cells::renew`].
+    fn renew(&self, millis: u64) -> bool {
+        let (head, _) = self.place();
+        let of = |times: u64, stood: &AtomicU64| Recorded {
+            times,
+            stood: stood.load(Ordering::Relaxed),
+        };
+        let recorded = of(self.recorded.load(Ordering::Relaxed), &self.stood);
+        let entered = of(head, &self.entered);
+        let by_records = self.tail.records.renew(&RECORDS, recorded, millis);
+        let by_entries = self.tail.entries.renew(&ENTRIES, entered, millis);
+        by_records | by_entries
     }
 
     /// The line is somebody else's: takes it, if there is room for what it holds.
@@ -209,20 +237,25 @@ impl CoreCells {
         let index = line_of(key);
         let line = &self.lines[index];
         let Some(turn) = line.begin_change() else {
-            return self.drop_access();
+            return self.drop_accesses(weight);
         };
-        let room = line.is_free() || self.spill(head, index, turn, line);
+        let is_free = line.is_free();
+        let room = is_free || self.spill(head, index, turn, line);
         if room {
             line.become_of(key);
             line.count(access, weight, bytes);
         } else {
-            self.drop_access();
+            self.drop_accesses(weight);
+        }
+        if room && !is_free {
+            bump(&self.entered, weight);
         }
         line.end_change(if room { turn + 2 } else { turn });
     }
 
-    fn drop_access(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
+    fn drop_accesses(&self, weight: u64) {
+        // Relaxed: a statistic.
+        self.dropped.fetch_add(weight, Ordering::Relaxed);
     }
 
     fn end(&self, file: Key, apart: bool) -> Ended {
@@ -233,10 +266,9 @@ impl CoreCells {
                 entry.place.store(file.place, Ordering::Relaxed);
                 entry.reads.store(u64::from(apart), Ordering::Relaxed);
             });
-        let allowed = self.tail.entries_allowed.load(Ordering::Relaxed);
         Ended {
             is_told,
-            is_pressed: fill >= RING / 4 || fill as u64 >= allowed,
+            is_pressed: fill >= RING / 4 || self.tail.entries.weight(&ENTRIES, head) > 1,
         }
     }
 
@@ -275,10 +307,8 @@ impl CoreCells {
         true
     }
 
-    /// Answers how many entries there were.
-    fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) -> u64 {
-        let begin = self.tail.ring.load(Ordering::Relaxed);
-        let mut tail = begin;
+    fn fold_ring(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {
+        let mut tail = self.tail.ring.load(Ordering::Relaxed);
         loop {
             let entry = &self.ring[tail as usize & (RING - 1)];
             // Acquire: pairs with the Release of `spill`.
@@ -303,7 +333,6 @@ impl CoreCells {
             };
             credit_new(key, &counts.since(&before), see);
         }
-        tail - begin
     }
 
     fn fold_lines(&self, seen: &mut [SeenLine], see: &mut impl FnMut(Found<'_>)) {

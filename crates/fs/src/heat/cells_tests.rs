@@ -6,11 +6,12 @@ use std::collections::HashMap;
 type Sums = HashMap<(u64, u64), Counts>;
 
 fn fold_into(sums: &mut Sums, cells: &Cells, seen: &mut Seen) {
-    cells.fold(seen, 1000, |found| {
+    cells.fold(seen, |found| {
         if let Found::Counts(key, counts) = found {
             sums.entry((key.ino, key.range())).or_default().add(counts);
         }
     });
+    cells.renew(1000);
 }
 
 #[test]
@@ -100,16 +101,26 @@ fn without_folds_the_ring_makes_it_a_sample_and_keeps_the_weight_right() {
 }
 
 #[test]
-fn a_full_ring_drops_and_says_so() {
+fn a_full_ring_drops_and_says_how_many_accesses_that_stands_for() {
     let cells = Cells::new();
     // Whatever the weight asked for: more than rings and lines hold, on each of the cores.
     for i in 0..10_000 * cells.cores.iter().count() as u64 {
-        cells.note(Key::new(1 + i, 1, 0), Access::Write, 1, 1);
+        cells.note(Key::new(1 + i, 1, 0), Access::Write, 16, 1);
     }
-    assert!(cells.dropped() > 0);
+    let mut sum = 0;
     let mut seen = cells.seen();
-    cells.fold(&mut seen, 1000, |_| {});
+    cells.fold(&mut seen, |found| {
+        if let Found::Counts(_, counts) = found {
+            sum += counts.writes;
+        }
+    });
     let dropped = cells.dropped();
+    let recorded = cells.recorded();
+    assert!(dropped > 0);
+    assert_eq!(
+        (16 * recorded.times, sum + dropped),
+        (recorded.stood, recorded.stood)
+    );
     cells.note(Key::new(1, 1, 0), Access::Write, 1, 1);
     assert_eq!(cells.dropped(), dropped, "a fold makes room again");
 }
@@ -117,8 +128,13 @@ fn a_full_ring_drops_and_says_so() {
 #[test]
 fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
     let core = CoreCells::new();
+    let mut next = 1;
+    let mut record = |core: &CoreCells| {
+        next = core.record(next);
+        next
+    };
     let burst: Vec<u64> = (0..RECORDS.most + 7 * RECORDS.step)
-        .map(|_| core.record())
+        .map(|_| record(&core))
         .collect();
     assert!(
         burst[..RECORDS.most as usize - 1]
@@ -128,15 +144,16 @@ fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
     let mut beyond = burst[RECORDS.most as usize..].to_vec();
     beyond.dedup();
     assert_eq!(beyond, [4, 16, 64, 256, MOST]);
-    // After a storm there is what the time has brought: nothing if somebody asks at once. A quiet
-    // time brings all back.
-    for (millis, allowed) in [(0, 1), (100, 4096), (60_000, RECORDS.most)] {
-        assert!(core.begin_anew(0, millis), "it was sampled");
-        let one_by_one = (0..RECORDS.most).take_while(|_| core.record() == 1).count();
-        assert_eq!(one_by_one as u64 + 1, allowed, "{millis} ms later");
-        (0..7 * RECORDS.step).for_each(|_| _ = core.record());
-    }
-    assert!(core.begin_anew(0, 60_000) && !core.begin_anew(0, 0));
+    // A period at the same speed begins where this one should have begun.
+    assert!(!core.renew(100), "draws go on");
+    assert!(core.tail.records.is_sampled());
+    assert_eq!(record(&core), MOST);
+    // A quiet time brings all back.
+    assert!(core.renew(100), "a pause");
+    core.renew(60_000);
+    assert!(!core.tail.records.is_sampled());
+    let one_by_one = (0..RECORDS.most).take_while(|_| record(&core) == 1).count();
+    assert_eq!(one_by_one as u64 + 1, RECORDS.most);
 }
 
 #[test]
@@ -146,7 +163,7 @@ fn ends_of_files_come_through_until_a_quarter_of_the_ring_is_full() {
     let cores = cells.cores.iter().count();
     assert!(asks.count() >= 10_000 - RING / 4 * cores);
     let mut ended = 0;
-    cells.fold(&mut cells.seen(), 1000, |found| match found {
+    cells.fold(&mut cells.seen(), |found| match found {
         Found::Ended(key, apart) => {
             assert!(key.is_of(5) && apart == (key.ino % 2 == 1));
             ended += 1;

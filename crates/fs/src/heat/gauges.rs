@@ -17,11 +17,17 @@ pub struct HeatGauges {
     pub record_bytes: u64,
     /// Bytes of the fixed per-core parts.
     pub core_bytes: u64,
-    /// Accesses that were dropped because a core's ring was full.
+    /// What was recorded: each range of an access for itself, or for a sample.
+    pub recorded: u64,
+    /// What that stands for; more than `recorded` where it was a sample.
+    pub accesses: u64,
+    /// Accesses that were dropped because a core's ring was full, those of a sample for all that
+    /// they stood for.
     pub dropped: u64,
     /// Folds of per-core counts into the records.
     pub folds: u64,
-    /// Files in each of the 256 buckets, coldest first, as of the last pass.
+    /// Files in each of the 256 buckets, coldest first, as of the last pass; those that have ended
+    /// too, until it finds them.
     pub file_buckets: Vec<u64>,
     /// Ranges in each of the 256 buckets.
     pub range_buckets: Vec<u64>,
@@ -36,6 +42,8 @@ impl Tracker {
             ranges: 0,
             record_bytes: 0,
             core_bytes: 0,
+            recorded: 0,
+            accesses: 0,
             dropped: 0,
             folds: 0,
             file_buckets: vec![0; BUCKETS],
@@ -45,6 +53,8 @@ impl Tracker {
             return gauges;
         };
         gauges.core_bytes = state.cells.bytes();
+        let recorded = state.cells.recorded();
+        (gauges.recorded, gauges.accesses) = (recorded.times, recorded.stood);
         gauges.dropped = state.cells.dropped();
         gauges.folds = state.folds.load(Relaxed);
         for shard in &state.shards {

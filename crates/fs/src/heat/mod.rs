@@ -52,6 +52,7 @@ use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
+use allowance::PERIOD;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, OnceLock};
@@ -129,8 +130,8 @@ struct Folding {
     /// Those of the fold before, of a home that has inodes elsewhere: accesses before the end of a
     /// file may have been looked for before they came, and be found by the next fold only.
     ended_before: Vec<(Key, bool)>,
-    /// When the last fold was.
-    folded: Millis,
+    /// When the period began that allowances are for.
+    since: Millis,
 }
 
 impl Tracker {
@@ -174,6 +175,7 @@ impl Tracker {
             return;
         };
         if len == 0 {
+            term.draw_again();
             return;
         }
         let weight = term.weight();
@@ -279,8 +281,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether a fold is due whatever the clock says: a core samples, or files have ended that are
-    /// to be forgotten.
+    /// Whether a fold is due soon, whatever the clock says: a core samples, or files have ended
+    /// that are to be forgotten.
     pub fn is_pressed(&self) -> bool {
         let state = self.state.get();
         state.is_some_and(|state| state.pressed.load(Ordering::Relaxed))
@@ -369,7 +371,7 @@ impl State {
                 batch: Vec::new(),
                 ended: Vec::new(),
                 ended_before: Vec::new(),
-                folded: 0,
+                since: 0,
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(Tenants::default()),
@@ -392,6 +394,7 @@ impl State {
             .0
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
             .wrapping_add(stripe);
+        let draws_end = self.renew(since, now);
         &self.shards[(mixed >> 60) as usize]
     }
 
@@ -402,7 +405,7 @@ impl State {
         all.into_iter().flatten().chain(home)
     }
 
-    /// Whether a core had its accesses sampled.
+    /// Whether what threads have drawn should end.
     fn fold(
         &self,
         core: &Core,
@@ -415,13 +418,12 @@ impl State {
             batch,
             ended,
             ended_before,
-            folded,
+            since,
         } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
         let now = core.clock.monotonic();
-        let since = now.saturating_sub(std::mem::replace(folded, now));
-        let was_sampled = self.cells.fold(seen, since, |found| match found {
+        self.cells.fold(seen, |found| match found {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
         });
@@ -466,7 +468,23 @@ impl State {
         ended.clear();
         self.tenants.lock().touch(owners, now, &lives);
         self.folds.fetch_add(1, Ordering::Relaxed);
-        was_sampled
+        draws_end
+    }
+
+    /// Ends the period of the allowances, unless it has hardly begun. Whether what threads have
+    /// drawn should end.
+    fn renew(&self, since: &mut Millis, now: Millis) -> bool {
+        let millis = now.saturating_sub(*since);
+        let is_over = millis >= PERIOD;
+        if is_over {
+            *since = now;
+        }
+        let draws_end = is_over && self.cells.renew(millis);
+        if self.cells.is_sampled() {
+            // The next fold is to see soon whether that is still needed.
+            self.pressed.store(true, Ordering::Relaxed);
+        }
+        draws_end
     }
 
     /// Drops the records of a file.

@@ -198,11 +198,15 @@ impl Chores {
 
     /// Does a slice of everything that is due, and says when to come again, unless woken.
     fn turn(&mut self, core: &Core) -> Duration {
-        let pause = self.fold(core).unwrap_or(PERIOD);
+        let wait = self.fold(core);
+        let pause = wait.unwrap_or(match core.heat.is_pressed() {
+            true => PAUSE,
+            false => PERIOD,
+        });
         core.step_rates();
         // Does not wait: the page on quotas promises when it is told.
         let told = core.ledger.tell_ended(ENDS);
-        if pause == PERIOD {
+        if wait.is_none() {
             core.look_for_leftovers();
         }
         core.background.pressed.store(false, Ordering::Relaxed);

@@ -107,3 +107,55 @@ fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
     }
     assert_eq!(curve.recorded_bytes, touched * PAGE);
 }
+
+/// At full speed it is a sample: what it says of a file is within what the design page says, and
+/// what it takes is what the allowances give, however fast the reads are. Every second read finds
+/// the end of its file, which is no access: once, such reads made the others count twice.
+#[test]
+fn a_sample_at_full_speed_says_what_was_read_within_its_error_and_takes_no_more_than_allowed() {
+    const SAMPLED: usize = 16;
+    const READS: u64 = 3_200_000;
+    /// In 100 ms.
+    const SPEED: u64 = 100_000;
+    /// Most that one recording stands for at this speed: four times what the allowance asks for.
+    const WEIGHT: f64 = 1024.0;
+    let (volume, process, hand) = tracked();
+    let fds: Vec<i32> = (0..SAMPLED)
+        .map(|n| create(&process, format!("/{n}"), 0))
+        .collect();
+    let mut reads = HashMap::new();
+    fds.iter().for_each(|&fd| process.ftruncate(fd, 1).unwrap());
+    let mut state = 1u64;
+    for read in 1..=READS {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        // The lower ones more often.
+        let file = ((state >> 60) & (state >> 56) & 15) as usize;
+        assert_eq!(process.pread(fds[file], &mut [0], 0), Ok(1));
+        assert_eq!(process.pread(fds[file], &mut [0], 1), Ok(0));
+        *reads
+            .entry(process.fstat(fds[file]).unwrap().ino)
+            .or_insert(0u64) += 1;
+        if read % SPEED == 0 {
+            volume.run_background_once();
+            hand.pass(Duration::from_millis(100));
+        }
+    }
+    let error = |n: u64| 5.0 * (n as f64 * WEIGHT).sqrt();
+    let mut sum = 0;
+    for (ino, &exact) in &reads {
+        let got = volume.heat().file(*ino).unwrap().warm.reads;
+        let off = got.abs_diff(exact) as f64;
+        assert!(off <= error(exact), "{got} for {exact}");
+        sum += got;
+    }
+    assert!(
+        sum.abs_diff(READS) as f64 <= error(READS),
+        "{sum} for {READS}"
+    );
+    let gauges = volume.heat().gauges();
+    assert_eq!((gauges.accesses, gauges.dropped), (sum, 0));
+    // Of each core: a burst, what each period brings, and the steps of those that were too fast.
+    let of_core = 16_384 + READS / SPEED * (512 + 128);
+    let cores = std::thread::available_parallelism().unwrap().get() as u64;
+    assert!(gauges.recorded < of_core * cores, "{}", gauges.recorded);
+}
