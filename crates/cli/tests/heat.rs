@@ -425,7 +425,7 @@ fn an_export_is_imported_whole_or_not_at_all(transport: Transport) {
     assert_eq!(succeed(&mut heat(&other, &["export"])), "");
 
     let said = succeed(&mut import(&file));
-    assert_eq!(said, "3 records imported, 2 of files that are not here\n");
+    assert_eq!(said, "2 records imported, 3 of what is not here\n");
     let row = &json(&mut heat(&other, &["top"]))[0];
     assert_eq!((&row["reads"], &row["writes"]), (&20.into(), &4.into()));
     let was = json(heat(&mounted, &["top"]).args(["-n", "1"]))[0]["temperature"]

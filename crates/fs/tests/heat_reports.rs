@@ -282,6 +282,58 @@ fn what_was_exported_is_imported_elsewhere_and_has_cooled() {
     assert_eq!(said, "{\"absent\":2,\"records\":3}\n");
 }
 
+/// Once, a file whose ranges came before it was in no listing from then on.
+#[test]
+fn an_import_means_the_same_in_any_order_of_its_lines() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, b"/f", 2 * MIB as usize);
+    read_times(&process, fd, 50, MIB);
+    let lines = volume.heat().export(0, 10).unwrap().lines;
+    let mut reversed: Vec<&str> = lines.lines().rev().collect();
+    let listing = |lines: &[&str], touch: bool| {
+        let (other, process, _) = tracked();
+        other.heat().switch(false);
+        let fd = create(&process, b"/f", 2 * MIB as usize);
+        other.heat().switch(true);
+        let done = other.heat().import(&lines.join("\n")).unwrap();
+        assert_eq!((done.records, done.absent), (lines.len(), 0));
+        if touch {
+            read_times(&process, fd, 1, 0);
+        }
+        let gauges = other.heat().gauges();
+        (
+            other.heat().top_files(HeatRank::Reads, 9, None),
+            gauges.files,
+        )
+    };
+    let forward: Vec<&str> = lines.lines().collect();
+    let (rows, files) = listing(&forward, false);
+    assert_eq!(
+        (rows.len(), rows[0].warm.reads, rows[0].ranges, files),
+        (1, 50, 2, 1)
+    );
+    assert_eq!(listing(&reversed, false).0[0].warm, rows[0].warm);
+    // Without its own line a file is listed from its first access on.
+    reversed.retain(|line| !line.contains("\"start\":null"));
+    assert_eq!(listing(&reversed, false), (Vec::new(), 0));
+    let (rows, _) = listing(&reversed, true);
+    assert_eq!((rows.len(), rows[0].warm.reads, rows[0].ranges), (1, 1, 2));
+}
+
+/// Once, it made records that no truncate would have found.
+#[test]
+fn an_import_makes_no_record_behind_the_end_of_a_file() {
+    let (volume, process, _) = tracked();
+    create(&process, b"/f", 3 * MIB as usize);
+    let lines = volume.heat().export(0, 10).unwrap().lines;
+    let (other, process, _) = tracked();
+    let fd = create(&process, b"/f", MIB as usize);
+    let ino = process.fstat(fd).unwrap().ino;
+    let done = other.heat().import(&lines).unwrap();
+    assert_eq!((done.records, done.absent), (2, 2));
+    assert_eq!(other.heat().ranges(ino).unwrap().len(), 1);
+}
+
 #[test]
 fn a_bad_line_is_named_and_nothing_is_imported() {
     let (volume, process, _) = tracked();

@@ -58,7 +58,7 @@ pub fn import(mount: &Path, file: &Path) -> Result<(), Failure> {
     let said = send(&mount, &text)?;
     let done: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
     let absent = match done["absent"].as_u64() {
-        Some(absent) if absent > 0 => format!(", {absent} of files that are not here"),
+        Some(absent) if absent > 0 => format!(", {absent} of what is not here"),
         _ => String::new(),
     };
     let records = done["records"].as_u64().unwrap_or(0);

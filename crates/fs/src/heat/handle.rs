@@ -1,13 +1,17 @@
 //! What programs ask of a volume's heat.
 
 use super::settings::Settings;
+use super::shard::FileId;
 use super::{
-    FileHeat, HeatGauges, HeatInfo, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, paths::Names,
+    FileHeat, HeatGauges, HeatInfo, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, file_id,
+    paths::Names,
 };
 use crate::attr::Time;
+use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::volume::{Core, Volume};
-use hearth_sync::epoch::pin;
+use crate::inode::NodeExt;
+use crate::volume::{Core, Ctx, Volume};
+use hearth_sync::epoch::Guard;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -132,19 +136,18 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn file(&self, ino: u64) -> Result<FileHeat> {
-        let g = pin();
-        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
-        let found = self.core.heat.of_file(self.core, node);
+        let found = self.core.heat.of_file(self.core, self.known(ino)?);
         found.ok_or(Errno::ENODATA)
     }
 
     /// Whether user `uid` may see the heat of inode `ino`, or of all (`None`): root and the owner
-    /// of the volume may see everybody's, the owner of a file in memory that of it.
+    /// of the volume may see everybody's, the owner of a file that of it.
     pub fn may_see(&self, uid: u32, ino: Option<u64>) -> bool {
-        let g = pin();
-        let node = ino.and_then(|ino| self.core.inodes.get(ino, &g));
-        let owns = node.is_some_and(|node| node.meta.read().uid == uid);
-        uid == 0 || uid == self.core.owner.0 || owns
+        let owner = |ino| {
+            let uid = |cx: &Ctx<'_>, g: &Guard| Ok(cx.core.node(ino, g)?.fields().uid);
+            self.core.run(&Caller::ROOT, uid)
+        };
+        uid == 0 || uid == self.core.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
     }
 
     /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or
@@ -153,9 +156,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn info(&self, ino: u64, live: bool) -> Result<HeatInfo> {
-        let g = pin();
-        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
-        let found = self.core.heat.info(self.core, node, live);
+        let found = self.core.heat.info(self.core, self.known(ino)?, live);
         found.ok_or(Errno::ENODATA)
     }
 
@@ -164,9 +165,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ESTALE` without an inode.
     pub fn ranges(&self, ino: u64) -> Result<Vec<RangeHeat>> {
-        let g = pin();
-        let node = self.core.inodes.get(ino, &g).ok_or(Errno::ESTALE)?;
-        Ok(self.core.heat.ranges_of(self.core, node))
+        Ok(self.core.heat.ranges_of(self.core, self.known(ino)?))
     }
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first.
@@ -194,6 +193,13 @@ impl Heat<'_> {
         for _ in 0..8 {
             self.core.heat.sweep(self.core);
         }
+    }
+
+    /// The file of an inode, which the home may have taken out of memory.
+    fn known(&self, ino: u64) -> Result<FileId> {
+        self.core.run(&Caller::ROOT, |cx, g| {
+            Ok(file_id(ino, cx.core.node(ino, g)?.generation()))
+        })
     }
 
     fn settings(&self) -> &Settings {

@@ -1,10 +1,9 @@
 //! What the ioctl `FS_IOC_GET_HEAT_INFO` tells of a file, in the units of the patches it is from.
 
+use super::Tracker;
 use super::report::Warm;
-use super::shard::WHOLE;
-use super::{Tracker, file_id};
+use super::shard::{FileId, WHOLE};
 use crate::attr::Time;
-use crate::inode::Node;
 use crate::volume::Core;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
@@ -27,16 +26,15 @@ pub struct HeatInfo {
 }
 
 impl Tracker {
-    /// Heat of one inode, with its temperature of now if `live` and of the last pass otherwise;
+    /// Heat of one file, with its temperature of now if `live` and of the last pass otherwise;
     /// `None` without a record.
-    pub fn info(&self, core: &Core, node: &Node, live: bool) -> Option<HeatInfo> {
-        let file = file_id(node.number(), node.generation());
+    pub fn info(&self, core: &Core, file: FileId, live: bool) -> Option<HeatInfo> {
         let state = self.state.get()?;
         // Before the report, which folds: that would be a pass.
         let shard = state.home(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
-        let warm = self.of_file(core, node)?.warm;
+        let warm = self.of_file(core, file)?.warm;
         Some(HeatInfo {
             temperature: match live {
                 true => over_32_bits(&warm),

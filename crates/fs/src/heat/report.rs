@@ -5,10 +5,9 @@
 use super::shard::{FileId, Record, WHOLE};
 use super::tenants::Tenant;
 use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
-use super::{State, Tracker, file_id, now};
+use super::{State, Tracker, now};
 use crate::attr::Time;
 use crate::data::PAGE;
-use crate::inode::Node;
 use crate::volume::Core;
 use hearth_sync::epoch::pin;
 use std::time::Duration;
@@ -168,10 +167,9 @@ impl Tracker {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Heat of one inode; `None` without a record.
-    pub fn of_file(&self, core: &Core, node: &Node) -> Option<FileHeat> {
+    /// Heat of one file; `None` without a record.
+    pub fn of_file(&self, core: &Core, file: FileId) -> Option<FileHeat> {
         let view = View::of(self, core);
-        let file = file_id(node.number(), node.generation());
         let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
@@ -180,10 +178,9 @@ impl Tracker {
         })
     }
 
-    /// Ranges of one inode that have records, in the order of the file.
-    pub fn ranges_of(&self, core: &Core, node: &Node) -> Vec<RangeHeat> {
+    /// Ranges of one file that have records, in its order.
+    pub fn ranges_of(&self, core: &Core, file: FileId) -> Vec<RangeHeat> {
         let view = View::of(self, core);
-        let file = file_id(node.number(), node.generation());
         let mut ranges: Vec<RangeHeat> = Vec::new();
         view.each_range(file, |record| ranges.push(view.range(record)));
         ranges.sort_by_key(|range| range.start);
@@ -196,7 +193,7 @@ impl Tracker {
         let view = View::of(self, core);
         let mut bytes = vec![0; super::shard::BUCKETS];
         view.each(|record| {
-            if record.range != WHOLE {
+            if record.range != WHOLE && !super::is_gone(core, record.file) {
                 let bucket = record.warmth.at(view.now, &view.lives).bucket();
                 bytes[bucket as usize] += bytes_in(core, record);
             }

@@ -140,7 +140,7 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) -> (u8, u8) {
-        let whole = self.find_or_make(file, WHOLE, NIL, Record::new);
+        let whole = self.find_or_make_file(file);
         self.warm(whole, counts, now, lives)
     }
 
@@ -154,8 +154,7 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) -> (u8, u8) {
-        let whole = self.find_or_make(file, WHOLE, NIL, Record::anchor);
-        let part = self.find_or_make(file, range, whole, Record::new);
+        let part = self.find_or_make_of(file, range);
         self.warm(part, counts, now, lives)
     }
 
@@ -169,7 +168,7 @@ impl Shard {
         now: Millis,
         lives: &HalfLives,
     ) -> [(u8, u8); 2] {
-        let whole = self.find_or_make(file, WHOLE, NIL, Record::new);
+        let whole = self.find_or_make_file(file);
         let moved = self.warm(whole, of_file, now, lives);
         let part = self.find_or_make(file, range, whole, Record::new);
         [moved, self.warm(part, of_range, now, lives)]
@@ -177,11 +176,7 @@ impl Shard {
 
     /// Puts what is known of a file or of one of its ranges in place of what was.
     pub fn put(&mut self, file: FileId, range: u64, known: &Known) {
-        let whole = match range {
-            WHOLE => NIL,
-            _ => self.find_or_make(file, WHOLE, NIL, Record::anchor),
-        };
-        let id = self.find_or_make(file, range, whole, Record::new);
+        let id = self.find_or_make_of(file, range);
         let record = &mut self.slab[id as usize];
         (record.total, record.loads, record.warmth) = (known.total, known.loads, known.warmth);
         (record.last_read, record.last_write) = (known.last_read, known.last_write);
@@ -192,11 +187,7 @@ impl Shard {
     /// [`WHOLE`]) or of a range; at most `max` records.
     pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
         self.keep_below(max);
-        let whole = match range {
-            WHOLE => NIL,
-            _ => self.find_or_make(file, WHOLE, NIL, Record::anchor),
-        };
-        let id = self.find_or_make(file, range, whole, Record::new);
+        let id = self.find_or_make_of(file, range);
         let loads = &mut self.slab[id as usize].loads;
         *loads = loads.saturating_add(1);
     }
@@ -356,6 +347,25 @@ impl Shard {
         }
         self.bucket_in(id, 0);
         id
+    }
+
+    /// The file's own record. An anchor that stood for it becomes one.
+    fn find_or_make_file(&mut self, file: FileId) -> u32 {
+        let id = self.find_or_make(file, WHOLE, NIL, Record::new);
+        if std::mem::take(&mut self.slab[id as usize].is_anchor) {
+            self.bucket_in(id, 0);
+        }
+        id
+    }
+
+    /// The record of a file, if `range` is [`WHOLE`], or that of a range, held by an anchor if
+    /// there is none of the file.
+    fn find_or_make_of(&mut self, file: FileId, range: u64) -> u32 {
+        if range == WHOLE {
+            return self.find_or_make_file(file);
+        }
+        let whole = self.find_or_make(file, WHOLE, NIL, Record::anchor);
+        self.find_or_make(file, range, whole, Record::new)
     }
 
     fn allocate(&mut self, record: Record) -> u32 {

@@ -10,7 +10,6 @@ use super::warmth::{Counts, Decayed, HalfLives, Millis, Warmth, count_of, per_se
 use super::{Heat, State, Tracker, file_id, now};
 use crate::caller::Caller;
 use crate::errno::Result;
-use crate::inode::Mark;
 use crate::number::{ROOT, is_control};
 use crate::ops::lookup::lookup;
 use crate::volume::Core;
@@ -24,7 +23,7 @@ use std::fmt::Write;
 pub struct Imported {
     /// Records of files and ranges that are now as their lines say.
     pub records: usize,
-    /// Lines whose file is not on this volume.
+    /// Lines whose file is not on this volume, or ends before their range.
     pub absent: usize,
 }
 
@@ -47,7 +46,7 @@ impl Heat<'_> {
     pub fn export(&self, after: u64, most: usize) -> Result<Exported> {
         let (core, heat) = (self.core, &self.core.heat);
         heat.fold(core);
-        let files = heat.records_after(after, most);
+        let files = heat.records_after(core, after, most);
         let inodes: Vec<u64> = files.keys().map(|file| file.0).collect();
         let names = self.paths(&inodes)?;
         let to_line = ToLine {
@@ -72,7 +71,8 @@ impl Heat<'_> {
     }
 
     /// Takes lines of [`Heat::export`]: each record becomes what its line says, aged by the time
-    /// since. Lines of files that are not here, and empty ones, do nothing. Sums of tenants stay.
+    /// since. Lines of files that are not here or end before the range, and empty ones, do nothing.
+    /// Sums of tenants stay.
     ///
     /// # Errors
     /// Every line that makes no sense; then nothing was taken.
@@ -102,13 +102,15 @@ impl Heat<'_> {
 
 impl Tracker {
     /// Records of the first `most` files above `after`, each file before its ranges.
-    fn records_after(&self, after: u64, most: usize) -> BTreeMap<FileId, Vec<Record>> {
+    fn records_after(&self, core: &Core, after: u64, most: usize) -> BTreeMap<FileId, Vec<Record>> {
         let mut files: BTreeMap<FileId, Vec<Record>> = BTreeMap::new();
         for shard in self.state.get().iter().flat_map(|state| &state.shards) {
             let shard = shard.lock();
             for record in shard.records().filter(|record| record.file.0 > after) {
                 let last = files.last_key_value().map(|(file, _)| *file);
-                if files.len() >= most && last.is_some_and(|last| record.file > last) {
+                let is_behind = files.len() >= most && last.is_some_and(|last| record.file > last);
+                // Of a file that has ended; another may have its number by now.
+                if is_behind || super::is_gone(core, record.file) {
                     continue;
                 }
                 files.entry(record.file).or_default().push(record.clone());
@@ -123,15 +125,52 @@ impl Tracker {
         files
     }
 
-    /// Puts what a line says in place of what is known; false if there is no such file.
+    /// Puts what a line says in place of what is known; false if there is no such file, or it ends
+    /// before the range.
     fn restore(&self, core: &Core, ino: u64, line: &Line) -> bool {
         let g = pin();
         let node = core.inodes.get(ino, &g);
         let Some(node) = node.filter(|node| node.data().is_some()) else {
             return false;
         };
+        let is_beyond = || line.range != WHOLE && super::is_beyond(node, line.range);
+        if is_beyond() {
+            return false;
+        }
         let state = self.state.get_or_init(|| Box::new(State::new()));
-        let (now, lives) = (now(core), self.settings.half_lives());
+        let known = line.known(core, &self.settings.half_lives());
+        let file = file_id(ino, node.generation());
+        // Before the records, as in a fold.
+        let shard = match line.range {
+            WHOLE => {
+                super::mark(node, 0);
+                state.home(file)
+            }
+            range => {
+                super::mark(node, range);
+                state.part(file, range)
+            }
+        };
+        let mut records = shard.lock();
+        records.keep_below(self.settings.most_records() / super::SHARDS);
+        records.put(file, line.range, &known);
+        // Cut or ended meanwhile: as in a fold, who did so may have looked before.
+        let is_cut = is_beyond();
+        if is_cut {
+            records.truncate(file, line.range);
+        }
+        drop(records);
+        if node.is_dead() {
+            state.forget(file, true);
+        }
+        !is_cut && !node.is_dead()
+    }
+}
+
+impl Line {
+    /// What it says, in the volume's time and half-lives.
+    fn known(&self, core: &Core, lives: &HalfLives) -> Known {
+        let now = now(core);
         let wall_ms = core.now().nanos() as f64 / 1e6;
         let age = |at_ms: f64| (wall_ms - at_ms).max(0.0) as Millis;
         let decayed = |rates: [f64; 3], half_life| {
@@ -143,11 +182,11 @@ impl Tracker {
             }
         };
         let (short, long) = (
-            decayed(line.rates, lives.short),
-            decayed(line.long_rates, lives.long),
+            decayed(self.rates, lives.short),
+            decayed(self.long_rates, lives.long),
         );
-        let [reads, read_bytes, writes, written_bytes, loads] = line.totals;
-        let known = Known {
+        let [reads, read_bytes, writes, written_bytes, loads] = self.totals;
+        Known {
             total: Counts {
                 reads,
                 read_bytes,
@@ -155,26 +194,10 @@ impl Tracker {
                 written_bytes,
             },
             loads,
-            last_read: line.last_read_ms.map(|at| now.saturating_sub(age(at))),
-            last_write: line.last_write_ms.map(|at| now.saturating_sub(age(at))),
-            warmth: Warmth::restored((short, long, line.degrees), age(line.at_ms), now, &lives),
-        };
-        let file = file_id(ino, node.generation());
-        // Before the records, as in a fold.
-        node.marks.set(Mark::Tracked);
-        let mut shard = match line.range {
-            WHOLE => state.home(file),
-            range => {
-                if range >> super::STRIPE_SHIFT > 0 {
-                    node.marks.set(Mark::TrackedApart);
-                }
-                state.part(file, range)
-            }
+            last_read: self.last_read_ms.map(|at| now.saturating_sub(age(at))),
+            last_write: self.last_write_ms.map(|at| now.saturating_sub(age(at))),
+            warmth: Warmth::restored((short, long, self.degrees), age(self.at_ms), now, lives),
         }
-        .lock();
-        shard.keep_below(self.settings.most_records() / super::SHARDS);
-        shard.put(file, line.range, &known);
-        true
     }
 }
 

@@ -58,6 +58,9 @@ pub(crate) fn fallocate(
     if new_size != size {
         node.set_size(new_size);
     }
+    if new_size < size {
+        cx.core.heat.truncate(cx.core, node, new_size);
+    }
     if kills_suid(cx.caller) {
         strip_suidgid(cx.caller, node);
     }

@@ -4,7 +4,7 @@ use super::MIB;
 use super::hand::{Hand, create, tracked};
 use hearth::heat::HeatRank;
 use hearth::home::TestHome;
-use hearth::{Credentials, Process, Volume};
+use hearth::{Credentials, Errno, Process, Volume};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,4 +130,74 @@ fn files_that_have_ended_take_no_place_of_others_in_a_ranking() {
     }
     let top = volume.heat().top_files(HeatRank::Writes, 10, None);
     assert_eq!(top.iter().map(|row| row.ino).collect::<Vec<_>>(), [cold]);
+}
+
+/// Once, they were a MiB each of the histogram, and an export gave what was known of them to the
+/// files that got their numbers.
+#[test]
+fn files_that_have_ended_are_in_no_histogram_and_no_export() {
+    let (volume, process, _) = tracked();
+    let mut ended = Vec::new();
+    let files = 6000;
+    for n in 0..files {
+        let fd = create(&process, format!("/{n}"), 10);
+        ended.push(process.fstat(fd).unwrap().ino);
+        process.close(fd).unwrap();
+        if n % 500 == 499 {
+            assert!(records(&volume).0 > 0);
+        }
+    }
+    for n in 0..files {
+        process.unlink(format!("/{n}")).unwrap();
+    }
+    let (left, _) = records(&volume);
+    assert!(left > 0, "word of each end was left");
+    let again = (0..files).filter(|n| {
+        let flags = libc::O_CREAT | libc::O_RDWR;
+        let fd = process.open(format!("/new {n}"), flags, 0o600).unwrap();
+        let ino = process.fstat(fd).unwrap().ino;
+        process.close(fd).unwrap();
+        ended.contains(&ino)
+    });
+    assert!(again.count() as u64 > files - left, "numbers came back");
+    assert_eq!(volume.heat().export(0, 1 << 20).unwrap().lines, "");
+    assert_eq!(volume.heat().bytes_by_bucket().iter().sum::<u64>(), 0);
+}
+
+/// Once, only truncate did so: the ranges behind stayed for good.
+#[test]
+fn what_a_collapsed_file_no_longer_reaches_has_no_records() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/f", 4 * MIB as usize);
+    assert_eq!(records(&volume), (1, 4));
+    let collapse = libc::FALLOC_FL_COLLAPSE_RANGE;
+    process.fallocate(fd, collapse, MIB, 2 * MIB).unwrap();
+    assert_eq!(records(&volume), (1, 2));
+}
+
+/// Once, it was stale although its record was there.
+#[test]
+fn a_file_out_of_memory_is_asked_for_as_any_other() {
+    let (volume, process, _) = evicting();
+    let bare = volume.inodes_in_memory();
+    let fd = create(&process, "/f", 2 * MIB as usize);
+    process.fchown(fd, Some(7), Some(7)).unwrap();
+    let ino = process.fstat(fd).unwrap().ino;
+    process.close(fd).unwrap();
+    assert_eq!(records(&volume), (1, 2));
+    let heat = volume.heat();
+    let gone = || {
+        volume.sync().unwrap();
+        volume.reclaim(u64::MAX);
+        assert_eq!(volume.inodes_in_memory(), bare, "it is out");
+    };
+    gone();
+    assert_eq!(heat.file(ino).unwrap().warm.writes, 2);
+    gone();
+    assert_eq!(heat.ranges(ino).unwrap().len(), 2);
+    gone();
+    assert_eq!(heat.info(ino, true).unwrap().writes, 2);
+    gone();
+    assert!(heat.may_see(7, Some(ino)) && !heat.may_see(8, Some(ino)));
+    assert_eq!(heat.file(1 << 40), Err(Errno::ESTALE));
 }
