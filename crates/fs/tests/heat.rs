@@ -275,6 +275,27 @@ fn files_age_in_the_background_and_also_while_tracking_is_off() {
 }
 
 #[test]
+fn records_age_as_often_as_the_interval_says() {
+    let (volume, process, hand) = tracked();
+    let fd = create(&process, "/f", 100);
+    (0..1000).for_each(|_| _ = process.pread(fd, &mut [0], 0).unwrap());
+    let ino = process.fstat(fd).unwrap().ino;
+    let stored = || volume.heat().info(ino, false).unwrap().temperature >> 24;
+    volume.run_background_once();
+    // An eighth of the records in an eighth of the interval; of few records it is all of them.
+    for (interval, early, rest) in [(8000, 999, 1), (800, 99, 1)] {
+        volume.heat().set_interval(interval).unwrap();
+        let before = stored();
+        hand.pass(Duration::from_secs(early));
+        volume.run_background_once();
+        assert_eq!(stored(), before, "{interval}: too early");
+        hand.pass(Duration::from_secs(rest));
+        volume.run_background_once();
+        assert!(stored() < before, "{interval}: too late");
+    }
+}
+
+#[test]
 fn the_background_folds_without_being_asked() {
     let volume = Volume::builder()
         .hot_track(true)

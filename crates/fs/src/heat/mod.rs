@@ -11,6 +11,7 @@
 //! heat.listeners   who is told of changes
 //! ```
 
+mod ageing;
 mod allowance;
 mod cells;
 mod directories;
@@ -31,6 +32,7 @@ mod tenants;
 mod transfer;
 mod warmth;
 
+pub(crate) use ageing::Pass;
 pub use directories::DirectoryHeat;
 pub use gauges::HeatGauges;
 pub use grade::{Grade, HOT_FROM, WARM_FROM};
@@ -50,9 +52,9 @@ pub use transfer::{Exported, Imported};
 use crate::errno::{Errno, Result};
 use crate::inode::{Mark, Node, NodeExt};
 use crate::volume::Core;
+use allowance::PERIOD;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
-use allowance::PERIOD;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, OnceLock};
@@ -69,8 +71,6 @@ use warmth::{Change, Counts, HalfLives, Millis};
 pub(crate) const SHARDS: usize = 16;
 /// Ranges of a file that lie in one shard, as a shift.
 const STRIPE_SHIFT: u32 = 6;
-/// Records that one sweep looks at, per shard, besides an eighth of all.
-const SWEEP: usize = 256;
 /// Entries of a fold between two looks at the epoch.
 const CHUNK: usize = 256;
 
@@ -304,38 +304,6 @@ impl Tracker {
         }
     }
 
-    /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
-    pub fn sweep(&self, core: &Core) {
-        (0..SHARDS).for_each(|part| self.sweep_part(core, part));
-    }
-
-    /// The part of [`Tracker::sweep`] in one of [`SHARDS`] parts.
-    pub fn sweep_part(&self, core: &Core, part: usize) {
-        let Some(state) = self.state.get() else {
-            return;
-        };
-        let (now, lives) = (core.clock.monotonic(), self.settings.half_lives());
-        let mut changes = self.listeners.wanted();
-        let mut shard = state.shards[part].lock();
-        let steps = SWEEP + shard.slots() / 8;
-        let gone = |file| is_gone(core, file);
-        shard.sweep(steps, now, &lives, gone, |record, to| {
-            let place = (record.file.0, record.range);
-            subscribe::note(&mut changes, place, record.last_bucket(), to);
-        });
-        shard.limit(self.settings.most_records() / SHARDS);
-        drop(shard);
-        self.listeners.tell(changes);
-    }
-
-    /// Evicts what is more than the limit allows.
-    pub fn limit(&self) {
-        let most = self.settings.most_records();
-        for shard in self.state.get().iter().flat_map(|state| &state.shards) {
-            shard.lock().limit(most / SHARDS);
-        }
-    }
-
     /// A core begins to sample: somebody should fold. Asks once for each fold.
     #[cold]
     fn press(&self, state: &State) {
@@ -394,7 +362,6 @@ impl State {
             .0
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
             .wrapping_add(stripe);
-        let draws_end = self.renew(since, now);
         &self.shards[(mixed >> 60) as usize]
     }
 
@@ -427,6 +394,7 @@ impl State {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
         });
+        let draws_end = self.renew(since, now);
         let lives = settings.half_lives();
         let mut owners = Sums::new();
         for chunk in batch.chunks(CHUNK) {

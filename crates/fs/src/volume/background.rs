@@ -8,7 +8,7 @@
 
 use super::pace::{Pace, Stretch};
 use super::{Core, Volume};
-use crate::heat::SHARDS;
+use crate::heat::Pass;
 use hearth_sched::{Handle, Sleep, Spec, TaskError, Time, block_in_place, yield_now};
 use hearth_sync::epoch;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -175,8 +175,8 @@ struct Chores {
     freed: bool,
     /// Ends of the table that a sweep came to since it won something.
     barren: u32,
-    /// The part of the records that ages next.
-    ageing: Option<usize>,
+    /// The records that age next.
+    ageing: Option<Pass>,
     /// The account that is looked at next.
     settling: Option<u32>,
 }
@@ -284,14 +284,16 @@ impl Chores {
     fn age(&mut self, core: &Core) -> bool {
         if self.ageing.is_none() && core.is_ageing_due() {
             core.heat.fold(core);
-            self.ageing = Some(0);
+            self.ageing = Some(Pass::default());
         }
-        let Some(part) = self.ageing else {
+        let Some(pass) = &mut self.ageing else {
             return false;
         };
-        core.heat.sweep_part(core, part);
-        self.ageing = Some(part + 1).filter(|&next| next < SHARDS);
-        self.ageing.is_some()
+        let goes_on = core.heat.sweep_slice(core, pass);
+        if !goes_on {
+            self.ageing = None;
+        }
+        goes_on
     }
 
     /// Calls back what credit of quotas nobody uses, so that a charge near a limit finds few words
