@@ -6,7 +6,9 @@ mod harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ harness::on_both_transports!(
     a_record_follows_its_file,
     an_export_is_imported_whole_or_not_at_all,
     a_c_program_gets_the_heat_of_a_file,
+    a_name_that_is_no_text_is_told_byte_by_byte_on_the_mount,
     every_way_to_read_warms_alike,
     every_way_to_write_warms_alike,
     others_see_their_own_files,
@@ -232,6 +235,24 @@ fn one_file_is_shown_with_its_ranges(transport: Transport) {
     assert_eq!(reads, [0, 0, 100, 0]);
 }
 
+/// Once, the bytes were of the path on the volume and the text of that on the mount.
+fn a_name_that_is_no_text_is_told_byte_by_byte_on_the_mount(transport: Transport) {
+    let mounted = Mounted::new(transport, EXACT);
+    let path = mounted.at(OsStr::from_bytes(b"dir \xff"));
+    std::fs::write(&path, b"bytes").unwrap();
+    let bytes = path.as_os_str().as_bytes().iter();
+    let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+    let shown = path.to_string_lossy();
+    let top = json(&mut heat(&mounted, &["top"]));
+    let info = json(hearth().args(["heat", "info"]).arg(&path));
+    for row in [&top[0], &info] {
+        assert_eq!(
+            (text(&row["path"]), text(&row["path_hex"])),
+            (&*shown, &*hex)
+        );
+    }
+}
+
 fn histogram_report_and_map_tell_of_the_same_bytes(transport: Transport) {
     let mounted = Mounted::new(transport, EXACT);
     let hot = used(&mounted, "hot <&>", 2, 1, 200);
@@ -266,7 +287,8 @@ fn histogram_report_and_map_tell_of_the_same_bytes(transport: Transport) {
     assert!(sizes.is_sorted() && sizes.len() > 5, "{sizes:?}");
     let shown = succeed(&mut heat(&mounted, &["report", "--what-if", "1M"]));
     assert!(
-        shown.contains(">      1 MiB  ████████████████████ 100.0%"),
+        shown.contains(">      1 MiB  ████████████████████ 100.0%")
+            && shown.contains("half as much with each 24h of age"),
         "{shown}"
     );
 

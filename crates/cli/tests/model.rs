@@ -39,7 +39,7 @@ fn scripts_do_on_a_mount_what_the_model_says(transport: Transport) {
 }
 
 fn scripts_whose_requests_are_all_suspended_do_what_the_model_says(transport: Transport) {
-    run(transport, "direct_io,park=every");
+    run(transport, "direct_io,hot_track,park=every");
 }
 
 fn run(transport: Transport, options: &str) {

@@ -3,7 +3,7 @@
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
 use super::row::{count, number};
-use super::units::bytes;
+use super::units::{bytes, span};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::Value;
@@ -118,9 +118,11 @@ pub fn report(mount: Option<&Path>, sizes: &[u64], json: bool) -> Result<(), Fai
 fn shown(mount: &Path, curve: &Value) -> String {
     let shades = Shades::for_stdout();
     let mut text = format!(
-        "{}: what a fast tier would have served of the last day's accesses, which went to {}\n",
+        "{}: what a fast tier would have served of the accesses, which went to {}\n\
+         An access weighs half as much with each {} of age\n",
         mount.display(),
         bytes(number(curve, "recorded_bytes")),
+        span(number(curve, "half_life_s")),
     );
     let head = format!("{:>12}  {:<27} {:<27}", "SIZE", "READS", "WRITES");
     let _ = writeln!(text, "{}", shades.bold(head.trim_end()));

@@ -1,6 +1,8 @@
 //! Fields of the objects that a volume answers.
 
 use serde_json::Value;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A number; 0 if it is not there.
@@ -45,16 +47,33 @@ pub fn shown_path(mount: &Path, row: &Value) -> String {
 }
 
 /// `path`, which begins at the root of the volume, below the mount point.
-pub fn below(mount: &Path, path: &str) -> PathBuf {
-    match path.trim_start_matches('/') {
-        "" => mount.to_owned(),
-        path => mount.join(path),
+pub fn below(mount: &Path, path: impl AsRef<OsStr>) -> PathBuf {
+    let below = path.as_ref().as_bytes();
+    let first = below.iter().position(|&byte| byte != b'/');
+    match first {
+        None => mount.to_owned(),
+        Some(first) => mount.join(OsStr::from_bytes(&below[first..])),
     }
 }
 
-/// Rewrites the path of a row to that on the mount.
+/// Rewrites the path of a row to that on the mount, byte by byte as well where it is no text.
 pub fn on_mount(mount: &Path, row: &mut Value) {
-    if let Some(path) = row["path"].as_str() {
-        row["path"] = Value::from(below(mount, path).to_string_lossy());
+    let bytes = match row["path_hex"].as_str() {
+        Some(hex) => bytes_of_hex(hex),
+        None => row["path"].as_str().map(|path| path.as_bytes().to_vec()),
+    };
+    let Some(bytes) = bytes else { return };
+    let path = below(mount, OsStr::from_bytes(&bytes));
+    row["path"] = Value::from(path.to_string_lossy());
+    if path.to_str().is_none() {
+        let digits = path.as_os_str().as_bytes().iter();
+        let hex: String = digits.map(|byte| format!("{byte:02x}")).collect();
+        row["path_hex"] = Value::from(hex);
     }
+}
+
+fn bytes_of_hex(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.map(byte).collect()
 }

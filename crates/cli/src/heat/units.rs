@@ -76,6 +76,13 @@ pub fn ago(then: Option<f64>, now: f64) -> String {
     };
     match (now - then).max(0.0) {
         s if s < 1.0 => "now".to_owned(),
+        s => span(s),
+    }
+}
+
+/// A time: `42s`, `5m`, `3h`, `2d`.
+pub fn span(seconds: f64) -> String {
+    match seconds {
         s if s < 60.0 => format!("{s:.0}s"),
         s if s < 3600.0 => format!("{:.0}m", s / 60.0),
         s if s < 48.0 * 3600.0 => format!("{:.0}h", s / 3600.0),

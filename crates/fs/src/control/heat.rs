@@ -260,7 +260,11 @@ pub(super) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
             })
         })
         .collect();
-    json!({ "recorded_bytes": curve.recorded_bytes, "points": points })
+    json!({
+        "recorded_bytes": curve.recorded_bytes,
+        "half_life_s": curve.half_life.as_secs(),
+        "points": points,
+    })
 }
 
 fn tenants(

@@ -92,11 +92,13 @@ pub enum HeatRank {
     Bytes,
 }
 
-/// What a fast tier of each size would have served.
+/// What a fast tier of each size would have served, of accesses weighted by their age.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIf {
     /// Bytes of all ranges that have records.
     pub recorded_bytes: u64,
+    /// After how long an access weighs half as much.
+    pub half_life: Duration,
     /// In order of size.
     pub points: Vec<WhatIfPoint>,
 }
@@ -240,6 +242,7 @@ impl Tracker {
         }
         WhatIf {
             recorded_bytes: all.bytes,
+            half_life: Duration::from_millis(view.lives.long as u64),
             points,
         }
     }
