@@ -154,8 +154,10 @@ fn a_sample_at_full_speed_says_what_was_read_within_its_error_and_takes_no_more_
     );
     let gauges = volume.heat().gauges();
     assert_eq!((gauges.accesses, gauges.dropped), (sum, 0));
-    // Of each core: a burst, what each period brings, and the steps of those that were too fast.
-    let of_core = 16_384 + READS / SPEED * (512 + 128);
+    // Of each core: what it begins with, and again at the first fold, what each period brings, and
+    // the steps of those that were too fast. Then one in 1,024 of all, empty ones too.
+    let of_core = 2 * 16_384 + READS / SPEED * (512 + 5 * 128);
     let cores = std::thread::available_parallelism().unwrap().get() as u64;
-    assert!(gauges.recorded < of_core * cores, "{}", gauges.recorded);
+    let most = of_core * cores + 2 * (2 * READS) / 1024;
+    assert!(gauges.recorded < most, "{} of {most}", gauges.recorded);
 }
