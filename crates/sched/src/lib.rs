@@ -35,6 +35,12 @@ mod drive;
 #[cfg(not(feature = "loom"))]
 mod error;
 #[cfg(not(feature = "loom"))]
+mod forget;
+#[cfg(not(feature = "loom"))]
+mod outside;
+#[cfg(not(feature = "loom"))]
+mod rounds;
+#[cfg(not(feature = "loom"))]
 mod scheduler;
 #[cfg(not(feature = "loom"))]
 mod shared;
@@ -59,6 +65,8 @@ pub use {
     drive::{Source, Worker, block_in_place},
     error::{SchedError, TaskError},
     fleet::Unpark,
+    outside::Outside,
+    rounds::Rounds,
     scheduler::{Builder, Handle, MOST_WORKERS, Scheduler},
     sleep::Sleep,
     task::{JoinHandle, Spec},

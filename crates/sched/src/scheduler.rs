@@ -4,11 +4,13 @@ use crate::class::Weights;
 use crate::clock::{Clock, Time};
 use crate::drive::{Drive, Worker, employ};
 use crate::error::SchedError;
-use crate::fleet::{Fleet, Manner, Unpark};
-use crate::shared::{Ended, Seat, Shared, is_inside, station_here};
+use crate::fleet::{Fleet, Manner, Station, Unpark};
+use crate::forget::forget;
+use crate::outside::Outside;
+use crate::shared::{Ended, Seat, Shared, Work, is_inside, station_here};
 use crate::sleep::Sleep;
 use crate::spares::Spares;
-use crate::stats::{Service, Stats, TenantStats};
+use crate::stats::{CoreStats, Service, Stats, TenantStats};
 use crate::task::{JoinHandle, Spec, make};
 use crate::tenant::{LimitChange, Limits, Tenant, Tenants, Ticket};
 use crate::timers::Timers;
@@ -215,7 +217,8 @@ impl Handle {
         self.tenants().known(id)
     }
 
-    /// The tenant with this number of the embedder's. Tenants are remembered for ever.
+    /// The tenant with this number of the embedder's. It is remembered until
+    /// [`Handle::forget_idle`] ends it; who keeps it for as long asks again: [`Handle::endings`].
     pub fn tenant(&self, id: u64) -> Tenant {
         self.tenants().find(id)
     }
@@ -269,6 +272,14 @@ impl Handle {
     pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Option<Ticket> {
         let now = self.now().ns();
         self.tenants().charge(tenant, ops, bytes, now)
+    }
+
+    /// Work of a tenant begins that is done on another thread, and is queued by [`Rounds`] until
+    /// then.
+    ///
+    /// [`Rounds`]: crate::Rounds
+    pub fn outside(&self, tenant: Tenant) -> Outside {
+        Outside::new(&self.0.shared, tenant)
     }
 
     /// Waits until the ceilings let work go on that was charged, also when they change meanwhile.
@@ -399,37 +410,48 @@ impl Handle {
         sum(|seat| &seat.spawned) - finished
     }
 
-    /// What was counted so far.
+    /// Looks at `most` tenants from the index `from` on and forgets those that have no settings and
+    /// that nobody has used for `idle`: what was counted for them goes, and to be named again makes
+    /// them anew. Where the next part begins, unless that was the last.
+    pub fn forget_idle(&self, from: usize, most: usize, idle: Duration) -> Option<usize> {
+        forget(&self.0.shared, from, most, idle)
+    }
+
+    /// How often tenants were forgotten: who keeps a [`Tenant`] for longer than tenants may be idle
+    /// names it again when this has changed.
+    #[inline]
+    pub fn endings(&self) -> u64 {
+        self.tenants().endings()
+    }
+
+    /// How many tenants are known at present.
+    pub fn tenants_named(&self) -> usize {
+        self.tenants().named()
+    }
+
+    /// What was counted so far. Of many tenants a part is copied at a time, and added up without
+    /// a lock.
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;
         let mut services = vec![Service::default(); self.tenants().count()];
-        let cores = shared.fleet.stations().iter().map(|station| {
-            let queue = station.lock();
-            queue.services(|tenant, service| {
-                if let Some(sum) = services.get_mut(tenant) {
-                    sum.merge(service);
-                }
-            });
-            let mut core = queue.stats();
-            station.noted(|tenant, runs, ns| {
-                core.served += u64::from(runs);
-                if let Some(sum) = services.get_mut(tenant) {
-                    sum.runs += u64::from(runs);
-                    sum.served += u64::from(runs);
-                    sum.run_ns += ns;
-                }
-            });
-            core.inbox = station.inbox_hint();
-            core.driven = station.is_driven();
-            core
-        });
-        let cores = cores.collect();
+        let stations = shared.fleet.stations().iter();
+        let cores = stations.map(|station| core_stats(station, &mut services));
+        let cores: Vec<_> = cores.collect();
+        let charged: Vec<_> = (0..services.len())
+            .map(|index| self.tenants().charged(index))
+            .collect();
+        for (service, charged) in services.iter_mut().zip(&charged) {
+            if let Some(charged) = charged {
+                service.runs += charged.runs;
+                service.run_ns += charged.run_ns;
+            }
+        }
         let total: u64 = services.iter().map(|service| service.run_ns).sum();
         let tenants = services
             .into_iter()
-            .enumerate()
-            .filter_map(|(index, service)| {
-                let charged = self.tenants().charged(index)?;
+            .zip(charged)
+            .filter_map(|(service, charged)| {
+                let charged = charged?;
                 let is_used = service != Service::default() || charged.tasks > 0;
                 (is_used || charged.ops > 0 || charged.is_set).then_some(TenantStats {
                     id: charged.id,
@@ -464,6 +486,45 @@ impl Handle {
         let mut stations = self.0.shared.fleet.stations().iter();
         stations.any(|station| !station.is_driven())
     }
+}
+
+/// Tenants whose service is copied in one hold of a queue's lock.
+const COPIED: usize = 256;
+
+/// What was counted at a station; what its tenants got is added to `services`.
+fn core_stats(station: &Station<Work>, services: &mut [Service]) -> CoreStats {
+    let mut noted = Vec::new();
+    let (mut core, mut from) = (CoreStats::default(), Some(0));
+    let mut copies = Vec::new();
+    while let Some(at) = from {
+        let queue = station.lock();
+        if at == 0 {
+            core = queue.stats();
+            station.noted(|tenant, runs, ns| noted.push((tenant, runs, ns)));
+        }
+        let (copied, next) = queue.services(at, COPIED);
+        drop(queue);
+        copies.extend(copied);
+        from = next;
+    }
+    for (tenant, service) in copies {
+        core.wait.merge(&service.wait);
+        if let Some(sum) = services.get_mut(tenant) {
+            sum.merge(&service);
+        }
+    }
+    core.switches = core.wait.count();
+    for (tenant, runs, ns) in noted {
+        core.served += u64::from(runs);
+        if let Some(sum) = services.get_mut(tenant) {
+            sum.runs += u64::from(runs);
+            sum.served += u64::from(runs);
+            sum.run_ns += ns;
+        }
+    }
+    core.inbox = station.inbox_hint();
+    core.driven = station.is_driven();
+    core
 }
 
 /// How often [`Handle::drain`] looks at stations without a driver.

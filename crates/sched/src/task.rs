@@ -149,7 +149,7 @@ where
 {
     // SeqCst: see `Handle::tasks`.
     seat.spawned.fetch_add(1, Ordering::SeqCst);
-    let live = Live(Arc::clone(&seat));
+    let live = Live(Arc::clone(&seat), spec.tenant);
     let meta = Meta {
         seat,
         class: spec.class,
@@ -169,12 +169,13 @@ where
 }
 
 /// Counts a task as not finished while it lives.
-struct Live(Arc<Seat>);
+struct Live(Arc<Seat>, Tenant);
 
 impl Drop for Live {
     fn drop(&mut self) {
         // SeqCst: see `Handle::tasks`.
         self.0.finished.fetch_add(1, Ordering::SeqCst);
+        self.0.shared.fleet.weights().end_one(self.1);
         self.0.shared.ended.tell();
     }
 }

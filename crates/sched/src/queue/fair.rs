@@ -222,6 +222,22 @@ impl<T> Fair<T> {
         all
     }
 
+    /// Whether the tenant has tasks here, or runs.
+    pub fn has(&self, tenant: usize) -> bool {
+        let known = self.tenants.get(tenant);
+        known.is_some_and(|tenant| tenant.place.is_some()) || self.current == Some(tenant)
+    }
+
+    /// Forgets what a tenant is owed, unless it is here.
+    pub fn forget(&mut self, tenant: usize) {
+        if !self.has(tenant)
+            && let Some(known) = self.tenants.get_mut(tenant)
+        {
+            // What is left of it in the heaps has another stamp.
+            *known = Tenant::away();
+        }
+    }
+
     /// Whether the tenant picked last is the only one here.
     #[inline]
     pub fn is_alone(&self) -> bool {

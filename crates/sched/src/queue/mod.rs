@@ -8,8 +8,8 @@ mod fair;
 mod tests;
 
 use crate::class::{Class, Job, Weights};
-use crate::stats::{CoreStats, Service};
-use fair::Fair;
+use crate::stats::{CoreStats, Histogram, Service};
+pub(crate) use fair::Fair;
 use std::collections::VecDeque;
 
 /// Service of other classes that earns one part of idle service.
@@ -36,6 +36,8 @@ pub struct Queue<T> {
     running: Option<Running>,
     /// By tenant.
     services: Vec<Option<Box<Service>>>,
+    /// Waits of tenants that were forgotten.
+    past: Histogram,
     stats: CoreStats,
     /// What ran last was too short to read the clock each time.
     is_short: bool,
@@ -74,6 +76,7 @@ impl<T: Job> Queue<T> {
             credit: 0,
             running: None,
             services: Vec::new(),
+            past: Histogram::new(),
             stats: CoreStats::default(),
             is_short: false,
             closed: false,
@@ -272,26 +275,46 @@ impl<T: Job> Queue<T> {
         &mut self.stats
     }
 
-    /// What was counted, with the queue's present lengths.
+    /// What was counted, with the queue's present lengths. Waits are those of tenants that were
+    /// forgotten; who wants all adds those of [`Queue::services`].
     pub fn stats(&self) -> CoreStats {
-        let mut stats = CoreStats {
+        CoreStats {
             realtime: self.realtime.len(),
             normal: self.normal.len(),
             idle: self.idle.len(),
+            wait: self.past.clone(),
             ..self.stats.clone()
-        };
-        self.services(|_, service| stats.wait.merge(&service.wait));
-        stats.switches = stats.wait.count();
-        stats
+        }
     }
 
-    /// Calls `each` with what every tenant got here.
-    pub fn services(&self, mut each: impl FnMut(usize, &Service)) {
-        for (tenant, service) in self.services.iter().enumerate() {
-            if let Some(service) = service {
-                each(tenant, service);
-            }
+    /// What `most` tenants from the index `from` on got here, and where the next part begins.
+    pub fn services(&self, from: usize, most: usize) -> (Vec<(usize, Service)>, Option<usize>) {
+        let end = (from + most).min(self.services.len());
+        let part = self.services.get(from..end).unwrap_or_default();
+        let some = part.iter().zip(from..).filter_map(|(service, tenant)| {
+            let service = service.as_deref()?;
+            Some((tenant, service.clone()))
+        });
+        (some.collect(), (end < self.services.len()).then_some(end))
+    }
+
+    /// How often the tenant ran here; `None` while it has tasks here, or runs.
+    pub fn idle_runs(&self, tenant: usize) -> Option<u64> {
+        let runs = self.running.is_some_and(|running| running.tenant == tenant);
+        if runs || self.normal.has(tenant) {
+            return None;
         }
+        let service = self.services.get(tenant).and_then(Option::as_deref);
+        Some(service.map_or(0, |service| service.runs))
+    }
+
+    /// Forgets a tenant that is not here, but for how long its tasks waited.
+    pub fn forget(&mut self, tenant: usize) -> Option<Box<Service>> {
+        self.idle_runs(tenant)?;
+        self.normal.forget(tenant);
+        let service = self.services.get_mut(tenant)?.take()?;
+        self.past.merge(&service.wait);
+        Some(service)
     }
 
     #[inline]

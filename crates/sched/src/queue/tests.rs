@@ -81,13 +81,8 @@ impl Core {
     }
 
     fn served(&self, tenant: usize) -> u64 {
-        let mut served = 0;
-        self.queue.services(|at, service| {
-            if at == tenant {
-                served = service.run_ns;
-            }
-        });
-        served
+        let (services, _) = self.queue.services(tenant, 1);
+        services.first().map_or(0, |(_, service)| service.run_ns)
     }
 }
 

@@ -78,7 +78,7 @@ pub struct TenantStats {
     pub weight: u32,
     /// What it got on all cores.
     pub service: Service,
-    /// Its part of all service so far, 0 to 1.
+    /// Its part of what all these tenants got so far, 0 to 1.
     pub share: f64,
     /// Tasks of it that were begun.
     pub tasks: u64,
@@ -95,7 +95,7 @@ pub struct TenantStats {
 pub struct Stats {
     /// Per core.
     pub cores: Vec<CoreStats>,
-    /// Tenants that were served, charged or set, in the order of their first appearance.
+    /// Tenants that were served, charged or set, but for those that were forgotten since.
     pub tenants: Vec<TenantStats>,
     /// Tasks that are not finished.
     pub tasks: u64,

@@ -2,8 +2,10 @@
 
 mod ceiling;
 mod ceilings;
+mod ending;
 
 pub use ceilings::{Ticket, Waiter};
+pub use ending::Seen;
 
 use crate::class::Weights;
 use crate::error::SchedError;
@@ -12,8 +14,11 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::primitive::OnceLock;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use hearth_sync::spread::Spread;
+use std::collections::VecDeque;
 use std::task::Waker;
 
 lock_class! {
@@ -70,16 +75,29 @@ pub enum LimitChange {
     Bytes(Option<u64>),
 }
 
-/// All tenants that were ever named.
+/// All tenants that were named and have not [ended](ending).
 #[derive(Debug)]
 pub struct Tenants {
+    /// Changed with `numbers` locked.
     by_id: ConcurrentMap<u64, u32>,
-    /// How many there are.
-    count: Lock<TenantLock, u32>,
+    numbers: Lock<TenantLock, Numbers>,
     /// How many have ceilings. Relaxed: in force soon.
     held: AtomicUsize,
+    /// See [`Tenants::endings`]. Written with `numbers` locked.
+    endings: AtomicU64,
     /// Records by index, in chunks that double: 64, 64, 128, 256, ...
     chunks: [OnceLock<Box<[Record]>>; CHUNKS],
+}
+
+/// Which places there are.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Of records, used or not: those after it never were.
+    count: u32,
+    /// Those of tenants that ended, and since when, the first first.
+    ended: VecDeque<(u32, u64)>,
+    /// Those that nobody has.
+    free: Vec<u32>,
 }
 
 const CHUNKS: usize = 27;
@@ -93,9 +111,31 @@ struct Record {
     is_held: AtomicBool,
     ceilings: Lock<CeilingsLock, Ceilings>,
     throttled_ns: AtomicU64,
-    /// Operations and bytes charged, and tasks begun.
-    charged: Spread<3>,
+    /// See [`OPS`] and those after it.
+    counts: Spread<COUNTS>,
+    /// Named since [`Tenants::end_idle`] last looked.
+    touched: AtomicBool,
+    /// What had been done for it at that look.
+    used: AtomicU64,
+    /// Since when nothing more was done, in nanoseconds.
+    since: AtomicU64,
 }
+
+/// Operations charged.
+const OPS: usize = 0;
+/// Bytes charged.
+const BYTES: usize = 1;
+/// Tasks begun.
+const TASKS: usize = 2;
+/// Tasks begun, and pieces of work outside of the stations.
+const BEGUN: usize = 3;
+/// Those of them that have ended.
+const ENDED: usize = 4;
+/// Pieces of work done outside.
+const RUNS: usize = 5;
+/// How long they took, in nanoseconds.
+const RUN_NS: usize = 6;
+const COUNTS: usize = 7;
 
 /// What is known of a tenant besides its service.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +146,9 @@ pub struct Charged {
     pub bytes: u64,
     pub throttled_ns: u64,
     pub tasks: u64,
+    /// Work that was done outside of the stations, and how long it took.
+    pub runs: u64,
+    pub run_ns: u64,
     /// Whether its weight or a ceiling is other than a new tenant's.
     pub is_set: bool,
 }
@@ -115,8 +158,9 @@ impl Tenants {
     pub fn new() -> Tenants {
         let tenants = Tenants {
             by_id: ConcurrentMap::new(),
-            count: Lock::new(0),
+            numbers: Lock::new(Numbers::default()),
             held: AtomicUsize::new(0),
+            endings: AtomicU64::new(0),
             chunks: std::array::from_fn(|_| OnceLock::new()),
         };
         tenants.find(Tenant::SYSTEM_ID);
@@ -130,29 +174,44 @@ impl Tenants {
 
     /// The tenant with this number, made when it is named for the first time.
     pub fn find(&self, id: u64) -> Tenant {
-        if let Some(tenant) = self.known(id) {
+        if let Some(tenant) = self.touch(id) {
             return tenant;
         }
-        let mut count = self.count.lock();
-        if let Some(tenant) = self.known(id) {
+        let mut numbers = self.numbers.lock();
+        if let Some(tenant) = self.touch(id) {
             return tenant;
         }
-        let index = *count;
+        let index = numbers.free.pop().unwrap_or(numbers.count);
         let (chunk, at) = place(index as usize);
         let records = self.chunks[chunk].get_or_init(|| {
             let len = FIRST_CHUNK << chunk.saturating_sub(1);
             (0..len).map(|_| Record::new()).collect()
         });
-        // Relaxed: published by the map, or by the count's lock.
+        // Relaxed: published by the map, or by the lock.
         records[at].id.store(id, Ordering::Relaxed);
-        *count += 1;
+        records[at].touched.store(true, Ordering::Relaxed);
+        numbers.count = numbers.count.max(index + 1);
         self.by_id.insert(id, index);
         Tenant(index)
     }
 
-    /// How many there are.
+    /// The tenant, which is in use.
+    fn touch(&self, id: u64) -> Option<Tenant> {
+        let tenant = self.known(id)?;
+        let record = self.record(tenant.index())?;
+        // Relaxed: the fence orders it. Stored once, so that the line stays with its readers.
+        if !record.touched.load(Ordering::Relaxed) {
+            record.touched.store(true, Ordering::Relaxed);
+            // Partner: `Tenants::end_idle`. Either that sees the touch or we see that it ended.
+            fence(Ordering::SeqCst);
+            return self.known(id).filter(|&known| known == tenant);
+        }
+        Some(tenant)
+    }
+
+    /// How many places there are.
     pub fn count(&self) -> usize {
-        *self.count.lock() as usize
+        self.numbers.lock().count as usize
     }
 
     /// Sets a weight.
@@ -231,8 +290,8 @@ impl Tenants {
     /// Charges work at `now`; `None` when it may go on.
     pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Ticket> {
         let record = self.record(tenant.index())?;
-        record.charged.add(0, ops as i64);
-        record.charged.add(1, bytes as i64);
+        record.counts.add(OPS, ops as i64);
+        record.counts.add(BYTES, bytes as i64);
         match record.is_held.load(Ordering::Relaxed) {
             true => record.ceilings.lock().charge(tenant, ops, bytes, now),
             false => None,
@@ -288,7 +347,30 @@ impl Tenants {
     /// A task of the tenant begins.
     pub fn count_task(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
-            record.charged.add(2, 1);
+            record.counts.add(TASKS, 1);
+            record.counts.add(BEGUN, 1);
+        }
+    }
+
+    /// Work of the tenant outside of the stations begins.
+    pub fn begin(&self, tenant: Tenant) {
+        if let Some(record) = self.record(tenant.index()) {
+            record.counts.add(BEGUN, 1);
+        }
+    }
+
+    /// It was done, and took so long.
+    pub fn count_run(&self, tenant: Tenant, ns: u64) {
+        if let Some(record) = self.record(tenant.index()) {
+            record.counts.add(RUNS, 1);
+            record.counts.add(RUN_NS, ns as i64);
+        }
+    }
+
+    /// It, or a task of the tenant, has ended.
+    pub fn end_one(&self, tenant: Tenant) {
+        if let Some(record) = self.record(tenant.index()) {
+            record.counts.add(ENDED, 1);
         }
     }
 
@@ -302,10 +384,12 @@ impl Tenants {
             id: record.id.load(Ordering::Relaxed),
             weight,
             is_set: weight != DEFAULT_WEIGHT || is_held,
-            ops: record.charged.sum(0) as u64,
-            bytes: record.charged.sum(1) as u64,
+            ops: record.counts.sum(OPS) as u64,
+            bytes: record.counts.sum(BYTES) as u64,
             throttled_ns: record.throttled_ns.load(Ordering::Relaxed),
-            tasks: record.charged.sum(2) as u64,
+            tasks: record.counts.sum(TASKS) as u64,
+            runs: record.counts.sum(RUNS) as u64,
+            run_ns: record.counts.sum(RUN_NS) as u64,
         })
     }
 
@@ -333,7 +417,10 @@ impl Record {
             is_held: AtomicBool::new(false),
             ceilings: Lock::new(Ceilings::default()),
             throttled_ns: AtomicU64::new(0),
-            charged: Spread::new(),
+            counts: Spread::new(),
+            touched: AtomicBool::new(false),
+            used: AtomicU64::new(0),
+            since: AtomicU64::new(0),
         }
     }
 }

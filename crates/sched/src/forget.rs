@@ -1,0 +1,175 @@
+//! Forgetting tenants that nobody uses, at all stations.
+
+use crate::shared::Shared;
+use crate::tenant::Seen;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Looks at `most` tenants from the index `from` on, ends those that were idle for so long, and
+/// frees what ended as long ago. Where the next part begins, unless that was the last.
+pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Option<usize> {
+    let tenants = shared.fleet.weights();
+    let (now, idle) = (shared.clock.now().ns(), idle.as_nanos() as u64);
+    let count = tenants.count();
+    let part = from.min(count)..(from + most).min(count);
+    let seen = look(shared, part.clone());
+    for (index, seen) in part.clone().zip(seen) {
+        if tenants.end_idle(index, seen, now, idle) {
+            clean(shared, index);
+        }
+    }
+    for _ in 0..most {
+        let Some(index) = tenants.first_ended(now, idle) else {
+            break;
+        };
+        tenants.free(!clean(shared, index), now);
+    }
+    (part.end < count).then_some(part.end)
+}
+
+/// How often each of them ran at all stations; `None` for who is at one now.
+fn look(shared: &Shared, part: Range<usize>) -> Vec<Seen> {
+    let mut seen: Vec<Seen> = vec![Some(0); part.len()];
+    for station in shared.fleet.stations() {
+        let queue = station.lock();
+        for (index, seen) in part.clone().zip(&mut seen) {
+            let runs = queue.idle_runs(index);
+            *seen = seen.zip(runs).map(|(sum, runs)| sum + runs);
+        }
+        station.noted(|tenant, _, _| {
+            if part.contains(&tenant) {
+                seen[tenant - part.start] = None;
+            }
+        });
+    }
+    seen
+}
+
+/// Forgets one at all stations; false if something of it is at one of them.
+fn clean(shared: &Shared, index: usize) -> bool {
+    let mut clean = true;
+    for station in shared.fleet.stations() {
+        let mut queue = station.lock();
+        clean &= queue.idle_runs(index).is_some();
+        station.noted(|tenant, _, _| clean &= tenant != index);
+        let service = queue.forget(index);
+        drop(queue);
+        // Freed without the lock.
+        drop(service);
+    }
+    clean
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::{Clock, Limits, Scheduler, Spec, yield_now};
+    use std::sync::mpsc;
+
+    const IDLE: Duration = Duration::from_secs(300);
+
+    fn pass(scheduler: &Scheduler, clock: &Clock) {
+        clock.advance(IDLE);
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = scheduler.forget_idle(from, 64, IDLE);
+        }
+    }
+
+    fn scheduler() -> (Scheduler, Clock) {
+        let clock = Clock::manual();
+        let builder = Scheduler::builder().clock(clock.clone()).seats(2);
+        (builder.start().expect("no thread to start"), clock)
+    }
+
+    /// A user with 65,536 ids of its own made as many tenants, which stayed for ever.
+    #[test]
+    fn ten_thousand_tenants_that_came_and_went_are_forgotten_and_settings_survive() {
+        let (scheduler, clock) = scheduler();
+        let [weighted, held] = [1, 2].map(|id| scheduler.tenant(id));
+        scheduler.set_weight(weighted, 300).unwrap();
+        let limits = Limits {
+            ops: Some(7),
+            bytes: None,
+        };
+        scheduler.set_limits(held, limits).unwrap();
+        for round in 0..10 {
+            for id in 0..1_000 {
+                let tenant = scheduler.tenant(1_000 + round * 1_000 + id);
+                // Places of those that went are used again.
+                assert!(tenant.index() < 1_010, "{tenant:?}");
+                drop(scheduler.spawn_fn(Spec::of(tenant), || ()));
+                scheduler.outside(tenant).finish(1);
+            }
+            while scheduler.run_once() > 0 {}
+            // Seen to be used, ended, and free.
+            (0..3).for_each(|_| pass(&scheduler, &clock));
+            assert_eq!(scheduler.tenants_named(), 3, "the daemon's own and two");
+        }
+        let stats = scheduler.stats();
+        let ids: Vec<_> = stats.tenants.iter().map(|tenant| tenant.id).collect();
+        assert_eq!(ids, [1, 2]);
+        let switches: u64 = stats.cores.iter().map(|core| core.switches).sum();
+        assert_eq!(switches, 10_000, "waits of who was forgotten stay");
+        assert_eq!(scheduler.tenant(1), weighted);
+        assert_eq!(scheduler.weight(weighted), 300);
+        assert_eq!(scheduler.tenant(2), held);
+        assert_eq!(scheduler.limits(held), limits);
+        let fresh = scheduler.tenant(77);
+        assert_eq!(scheduler.charge(fresh, 1, 0), None);
+        let stats = scheduler.stats();
+        let fresh = stats.tenants.iter().find(|tenant| tenant.id == 77);
+        let seen = fresh.map(|tenant| (tenant.ops, tenant.tasks, tenant.service.runs));
+        assert_eq!(seen, Some((1, 0, 0)), "nothing of who was there before");
+    }
+
+    #[test]
+    fn a_task_keeps_its_tenant_and_a_name_keeps_it_for_a_while() {
+        let (scheduler, clock) = scheduler();
+        let (open, gate) = mpsc::channel::<()>();
+        let waits = scheduler.tenant(3);
+        let task = scheduler.spawn(Spec::of(waits), async move {
+            while gate.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                yield_now().await;
+            }
+        });
+        let outside = scheduler.outside(scheduler.tenant(4));
+        (0..5).for_each(|_| pass(&scheduler, &clock));
+        assert_eq!(scheduler.known_tenant(3), Some(waits));
+        assert_eq!(scheduler.known_tenant(4), Some(outside.tenant()));
+        open.send(()).expect("it waits");
+        while scheduler.run_once() > 0 {}
+        task.join().expect("it ends");
+        drop(outside);
+        pass(&scheduler, &clock);
+        // Named again before it ends: it has its time once more.
+        let before = scheduler.endings();
+        assert_eq!(scheduler.tenant(3), waits);
+        pass(&scheduler, &clock);
+        assert_eq!(scheduler.known_tenant(3), Some(waits));
+        assert_eq!(
+            (scheduler.known_tenant(4), scheduler.endings()),
+            (None, before + 1)
+        );
+        pass(&scheduler, &clock);
+        assert_eq!(
+            (scheduler.known_tenant(3), scheduler.endings()),
+            (None, before + 2)
+        );
+    }
+
+    /// What uses a tenant that has just ended charges nobody else.
+    #[test]
+    fn the_place_of_a_tenant_is_nobody_elses_while_a_task_carries_it() {
+        let (scheduler, clock) = scheduler();
+        let old = scheduler.tenant(5);
+        (0..2).for_each(|_| pass(&scheduler, &clock));
+        assert_eq!(scheduler.known_tenant(5), None);
+        // Somebody kept it for too long.
+        let late = scheduler.spawn(Spec::of(old), std::future::pending::<()>());
+        (0..5).for_each(|_| pass(&scheduler, &clock));
+        assert!((100..200).all(|id| scheduler.tenant(id) != old));
+        drop(late);
+        drop(scheduler);
+    }
+}
