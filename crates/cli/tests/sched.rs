@@ -8,7 +8,7 @@ mod shown;
 mod tenants;
 
 use harness::{Mounted, Transport, hearth, program, said, succeed};
-use rustix::fs::{Advice, copy_file_range, fadvise};
+use rustix::fs::{Advice, FallocateFlags, copy_file_range, fadvise, fallocate};
 use shown::{report, tenant};
 use std::fs::File;
 use std::num::NonZero;
@@ -26,6 +26,7 @@ harness::on_both_transports!(
     a_tenant_without_a_ceiling_does_not_wait_for_one_that_has,
     cached_reads_do_not_wait_for_readahead_that_a_ceiling_delays,
     a_copy_takes_as_long_as_its_bytes_may,
+    a_copy_pays_where_it_goes_to_and_an_allocation_pays,
     a_delayed_program_can_be_killed,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
@@ -106,6 +107,46 @@ fn a_copy_takes_as_long_as_its_bytes_may(transport: Transport) {
     // Three seconds, less the last piece, which whoever comes next waits for, and the pause before.
     let took = begin.elapsed().as_secs_f64();
     assert!((2.4..=6.0).contains(&took), "{took}");
+}
+
+fn a_copy_pays_where_it_goes_to_and_an_allocation_pays(transport: Transport) {
+    const COPY: u64 = 12 << 20;
+    let mounted = Mounted::new(transport, "direct_io");
+    let from = project(&mounted, 1, COPY as usize);
+    drop(project(&mounted, 7, 1));
+    let charged = |who: &str| tenant(&mounted, who)["charged_bytes"].as_u64().unwrap();
+    done(&mounted, "limit project:7 --bw 8M @");
+    let to = File::create(mounted.at("p7/copy")).unwrap();
+    let before = ["project:1", "project:7"].map(charged);
+    let (mut read, mut write) = (0, 0);
+    while read < COPY {
+        let rest = (COPY - read) as usize;
+        copy_file_range(&from, Some(&mut read), &to, Some(&mut write), rest).unwrap();
+    }
+    let after = ["project:1", "project:7"].map(charged);
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [COPY; 2]);
+    let throttled = tenant(&mounted, "project:7")["throttled_ns"].as_u64();
+    assert!(throttled > Some(0), "the third piece comes before its time");
+    let free = tenant(&mounted, "project:1")["throttled_ns"].as_u64();
+    assert_eq!(
+        free,
+        throttled.map(|_| 0),
+        "who has no ceiling is not held to one"
+    );
+
+    done(&mounted, "limit project:7 --bw 1G @");
+    let keep = FallocateFlags::KEEP_SIZE;
+    for (what, flags, at, len, paid) in [
+        ("a long one", FallocateFlags::empty(), 0, 20 << 20, 20 << 20),
+        ("a short one", keep, 20 << 20, 64 << 10, 64 << 10),
+        ("zeros", FallocateFlags::ZERO_RANGE, 1, 8 << 20, 8 << 20),
+        ("a hole", keep | FallocateFlags::PUNCH_HOLE, 0, 8 << 20, 0),
+    ] {
+        let before = charged("project:7");
+        fallocate(&to, flags, at, len).unwrap();
+        assert_eq!(charged("project:7") - before, paid, "{what}");
+    }
+    assert_eq!(to.metadata().unwrap().len(), 20 << 20);
 }
 
 /// What the kernel reads ahead keeps one of its places in the background until it is answered.

@@ -13,7 +13,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tenants::{done, project, race};
 
-harness::on_both_transports!(weights_divide_a_saturated_core);
+harness::on_both_transports!(
+    weights_divide_a_saturated_core,
+    weights_divide_what_is_done_in_pieces,
+);
 
 /// One at a time has the machine.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -39,30 +42,44 @@ fn yield_to_all(mounted: &Mounted) {
 /// A copy of a megabyte inside the volume takes the daemon much longer than it takes a program
 /// to ask for the next: so the daemon's cores are what is short.
 fn weights_divide_a_saturated_core(transport: Transport) {
+    divide(
+        transport,
+        1 << 20,
+        48,
+        &[((300, 100), 3.0), ((100, 100), 1.0)],
+    );
+}
+
+/// Such a copy was done as a whole by one of eight threads that served tenants in turn.
+fn weights_divide_what_is_done_in_pieces(transport: Transport) {
+    divide(transport, 8 << 20, 16, &[((300, 100), 3.0)]);
+}
+
+/// Two tenants with so many streams of copies of so many bytes; for each pair of weights, what the
+/// first gets for each of the second's.
+fn divide(transport: Transport, copied: usize, streams: usize, weights: &[((u32, u32), f64)]) {
     let _alone = ALONE.lock();
-    const COPIED: usize = 1 << 20;
-    const STREAMS: usize = 48;
     let mounted = Mounted::new(transport, "direct_io");
     // A file for each stream: the kernel lets one copy at a time into a file.
     let tenants = [1, 2].map(|id| {
         drop(project(&mounted, id, 1));
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let streams = (0..STREAMS).map(|stream| {
+        let streams = (0..streams).map(|stream| {
             let file = options.open(mounted.at(format!("p{id}/{stream}")));
             let file = file.unwrap();
-            file.write_all_at(&vec![7; 2 * COPIED], 0).unwrap();
+            file.write_all_at(&vec![7; 2 * copied], 0).unwrap();
             file
         });
         streams.collect::<Vec<_>>()
     });
     yield_to_all(&mounted);
     let copy = |file: &File| {
-        let (mut from, mut to) = (0, COPIED as u64);
-        let copied = copy_file_range(file, Some(&mut from), file, Some(&mut to), COPIED);
-        assert_eq!(copied, Ok(COPIED));
+        let (mut from, mut to) = (0, copied as u64);
+        let done = copy_file_range(file, Some(&mut from), file, Some(&mut to), copied);
+        assert_eq!(done, Ok(copied));
     };
-    for (weights, share) in [((300, 100), 3.0), ((100, 100), 1.0)] {
+    for (weights, share) in weights {
         done(&mounted, &format!("weight project:1 {} @", weights.0));
         done(&mounted, &format!("weight project:2 {} @", weights.1));
         let tenants = [&tenants[0][..], &tenants[1][..]];

@@ -557,6 +557,39 @@ impl Door {
         })
     }
 
+    /// Whether a [`Door::fallocate`] of a long range can as well be several of its parts: other
+    /// modes move what lies behind, or have the home forget the whole file.
+    pub fn allocates_in_parts(&self, mode: i32) -> bool {
+        range::is_parted(&self.volume.core, mode)
+    }
+
+    /// How many blocks [`Door::fallocate`] would have to find room for in this range.
+    pub fn unallocated(&self, file: &OpenFile, off: u64, len: u64) -> Result<u64> {
+        self.run(&Caller::ROOT, |cx, g| {
+            range::unallocated(cx, file.node(g)?, off, len, g)
+        })
+    }
+
+    /// Whether a file may have so many more blocks now.
+    pub fn check_room(&self, file: &OpenFile, blocks: u64) -> Result<()> {
+        self.run(&Caller::ROOT, |cx, g| {
+            range::check_room(cx, file.node(g)?, blocks, g)
+        })
+    }
+
+    /// How much of `len` bytes a copy from here to there would do at most, or why it is none.
+    pub fn check_copy(
+        &self,
+        from: (&OpenFile, u64),
+        to: (&OpenFile, u64),
+        len: u64,
+    ) -> Result<u64> {
+        self.run(&Caller::ROOT, |_, g| {
+            let (source, target) = (from.0.node(g)?, to.0.node(g)?);
+            range::check_copy((source, from.1), (target, to.1), len).map_err(Into::into)
+        })
+    }
+
     /// Copies between files; answers the bytes copied. A kernel has refused a target with
     /// `O_APPEND`.
     pub fn copy_file_range(

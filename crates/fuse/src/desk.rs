@@ -5,12 +5,12 @@
 //! the thread takes the next request. `docs/design/scheduler.md` section 13 has the rules.
 
 use crate::hall::Hall;
-use crate::ops::PIECE;
+use crate::ops::{PAID, SHORT, brings_blocks};
 use crate::options::Park;
-use crate::parked::{Open, Parcel, Reason, live};
-use crate::service::Service;
-use crate::wire::{CopyFileRangeIn, InHeader, Opcode, ReadIn, WriteIn};
-use hearth::sched::{Spec, Tenant, Unpark, Worker};
+use crate::parked::{Open, Parcel, Reason, live, live_in_pieces};
+use crate::service::{Pieces, Service};
+use crate::wire::{CopyFileRangeIn, FallocateIn, InHeader, Opcode, ReadIn, WriteIn};
+use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
 use hearth::{Absent, TenantId};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
@@ -19,6 +19,8 @@ use zerocopy::FromBytes;
 
 /// Tenants whose requests come among so many compete for the core.
 const RIVALS: u32 = 4096;
+/// Before the first request.
+const NOBODY: [(TenantId, Tenant); 2] = [(TenantId::System, Tenant::SYSTEM); 2];
 
 /// A thread that takes requests.
 pub(crate) struct Desk<S> {
@@ -30,6 +32,8 @@ pub(crate) struct Desk<S> {
     open: Arc<AtomicUsize>,
     /// The tenants of the last requests, the latest first.
     recent: [(TenantId, Tenant); 2],
+    /// What `Handle::endings` was when they were named.
+    endings: u64,
     /// So many requests ago another tenant would have been forgotten.
     rivals: u32,
 }
@@ -52,7 +56,8 @@ impl<S: Service> Desk<S> {
             hall: Arc::clone(hall),
             own: None,
             open: Arc::new(AtomicUsize::new(0)),
-            recent: [(TenantId::System, Tenant::SYSTEM); 2],
+            recent: NOBODY,
+            endings: hall.sched.endings(),
             rivals: 0,
         })
     }
@@ -63,7 +68,7 @@ impl<S: Service> Desk<S> {
     pub fn look(&mut self, header: &InHeader, args: &[u8]) -> Fate {
         let tenant = self.hall.service.tenant(header);
         self.rivals = self.rivals.saturating_sub(1);
-        if tenant != self.recent[0].0 {
+        if tenant != self.recent[0].0 || self.endings != self.hall.sched.endings() {
             self.turn_to(tenant);
         }
         if self.hall.park == Park::Needed && !self.hall.sched.has_ceilings() {
@@ -92,10 +97,19 @@ impl<S: Service> Desk<S> {
     /// Parks a request of the tenant that was last looked at, because of `reason` or because it
     /// lacked something.
     pub fn park(&mut self, parcel: impl Parcel, reason: Option<Reason>, absent: Option<Absent>) {
+        let (hall, open) = (self.own_hall(), Open::new(&self.open));
+        self.spawn(live(hall, parcel, reason, absent, open));
+    }
+
+    /// Parks a request of that tenant which is done in pieces.
+    pub fn park_pieces(&mut self, parcel: impl Parcel, work: Pieces) {
+        let (hall, open) = (self.own_hall(), Open::new(&self.open));
+        self.spawn(live_in_pieces(hall, parcel, work, open));
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.worker.settle();
         let spec = Spec::of(self.recent[0].1).with_key(self.worker.station() as u64);
-        let (hall, open) = (self.own_hall(), Open::new(&self.open));
-        let task = live(hall, parcel, reason, absent, open);
         drop(self.hall.sched.spawn(spec, task));
     }
 
@@ -159,6 +173,11 @@ impl<S: Service> Desk<S> {
 
     #[cold]
     fn turn_to(&mut self, tenant: TenantId) {
+        let endings = self.hall.sched.endings();
+        if std::mem::replace(&mut self.endings, endings) != endings {
+            // Some of these may be of those that ended.
+            self.recent = NOBODY;
+        }
         if self.recent[0].0 != TenantId::System {
             self.rivals = RIVALS;
         }
@@ -167,6 +186,26 @@ impl<S: Service> Desk<S> {
             let known = self.hall.sched.tenant(tenant.number());
             self.recent[0] = (tenant, known);
         }
+    }
+
+    /// A copy that brings bytes to another tenant is held to that one's ceilings too.
+    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Ticket> {
+        let (copy, _) = match Opcode::from_number(header.opcode)? {
+            Opcode::CopyFileRange | Opcode::CopyFileRange64 => {
+                CopyFileRangeIn::read_from_prefix(args).ok()?
+            }
+            _ => return None,
+        };
+        let target = InHeader {
+            nodeid: copy.nodeid_out,
+            ..*header
+        };
+        let target = self.hall.service.tenant(&target);
+        if target == self.recent[0].0 {
+            return None;
+        }
+        let sched = &self.hall.sched;
+        sched.charge(sched.tenant(target.number()), 0, bytes)
     }
 
     #[cold]
@@ -179,9 +218,10 @@ impl<S: Service> Desk<S> {
         };
         let sched = &self.hall.sched;
         if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
-            let ticket = sched.charge(self.recent[0].1, 1, bytes);
-            if let Some(ticket) = ticket {
-                return Fate::Park(Reason::Ceiling(ticket));
+            let own = sched.charge(self.recent[0].1, 1, bytes);
+            let tickets = [own, self.charge_target(header, args, bytes)];
+            if tickets.iter().any(Option::is_some) {
+                return Fate::Park(Reason::Ceiling(tickets));
             }
         }
         match self.hall.park {
@@ -200,7 +240,7 @@ fn is_answered(header: &InHeader) -> bool {
     )
 }
 
-/// Bytes that a request moves. `None` for what only gives something back, and is never delayed.
+/// Bytes that a request moves or allocates. `None` for what only gives something back, and is never delayed.
 fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
     match Opcode::from_number(header.opcode)? {
         Opcode::Forget
@@ -221,7 +261,14 @@ fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
         }
         Opcode::CopyFileRange | Opcode::CopyFileRange64 => {
             let copy = CopyFileRangeIn::read_from_prefix(args).ok();
-            Some(copy.map_or(0, |(copy, _)| copy.len.min(PIECE)))
+            Some(copy.map_or(0, |(copy, _)| copy.len.min(PAID)))
+        }
+        Opcode::Fallocate => {
+            let allocate = FallocateIn::read_from_prefix(args).ok();
+            // A longer one pays as it goes on.
+            let at_once = |args: &FallocateIn| args.length <= SHORT && brings_blocks(args.mode);
+            let paid = allocate.filter(|(args, _)| at_once(args));
+            Some(paid.map_or(0, |(args, _)| args.length))
         }
         _ => Some(0),
     }

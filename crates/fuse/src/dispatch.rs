@@ -9,7 +9,7 @@ use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
 use crate::room::is_refusal;
-use crate::service::{Answer, Attempt, Handled, Lane, Later, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
@@ -81,6 +81,16 @@ pub(crate) enum Done {
     Part(usize),
     /// A worker goes on.
     Later(Later),
+    /// Each call does a piece, without waiting.
+    Pieces(Box<dyn FnMut() -> Result<Part, Errno> + Send>),
+}
+
+/// What a call for a piece has done.
+pub(crate) enum Part {
+    /// There is another one. So many bytes of this one are still to be charged.
+    More(u64),
+    /// It was the last: the request's answer.
+    Last(Small),
 }
 
 /// A request while it is worked on.
@@ -136,6 +146,7 @@ impl Service for Dispatcher {
             (Ok(Done::Part(done)), _) => Answer::Refused(done),
             (done, _) if attempt.again && is_refusal(&done) => Answer::Refused(0),
             (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
+            (Ok(Done::Pieces(next)), _) => Answer::Pieces(self.counted_pieces(op, next)),
             (done, _) => {
                 let elapsed = attempt
                     .since
@@ -297,10 +308,7 @@ impl Dispatcher {
 
     /// A panic costs one request, not the mount.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-        panics::catch(work).unwrap_or_else(|report| {
-            report_panic(&self.volume, &report);
-            Err(Errno::EIO)
-        })
+        guarded(&self.volume, work)
     }
 
     /// Adds to late work what the queue thread does around early work: a guard and statistics.
@@ -308,10 +316,7 @@ impl Dispatcher {
         let (volume, work) = (self.volume.clone(), later.work);
         let work = move || -> Result<Small, Errno> {
             let started = Instant::now();
-            let result = panics::catch(work).unwrap_or_else(|report| {
-                report_panic(&volume, &report);
-                Err(Errno::EIO)
-            });
+            let result = guarded(&volume, work);
             let elapsed = started.elapsed().as_nanos() as u64;
             volume.stats().count(op, elapsed, result.is_ok());
             result
@@ -321,15 +326,53 @@ impl Dispatcher {
             work: Box::new(work),
         }
     }
+
+    /// The same for each piece of work, which is counted at its end.
+    fn counted_pieces(
+        &self,
+        op: Op,
+        mut next: impl FnMut() -> Result<Part, Errno> + Send + 'static,
+    ) -> Pieces {
+        let (volume, started) = (self.volume.clone(), Instant::now());
+        let next = move |again: bool| {
+            let (part, absent) = hearth::without_waiting(|| guarded(&volume, &mut next));
+            let result = match (part, absent) {
+                (_, Some(absent)) => return Piece::Absent(absent),
+                (Ok(Part::More(bytes)), _) => return Piece::More(bytes),
+                (part, _) if again && is_refusal(&part) => return Piece::Refused,
+                (Ok(Part::Last(small)), _) => Ok(small),
+                (Err(errno), _) => Err(errno),
+            };
+            let elapsed = started.elapsed().as_nanos() as u64;
+            volume.stats().count(op, elapsed, result.is_ok());
+            Piece::Last(result)
+        };
+        Pieces {
+            next: Box::new(next),
+        }
+    }
 }
 
 impl Done {
-    /// Work for the lane of devices and large copies.
+    /// Work that waits for a device.
     pub fn io(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
         Done::Later(Later {
             lane: Lane::Io,
             work: Box::new(work),
         })
+    }
+
+    /// Work that takes long and cannot be parted.
+    pub fn whole(work: impl FnOnce() -> Result<Small, Errno> + Send + 'static) -> Done {
+        Done::Later(Later {
+            lane: Lane::Whole,
+            work: Box::new(work),
+        })
+    }
+
+    /// Work that is done in pieces, a call each.
+    pub fn pieces(next: impl FnMut() -> Result<Part, Errno> + Send + 'static) -> Done {
+        Done::Pieces(Box::new(next))
     }
 
     /// Work that waits for other requests: for a lock, or for what is written back.
@@ -347,6 +390,13 @@ impl Drop for Dispatcher {
             self.close(number, None);
         }
     }
+}
+
+fn guarded<T>(volume: &Volume, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    panics::catch(work).unwrap_or_else(|report| {
+        report_panic(volume, &report);
+        Err(Errno::EIO)
+    })
 }
 
 fn report_panic(volume: &Volume, report: &str) {

@@ -4,7 +4,7 @@ use crate::options::Park;
 use crate::waiting::Waiting;
 use crate::workers::Workers;
 use hearth::TenantId;
-use hearth::sched::Handle;
+use hearth::sched::{Handle, Tenant};
 use hearth_sync::primitive::Arc;
 
 /// Who answers, who helps with it, and when.
@@ -17,6 +17,11 @@ pub(crate) struct Hall<S> {
 }
 
 impl<S> Hall<S> {
+    /// Whose requests these are.
+    pub fn tenant(&self) -> Tenant {
+        self.sched.tenant(self.workers.tenant().number())
+    }
+
     /// The same for requests of `tenant`: workers serve tenants in turn.
     pub fn of(&self, tenant: TenantId) -> Hall<S> {
         Hall {

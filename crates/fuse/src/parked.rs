@@ -3,22 +3,15 @@
 //! Its states are section 13 of `docs/design/scheduler.md`.
 
 use crate::hall::Hall;
+use crate::pieces;
 use crate::room;
-use crate::service::{Answer, Attempt, Lane, Later, Service, Small};
-use crate::workers::{Finish, Workers};
-use hearth::sched::{Ticket, yield_now};
+use crate::service::{Answer, Attempt, Later, Pieces, Service};
+use crate::suspend::{Delay, Tickets, bring, delay, suspend};
+use crate::workers::Finish;
 use hearth::{Absent, Errno};
-use hearth_sync::lock::Lock;
-use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
-
-/// A signal lets a request that its tenant's ceiling delays wait no longer than this.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A request in the hands of a task, with the way back for its answer.
 pub(crate) trait Parcel: Send + 'static {
@@ -43,6 +36,8 @@ pub(crate) enum Step<P> {
     Done,
     /// To be finished by a worker.
     Later(P, Later),
+    /// To be finished in pieces.
+    Pieces(P, Pieces),
     /// To be worked on again when this was brought.
     Absent(P, Absent),
     /// To be worked on again a little later; so many bytes of it are written.
@@ -57,6 +52,7 @@ impl<P> Step<P> {
             Answer::Error(errno) => send(parcel, Err(errno)),
             Answer::Silent => send(parcel, Ok(0)),
             Answer::Later(later) => return Step::Later(parcel, later),
+            Answer::Pieces(pieces) => return Step::Pieces(parcel, pieces),
             Answer::Absent(absent) => return Step::Absent(parcel, absent),
             Answer::Refused(done) => return Step::Refused(parcel, done),
         }
@@ -68,6 +64,7 @@ impl<P> Step<P> {
         match self {
             Step::Done => Step::Done,
             Step::Later(_, later) => Step::Later(parcel, later),
+            Step::Pieces(_, pieces) => Step::Pieces(parcel, pieces),
             Step::Absent(_, absent) => Step::Absent(parcel, absent),
             Step::Refused(_, done) => Step::Refused(parcel, done),
         }
@@ -79,8 +76,8 @@ impl<P> Step<P> {
 pub(crate) enum Reason {
     /// Others are ahead of it.
     Turn,
-    /// Its tenant's ceilings say so, until its turn.
-    Ceiling(Ticket),
+    /// Ceilings say so, until its turn.
+    Ceiling(Tickets),
     /// The mount is told to park everything.
     Test,
     /// It was refused for want of room, some of which may be on its way back. So many bytes of it
@@ -117,7 +114,9 @@ pub(crate) async fn live<S: Service>(
 ) {
     let since = Instant::now();
     match reason {
-        Some(Reason::Ceiling(ticket)) if !delay(&hall, parcel.unique(), ticket).await => {
+        Some(Reason::Ceiling(tickets))
+            if delay(&hall, parcel.unique(), tickets).await == Delay::Ended =>
+        {
             return parcel.refuse(Errno::ENODEV);
         }
         Some(Reason::Test) => suspend(&hall).await,
@@ -152,6 +151,11 @@ pub(crate) async fn live<S: Service>(
                 hall.workers.submit(later, parcel.finish());
                 break;
             }
+            Step::Pieces(parcel, work) => {
+                let result = pieces::run(&hall, parcel.unique(), work).await;
+                parcel.finish()(result);
+                break;
+            }
             Step::Absent(parcel, lacks) => {
                 absent = Some(lacks);
                 parcel
@@ -165,92 +169,14 @@ pub(crate) async fn live<S: Service>(
     drop(open);
 }
 
-/// Waits for the turn of what was charged, or a little after a signal; false if the session ends.
-async fn delay<S: Service>(hall: &Hall<S>, unique: u64, ticket: Ticket) -> bool {
-    let mut turn = pin!(hall.sched.turn(ticket));
-    if let Some(nudge) = hall.waiting.begin_task(unique) {
-        first(turn.as_mut(), poll_fn(|context| nudge.poll(context))).await;
-        hall.waiting.end(unique);
-    }
-    if hall.waiting.is_closed() {
-        return false;
-    }
-    first(turn, hall.sched.sleep(PATIENCE)).await;
-    true
-}
-
-/// Waits for one of two; the first is asked first.
-async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|context| match one.as_mut().poll(context) {
-        Poll::Pending => other.as_mut().poll(context),
-        ready => ready,
-    })
-    .await;
-}
-
-/// Has a worker bring something.
-async fn bring<S: Service>(hall: &Hall<S>, absent: Absent) -> Result<(), Errno> {
-    let service = Arc::clone(&hall.service);
-    elsewhere(&hall.workers, move || service.bring(&absent)).await
-}
-
-/// Suspends the task in both ways that there are: behind others, and for another thread.
-async fn suspend<S: Service>(hall: &Hall<S>) {
-    yield_now().await;
-    // A worker that refuses is no reason to fail the request.
-    let _ = elsewhere(&hall.workers, || Ok(())).await;
-}
-
-/// Waits for what another thread makes of `work`.
-async fn elsewhere(
-    workers: &Workers,
-    work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
-) -> Result<(), Errno> {
-    let slot = Arc::new(Slot::default());
-    let filled = Arc::clone(&slot);
-    let later = Later {
-        lane: Lane::Load,
-        work: Box::new(move || work().map(|()| Small::default())),
-    };
-    workers.submit(later, Box::new(move |result| filled.fill(result.map(drop))));
-    poll_fn(|context| slot.poll(context.waker())).await
-}
-
-lock_class!(SlotLock = "fuse.slot", 876);
-
-/// Where the outcome of work elsewhere arrives.
-#[derive(Default)]
-struct Slot {
-    state: Lock<SlotLock, Outcome>,
-}
-
-#[derive(Default)]
-struct Outcome {
-    result: Option<Result<(), Errno>>,
-    waker: Option<Waker>,
-}
-
-impl Slot {
-    fn fill(&self, result: Result<(), Errno>) {
-        let mut state = self.state.lock();
-        state.result = Some(result);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn poll(&self, waker: &Waker) -> Poll<Result<(), Errno>> {
-        let mut state = self.state.lock();
-        if let Some(result) = state.result.take() {
-            return Poll::Ready(result);
-        }
-        let old = state.waker.replace(waker.clone());
-        drop(state);
-        // The last waker of a task frees it: not under the lock.
-        drop(old);
-        Poll::Pending
-    }
+/// The life of a request that was found to be done in pieces before it was parked.
+pub(crate) async fn live_in_pieces<S: Service>(
+    hall: Arc<Hall<S>>,
+    parcel: impl Parcel,
+    work: Pieces,
+    open: Open,
+) {
+    let result = pieces::run(&hall, parcel.unique(), work).await;
+    parcel.finish()(result);
+    drop(open);
 }

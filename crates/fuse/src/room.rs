@@ -18,6 +18,27 @@ pub(crate) const PAUSES: [Duration; 6] = [
     Duration::from_millis(75),
 ];
 
+/// How often an operation was refused.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(usize);
+
+impl Attempts {
+    /// How long to wait before the next: not at all the first time, since room may have come back.
+    pub fn pause(&mut self) -> Duration {
+        let before = self.0;
+        self.0 += 1;
+        match before {
+            0 => Duration::ZERO,
+            before => PAUSES.get(before - 1).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Whether the next one is the last.
+    pub fn is_last(&self) -> bool {
+        self.0 > PAUSES.len()
+    }
+}
+
 /// Whether there was no room.
 pub(crate) fn is_refusal<T>(result: &Result<T, Errno>) -> bool {
     matches!(result, Err(Errno::EDQUOT | Errno::ENOSPC))

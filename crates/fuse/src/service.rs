@@ -68,6 +68,8 @@ pub(crate) enum Answer {
     Silent,
     /// May block: to be run by a worker, which then answers.
     Later(Later),
+    /// Takes long: to be done in pieces, between which others have their turns.
+    Pieces(Pieces),
     /// There is no room for it, but some may be on its way back: to be handled again. So many bytes
     /// of it are written.
     Refused(usize),
@@ -81,13 +83,34 @@ pub(crate) struct Later {
     pub work: Box<dyn FnOnce() -> Result<Small, Errno> + Send>,
 }
 
+/// A request that takes long, ready to be done in pieces.
+pub(crate) struct Pieces {
+    /// Does the next one, without waiting. The argument says whether it can be tried again a little
+    /// later.
+    pub next: Box<dyn FnMut(bool) -> Piece + Send>,
+}
+
+/// What became of a piece.
+pub(crate) enum Piece {
+    /// There is another one. So many bytes of this one are still to be charged.
+    More(u64),
+    /// It was the last: the request's answer.
+    Last(Result<Small, Errno>),
+    /// Something must be brought first; then it is to be tried again.
+    Absent(Absent),
+    /// There is no room for it, but some may be on its way back: to be tried again.
+    Refused,
+}
+
 /// Why a request may block; the lanes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// For somebody else, to give up a lock for one: perhaps for ever, so each has its own thread.
     Wait,
-    /// For a device or for many bytes to be copied.
+    /// For a device.
     Io,
+    /// For nobody, but it takes long and cannot be parted: much is given back, or moved, at once.
+    Whole,
     /// For the home to bring something.
     Load,
 }

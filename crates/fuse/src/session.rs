@@ -89,12 +89,13 @@ impl Session {
             settings.collects().then(|| Arc::clone(&handles)),
             settings.collects_anyway(),
         );
+        let workers = Workers::new(&volume.scheduler());
         let session = Session {
             connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
             notifier: Arc::new(notifier),
-            workers: Arc::new(Workers::new()),
+            workers: Arc::new(workers),
             threads: Lock::new(Vec::new()),
         };
         session

@@ -1,23 +1,25 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Three lanes that do not wait for each other. A waiting lock may need an fsync of its holder
+//! Four lanes that do not wait for each other. A waiting lock may need an fsync of its holder
 //! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
 //! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`. Where
-//! work queues, tenants are served in turn.
+//! work queues, tenants are served by weight, and whatever a thread does counts in their shares.
 
-use crate::rounds::Rounds;
 use crate::service::{Lane, Later, Small};
+use hearth::sched::{Handle, Outside, Rounds};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{self, JoinHandle};
+use hearth_sync::primitive::{Arc, thread_time};
 use std::time::Duration;
 
 /// Requests that may wait for somebody else at the same time.
 const WAIT_THREADS: usize = 4096;
-/// Threads for fsync and large copies.
+/// Threads for fsync.
 const IO_THREADS: usize = 8;
+/// Threads for what cannot be parted: it keeps a core busy, not a device.
+const WHOLE_THREADS: usize = 4;
 /// Threads that have the home bring what parked requests lack.
 const LOAD_THREADS: usize = 16;
 /// An idle thread ends after this time.
@@ -37,12 +39,15 @@ pub(crate) struct Workers {
 struct Lanes {
     waits: Arc<Pool>,
     io: Arc<Pool>,
+    whole: Arc<Pool>,
     loads: Arc<Pool>,
 }
 
 lock_class!(PoolLock = "fuse.workers", 872);
 
 struct Pool {
+    /// Knows the weights of tenants.
+    sched: Handle,
     name: &'static str,
     limit: usize,
     /// Whether work may wait for a thread when `limit` threads are busy.
@@ -53,7 +58,7 @@ struct Pool {
 
 #[derive(Default)]
 struct State {
-    queue: Rounds<(Later, Finish)>,
+    queue: Rounds<Piece>,
     /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
     /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
@@ -62,12 +67,20 @@ struct State {
     closed: bool,
 }
 
+/// Work that waits for a thread.
+struct Piece {
+    outside: Outside,
+    later: Later,
+    finish: Finish,
+}
+
 impl Workers {
     /// No threads yet. What is submitted here is nobody's.
-    pub fn new() -> Workers {
+    pub fn new(sched: &Handle) -> Workers {
         let pool = |name, limit, queues| {
             let (state, changed) = (Lock::new(State::default()), Condition::new());
             Arc::new(Pool {
+                sched: sched.clone(),
                 name,
                 limit,
                 queues,
@@ -78,6 +91,7 @@ impl Workers {
         let lanes = Lanes {
             waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
+            whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
         };
         Workers {
@@ -94,11 +108,17 @@ impl Workers {
         }
     }
 
+    /// Whom they serve here.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
     /// Has `later` run by a worker, and `finish` called with the outcome.
     pub fn submit(&self, later: Later, finish: Finish) {
         let lane = match later.lane {
             Lane::Wait => &self.lanes.waits,
             Lane::Io => &self.lanes.io,
+            Lane::Whole => &self.lanes.whole,
             Lane::Load => &self.lanes.loads,
         };
         lane.submit(self.tenant, later, finish);
@@ -108,19 +128,39 @@ impl Workers {
     pub fn close(&self) {
         self.lanes.waits.close();
         self.lanes.io.close();
+        self.lanes.whole.close();
         self.lanes.loads.close();
+    }
+}
+
+impl Piece {
+    /// Does it and answers; how much of the processor it used.
+    fn run(self) -> u64 {
+        let begin = thread_time();
+        (self.finish)((self.later.work)());
+        let used = thread_time().zip(begin);
+        let ns = used.map_or(0, |(end, begin)| end.saturating_sub(begin));
+        self.outside.finish(ns);
+        ns
     }
 }
 
 impl Pool {
     fn submit(self: &Arc<Pool>, tenant: TenantId, later: Later, finish: Finish) {
+        let tenant = self.sched.tenant(tenant.number());
+        let outside = self.sched.outside(tenant);
         let mut state = self.state.lock();
         let spawn = state.queue.len() >= state.idle;
         if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
             drop(state);
             return finish(Err(Errno(libc::ENOLCK)));
         }
-        state.queue.push(tenant, (later, finish));
+        let piece = Piece {
+            outside,
+            later,
+            finish,
+        };
+        state.queue.push(&self.sched, tenant, piece);
         if spawn && state.threads < self.limit {
             state.threads += 1;
             drop(state);
@@ -147,13 +187,13 @@ impl Pool {
                 let mut state = self.state.lock();
                 state.threads -= 1;
                 let orphan = if state.threads == 0 || !self.queues {
-                    state.queue.pop()
+                    state.queue.pop(&self.sched)
                 } else {
                     None
                 };
                 drop(state);
-                if let Some((_, finish)) = orphan {
-                    finish(Err(Errno(libc::EAGAIN)));
+                if let Some(orphan) = orphan {
+                    (orphan.finish)(Err(Errno(libc::EAGAIN)));
                 }
             }
         }
@@ -162,10 +202,11 @@ impl Pool {
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some((later, finish)) = state.queue.pop() {
+            if let Some(piece) = state.queue.pop(&self.sched) {
                 drop(state);
-                finish((later.work)());
+                let (tenant, ns) = (piece.outside.tenant(), piece.run());
                 state = self.state.lock();
+                state.queue.finish(&self.sched, tenant, ns);
                 continue;
             }
             if state.closed {
@@ -198,6 +239,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth::sched::Scheduler;
     use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
     use hearth_sync::primitive::{Condvar, Mutex};
 
@@ -213,7 +255,8 @@ mod tests {
 
     #[test]
     fn an_fsync_is_done_while_many_locks_wait() {
-        let workers = Workers::new();
+        let scheduler = Scheduler::builder().start().unwrap();
+        let workers = Workers::new(&scheduler);
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..64 {
@@ -240,7 +283,8 @@ mod tests {
 
     #[test]
     fn all_queued_work_is_done_before_the_threads_end() {
-        let workers = Workers::new();
+        let scheduler = Scheduler::builder().start().unwrap();
+        let workers = Workers::new(&scheduler);
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..10_000 {
             let count = Arc::clone(&done);
@@ -263,7 +307,8 @@ mod tests {
     #[test]
     fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
         for (lane, threads) in [(Lane::Io, IO_THREADS), (Lane::Load, LOAD_THREADS)] {
-            let workers = Workers::new();
+            let scheduler = Scheduler::builder().start().unwrap();
+            let workers = Workers::new(&scheduler);
             let (gate, order) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
             let shut = gate.lock();
             for (tenant, pieces) in [(1, 20 * threads), (2, 1)] {

@@ -206,7 +206,7 @@ on_both_transports! {
             file.write_all_at(&pattern(1 << 20), part << 20).unwrap();
         }
         file.sync_all().unwrap();
-        let has_worker = || mounted.threads().iter().any(|name| name == "hearth-io");
+        let has_worker = || mounted.threads().iter().any(|name| name == "hearth-whole");
         file.set_len(large - 4096).unwrap();
         assert!(!has_worker(), "{:?}", mounted.threads());
         // By its descriptor, then by its name.

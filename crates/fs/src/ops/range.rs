@@ -9,7 +9,7 @@ use crate::flags;
 use crate::home;
 use crate::inode::{COUNT, Node, NodeExt};
 use crate::quota::Resource;
-use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
+use crate::volume::{Core, Ctx, MAX_SIZE, Step, Stop};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
@@ -119,6 +119,39 @@ fn edit(
             })
         }
     }
+}
+
+/// Whether `fallocate` of a range is the same as of its parts, one after the other.
+pub(crate) fn is_parted(core: &Core, mode: i32) -> bool {
+    match mode & !KEEP_SIZE {
+        0 => true,
+        ZERO | PUNCH => !core.home.evictable(),
+        _ => false,
+    }
+}
+
+/// Pages of this range that are not allocated and not paid.
+pub(crate) fn unallocated(cx: &Ctx<'_>, node: &Node, off: u64, len: u64, g: &Guard) -> Step<u64> {
+    let data = node.data().ok_or(Errno::ENODEV)?;
+    let pages = off / PAGE..(off + len).div_ceil(PAGE);
+    let _inside = node.gate.enter(node.shares());
+    let need = data
+        .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
+        .map_err(|absent| page(node, absent))?;
+    // Others may change both meanwhile.
+    let paid = promise::taken(cx.core, node, pages).map_or(0, |taken| taken.count());
+    Ok(need.saturating_sub(paid))
+}
+
+/// Whether the file may have so many more blocks now: they are charged and given back.
+pub(crate) fn check_room(cx: &Ctx<'_>, node: &Node, blocks: u64, g: &Guard) -> Step<()> {
+    let account = node.meta.account();
+    let room = cx
+        .core
+        .ledger
+        .charge(account, Resource::Blocks, blocks, g)?;
+    drop(room);
+    Ok(())
 }
 
 /// Pages are about to move or go: everything comes to memory, and the home is told to forget it and
@@ -257,10 +290,6 @@ pub(crate) fn copy(
         copying.len = check_copy((from, from_off), (to, to_off), copying.len)?;
     }
     let len = copying.len;
-    let same = from.number() == to.number();
-    if same && from_off < to_off.saturating_add(len) && to_off < from_off.saturating_add(len) {
-        return Err(Errno::EINVAL.into());
-    }
     let end = len.min(copying.done + PIECE);
     let mut chunk = vec![0; CHUNK.min(len.min(usize::MAX as u64) as usize)];
     while copying.done < end {
@@ -295,7 +324,7 @@ fn copy_chunk(
 }
 
 /// The length that can be copied: a file that is copied into itself does not grow under the copy.
-fn check_copy(
+pub(crate) fn check_copy(
     (from, from_off): (&Node, u64),
     (to, to_off): (&Node, u64),
     len: u64,
@@ -312,7 +341,12 @@ fn check_copy(
     if from_off > MAX_SIZE || to_off > MAX_SIZE {
         return Err(Errno::EINVAL);
     }
-    Ok(len
+    let len = len
         .min(from.meta.size().saturating_sub(from_off))
-        .min(MAX_SIZE - to_off))
+        .min(MAX_SIZE - to_off);
+    let same = from.number() == to.number();
+    if same && from_off < to_off.saturating_add(len) && to_off < from_off.saturating_add(len) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(len)
 }

@@ -75,7 +75,7 @@ impl Dispatcher {
         };
         let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
         let volume = self.volume.clone();
-        Ok(Done::io(move || {
+        Ok(Done::whole(move || {
             let caller = caller(&header);
             let attr = keep_asking(&volume, || {
                 door.setattr(&caller, header.nodeid, file.as_deref(), &change)

@@ -10,4 +10,4 @@ mod names;
 mod ranges;
 mod xattrs;
 
-pub(crate) use ranges::PIECE;
+pub(crate) use ranges::{PAID, SHORT, brings_blocks};

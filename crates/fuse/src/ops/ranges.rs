@@ -1,6 +1,6 @@
 //! Ranges of files: where data is, making room, copying.
 
-use crate::dispatch::{Context, Dispatcher, Done};
+use crate::dispatch::{Context, Dispatcher, Done, Part};
 use crate::reply::Reply;
 use crate::room::keep_asking;
 use crate::service::Small;
@@ -8,15 +8,21 @@ use crate::wire::{
     CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE,
     WriteOut,
 };
+use hearth::sched::Handle;
 use hearth::{Caller, Door, Errno, OpenFile, Origin};
 use hearth_sync::primitive::Arc;
 
-/// Larger pieces of work are done by a worker, copies of this size too: of such are those that a
-/// ceiling parts.
+/// What gives back or moves more at once is done by a worker.
 pub(super) const LARGE: u64 = 4 << 20;
-/// Where there are ceilings a copy is done in pieces of this size: each pays for the one before, so
-/// that a copy takes its time between them, and no piece comes much too early.
-pub(crate) const PIECE: u64 = 4 << 20;
+/// Copies and allocations of more bytes than the largest WRITE has are done in pieces.
+pub(crate) const SHORT: u64 = 1 << 20;
+/// A piece: less than the scheduler lets a tenant do before another has its turn.
+const PIECE: u64 = 256 << 10;
+/// Where there are ceilings a copy ends after so many bytes, as a copy may: each pays for the one
+/// before, so that a copy takes its time between them, and none comes much too early.
+pub(crate) const PAID: u64 = 4 << 20;
+/// So many bytes of a range are looked at in one piece for what has no room yet.
+const COUNTED: u64 = 64 << 20;
 
 impl Dispatcher {
     pub(crate) fn lseek(
@@ -50,25 +56,25 @@ impl Dispatcher {
     }
 
     pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
-        let file = self.file_or_inode(cx, args.fh, cx.ino())?;
-        let (args, header) = (*args, cx.header);
-        let door = self.door.clone();
-        let work = move || {
-            let caller = caller(&header);
-            door.fallocate(
-                &caller,
-                &file.file,
-                args.mode as i32,
-                args.offset,
-                args.length,
-            )
+        let allocation = Allocation {
+            door: self.door.clone(),
+            file: self.file_or_inode(cx, args.fh, cx.ino())?,
+            header: cx.header,
+            args: *args,
         };
-        if args.length > LARGE {
-            let volume = self.volume.clone();
-            let work = move || keep_asking(&volume, &work).map(|()| Small::default());
-            return Ok(Done::io(work));
+        let mode = args.mode as i32;
+        if !self.door.allocates_in_parts(mode) {
+            // What lies behind the range moves, or goes to the home.
+            let attr = self.door.getattr(cx.ino())?;
+            if args.length.max(attr.blocks.saturating_mul(512)) > LARGE {
+                let volume = self.volume.clone();
+                let work = move || keep_asking(&volume, || allocation.whole());
+                return Ok(Done::whole(move || work().map(|()| Small::default())));
+            }
+        } else if args.length > SHORT {
+            return Ok(Done::pieces(allocation.into_pieces()));
         }
-        work()?;
+        allocation.whole()?;
         Ok(Done::Reply)
     }
 
@@ -80,13 +86,10 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
         // The older request has 32 bits for the answer.
-        let mut most = match wide {
+        let most = match wide {
             true => u64::MAX,
             false => u64::from(u32::MAX) - PAGE_SIZE as u64,
         };
-        if self.volume.scheduler().has_ceilings() {
-            most = most.min(PIECE);
-        }
         let copy = Copy {
             door: self.door.clone(),
             from: self.file_or_inode(cx, args.fh_in, cx.ino())?,
@@ -97,14 +100,12 @@ impl Dispatcher {
                 ..*args
             },
         };
-        if copy.args.len >= LARGE {
-            let volume = self.volume.clone();
-            return Ok(Done::io(move || {
-                let copied = keep_asking(&volume, || copy.run())?;
-                Ok(copied_out(copied, wide))
-            }));
+        if copy.args.len > SHORT {
+            let sched = self.volume.scheduler();
+            return Ok(Done::pieces(copy.into_pieces(sched, wide)));
         }
-        reply.bytes(copied_out(copy.run()?, wide).bytes())?;
+        let copied = copy.part(0, copy.args.len)?;
+        reply.bytes(copied_out(copied, wide).bytes())?;
         Ok(Done::Reply)
     }
 
@@ -140,6 +141,74 @@ impl Drop for Opened {
     }
 }
 
+/// An allocation, or another change of a range that brings no bytes along.
+struct Allocation {
+    door: Door,
+    file: Opened,
+    header: InHeader,
+    args: FallocateIn,
+}
+
+impl Allocation {
+    fn whole(&self) -> Result<(), Errno> {
+        let args = &self.args;
+        self.part(args.mode as i32, args.offset, args.length)
+    }
+
+    fn part(&self, mode: i32, offset: u64, length: u64) -> Result<(), Errno> {
+        let caller = caller(&self.header);
+        let file = &self.file.file;
+        self.door.fallocate(&caller, file, mode, offset, length)
+    }
+
+    /// First all of the range is looked at, so that what cannot fit is refused before it is tried.
+    /// The last piece moves the end of the file.
+    fn into_pieces(self) -> impl FnMut() -> Result<Part, Errno> + Send + 'static {
+        let (mode, begin) = (self.args.mode as i32, self.args.offset);
+        let end = begin.saturating_add(self.args.length);
+        let brings = brings_blocks(self.args.mode);
+        let (mut need, mut counted, mut at) = (0, begin, begin);
+        move || {
+            let file = &self.file.file;
+            if brings && counted < end {
+                let next = next_edge(counted, COUNTED).min(end);
+                need += self.door.unallocated(file, counted, next - counted)?;
+                counted = next;
+                if counted == end {
+                    // Refused, it is looked at again from its beginning.
+                    counted = begin;
+                    self.door.check_room(file, std::mem::take(&mut need))?;
+                    counted = end;
+                }
+                return Ok(Part::More(0));
+            }
+            if at == end {
+                return Ok(Part::Last(Small::default()));
+            }
+            let next = next_edge(at, PIECE).min(end);
+            let mode = match next < end {
+                true => mode | libc::FALLOC_FL_KEEP_SIZE,
+                false => mode,
+            };
+            self.part(mode, at, next - at)?;
+            let done = next - at;
+            at = next;
+            Ok(Part::More(if brings { done } else { 0 }))
+        }
+    }
+}
+
+/// Whether an allocation in this mode is paid by its length: what it brings is memory.
+pub(crate) fn brings_blocks(mode: u32) -> bool {
+    let mode = mode as i32 & !libc::FALLOC_FL_KEEP_SIZE;
+    mode == 0 || mode == libc::FALLOC_FL_ZERO_RANGE
+}
+
+/// The first multiple of `size` behind `at`.
+fn next_edge(at: u64, size: u64) -> u64 {
+    (at / size + 1) * size
+}
+
 struct Copy {
     door: Door,
     from: Opened,
@@ -149,15 +218,50 @@ struct Copy {
 }
 
 impl Copy {
-    fn run(&self) -> Result<u64, Errno> {
+    /// Copies `len` bytes from `done` on.
+    fn part(&self, done: u64, len: u64) -> Result<u64, Errno> {
         let args = &self.args;
         self.door.copy_file_range(
             &caller(&self.header),
-            (&self.from.file, args.off_in),
-            (&self.to.file, args.off_out),
-            args.len,
+            (&self.from.file, args.off_in.saturating_add(done)),
+            (&self.to.file, args.off_out.saturating_add(done)),
+            len,
             args.flags,
         )
+    }
+
+    /// How much there is to copy.
+    fn len(&self) -> Result<u64, Errno> {
+        let args = &self.args;
+        let from = (&*self.from.file, args.off_in);
+        let to = (&*self.to.file, args.off_out);
+        self.door.check_copy(from, to, args.len)
+    }
+
+    /// An error after the first piece ends the copy where it is.
+    fn into_pieces(
+        self,
+        sched: Handle,
+        wide: bool,
+    ) -> impl FnMut() -> Result<Part, Errno> + Send + 'static {
+        let (mut len, mut done) = (None, 0);
+        move || {
+            let len = match len {
+                Some(len) => len,
+                None => *len.insert(self.len()?),
+            };
+            let want = PIECE.min(len - done);
+            let copied = match self.part(done, want) {
+                Err(errno) if done == 0 || errno == Errno::ABSENT => return Err(errno),
+                copied => copied.unwrap_or(0),
+            };
+            done += copied;
+            let paid = done >= PAID && sched.has_ceilings();
+            match copied < want || done >= len || paid {
+                true => Ok(Part::Last(copied_out(done, wide))),
+                false => Ok(Part::More(0)),
+            }
+        }
     }
 }
 

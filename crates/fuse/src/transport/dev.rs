@@ -13,8 +13,9 @@ use super::seats::Seats;
 use crate::desk::{Desk, Fate};
 use crate::hall::Hall;
 use crate::parked::{Parcel, Reason, Step};
+use crate::pieces;
 use crate::request::RawRequest;
-use crate::service::{Answer, Attempt, Handled, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Later, Pieces, Service, Small};
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Finish;
 use hearth::{Absent, Errno};
@@ -98,19 +99,37 @@ impl<S: Service> Reader<S> {
                     let Some(raw) = self.raw(&request[..size]) else {
                         continue;
                     };
-                    while let (_, Some(Lack::Absent(absent))) =
-                        self.serve(&raw, answer, Attempt::ONLY)
-                    {
-                        if let Err(errno) = self.hall.service.bring(&absent) {
-                            send(&self.device, raw.header.unique, Err(errno));
-                            break;
-                        }
-                    }
+                    self.finish_alone(&raw, answer);
                 }
                 Incoming::Nothing => {}
                 Incoming::End => return Ok(()),
             }
         }
+    }
+
+    fn finish_alone(&self, raw: &RawRequest<'_>, answer: &mut [u8]) {
+        let unique = raw.header.unique;
+        loop {
+            match self.serve(raw, answer, Attempt::ONLY).1 {
+                Some(Lack::Absent(absent)) => {
+                    if let Err(errno) = self.hall.service.bring(&absent) {
+                        return send(&self.device, unique, Err(errno));
+                    }
+                }
+                Some(Lack::Pieces(work)) => {
+                    let later = pieces::alone(&self.hall.service, work);
+                    return self.finish_later(&raw.header, later);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Has a worker finish a request.
+    fn finish_later(&self, header: &InHeader, later: Later) {
+        let finish = finish(Arc::clone(&self.device), header.unique);
+        let tenant = self.hall.service.tenant(header);
+        self.hall.workers.of(tenant).submit(later, finish);
     }
 
     fn raw<'r>(&self, request: &'r [u8]) -> Option<RawRequest<'r>> {
@@ -131,11 +150,8 @@ impl<S: Service> Reader<S> {
             Answer::Reply(size) => send(&self.device, unique, Ok(&out[..size])),
             Answer::Error(errno) => send(&self.device, unique, Err(errno)),
             Answer::Silent => {}
-            Answer::Later(later) => {
-                let finish = finish(Arc::clone(&self.device), unique);
-                let tenant = self.hall.service.tenant(&raw.header);
-                self.hall.workers.of(tenant).submit(later, finish);
-            }
+            Answer::Later(later) => self.finish_later(&raw.header, later),
+            Answer::Pieces(work) => return (ns, Some(Lack::Pieces(work))),
             Answer::Absent(absent) => return (ns, Some(Lack::Absent(absent))),
             Answer::Refused(done) => return (ns, Some(Lack::Room(done))),
         }
@@ -145,6 +161,8 @@ impl<S: Service> Reader<S> {
 
 /// What a request lacked.
 enum Lack {
+    /// Time.
+    Pieces(Pieces),
     Absent(Absent),
     /// For what follows so many bytes.
     Room(usize),
@@ -279,6 +297,10 @@ impl<S: Service> Turns<'_, S> {
                 let (ns, lack) = self.reader.serve(&raw, out, Attempt::FIRST);
                 let (reason, absent) = match lack {
                     None => return self.desk.served(ns),
+                    Some(Lack::Pieces(work)) => {
+                        let parcel = DevParcel::new(self.reader, &raw, request);
+                        return self.desk.park_pieces(parcel, work);
+                    }
                     Some(Lack::Absent(absent)) => (None, Some(absent)),
                     Some(Lack::Room(done)) => (Some(Reason::Room(done)), None),
                 };

@@ -55,7 +55,7 @@ impl Service for Mirror {
 fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
     Arc::new(Hall {
         service: Arc::new(Mirror),
-        workers: Arc::new(Workers::new()),
+        workers: Arc::new(Workers::new(scheduler)),
         waiting: Arc::new(Waiting::default()),
         sched: scheduler.handle(),
         park,

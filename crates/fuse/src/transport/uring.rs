@@ -290,6 +290,13 @@ impl<S: Service> Queue<S> {
             Answer::Reply(len) => self.commit(index, 0, len),
             Answer::Error(errno) => self.commit(index, errno.0, 0),
             Answer::Silent => self.commit(index, 0, 0),
+            Answer::Pieces(work) => {
+                if let Some(region) = self.entries[index].region.take() {
+                    let parcel = RingParcel::new(index, region, &self.mailbox);
+                    self.desk.park_pieces(parcel, work);
+                }
+                self.replace(index)
+            }
             Answer::Absent(absent) => self.park(index, None, Some(absent)),
             Answer::Refused(done) => self.park(index, Some(Reason::Room(done)), None),
             Answer::Later(later) => {

@@ -1,0 +1,75 @@
+//! A request that takes long, done in pieces: each is a step of its task, so the scheduler says who
+//! goes on after it, and its tenant is charged for it.
+
+use crate::hall::Hall;
+use crate::room::Attempts;
+use crate::service::{Lane, Later, Piece, Pieces, Service, Small};
+use crate::suspend::{Delay, bring, delay};
+use hearth::Errno;
+use hearth::sched::yield_now;
+use hearth_sync::primitive::{Arc, thread};
+
+/// Does all pieces, and says what the answer is.
+pub(crate) async fn run<S: Service>(
+    hall: &Hall<S>,
+    unique: u64,
+    mut work: Pieces,
+) -> Result<Small, Errno> {
+    let (mut attempts, mut again, mut delays) = (Attempts::default(), true, true);
+    loop {
+        match (work.next)(again) {
+            Piece::Last(result) => return result,
+            Piece::Absent(absent) => bring(hall, absent).await?,
+            Piece::Refused => {
+                hall.sched.sleep(attempts.pause()).await;
+                // Looked at before: what has come back by then is there for this attempt.
+                again = !attempts.is_last() && hall.service.awaits_returns();
+            }
+            Piece::More(bytes) => {
+                (attempts, again) = (Attempts::default(), true);
+                if hall.waiting.is_closed() {
+                    return Err(Errno::ENODEV);
+                }
+                let charged = bytes > 0 && hall.sched.has_ceilings();
+                let ticket = match charged {
+                    true => hall.sched.charge(hall.tenant(), 0, bytes),
+                    false => None,
+                };
+                match ticket {
+                    // Who was interrupted is to end soon; what it is charged others wait for.
+                    Some(ticket) if delays => match delay(hall, unique, [Some(ticket), None]).await
+                    {
+                        Delay::Waited => {}
+                        Delay::Interrupted => delays = false,
+                        Delay::Ended => return Err(Errno::ENODEV),
+                    },
+                    _ => yield_now().await,
+                }
+            }
+        }
+    }
+}
+
+/// The same on a thread that may wait, for who has no task: nobody else waits for that thread.
+pub(crate) fn alone<S: Service>(service: &Arc<S>, mut work: Pieces) -> Later {
+    let service = Arc::clone(service);
+    let work = move || {
+        let (mut attempts, mut again) = (Attempts::default(), true);
+        loop {
+            match (work.next)(again) {
+                Piece::Last(result) => return result,
+                Piece::Absent(absent) => service.bring(&absent)?,
+                Piece::Refused => {
+                    thread::sleep(attempts.pause());
+                    // As above.
+                    again = !attempts.is_last() && service.awaits_returns();
+                }
+                Piece::More(_) => (attempts, again) = (Attempts::default(), true),
+            }
+        }
+    };
+    Later {
+        lane: Lane::Whole,
+        work: Box::new(work),
+    }
+}
