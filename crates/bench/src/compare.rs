@@ -3,7 +3,7 @@
 use crate::activity::Activity;
 use crate::measure::{Effort, prepare, rate};
 use crate::pinned::allowed_cores;
-use crate::row::{Row, median};
+use crate::row::{Row, median, percent};
 use crate::table::{Table, short};
 use crate::target::Fresh;
 
@@ -102,8 +102,8 @@ pub fn table(rows: &[Row], bases: &[&str]) -> String {
         for &target in &targets {
             let row = find(target, cell);
             line.push(row.map_or("-".into(), |row| {
-                let spread = row.ci95 / row.value * 100.0;
-                format!("{} ±{spread:.0}%", short(row.value))
+                let spread = percent(row.value, row.ci95);
+                format!("{} ±{spread}", short(row.value))
             }));
             for base in bases
                 .iter()

@@ -7,7 +7,7 @@
 use crate::histogram::Histogram;
 use crate::options::Options;
 use crate::pinned::{allowed_cores, pin};
-use crate::row::{Row, median, write_json};
+use crate::row::{Row, median, width, write_json};
 use crate::table::Table;
 use hearth::{Credentials, Errno, Process, Volume};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -214,7 +214,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         for (metric, part) in PERCENTILES {
             let us = |seen: &Seen| seen.stats.percentile(part) as f64 / 1e3;
             let (value, ci95) = add(metric, "us", &us);
-            line.push(format!("{value:.2} ±{ci95:.2}"));
+            line.push(format!("{value:.2} ±{}", width(ci95, 2)));
             if metric == "us_p99_9" && value > MOST_US {
                 over.push(format!(
                     "{workload}: p99.9 is {value:.1} us, wanted {MOST_US}"

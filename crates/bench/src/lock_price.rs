@@ -9,7 +9,7 @@ use crate::cpu_time::of_thread;
 use crate::options::Options;
 use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
-use crate::row::{Row, median, write_json};
+use crate::row::{Row, median, width, write_json};
 use crate::table::{Table, short};
 use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
 use hearth_sync::profile::{self, Draw};
@@ -82,7 +82,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         if on > ON_MAX {
             dear.push(format!("{workload}: on costs {:.1} %", 100.0 * (on - 1.0)));
         }
-        let mut cells = [format!("{on:.3} ±{spread:.3}"), "-".into(), "-".into()];
+        let mut cells = [
+            format!("{on:.3} ±{}", width(spread, 3)),
+            "-".into(),
+            "-".into(),
+        ];
         if let Ok(without) = &unprofiled {
             let (off, out) = instructions(workload, without, if options.quick { 3 } else { 7 })?;
             row("lib", "instructions_per_op", off.0, "1", off.2, off.1);

@@ -1,6 +1,6 @@
 //! Two sides of one comparison: with something, and without it.
 
-use crate::row::{Row, median};
+use crate::row::{Row, median, middle};
 
 /// With what is measured, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Pair {
     /// The median of with/without over the runs, and half its interval.
     pub fn ratio(&self) -> (f64, f64) {
         let runs = self.with.iter().zip(&self.without);
-        median(
+        middle(
             &mut runs
                 .map(|(with, without)| with / without)
                 .collect::<Vec<_>>(),
@@ -76,7 +76,7 @@ impl Pair {
     /// The same the other way round: of times, how many times as fast.
     pub fn inverse(&self) -> (f64, f64) {
         let runs = self.with.iter().zip(&self.without);
-        median(
+        middle(
             &mut runs
                 .map(|(with, without)| without / with)
                 .collect::<Vec<_>>(),

@@ -22,7 +22,8 @@ pub struct Row {
     pub unit: &'static str,
     /// How many runs.
     pub runs: u32,
-    /// Half the width of the 95 % confidence interval of the median.
+    /// Half the width of the 95 % confidence interval of the median; not a number, `null` in JSON,
+    /// where there are too few runs for one.
     pub ci95: f64,
 }
 
@@ -56,14 +57,25 @@ pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The median and half the width of its 95 % confidence interval.
-///
-/// The interval is the one of the order statistics; for fewer than nine samples it is their whole
-/// range.
+/// The median and half the width of its 95 % confidence interval, which fewer than three samples
+/// tell nothing of: then it is not a number.
 ///
 /// # Panics
 /// Without samples.
 pub fn median(samples: &mut [f64]) -> (f64, f64) {
+    let (middle, half) = middle(samples);
+    match samples.len() < 3 {
+        true => (middle, f64::NAN),
+        false => (middle, half),
+    }
+}
+
+/// The median and half of what lies around it: the interval of the order statistics; for fewer than
+/// nine samples it is their whole range.
+///
+/// # Panics
+/// Without samples.
+pub fn middle(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);
     let n = samples.len();
     let middle = (samples[n / 2] + samples[(n - 1) / 2]) / 2.0;
@@ -73,9 +85,47 @@ pub fn median(samples: &mut [f64]) -> (f64, f64) {
     (middle, (samples[n - 1 - low] - samples[low]) / 2.0)
 }
 
+/// For tables: `half` of an interval in percent of the value, or a dash if there is none.
+pub fn percent(value: f64, half: f64) -> String {
+    match half.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{:.0}%", 100.0 * half / value),
+    }
+}
+
+/// The same in the unit of the value, with so many digits.
+pub fn width(half: f64, digits: usize) -> String {
+    match half.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{half:.digits$}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fewer_than_three_runs_have_no_interval() {
+        for samples in [&mut [1.0][..], &mut [1.0, 3.0]] {
+            let (value, half) = median(samples);
+            assert!(value >= 1.0 && half.is_nan());
+            assert_eq!(percent(value, half), "-");
+            let row = Row {
+                bench: "sched",
+                workload: "sdet".into(),
+                target: "mount".into(),
+                tasks: 1,
+                metric: "scripts_per_hour",
+                value,
+                unit: "1/h",
+                runs: samples.len() as u32,
+                ci95: half,
+            };
+            assert!(row.json().contains("\"ci95\":null"), "{}", row.json());
+        }
+        assert_eq!(percent(2.0, 0.5), "25%");
+    }
 
     #[test]
     fn the_median_is_in_the_middle_and_the_interval_around_it() {

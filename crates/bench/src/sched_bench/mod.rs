@@ -5,7 +5,7 @@ mod chat;
 mod confidence;
 mod neighbour;
 mod sdet;
-mod yields;
+pub mod yields;
 
 use crate::options::Options;
 use crate::row::{Row, write_json};
@@ -23,8 +23,11 @@ pub struct Report {
 /// A part of the benchmark: its name and what it measures.
 type Part = (&'static str, fn(&Options) -> Result<Report, String>);
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("yield", yields::run),
+    ("yield-instructions", |_| {
+        yields::counted::check().map(|()| Report::default())
+    }),
     ("sdet", sdet::run),
     ("chat", chat::run),
     ("neighbour", neighbour::run),

@@ -10,6 +10,7 @@ use super::grid::Grid;
 use super::session::Session;
 use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
+use crate::row::percent;
 use crate::table::{Table, short};
 use crate::target::Client;
 use std::ffi::CString;
@@ -224,7 +225,7 @@ fn table(grid: &Grid, targets: &[String], tasks: &[usize]) -> String {
             let cell = |phase| {
                 let cell = grid.median(phase, target, tasks);
                 cell.map_or(String::new(), |(value, ci95)| {
-                    format!("{} ±{:.0}%", short(value), ci95 / value * 100.0)
+                    format!("{} ±{}", short(value), percent(value, ci95))
                 })
             };
             let line = [target.clone(), tasks.to_string()];

@@ -2,6 +2,7 @@
 
 use super::counted::{Counted, Fact};
 use super::grid::Grid;
+use crate::row::percent;
 use crate::table::{Table, short};
 
 /// A line for every workload and number of tasks that was measured: the rate on each target with
@@ -30,7 +31,7 @@ pub fn text(
             for target in targets {
                 let cell = grid.median(&workload, target, tasks);
                 line.push(cell.map_or(String::new(), |(value, ci95)| {
-                    format!("{} ±{:.0}%", short(value), ci95 / value * 100.0)
+                    format!("{} ±{}", short(value), percent(value, ci95))
                 }));
                 if target != base {
                     let base = grid.median(&workload, base, tasks);
@@ -84,8 +85,8 @@ mod tests {
                 "shared lines"
             ]
         );
-        let one = ["stat", "1", "3.00M ±0%", "3.00", "1.00M ±0%", "", "", ""];
+        let one = ["stat", "1", "3.00M ±-", "3.00", "1.00M ±-", "", "", ""];
         assert_eq!(cells(2), one);
-        assert_eq!(cells(3)[..5], ["stat", "2", "6.00M ±0%", "", ""]);
+        assert_eq!(cells(3)[..5], ["stat", "2", "6.00M ±-", "", ""]);
     }
 }

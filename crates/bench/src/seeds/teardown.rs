@@ -11,6 +11,7 @@ use super::session::Session;
 use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
 use crate::pinned::allowed_cores;
+use crate::row::percent;
 use crate::table::Table;
 use crate::target::Client;
 
@@ -182,7 +183,7 @@ fn table(grid: &Grid, targets: &[String], tasks: &[usize], descriptors: usize) -
                 };
                 // All tasks work at once: each descriptor takes its own task so long.
                 let each = seconds * 1e6 / descriptors as f64;
-                line.push(format!("{seconds:.4} ±{:.0}%", ci95 / seconds * 100.0));
+                line.push(format!("{seconds:.4} ±{}", percent(seconds, ci95)));
                 line.push(format!("{each:.2}"));
             }
             if line.len() > 2 {

@@ -13,6 +13,7 @@ use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
 use crate::histogram::Histogram;
 use crate::measure::PhaseTime;
+use crate::row::percent;
 use crate::table::Table;
 use crate::target::Client;
 use std::ffi::CString;
@@ -272,7 +273,7 @@ fn table(phase: &str, grids: &[Grid; 7], targets: &[String]) -> String {
                 line.push(match cell.filter(|cell| cell.0.is_finite()) {
                     None => String::new(),
                     Some((value, ci95)) if n == 0 => {
-                        format!("{value:.0} ±{:.0}%", ci95 / value * 100.0)
+                        format!("{value:.0} ±{}", percent(value, ci95))
                     }
                     Some((value, _)) => format!("{value:.digits$}"),
                 });

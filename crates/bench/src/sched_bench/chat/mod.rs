@@ -12,6 +12,7 @@ mod wire;
 use super::Report;
 use crate::options::Options;
 use crate::patience::beat;
+use crate::row::percent;
 use crate::seeds::contender::Contender;
 use crate::seeds::grid::Grid;
 use crate::table::{Table, short};
@@ -116,8 +117,7 @@ fn print(grid: &Grid, sizes: &[Size], corner: &str) {
             let mut line = vec![workload.clone(), size.rooms.to_string()];
             for name in &names {
                 let cell = grid.median(workload, name, size.rooms);
-                let shown =
-                    |(value, half)| format!("{} ±{:.0}%", short(value), 100.0 * half / value);
+                let shown = |(value, half)| format!("{} ±{}", short(value), percent(value, half));
                 line.push(cell.map_or(String::new(), shown));
             }
             table.row(line);

@@ -2,6 +2,7 @@
 
 use super::{Plan, Rates, WORKLOAD};
 use crate::chart::Chart;
+use crate::row::percent;
 use crate::sched_bench::Report;
 use crate::seeds::ask::Ask;
 use crate::seeds::contender::Contender;
@@ -55,7 +56,7 @@ fn table(plan: &Plan, names: &[&str], rates: &Rates) -> String {
                 continue;
             };
             line.push(format!("{value:.1}"));
-            line.push(format!("{:.0}%", 100.0 * half / value));
+            line.push(percent(value, half));
             if n > 0 {
                 for grid in [&rates.per_hour, &rates.per_cpu] {
                     let [own, other] = [names[0], name].map(|name| rate(grid, name, count));

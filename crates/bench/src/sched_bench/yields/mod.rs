@@ -5,6 +5,7 @@
 //! Beside it stands the processor time that was used per yield, which is the same on a machine that
 //! nobody else uses.
 
+pub mod counted;
 mod gauge;
 mod targets;
 
