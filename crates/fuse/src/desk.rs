@@ -240,7 +240,8 @@ fn is_answered(header: &InHeader) -> bool {
     )
 }
 
-/// Bytes that a request moves or allocates. `None` for what only gives something back, and is never delayed.
+/// Bytes that a request moves or allocates. `None` for what only gives something back, and is never
+/// delayed.
 fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
     match Opcode::from_number(header.opcode)? {
         Opcode::Forget

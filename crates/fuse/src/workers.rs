@@ -330,4 +330,23 @@ mod tests {
             assert!(place.unwrap() <= 3 * threads, "{lane:?}: {place:?}");
         }
     }
+
+    #[test]
+    fn what_a_thread_uses_counts_in_the_share_of_who_asked_for_it() {
+        let scheduler = Scheduler::builder().start().unwrap();
+        let workers = Workers::new(&scheduler.handle());
+        let used = || thread_time().unwrap_or_default();
+        let work = move || {
+            let begin = used();
+            while used() < begin + 1_000_000 {}
+        };
+        let of = workers.of(TenantId::User(7));
+        of.submit(later(Lane::Whole, work), Box::new(|_| {}));
+        workers.close();
+        let tenants = scheduler.stats().tenants;
+        let seen = tenants.iter().find(|tenant| tenant.id == 7).unwrap();
+        assert_eq!(seen.service.runs, 1);
+        assert!(seen.service.run_ns >= 1_000_000, "{seen:?}");
+        assert_eq!(seen.share, 1.0);
+    }
 }
