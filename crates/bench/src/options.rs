@@ -21,6 +21,23 @@ impl Options {
         self.only.as_ref().is_none_or(|only| name.contains(&**only))
     }
 
+    /// Whether this part of a verb is to run; the name is the whole of it.
+    pub fn wants_part(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+
+    /// # Errors
+    /// What is asked for is none of these parts; they are named.
+    pub fn check_part(&self, parts: &[&str]) -> Result<(), String> {
+        match &self.only {
+            Some(only) if !parts.contains(&&**only) => {
+                let parts = parts.join(", ");
+                Err(format!("unknown part '{only}'; there are: {parts}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reads `args`.
     ///
     /// # Errors

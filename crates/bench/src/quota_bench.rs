@@ -22,6 +22,8 @@ use std::time::Instant;
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "quota-loops";
 
+/// The parts, as `--only` names them.
+const PARTS: [&str; 3] = ["library", "instructions", "mount"];
 /// Inodes of the volume whose last hundredth is measured.
 const ROOM: u64 = 400_000;
 /// How often a run makes its last hundredth, and removes it again: once is ten milliseconds.
@@ -48,29 +50,24 @@ enum Workload {
 /// Runs the benchmark and prints its tables.
 ///
 /// # Errors
-/// The library refuses, or quotas cost more than they may.
+/// The library refuses, quotas cost more than they may, or there is no such part.
 pub fn run(options: &Options) -> Result<(), String> {
-    let each = if options.quick { 500 } else { 4_000 };
+    options.check_part(&PARTS)?;
     let mut rows = Vec::new();
-    let mut table = table("16 tasks, one user");
     let mut slow = Vec::new();
-    for (workload, name, enough) in WORKLOADS {
-        let runs = match (options.quick, workload) {
-            (true, _) => 3,
-            // Most of such a run goes to filling the room.
-            (false, Workload::Last) => 41,
-            (false, _) => 151,
-        };
-        let measured = compare(workload, runs, each).map_err(|e| format!("{name}: {e}"))?;
-        slow.extend(measured.show(name, enough, "lib", &mut table, &mut rows));
+    if options.wants_part("library") {
+        slow.extend(library(options.quick, &mut rows)?);
     }
-    println!("{}", table.text());
-    if cfg!(not(debug_assertions)) {
+    // Without optimisation there is nothing to count, unless it is asked for.
+    let counts = cfg!(not(debug_assertions)) || options.only.is_some();
+    if counts && options.wants_part("instructions") {
         slow.extend(instructions(&mut rows)?);
     }
-    let (mounts, slow_mounts) = quota_mount::run(options)?;
-    rows.extend(mounts);
-    slow.extend(slow_mounts);
+    if options.wants_part("mount") {
+        let (mounts, slow_mounts) = quota_mount::run(options)?;
+        rows.extend(mounts);
+        slow.extend(slow_mounts);
+    }
     if let Some(path) = &options.json {
         write_json(path, &rows)?;
     }
@@ -78,6 +75,25 @@ pub fn run(options: &Options) -> Result<(), String> {
         true => Ok(()),
         false => Err(slow.join("; ")),
     }
+}
+
+/// The speed of the library; what is too slow.
+fn library(quick: bool, rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
+    let each = if quick { 500 } else { 4_000 };
+    let mut table = table("16 tasks, one user");
+    let mut slow = Vec::new();
+    for (workload, name, enough) in WORKLOADS {
+        let runs = match (quick, workload) {
+            (true, _) => 3,
+            // Most of such a run goes to filling the room.
+            (false, Workload::Last) => 41,
+            (false, _) => 151,
+        };
+        let measured = compare(workload, runs, each).map_err(|e| format!("{name}: {e}"))?;
+        slow.extend(measured.show(name, enough, "lib", &mut table, rows));
+    }
+    println!("{}", table.text());
+    Ok(slow)
 }
 
 fn compare(workload: Workload, runs: u32, each: usize) -> Result<Measured, String> {
@@ -293,6 +309,19 @@ mod tests {
             let who = volume.quota().get(QuotaId::project(7));
             assert_eq!(who.is_ok_and(|record| record.inodes.used == 18), on);
         }
+    }
+
+    #[test]
+    fn a_part_that_does_not_exist_is_named() {
+        let options = Options {
+            only: Some("mounts".to_owned()),
+            ..Options::default()
+        };
+        let refused = run(&options).unwrap_err();
+        assert_eq!(
+            refused,
+            "unknown part 'mounts'; there are: library, instructions, mount"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Instructions per warm operation, against those that are committed, and with heat against those
-//! without.
+//! Instructions per warm operation, against those that are committed, and with heat and with quotas
+//! against those without.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,6 +39,12 @@ fn heat_takes_hardly_any_instructions() {
 #[test]
 fn a_yield_takes_as_many_instructions_with_many_tasks_as_with_few() {
     passes(&["sched", "--only", "yield-instructions"]);
+}
+
+/// Two hundredths are allowed, of a create and of a write of 4 KiB.
+#[test]
+fn quotas_take_hardly_any_instructions() {
+    passes(&["quota", "--only", "instructions"]);
 }
 
 fn passes(args: &[&str]) {

@@ -75,14 +75,8 @@ fn amounts(options: &Options) -> [Amount; 2] {
 /// The library refuses, or heat costs more than it may, unless this is a first look.
 pub fn run(options: &Options) -> Result<(), String> {
     let quick = options.quick;
-    let wants = |part: &str| options.only.as_deref().is_none_or(|only| only == part);
-    if !PARTS.iter().any(|part| wants(part)) {
-        let only = options.only.as_deref().unwrap_or_default();
-        return Err(format!(
-            "unknown part '{only}'; there are: {}",
-            PARTS.join(", ")
-        ));
-    }
+    options.check_part(&PARTS)?;
+    let wants = |part: &str| options.wants_part(part);
     let [elastic, given] = amounts(options);
     let mut rows = Vec::new();
     let mut measured = Vec::new();
