@@ -1,11 +1,11 @@
 //! Serves a volume in memory until it is unmounted or the standard input ends: the daemon of this
 //! crate's tests.
 //!
-//! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers] [--small]`. With `--slow` the volume has a
-//! home that objects can be evicted to, and that takes its time; with `--no-workers` it has no
+//! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers] [--small]`. With `--slow` the volume has
+//! a home that objects can be evicted to, and that takes its time; with `--no-workers` it has no
 //! threads of its own; with `--small` it is built with room for 1 MiB, which the mount is not told.
-//! Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change
-//! the volume through the library, as a program does that embeds and mounts it; see `command`.
+//! Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change the volume
+//! through the library, as a program does that embeds and mounts it; see `command`.
 
 use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Errno, Process, SystemClock, Time, Volume};
