@@ -107,10 +107,10 @@ impl Background {
 impl Volume {
     /// Does what the background would do now, and returns: for programs that have no thread to
     /// spare (see [`crate::VolumeBuilder::workers`]) and call it about once a second. A call folds
-    /// heat and does up to 64 slices of each chore that is due: 16 MiB of memory are won back, the
-    /// accounts of 4,096 owners and as many tenants of the scheduler looked at, all records aged.
-    /// What is left the next call goes on with. Front ends' tasks that nobody else runs get their
-    /// turn as well.
+    /// heat and does up to 64 slices of each chore that is due: 16 MiB of memory are won back, or
+    /// 64 files that are larger, the accounts of 4,096 owners and as many tenants of the scheduler
+    /// looked at, all records aged. What is left the next call goes on with. Front ends' tasks that
+    /// nobody else runs get their turn as well.
     pub fn run_background_once(&self) {
         let core = &self.core;
         let before = core.background.called.lock().take();
