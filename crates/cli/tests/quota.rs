@@ -18,6 +18,8 @@ harness::on_both_transports!(
     who_is_over_the_limit_can_still_look_rename_and_remove,
     what_comes_from_another_project_is_copied,
     a_volume_of_a_size_takes_that_and_not_one_block_or_inode_more,
+    set_get_and_report_agree,
+    defaults_grace_and_enforcement_are_set_by_kind_and_by_id,
 );
 
 fn a_volume_of_a_size_takes_that_and_not_one_block_or_inode_more(transport: Transport) {
@@ -117,9 +119,8 @@ fn names_of_projects_are_looked_up() {
     assert!(!quota(&mounted, "get project:build @").success());
 }
 
-#[test]
-fn set_get_and_report_agree() {
-    let mounted = volume(Transport::Dev, "");
+fn set_get_and_report_agree(transport: Transport) {
+    let mounted = volume(transport, "");
     let typed = format!("set user:{USER} --hard 64MiB --soft 1.5M --inodes-hard 5k @");
     assert_eq!(done(&mounted, &typed), "");
     let user = record(&mounted, &format!("user:{USER}"));
@@ -204,9 +205,8 @@ fn set_get_and_report_agree() {
     assert_eq!(words, ["1073741824", "1000"]);
 }
 
-#[test]
-fn defaults_grace_and_enforcement_are_set_by_kind_and_by_id() {
-    let mounted = volume(Transport::Dev, "");
+fn defaults_grace_and_enforcement_are_set_by_kind_and_by_id(transport: Transport) {
+    let mounted = volume(transport, "");
     done(&mounted, "default user --hard 8k --inodes-soft 1 @");
     let default = json(&done(&mounted, "default user --json @"));
     assert_eq!(

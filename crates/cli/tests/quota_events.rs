@@ -11,9 +11,10 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-#[test]
-fn crossing_a_limit_is_told_in_the_file_by_the_verb_and_in_the_log() {
-    let mounted = volume(Transport::Dev, "");
+harness::on_both_transports!(crossing_a_limit_is_told_in_the_file_by_the_verb_and_in_the_log);
+
+fn crossing_a_limit_is_told_in_the_file_by_the_verb_and_in_the_log(transport: Transport) {
+    let mounted = volume(transport, "");
     done(
         &mounted,
         &format!("set user:{USER} --inodes-soft 1 --inodes-hard 2 @"),

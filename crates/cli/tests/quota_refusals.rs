@@ -11,6 +11,8 @@ use quotas::{USER, done, quota, refused, volume};
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, chown};
 
+harness::on_both_transports!(a_refusal_names_the_quota_the_limit_and_the_number);
+
 /// What is typed, the status, words of the answer.
 const WRONG: &[(&str, i32, &[&str])] = &[
     (
@@ -224,9 +226,8 @@ fn a_question_that_makes_no_sense_to_the_volume_is_refused_too() {
     }
 }
 
-#[test]
-fn a_refusal_names_the_quota_the_limit_and_the_number() {
-    let mounted = volume(Transport::Dev, "");
+fn a_refusal_names_the_quota_the_limit_and_the_number(transport: Transport) {
+    let mounted = volume(transport, "");
     done(&mounted, "set user:1234 --hard 1M --inodes-hard 10 @");
     let volume = "the volume has hard limits of bytes and inodes only, and always both";
     let kind = "the volume has no defaults, no grace and is always enforced; name a kind of quota";

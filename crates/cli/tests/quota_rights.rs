@@ -11,9 +11,10 @@ use harness::{
 use quotas::{USER, as_user, done, json, quota_as, refused, volume};
 use std::path::Path;
 
-#[test]
-fn a_user_sees_their_own_and_sets_nothing() {
-    let mounted = volume(Transport::Dev, "");
+harness::on_both_transports!(a_user_sees_their_own_and_sets_nothing);
+
+fn a_user_sees_their_own_and_sets_nothing(transport: Transport) {
+    let mounted = volume(transport, "");
     done(&mounted, &format!("set user:{USER} --hard 1M @"));
     done(&mounted, "set user:5 --hard 1M @");
     let own = quota_as(USER, &mounted, "get --json @");
