@@ -213,7 +213,7 @@ mod tests {
             .split('|')
             .map(str::trim)
             .collect();
-        let wanted = ["lib", "1", "0.5000 ±0%", "10.00", "0.0500 ±0%", "1.00"];
+        let wanted = ["lib", "1", "0.5000 ±-", "10.00", "0.0500 ±-", "1.00"];
         assert_eq!(line[1..7], wanted);
     }
 
