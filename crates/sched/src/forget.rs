@@ -6,8 +6,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Looks at `most` tenants from the index `from` on, ends those that were idle for so long, and
-/// frees what ended as long ago. Where the next part begins, unless that was the last.
+/// frees what ended as long ago. Where the next part begins, unless that was the last. Nothing
+/// while another is at it, whose pass goes on.
 pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Option<usize> {
+    // Two at once would end what the other has just seen to be used, and clean what it has freed.
+    let _turn = shared.forgetting.try_lock()?;
     let tenants = shared.fleet.weights();
     let (now, idle) = (shared.clock.now().ns(), idle.as_nanos() as u64);
     let count = tenants.count();
@@ -22,7 +25,7 @@ pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Opti
         let Some(index) = tenants.first_ended(now, idle) else {
             break;
         };
-        tenants.free(!clean(shared, index), now);
+        tenants.free(index, !clean(shared, index), now);
     }
     (part.end < count).then_some(part.end)
 }
@@ -156,6 +159,41 @@ mod tests {
             (scheduler.known_tenant(3), scheduler.endings()),
             (None, before + 2)
         );
+    }
+
+    /// One of two freed a place that the other had not cleaned.
+    #[test]
+    fn tenants_are_forgotten_by_one_at_a_time() {
+        let (scheduler, clock) = scheduler();
+        scheduler.tenant(5);
+        pass(&scheduler, &clock);
+        let turn = scheduler.shared().forgetting.try_lock();
+        (0..5).for_each(|_| pass(&scheduler, &clock));
+        assert_eq!(scheduler.tenants_named(), 2, "another is at it");
+        drop(turn);
+        pass(&scheduler, &clock);
+        assert_eq!(scheduler.tenants_named(), 1);
+    }
+
+    #[test]
+    fn a_tenant_that_ended_and_came_back_is_one_row() {
+        let (scheduler, clock) = scheduler();
+        let rows = || {
+            let tenants = scheduler.stats().tenants.into_iter();
+            let rows = tenants.map(|row| (row.id, row.ops, row.share));
+            rows.collect::<Vec<_>>()
+        };
+        let old = scheduler.tenant(5);
+        assert_eq!(scheduler.charge(old, 3, 0), None);
+        scheduler.outside(old).finish(10);
+        assert_eq!(rows(), [(5, 3, 1.0)]);
+        (0..2).for_each(|_| pass(&scheduler, &clock));
+        assert_eq!(rows(), []);
+        let new = scheduler.tenant(5);
+        assert_ne!(new, old, "its place is not free yet");
+        assert_eq!(scheduler.charge(new, 1, 0), None);
+        scheduler.outside(new).finish(10);
+        assert_eq!(rows(), [(5, 1, 1.0)]);
     }
 
     /// What uses a tenant that has just ended charges nobody else.

@@ -16,6 +16,7 @@ use crate::tenant::{LimitChange, Limits, Tenant, Tenants, Ticket};
 use crate::timers::Timers;
 use crate::turn::Turn;
 use async_task::Runnable;
+use hearth_sync::lock::Lock;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::future::Future;
@@ -76,6 +77,7 @@ impl Builder {
             clock: self.clock,
             spares: Spares::new(stations),
             panics: AtomicU64::new(0),
+            forgetting: Lock::new(()),
             closing: AtomicBool::new(false),
             ended: Ended::default(),
         });
@@ -223,7 +225,8 @@ impl Handle {
         self.tenants().find(id)
     }
 
-    /// Sets the weight of a tenant, 1 to 10,000; 100 by default.
+    /// Sets the weight of a tenant, 1 to 10,000; 100 by default. If it was forgotten it is named
+    /// anew for that.
     ///
     /// # Errors
     /// The weight is out of range; nothing has changed.
@@ -232,7 +235,8 @@ impl Handle {
     }
 
     /// Sets the ceilings of a tenant. Who waits for them is held to the new ones from now on, for
-    /// what it was charged and those before it were; without a ceiling it goes on.
+    /// what it was charged and those before it were; without a ceiling it goes on. A tenant that
+    /// was forgotten is named anew.
     ///
     /// # Errors
     /// A ceiling is zero; nothing has changed.
@@ -412,7 +416,8 @@ impl Handle {
 
     /// Looks at `most` tenants from the index `from` on and forgets those that have no settings and
     /// that nobody has used for `idle`: what was counted for them goes, and to be named again makes
-    /// them anew. Where the next part begins, unless that was the last.
+    /// them anew. Where the next part begins, unless that was the last. Does nothing while another
+    /// call is at it: that one's pass goes on.
     pub fn forget_idle(&self, from: usize, most: usize, idle: Duration) -> Option<usize> {
         forget(&self.0.shared, from, most, idle)
     }
@@ -438,15 +443,21 @@ impl Handle {
         let cores = stations.map(|station| core_stats(station, &mut services));
         let cores: Vec<_> = cores.collect();
         let charged: Vec<_> = (0..services.len())
-            .map(|index| self.tenants().charged(index))
+            .map(|index| {
+                let charged = self.tenants().charged(index)?;
+                // The place of one that ended, whose number may have another by now, is no row.
+                let known = self.known_tenant(charged.id)?;
+                (known.index() == index).then_some(charged)
+            })
             .collect();
+        let mut total = 0;
         for (service, charged) in services.iter_mut().zip(&charged) {
             if let Some(charged) = charged {
                 service.runs += charged.runs;
                 service.run_ns += charged.run_ns;
+                total += service.run_ns;
             }
         }
-        let total: u64 = services.iter().map(|service| service.run_ns).sum();
         let tenants = services
             .into_iter()
             .zip(charged)
@@ -471,6 +482,11 @@ impl Handle {
             // Relaxed: a counter.
             panics: shared.panics.load(Ordering::Relaxed),
         }
+    }
+
+    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
     }
 
     fn tenants(&self) -> &Tenants {

@@ -7,10 +7,17 @@ use crate::spares::Spares;
 use crate::tenant::{Tenant, Tenants};
 use crate::timers::Timers;
 use async_task::{Runnable, ScheduleInfo};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use hearth_sync::primitive::{Arc, Condvar, Mutex, core};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
+
+lock_class! {
+    /// Ending and freeing tenants, by one at a time. It is only tried.
+    pub ForgetLock = "sched.forget", 1985;
+}
 
 /// Everything but the seats.
 pub struct Shared {
@@ -20,6 +27,8 @@ pub struct Shared {
     pub clock: Clock,
     pub spares: Spares<Arc<Seat>>,
     pub panics: AtomicU64,
+    /// Held by who ends and frees tenants.
+    pub forgetting: Lock<ForgetLock, ()>,
     /// No task is taken from outside any more.
     pub closing: AtomicBool,
     /// A task ended, or a seat became free; for who waits for that.

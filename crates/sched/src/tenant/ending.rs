@@ -10,8 +10,9 @@
 //! at once, finds its place not given to another yet; a task that carries it holds that up until it
 //! ends.
 
-use super::{BEGUN, BYTES, COUNTS, DEFAULT_WEIGHT, ENDED, OPS, RUNS, Record, Tenants};
-use hearth_sync::primitive::atomic::{Ordering, fence};
+use super::{BEGUN, BYTES, COUNTS, ENDED, OPS, RUNS};
+use super::{DEFAULT_WEIGHT, IDLE, NAMED, OVER, Record, Tenants};
+use hearth_sync::primitive::atomic::Ordering;
 
 /// What a look at the stations says about a tenant: how often it ran, or `None` while something of
 /// it is there.
@@ -39,10 +40,11 @@ impl Tenants {
         };
         // Relaxed, all of them: written by who looks here, but for the first, which is seen at the
         // next look if not at this.
-        let touched = record.touched.swap(false, Ordering::Relaxed);
+        let state = &record.state;
+        let named = state.compare_exchange(NAMED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
         let used = seen.map(|runs| record.activity().wrapping_add(runs));
         let same = used == Some(record.used.load(Ordering::Relaxed));
-        if touched || !same || record.is_open() || record.is_set() {
+        if named.is_ok() || !same || record.is_open() || record.is_set() {
             record.used.store(used.unwrap_or(0), Ordering::Relaxed);
             record.since.store(now, Ordering::Relaxed);
             return false;
@@ -55,14 +57,17 @@ impl Tenants {
         if self.known(id).is_none_or(|known| known.index() != index) {
             return false;
         }
-        self.by_id.remove(&id);
-        // Partner: `Tenants::touch`. Either we see the touch or who names it sees that it ended,
-        // and waits for the lock.
-        fence(Ordering::SeqCst);
-        if record.touched.load(Ordering::Relaxed) {
-            self.by_id.insert(id, index as u32);
+        // Again: settings are made under this lock.
+        if record.is_set() {
             return false;
         }
+        // Partner: `Tenants::touch`. Either that was first, or who names it sees that it ended, and
+        // waits for the lock.
+        let ended = state.compare_exchange(IDLE, OVER, Ordering::Relaxed, Ordering::Relaxed);
+        if ended.is_err() {
+            return false;
+        }
+        self.by_id.remove(&id);
         numbers.ended.push_back((index as u32, now));
         self.endings.fetch_add(1, Ordering::Relaxed);
         true
@@ -76,23 +81,24 @@ impl Tenants {
         (now.saturating_sub(since) >= idle).then_some(index as usize)
     }
 
-    /// Gives the place of the tenant that ended first to whoever is named next, unless something
-    /// of it is open or still `here`: then it waits once more.
-    pub fn free(&self, here: bool, now: u64) {
+    /// Gives the place of the tenant that ended first, if it is this one, to whoever is named next,
+    /// unless something of it is open, set or still `here`: then it waits once more.
+    pub fn free(&self, index: usize, here: bool, now: u64) {
         let mut numbers = self.numbers.lock();
-        let Some((index, _)) = numbers.ended.pop_front() else {
+        if numbers.ended.front().map(|ended| ended.0 as usize) != Some(index) {
             return;
-        };
-        let clean = self.record(index as usize).filter(|record| {
-            let clean = !here && !record.is_open();
+        }
+        numbers.ended.pop_front();
+        let clean = self.record(index).filter(|record| {
+            let clean = !here && !record.is_open() && !record.is_set();
             if clean {
                 record.clear();
             }
             clean
         });
         match clean {
-            Some(_) => numbers.free.push(index),
-            None => numbers.ended.push_back((index, now)),
+            Some(_) => numbers.free.push(index as u32),
+            None => numbers.ended.push_back((index as u32, now)),
         }
     }
 }
@@ -118,14 +124,67 @@ impl Record {
             || self.is_held.load(Ordering::Relaxed)
     }
 
-    /// Nobody's: the next begins with nothing.
+    /// Nobody's: the next begins with nothing. It has no settings, so there are none to reset.
     fn clear(&self) {
         for lane in 0..COUNTS {
             self.counts.add(lane, self.counts.sum(lane).wrapping_neg());
         }
         // Relaxed: nobody has this place.
-        self.weight.store(DEFAULT_WEIGHT, Ordering::Relaxed);
         self.throttled_ns.store(0, Ordering::Relaxed);
         self.used.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    fn end(tenants: &Tenants, index: usize) {
+        let seen = Some(0);
+        assert!(!tenants.end_idle(index, seen, 0, 0), "it was named");
+        assert!(tenants.end_idle(index, seen, 0, 0));
+    }
+
+    /// Whoever freed what was first in the row freed what nobody had cleaned.
+    #[test]
+    fn a_place_is_freed_by_who_cleaned_it() {
+        let tenants = Tenants::new();
+        let [one, two] = [1, 2].map(|id| tenants.find(id).index());
+        end(&tenants, one);
+        end(&tenants, two);
+        assert_eq!(tenants.first_ended(0, 0), Some(one));
+        for _ in 0..2 {
+            tenants.free(one, false, 0);
+            assert_eq!(tenants.first_ended(0, 0), Some(two), "one, once");
+        }
+        // It waits once more.
+        tenants.free(two, true, 5);
+        assert_eq!(tenants.first_ended(9, 5), None);
+        assert_eq!(tenants.first_ended(10, 5), Some(two));
+        assert_eq!(tenants.find(3).index(), one);
+    }
+
+    /// Two that named it while it ended: the first noted that, the second saw the note and took
+    /// the one that had ended.
+    #[test]
+    fn nobody_names_an_ended_tenant_by_what_it_read_before_the_end() {
+        let tenants = Tenants::new();
+        let old = tenants.find(7);
+        end(&tenants, old.index());
+        // What both read.
+        tenants.by_id.insert(7, old.0);
+        assert_eq!([tenants.touch(7), tenants.touch(7)], [None, None]);
+        tenants.by_id.remove(&7);
+        assert_ne!(tenants.find(7), old);
+    }
+
+    #[test]
+    fn who_is_named_in_time_does_not_end() {
+        let tenants = Tenants::new();
+        let one = tenants.find(1);
+        assert!(!tenants.end_idle(one.index(), Some(0), 0, 0));
+        assert_eq!(tenants.touch(1), Some(one));
+        assert!(!tenants.end_idle(one.index(), Some(0), 0, 0));
+        assert_eq!(tenants.known(1), Some(one));
     }
 }

@@ -3,6 +3,7 @@
 mod ceiling;
 mod ceilings;
 mod ending;
+mod settings;
 
 pub use ceilings::{Ticket, Waiter};
 pub use ending::Seen;
@@ -15,14 +16,14 @@ use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 use hearth_sync::spread::Spread;
 use std::collections::VecDeque;
 use std::task::Waker;
 
 lock_class! {
-    /// New tenants, one at a time.
+    /// New tenants, their settings and their ends, one at a time.
     pub TenantLock = "sched.tenant", 1990;
 }
 
@@ -113,13 +114,20 @@ struct Record {
     throttled_ns: AtomicU64,
     /// See [`OPS`] and those after it.
     counts: Spread<COUNTS>,
-    /// Named since [`Tenants::end_idle`] last looked.
-    touched: AtomicBool,
-    /// What had been done for it at that look.
+    /// [`IDLE`], [`NAMED`] or [`OVER`]. Relaxed: its own order of changes is all that counts.
+    state: AtomicU8,
+    /// What had been done for it when [`Tenants::end_idle`] last looked.
     used: AtomicU64,
     /// Since when nothing more was done, in nanoseconds.
     since: AtomicU64,
 }
+
+/// Not named since [`Tenants::end_idle`] last looked.
+const IDLE: u8 = 0;
+/// Named since then.
+const NAMED: u8 = 1;
+/// Nobody's, or of a tenant that ended.
+const OVER: u8 = 2;
 
 /// Operations charged.
 const OPS: usize = 0;
@@ -181,6 +189,11 @@ impl Tenants {
         if let Some(tenant) = self.touch(id) {
             return tenant;
         }
+        self.make(&mut numbers, id)
+    }
+
+    /// A tenant with this number, which none has.
+    fn make(&self, numbers: &mut Numbers, id: u64) -> Tenant {
         let index = numbers.free.pop().unwrap_or(numbers.count);
         let (chunk, at) = place(index as usize);
         let records = self.chunks[chunk].get_or_init(|| {
@@ -189,7 +202,7 @@ impl Tenants {
         });
         // Relaxed: published by the map, or by the lock.
         records[at].id.store(id, Ordering::Relaxed);
-        records[at].touched.store(true, Ordering::Relaxed);
+        records[at].state.store(NAMED, Ordering::Relaxed);
         numbers.count = numbers.count.max(index + 1);
         self.by_id.insert(id, index);
         Tenant(index)
@@ -198,93 +211,19 @@ impl Tenants {
     /// The tenant, which is in use.
     fn touch(&self, id: u64) -> Option<Tenant> {
         let tenant = self.known(id)?;
-        let record = self.record(tenant.index())?;
-        // Relaxed: the fence orders it. Stored once, so that the line stays with its readers.
-        if !record.touched.load(Ordering::Relaxed) {
-            record.touched.store(true, Ordering::Relaxed);
-            // Partner: `Tenants::end_idle`. Either that sees the touch or we see that it ended.
-            fence(Ordering::SeqCst);
-            return self.known(id).filter(|&known| known == tenant);
+        let state = &self.record(tenant.index())?.state;
+        // Relaxed: see the field. Stored once, so that the line stays with its readers.
+        if state.load(Ordering::Relaxed) == NAMED {
+            return Some(tenant);
         }
-        Some(tenant)
+        // Partner: `Tenants::end_idle`. One of both takes it from idle, and the other sees that.
+        let named = state.compare_exchange(IDLE, NAMED, Ordering::Relaxed, Ordering::Relaxed);
+        matches!(named, Ok(_) | Err(NAMED)).then_some(tenant)
     }
 
     /// How many places there are.
     pub fn count(&self) -> usize {
         self.numbers.lock().count as usize
-    }
-
-    /// Sets a weight.
-    pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
-        check_weight(weight)?;
-        if let Some(record) = self.record(tenant.index()) {
-            // Relaxed: in force soon.
-            record.weight.store(weight, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Changes ceilings at `now`, one after the other and others not, and has everybody ask again
-    /// who waits for them.
-    pub fn change_limits(
-        &self,
-        tenant: Tenant,
-        changes: &[LimitChange],
-        now: u64,
-    ) -> Result<(), SchedError> {
-        for change in changes {
-            let (what, limit) = match change {
-                LimitChange::Ops(limit) => ("operations", limit),
-                LimitChange::Bytes(limit) => ("bandwidth", limit),
-            };
-            if *limit == Some(0) {
-                return Err(SchedError::Limit { what });
-            }
-        }
-        let Some(record) = self.record(tenant.index()) else {
-            return Ok(());
-        };
-        let mut ceilings = record.ceilings.lock();
-        let mut limits = ceilings.limits();
-        for change in changes {
-            match *change {
-                LimitChange::Ops(limit) => limits.ops = limit,
-                LimitChange::Bytes(limit) => limits.bytes = limit,
-            }
-        }
-        let woken = ceilings.set(limits, now);
-        let is_held = limits != Limits::default();
-        // Relaxed: see the fields. One after the other, by the lock.
-        match (record.is_held.swap(is_held, Ordering::Relaxed), is_held) {
-            (false, true) => _ = self.held.fetch_add(1, Ordering::Relaxed),
-            (true, false) => _ = self.held.fetch_sub(1, Ordering::Relaxed),
-            _ => {}
-        }
-        drop(ceilings);
-        woken.into_values().for_each(Waker::wake);
-        Ok(())
-    }
-
-    /// Sets both ceilings.
-    pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
-        let both = [
-            LimitChange::Ops(limits.ops),
-            LimitChange::Bytes(limits.bytes),
-        ];
-        self.change_limits(tenant, &both, now)
-    }
-
-    /// The ceilings.
-    pub fn limits(&self, tenant: Tenant) -> Limits {
-        self.record(tenant.index())
-            .map(|record| record.ceilings.lock().limits())
-            .unwrap_or_default()
-    }
-
-    /// Whether any tenant has a ceiling.
-    #[inline]
-    pub fn has_ceilings(&self) -> bool {
-        self.held.load(Ordering::Relaxed) > 0
     }
 
     /// Charges work at `now`; `None` when it may go on.
@@ -418,7 +357,7 @@ impl Record {
             ceilings: Lock::new(Ceilings::default()),
             throttled_ns: AtomicU64::new(0),
             counts: Spread::new(),
-            touched: AtomicBool::new(false),
+            state: AtomicU8::new(OVER),
             used: AtomicU64::new(0),
             since: AtomicU64::new(0),
         }

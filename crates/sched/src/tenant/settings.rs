@@ -1,0 +1,170 @@
+//! Weights and ceilings of tenants. Settings are made where no tenant can end: none is lost.
+
+use super::{LimitChange, Limits, NAMED, Numbers, Record, Tenant, Tenants, check_weight};
+use crate::error::SchedError;
+use hearth_sync::primitive::atomic::Ordering;
+use std::task::Waker;
+
+impl Tenants {
+    /// Sets a weight.
+    pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
+        check_weight(weight)?;
+        let mut numbers = self.numbers.lock();
+        if let Some(record) = self.in_force(&mut numbers, tenant) {
+            // Relaxed: in force soon.
+            record.weight.store(weight, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Changes ceilings at `now`, one after the other and others not, and has everybody ask again
+    /// who waits for them.
+    pub fn change_limits(
+        &self,
+        tenant: Tenant,
+        changes: &[LimitChange],
+        now: u64,
+    ) -> Result<(), SchedError> {
+        for change in changes {
+            let (what, limit) = match change {
+                LimitChange::Ops(limit) => ("operations", limit),
+                LimitChange::Bytes(limit) => ("bandwidth", limit),
+            };
+            if *limit == Some(0) {
+                return Err(SchedError::Limit { what });
+            }
+        }
+        let mut numbers = self.numbers.lock();
+        let Some(record) = self.in_force(&mut numbers, tenant) else {
+            return Ok(());
+        };
+        let mut ceilings = record.ceilings.lock();
+        let mut limits = ceilings.limits();
+        for change in changes {
+            match *change {
+                LimitChange::Ops(limit) => limits.ops = limit,
+                LimitChange::Bytes(limit) => limits.bytes = limit,
+            }
+        }
+        let woken = ceilings.set(limits, now);
+        let is_held = limits != Limits::default();
+        // Relaxed: see the fields. One after the other, by the lock.
+        match (record.is_held.swap(is_held, Ordering::Relaxed), is_held) {
+            (false, true) => _ = self.held.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.held.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
+        drop(ceilings);
+        drop(numbers);
+        woken.into_values().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// The record that the tenant's number has: another's place, or a new one, if it has ended. It
+    /// does not end before the lock is given up, nor after that with what was set.
+    fn in_force(&self, numbers: &mut Numbers, tenant: Tenant) -> Option<&Record> {
+        // Relaxed: whoever has the tenant sees its number.
+        let id = self.record(tenant.index())?.id.load(Ordering::Relaxed);
+        let known = self.known(id);
+        let tenant = known.unwrap_or_else(|| self.make(numbers, id));
+        let record = self.record(tenant.index())?;
+        // Partner: `Tenants::end_idle`, under the same lock.
+        record.state.store(NAMED, Ordering::Relaxed);
+        Some(record)
+    }
+
+    /// Sets both ceilings.
+    pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
+        let both = [
+            LimitChange::Ops(limits.ops),
+            LimitChange::Bytes(limits.bytes),
+        ];
+        self.change_limits(tenant, &both, now)
+    }
+
+    /// The ceilings.
+    pub fn limits(&self, tenant: Tenant) -> Limits {
+        self.record(tenant.index())
+            .map(|record| record.ceilings.lock().limits())
+            .unwrap_or_default()
+    }
+
+    /// Whether any tenant has a ceiling.
+    #[inline]
+    pub fn has_ceilings(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::class::Weights;
+    use crate::tenant::DEFAULT_WEIGHT;
+
+    const SOME: Limits = Limits {
+        ops: Some(7),
+        bytes: None,
+    };
+
+    /// The tenant, of which whoever holds it does not know yet that it has ended.
+    fn ended(tenants: &Tenants, id: u64) -> Tenant {
+        let tenant = tenants.find(id);
+        while !tenants.end_idle(tenant.index(), Some(0), 0, 0) {}
+        assert_eq!(tenants.known(id), None);
+        tenant
+    }
+
+    fn free(tenants: &Tenants) {
+        while let Some(index) = tenants.first_ended(0, 0) {
+            tenants.free(index, false, 0);
+        }
+    }
+
+    #[test]
+    fn a_setting_for_a_tenant_that_has_just_ended_is_its_numbers() {
+        let tenants = Tenants::new();
+        let [weighted, held] = [1, 2].map(|id| ended(&tenants, id));
+        tenants.set_weight(weighted, 300).unwrap();
+        tenants.set_limits(held, SOME, 0).unwrap();
+        free(&tenants);
+        let [one, two] = [1, 2].map(|id| tenants.known(id).expect("it was named anew"));
+        assert_eq!(tenants.weight(one.index()), 300);
+        assert_eq!(tenants.limits(two), SOME);
+        // Others begin with nothing.
+        for id in 3..6 {
+            let other = tenants.find(id);
+            assert_eq!(tenants.weight(other.index()), DEFAULT_WEIGHT);
+            assert_eq!(tenants.limits(other), Limits::default());
+        }
+        tenants.set_limits(two, Limits::default(), 0).unwrap();
+        assert!(!tenants.has_ceilings());
+    }
+
+    #[test]
+    fn a_setting_goes_to_who_has_the_number_now() {
+        let tenants = Tenants::new();
+        let old = ended(&tenants, 1);
+        let new = tenants.find(1);
+        assert_ne!(old, new);
+        tenants.set_weight(old, 300).unwrap();
+        tenants.set_limits(old, SOME, 0).unwrap();
+        assert_eq!(tenants.weight(new.index()), 300);
+        assert_eq!(tenants.limits(new), SOME);
+        assert_eq!(tenants.weight(old.index()), DEFAULT_WEIGHT);
+    }
+
+    #[test]
+    fn who_has_settings_does_not_end_until_they_are_taken_back() {
+        let tenants = Tenants::new();
+        let one = tenants.find(1);
+        let end = || (0..4).any(|_| tenants.end_idle(one.index(), Some(0), 0, 0));
+        tenants.set_weight(one, 300).unwrap();
+        assert!(!end());
+        tenants.set_limits(one, SOME, 0).unwrap();
+        tenants.set_weight(one, DEFAULT_WEIGHT).unwrap();
+        assert!(!end());
+        tenants.set_limits(one, Limits::default(), 0).unwrap();
+        assert!(end());
+    }
+}
