@@ -13,8 +13,10 @@ pub(crate) struct Usage {
     pub tally: Tally,
 }
 
-/// What is known of one id, added up in slices. `used` of each resource is at most what was granted
-/// when it began, and exact when it ends if nothing moves meanwhile.
+/// What is known of one id, added up in slices: what is granted, less the credit that was found.
+/// `used` of each resource is what was granted until the last slice, and then exact but for what
+/// moved since its account was visited. It is never more than was granted at one of both ends, of
+/// which the tally keeps the greater.
 pub(crate) struct Sample {
     pub who: QuotaId,
     pub own: Own,
@@ -23,6 +25,8 @@ pub(crate) struct Sample {
     pub usage: [Usage; 2],
     /// The account at which the next slice begins, by resource.
     from: [u32; 2],
+    /// Found in the accounts before, by resource.
+    credit: [u64; 2],
 }
 
 impl Book {
@@ -46,13 +50,17 @@ impl Book {
             rules: self.rules(who.kind),
             usage,
             from: [0; 2],
+            credit: [0; 2],
         }
     }
 
-    /// The next slice: subtracts what is credit of `most` accounts. False at the end.
+    /// The next slice: adds up what is credit of `most` accounts. False at the end.
     pub fn go_on(&self, sample: &mut Sample, most: usize, hand: &Hand<'_>) -> bool {
-        // Without a record there are no accounts, and so no credit.
         let Some(index) = self.records.find(sample.who) else {
+            // There was none, or it has ended meanwhile: it has no accounts, which use nothing.
+            for usage in &mut sample.usage {
+                (usage.used, usage.tally.granted) = (0, 0);
+            }
             return false;
         };
         let mut left = most;
@@ -62,13 +70,25 @@ impl Book {
             for &number in active.range(sample.from[at]..).take(left) {
                 let account = hand.slots.get(number, hand.g);
                 let credit = account.map_or(0, |account| account.credit.sum(resource));
-                let used = &mut sample.usage[at].used;
-                *used = used.saturating_sub(credit);
+                sample.credit[at] = sample.credit[at].saturating_add(credit);
                 sample.from[at] = number + 1;
                 left -= 1;
             }
         }
-        left == 0
+        if left == 0 {
+            return true;
+        }
+        for resource in Resource::ALL {
+            let at = resource as usize;
+            let now = self.records[index].tallies[at].granted;
+            let Usage { used, tally } = &mut sample.usage[at];
+            // Credit given meanwhile is in what is granted now, and what was called back from an
+            // account that had been visited in what was granted then. Less that credit, the other
+            // would show less than is used.
+            tally.granted = tally.granted.max(now);
+            *used = tally.granted.saturating_sub(sample.credit[at]);
+        }
+        false
     }
 
     /// Every record's sample, in order.

@@ -1,6 +1,7 @@
 //! What the ledger answers about use, however many accounts there are.
 
-use super::{bench, limit, owners};
+use super::{Bench, bench, limit, owners};
+use crate::quota::book::Sample;
 use crate::quota::{QuotaId, Resource};
 use hearth_sync::epoch::pin;
 
@@ -28,8 +29,8 @@ fn a_sample_of_many_accounts_comes_in_slices_and_is_exact() {
         while bench.ledger.with_book(&g, |book, hand| {
             let before = sample.usage[at].used;
             let goes_on = book.go_on(&mut sample, 64, hand);
-            // A slice subtracts the credit of 64 accounts, which have a batch each at most.
-            assert!(before - sample.usage[at].used <= 64 * super::TUNING.batch);
+            // What is credit is known at the end.
+            assert!(!goes_on || sample.usage[at].used == before);
             goes_on
         }) {
             slices += 1;
@@ -38,6 +39,67 @@ fn a_sample_of_many_accounts_comes_in_slices_and_is_exact() {
         assert_eq!(slices, MANY / 64);
     }
     assert_eq!(used(QuotaId::group(MANY)), 3);
+}
+
+/// Accounts of user 1, a slice and some more, that use 3 inodes each and have credit.
+const SOME: u32 = 80;
+
+/// Such accounts, by their numbers, and a sample of user 1 whose first slice is done.
+fn begun() -> (Bench, Vec<u32>, Sample) {
+    let (bench, mut numbers) = (bench(1_000_000, 1_000_000), Vec::new());
+    for amount in [2, 1] {
+        let all = (1..=SOME).map(|gid| bench.use_inodes(owners(1, gid, 0), amount));
+        numbers = all.map(|number| number.expect("there is room")).collect();
+    }
+    let sample = bench.ledger.with_book(&pin(), |book, hand| {
+        let mut sample = book.sample(QuotaId::user(1));
+        assert!(book.go_on(&mut sample, 64, hand), "it is not the last");
+        sample
+    });
+    (bench, numbers, sample)
+}
+
+/// What it shows at its end as used and granted.
+fn ends(bench: &Bench, mut sample: Sample) -> (u64, u64) {
+    let mut go_on = || {
+        bench
+            .ledger
+            .with_book(&pin(), |book, hand| book.go_on(&mut sample, 64, hand))
+    };
+    while go_on() {}
+    let usage = &sample.usage[Resource::Inodes as usize];
+    (usage.used, usage.tally.granted)
+}
+
+/// It was taken off what had been granted before.
+#[test]
+fn credit_that_is_given_during_a_sample_is_not_taken_for_unused() {
+    let (bench, _, sample) = begun();
+    // More than the credit of an account that was not visited: it gets more of that too.
+    bench.use_inodes(owners(1, SOME, 0), 100).unwrap();
+    let used = 3 * u64::from(SOME) + 100;
+    assert_eq!(ends(&bench, sample).0, used);
+    assert_eq!(bench.used(QuotaId::user(1)), used);
+}
+
+#[test]
+fn credit_that_is_called_back_during_a_sample_leaves_at_least_what_is_used() {
+    let (bench, _, sample) = begun();
+    let before = sample.usage[Resource::Inodes as usize].tally.granted;
+    bench.set(QuotaId::user(1), limit(Some(1000), None));
+    let (used, granted) = ends(&bench, sample);
+    assert!((3 * u64::from(SOME)..before).contains(&used), "{used}");
+    assert_eq!(granted, before);
+}
+
+#[test]
+fn a_record_that_ends_during_a_sample_uses_nothing() {
+    let (bench, numbers, sample) = begun();
+    numbers.iter().for_each(|&number| bench.free(number, 3));
+    bench
+        .ledger
+        .with_book(&pin(), |book, hand| book.sweep(hand));
+    assert_eq!(ends(&bench, sample), (0, 0));
 }
 
 #[test]
