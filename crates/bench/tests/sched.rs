@@ -13,7 +13,7 @@ fn an_unknown_part_is_refused_in_one_line_that_names_the_parts() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(
         said.contains("--only sdett: unknown")
-            && said.contains("yield, sdet, chat, neighbour, background"),
+            && said.contains("yield, yield-instructions, sdet, chat, neighbour, background"),
         "{said}"
     );
 }

@@ -1,7 +1,7 @@
 //! Taking and giving up a word lock with the profile looking on.
 //!
-//! [`take_free`] is the fast way. The functions with a site are the slow way, for locks that are not
-//! free or are drawn by the profile: one copy for all classes.
+//! [`take_free`] is the fast way. The functions with a site are the slow way, for locks that are
+//! not free or are drawn by the profile: one copy for all classes.
 
 use std::panic::Location;
 
