@@ -558,22 +558,16 @@ impl Door {
     }
 
     /// Whether a [`Door::fallocate`] of a long range can as well be several of its parts: other
-    /// modes move what lies behind, or have the home forget the whole file.
+    /// modes take away what there is, move what lies behind, or have the home forget the file.
     pub fn allocates_in_parts(&self, mode: i32) -> bool {
         range::is_parted(&self.volume.core, mode)
     }
 
-    /// How many blocks [`Door::fallocate`] would have to find room for in this range.
-    pub fn unallocated(&self, file: &OpenFile, off: u64, len: u64) -> Result<u64> {
+    /// Why an allocation of this range cannot be, if that is known before it is begun: it may not
+    /// be, or there is no room for it.
+    pub fn check_allocate(&self, file: &OpenFile, mode: i32, off: u64, len: u64) -> Result<()> {
         self.run(&Caller::ROOT, |cx, g| {
-            range::unallocated(cx, file.node(g)?, off, len, g)
-        })
-    }
-
-    /// Whether a file may have so many more blocks now.
-    pub fn check_room(&self, file: &OpenFile, blocks: u64) -> Result<()> {
-        self.run(&Caller::ROOT, |cx, g| {
-            range::check_room(cx, file.node(g)?, blocks, g)
+            range::check_allocate(cx, file.node(g)?, mode, off, len, g)
         })
     }
 

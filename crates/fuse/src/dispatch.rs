@@ -9,7 +9,7 @@ use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
 use crate::room::is_refusal;
-use crate::service::{Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small};
+use crate::service::{Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small, Try};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
@@ -82,8 +82,11 @@ pub(crate) enum Done {
     /// A worker goes on.
     Later(Later),
     /// Each call does a piece, without waiting.
-    Pieces(Box<dyn FnMut() -> Result<Part, Errno> + Send>),
+    Pieces(Box<NextPart>),
 }
+
+/// Does the next piece, or ends the request: what the piece lacked cannot be brought.
+pub(crate) type NextPart = dyn FnMut(Option<Errno>) -> Result<Part, Errno> + Send;
 
 /// What a call for a piece has done.
 pub(crate) enum Part {
@@ -331,15 +334,19 @@ impl Dispatcher {
     fn counted_pieces(
         &self,
         op: Op,
-        mut next: impl FnMut() -> Result<Part, Errno> + Send + 'static,
+        mut next: impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static,
     ) -> Pieces {
         let (volume, started) = (self.volume.clone(), Instant::now());
-        let next = move |again: bool| {
-            let (part, absent) = hearth::without_waiting(|| guarded(&volume, &mut next));
+        let next = move |how: Try| {
+            let lacks = match how {
+                Try::Without(errno) => Some(errno),
+                Try::Again | Try::Last => None,
+            };
+            let (part, absent) = hearth::without_waiting(|| guarded(&volume, || next(lacks)));
             let result = match (part, absent) {
-                (_, Some(absent)) => return Piece::Absent(absent),
+                (_, Some(absent)) if lacks.is_none() => return Piece::Absent(absent),
                 (Ok(Part::More(bytes)), _) => return Piece::More(bytes),
-                (part, _) if again && is_refusal(&part) => return Piece::Refused,
+                (part, _) if how == Try::Again && is_refusal(&part) => return Piece::Refused,
                 (Ok(Part::Last(small)), _) => Ok(small),
                 (Err(errno), _) => Err(errno),
             };
@@ -371,7 +378,7 @@ impl Done {
     }
 
     /// Work that is done in pieces, a call each.
-    pub fn pieces(next: impl FnMut() -> Result<Part, Errno> + Send + 'static) -> Done {
+    pub fn pieces(next: impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static) -> Done {
         Done::Pieces(Box::new(next))
     }
 

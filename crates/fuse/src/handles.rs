@@ -99,8 +99,10 @@ impl Handles {
         let mut inodes = Vec::new();
         self.table.scan(0, &guard, |handle| {
             let file = &handle.file;
-            // One that kept `O_APPEND` is append-only, and its writes are passed on.
-            let writes = file.writable() && file.flags() & libc::O_APPEND == 0;
+            // Writes of one that kept `O_APPEND` are passed on, and what is not readable cannot be
+            // mapped.
+            let passes = libc::O_APPEND | libc::O_WRONLY;
+            let writes = file.writable() && file.flags() & passes != passes;
             if file.kind() == Kind::File && writes && !file.is_control() && !file.is_charged() {
                 inodes.push(file.ino());
             }

@@ -3,7 +3,7 @@
 
 use crate::hall::Hall;
 use crate::room::Attempts;
-use crate::service::{Lane, Later, Piece, Pieces, Service, Small};
+use crate::service::{Lane, Later, Piece, Pieces, Service, Small, Try};
 use crate::suspend::{Delay, bring, delay};
 use hearth::Errno;
 use hearth::sched::yield_now;
@@ -15,18 +15,23 @@ pub(crate) async fn run<S: Service>(
     unique: u64,
     mut work: Pieces,
 ) -> Result<Small, Errno> {
-    let (mut attempts, mut again, mut delays) = (Attempts::default(), true, true);
+    let (mut attempts, mut how, mut delays) = (Attempts::default(), Try::Again, true);
     loop {
-        match (work.next)(again) {
+        match (work.next)(how) {
             Piece::Last(result) => return result,
-            Piece::Absent(absent) => bring(hall, absent).await?,
+            Piece::Absent(absent) => {
+                if let Err(errno) = bring(hall, absent).await {
+                    how = Try::Without(errno);
+                }
+            }
             Piece::Refused => {
                 hall.sched.sleep(attempts.pause()).await;
                 // Looked at before: what has come back by then is there for this attempt.
-                again = !attempts.is_last() && hall.service.awaits_returns();
+                let again = !attempts.is_last() && hall.service.awaits_returns();
+                how = if again { Try::Again } else { Try::Last };
             }
             Piece::More(bytes) => {
-                (attempts, again) = (Attempts::default(), true);
+                (attempts, how) = (Attempts::default(), Try::Again);
                 if hall.waiting.is_closed() {
                     return Err(Errno::ENODEV);
                 }
@@ -54,17 +59,22 @@ pub(crate) async fn run<S: Service>(
 pub(crate) fn alone<S: Service>(service: &Arc<S>, mut work: Pieces) -> Later {
     let service = Arc::clone(service);
     let work = move || {
-        let (mut attempts, mut again) = (Attempts::default(), true);
+        let (mut attempts, mut how) = (Attempts::default(), Try::Again);
         loop {
-            match (work.next)(again) {
+            match (work.next)(how) {
                 Piece::Last(result) => return result,
-                Piece::Absent(absent) => service.bring(&absent)?,
+                Piece::Absent(absent) => {
+                    if let Err(errno) = service.bring(&absent) {
+                        how = Try::Without(errno);
+                    }
+                }
                 Piece::Refused => {
                     thread::sleep(attempts.pause());
                     // As above.
-                    again = !attempts.is_last() && service.awaits_returns();
+                    let again = !attempts.is_last() && service.awaits_returns();
+                    how = if again { Try::Again } else { Try::Last };
                 }
-                Piece::More(_) => (attempts, again) = (Attempts::default(), true),
+                Piece::More(_) => (attempts, how) = (Attempts::default(), Try::Again),
             }
         }
     };

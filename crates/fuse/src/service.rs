@@ -85,9 +85,19 @@ pub(crate) struct Later {
 
 /// A request that takes long, ready to be done in pieces.
 pub(crate) struct Pieces {
-    /// Does the next one, without waiting. The argument says whether it can be tried again a little
-    /// later.
-    pub next: Box<dyn FnMut(bool) -> Piece + Send>,
+    /// Does the next one, without waiting.
+    pub next: Box<dyn FnMut(Try) -> Piece + Send>,
+}
+
+/// How a piece is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Try {
+    /// If there is no room for it, it can be tried again a little later.
+    Again,
+    /// If there is no room for it, that is the answer.
+    Last,
+    /// What it lacked cannot be brought, for this reason: the request ends.
+    Without(Errno),
 }
 
 /// What became of a piece.

@@ -68,6 +68,30 @@ on_both_transports! {
         assert_eq!(lock(&file, 20), Err(libc::ENOLCK));
     }
 
+    /// Once, a range of more than 64 MiB that did not fit was tried for ever, and a hole took as
+    /// many steps as its range is long.
+    fn a_long_range_that_cannot_fit_is_refused_and_a_hole_ends_however_long(mounted, "size=32M") {
+        let file = File::create(mounted.path().join("long")).unwrap();
+        let call = |mode: i32, at: i64, len: i64| {
+            // SAFETY: no memory is passed.
+            match unsafe { libc::fallocate(file.as_raw_fd(), mode, at, len) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
+            }
+        };
+        let keep = libc::FALLOC_FL_KEEP_SIZE;
+        for len in [40 << 20, 65 << 20, 1 << 40, 1 << 62] {
+            assert_eq!(call(0, 0, len), Err(libc::ENOSPC), "{len}");
+            assert_eq!(call(keep, 1, len), Err(libc::ENOSPC), "{len}");
+            assert_eq!(call(libc::FALLOC_FL_ZERO_RANGE, 0, len), Err(libc::ENOSPC), "{len}");
+        }
+        assert_eq!((file.metadata().unwrap().len(), file.metadata().unwrap().blocks()), (0, 0));
+        assert_eq!(call(0, 0, 20 << 20), Ok(()));
+        assert_eq!(file.metadata().unwrap().blocks(), (20 << 20) / 512);
+        assert_eq!(call(libc::FALLOC_FL_PUNCH_HOLE | keep, 0, 1 << 62), Ok(()));
+        assert_eq!(file.metadata().unwrap().blocks(), 0);
+    }
+
     fn files_of_others_are_linked_by_who_may_write_them(mounted, "protected_hardlinks") {
         assert!(!is_linked_by_others(mounted.path(), "unwritable", 0o644));
         assert!(!is_linked_by_others(mounted.path(), "setuid", 0o4666));

@@ -7,6 +7,7 @@ mod harness;
 
 use std::fs;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -24,6 +25,11 @@ mod dev {
     #[test]
     fn what_the_home_answers_is_answered() {
         super::what_the_home_answers_is_answered("transport=dev");
+    }
+
+    #[test]
+    fn a_copy_that_the_home_stops_says_how_far_it_came() {
+        super::a_copy_that_the_home_stops_says_how_far_it_came("transport=dev");
     }
 
     #[test]
@@ -51,6 +57,11 @@ mod uring {
     #[test]
     fn what_the_home_answers_is_answered() {
         super::what_the_home_answers_is_answered("transport=uring");
+    }
+
+    #[test]
+    fn a_copy_that_the_home_stops_says_how_far_it_came() {
+        super::a_copy_that_the_home_stops_says_how_far_it_came("transport=uring");
     }
 
     #[test]
@@ -121,6 +132,42 @@ fn a_core_goes_on_while_the_home_takes_its_time(transport: &str) {
     assert!(took < DELAY * FILES as u32, "{took:?}: one at a time");
     let meanwhile = meanwhile.into_inner();
     assert!(meanwhile >= 20, "{meanwhile} other requests in {took:?}");
+}
+
+/// Once, the error of the home was answered though much had been copied.
+fn a_copy_that_the_home_stops_says_how_far_it_came(transport: &str) {
+    const HALF: usize = 2 << 20;
+    let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
+    let path = mounted.path().join("from");
+    fs::write(&path, vec![7; 2 * HALF]).unwrap();
+    let from = fs::File::open(&path).unwrap();
+    let to = fs::File::create(mounted.path().join("to")).unwrap();
+    mounted.command("evict");
+    from.read_exact_at(&mut vec![0; HALF], 0).unwrap();
+    mounted.command("fail load_page");
+    let mut at = 0;
+    let mut copy = || {
+        // SAFETY: both offsets live through the call.
+        let copied = unsafe {
+            let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+            libc::copy_file_range(from, &raw mut at, to, std::ptr::null_mut(), 2 * HALF, 0)
+        };
+        match copied {
+            0.. => Ok(copied as usize),
+            _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
+        }
+    };
+    let mut copied = 0;
+    let error = loop {
+        match copy() {
+            Ok(more) => copied += more,
+            Err(errno) => break errno,
+        }
+        assert!(copied <= 2 * HALF);
+    };
+    assert_eq!(error, libc::EIO);
+    assert!(copied >= HALF, "{copied} bytes");
+    assert_eq!(to.metadata().unwrap().len(), copied as u64);
 }
 
 fn what_the_home_answers_is_answered(transport: &str) {

@@ -29,24 +29,7 @@ pub(crate) fn fallocate(
     len: u64,
     g: &Guard,
 ) -> Step<()> {
-    check_request(mode, off, len)?;
-    cx.core.check_writable()?;
-    let fixed = node.meta.flags();
-    if fixed & flags::IMMUTABLE != 0 || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0) {
-        return Err(Errno::EPERM.into());
-    }
-    if node.is_dir() {
-        return Err(Errno::EISDIR.into());
-    }
-    let data = node.data().ok_or(Errno::ENODEV)?;
-    let end = off
-        .checked_add(len)
-        .filter(|&end| end <= MAX_SIZE)
-        .ok_or(Errno::EFBIG)?;
-    if mode & UNSHARE != 0 {
-        // Linux knows it; here no two files share a page.
-        return Err(Errno::EOPNOTSUPP.into());
-    }
+    let (data, end) = permitted(cx, node, mode, off, len)?;
     let _kept = cx.keep(node, g)?;
     let change = node.meta.change.lock();
     let _closed = node.gate.close(node.shares());
@@ -68,6 +51,35 @@ pub(crate) fn fallocate(
     node.touch(cx.core.now());
     cx.node_changed(node, Some(off..u64::MAX));
     Ok(())
+}
+
+/// The contents of a file of which this range may be changed so, and the range's end.
+fn permitted<'n>(
+    cx: &Ctx<'_>,
+    node: &'n Node,
+    mode: i32,
+    off: u64,
+    len: u64,
+) -> Result<(&'n Data, u64), Errno> {
+    check_request(mode, off, len)?;
+    cx.core.check_writable()?;
+    let fixed = node.meta.flags();
+    if fixed & flags::IMMUTABLE != 0 || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0) {
+        return Err(Errno::EPERM);
+    }
+    if node.is_dir() {
+        return Err(Errno::EISDIR);
+    }
+    let data = node.data().ok_or(Errno::ENODEV)?;
+    let end = off
+        .checked_add(len)
+        .filter(|&end| end <= MAX_SIZE)
+        .ok_or(Errno::EFBIG)?;
+    if mode & UNSHARE != 0 {
+        // Linux knows it; here no two files share a page.
+        return Err(Errno::EOPNOTSUPP);
+    }
+    Ok((data, end))
 }
 
 /// Changes the pages and answers the new size. The gate is closed.
@@ -121,36 +133,44 @@ fn edit(
     }
 }
 
-/// Whether `fallocate` of a range is the same as of its parts, one after the other.
+/// Whether an allocation of a range is the same as of its parts, one after the other.
 pub(crate) fn is_parted(core: &Core, mode: i32) -> bool {
     match mode & !KEEP_SIZE {
         0 => true,
-        ZERO | PUNCH => !core.home.evictable(),
+        ZERO => !core.home.evictable(),
         _ => false,
     }
 }
 
-/// Pages of this range that are not allocated and not paid.
-pub(crate) fn unallocated(cx: &Ctx<'_>, node: &Node, off: u64, len: u64, g: &Guard) -> Step<u64> {
-    let data = node.data().ok_or(Errno::ENODEV)?;
-    let pages = off / PAGE..(off + len).div_ceil(PAGE);
-    let _inside = node.gate.enter(node.shares());
-    let need = data
-        .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
-        .map_err(|absent| page(node, absent))?;
+/// Whether an allocation of a long range may begin: what may not be, and what cannot fit, is
+/// refused before a part of it is done. Looks at pages that there are, however long the range is.
+pub(crate) fn check_allocate(
+    cx: &Ctx<'_>,
+    node: &Node,
+    mode: i32,
+    off: u64,
+    len: u64,
+    g: &Guard,
+) -> Step<()> {
+    let (data, end) = permitted(cx, node, mode, off, len)?;
+    let pages = off / PAGE..end.div_ceil(PAGE);
+    let need = {
+        let _inside = node.gate.enter(node.shares());
+        data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
+            .map_err(|absent| page(node, absent))?
+    };
     // Others may change both meanwhile.
     let paid = promise::taken(cx.core, node, pages).map_or(0, |taken| taken.count());
-    Ok(need.saturating_sub(paid))
-}
-
-/// Whether the file may have so many more blocks now: they are charged and given back.
-pub(crate) fn check_room(cx: &Ctx<'_>, node: &Node, blocks: u64, g: &Guard) -> Step<()> {
-    let account = node.meta.account();
-    let room = cx
-        .core
-        .ledger
-        .charge(account, Resource::Blocks, blocks, g)?;
-    drop(room);
+    // The account stays for as long as it is held.
+    let _change = node.meta.change.lock();
+    if let Some(account) = cx.core.payer(node)? {
+        let blocks = need.saturating_sub(paid);
+        drop(
+            cx.core
+                .ledger
+                .charge(account, Resource::Blocks, blocks, g)?,
+        );
+    }
     Ok(())
 }
 

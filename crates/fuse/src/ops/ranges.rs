@@ -3,7 +3,7 @@
 use crate::dispatch::{Context, Dispatcher, Done, Part};
 use crate::reply::Reply;
 use crate::room::keep_asking;
-use crate::service::Small;
+use crate::service::{Service, Small};
 use crate::wire::{
     CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE,
     WriteOut,
@@ -21,8 +21,6 @@ const PIECE: u64 = 256 << 10;
 /// Where there are ceilings a copy ends after so many bytes, as a copy may: each pays for the one
 /// before, so that a copy takes its time between them, and none comes much too early.
 pub(crate) const PAID: u64 = 4 << 20;
-/// So many bytes of a range are looked at in one piece for what has no room yet.
-const COUNTED: u64 = 64 << 20;
 
 impl Dispatcher {
     pub(crate) fn lseek(
@@ -64,9 +62,20 @@ impl Dispatcher {
         };
         let mode = args.mode as i32;
         if !self.door.allocates_in_parts(mode) {
-            // What lies behind the range moves, or goes to the home.
-            let attr = self.door.getattr(cx.ino())?;
-            if args.length.max(attr.blocks.saturating_mul(512)) > LARGE {
+            if brings_blocks(args.mode) && args.length > SHORT {
+                // There are no pieces that pay.
+                let sched = self.volume.scheduler();
+                let tenant = sched.tenant(self.tenant(&cx.header).number());
+                let _ = sched.charge(tenant, 0, args.length);
+            }
+            let bytes = self.door.getattr(cx.ino())?.blocks.saturating_mul(512);
+            // A hole takes away what there is in it; else what lies behind moves, or goes to the
+            // home.
+            let moved = match mode & libc::FALLOC_FL_PUNCH_HOLE {
+                0 => args.length.max(bytes),
+                _ => args.length.min(bytes),
+            };
+            if moved > LARGE {
                 let volume = self.volume.clone();
                 let work = move || keep_asking(&volume, || allocation.whole());
                 return Ok(Done::whole(move || work().map(|()| Small::default())));
@@ -161,25 +170,20 @@ impl Allocation {
         self.door.fallocate(&caller, file, mode, offset, length)
     }
 
-    /// First all of the range is looked at, so that what cannot fit is refused before it is tried.
-    /// The last piece moves the end of the file.
-    fn into_pieces(self) -> impl FnMut() -> Result<Part, Errno> + Send + 'static {
-        let (mode, begin) = (self.args.mode as i32, self.args.offset);
-        let end = begin.saturating_add(self.args.length);
-        let brings = brings_blocks(self.args.mode);
-        let (mut need, mut counted, mut at) = (0, begin, begin);
-        move || {
-            let file = &self.file.file;
-            if brings && counted < end {
-                let next = next_edge(counted, COUNTED).min(end);
-                need += self.door.unallocated(file, counted, next - counted)?;
-                counted = next;
-                if counted == end {
-                    // Refused, it is looked at again from its beginning.
-                    counted = begin;
-                    self.door.check_room(file, std::mem::take(&mut need))?;
-                    counted = end;
-                }
+    /// First all of the range is looked at, so that what cannot fit is refused before it is tried:
+    /// there are not more pieces than there is room for. The last one moves the end of the file.
+    fn into_pieces(self) -> impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static {
+        let (mode, mut at) = (self.args.mode as i32, self.args.offset);
+        let end = at.saturating_add(self.args.length);
+        let mut is_checked = false;
+        move |lacks| {
+            if let Some(errno) = lacks {
+                return Err(errno);
+            }
+            if !is_checked {
+                let file = &self.file.file;
+                self.door.check_allocate(file, mode, at, end - at)?;
+                is_checked = true;
                 return Ok(Part::More(0));
             }
             if at == end {
@@ -193,7 +197,7 @@ impl Allocation {
             self.part(mode, at, next - at)?;
             let done = next - at;
             at = next;
-            Ok(Part::More(if brings { done } else { 0 }))
+            Ok(Part::More(done))
         }
     }
 }
@@ -243,9 +247,15 @@ impl Copy {
         self,
         sched: Handle,
         wide: bool,
-    ) -> impl FnMut() -> Result<Part, Errno> + Send + 'static {
+    ) -> impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static {
         let (mut len, mut done) = (None, 0);
-        move || {
+        move |lacks| {
+            if let Some(errno) = lacks {
+                return match done {
+                    0 => Err(errno),
+                    done => Ok(Part::Last(copied_out(done, wide))),
+                };
+            }
             let len = match len {
                 Some(len) => len,
                 None => *len.insert(self.len()?),
