@@ -380,22 +380,21 @@ impl Core {
 
     /// Whether a pass over the accounts should begin now.
     fn is_settling_due(&self) -> bool {
-        let now = self.clock.monotonic();
-        let settled = self.background.settled.load(Ordering::Relaxed);
-        let is_due = now.saturating_sub(settled) >= SETTLES;
-        if is_due {
-            self.background.settled.store(now, Ordering::Relaxed);
-        }
-        is_due
+        self.is_due(&self.background.settled, SETTLES)
     }
 
     /// Whether a pass over the tenants of the scheduler should begin now.
     fn is_forgetting_due(&self) -> bool {
+        self.is_due(&self.background.forgot, FORGETS)
+    }
+
+    /// Whether what was `last` done so many milliseconds ago is due: then it is done now. Relaxed,
+    /// as the field says.
+    fn is_due(&self, last: &AtomicU64, every: u64) -> bool {
         let now = self.clock.monotonic();
-        let forgot = self.background.forgot.load(Ordering::Relaxed);
-        let is_due = now.saturating_sub(forgot) >= FORGETS;
+        let is_due = now.saturating_sub(last.load(Ordering::Relaxed)) >= every;
         if is_due {
-            self.background.forgot.store(now, Ordering::Relaxed);
+            last.store(now, Ordering::Relaxed);
         }
         is_due
     }
