@@ -35,6 +35,8 @@ const COUNTS: Duration = Duration::from_secs(1200);
 const KEEPS: &str = "create+write 1 B+close";
 /// Removes what the one before has made.
 const REMOVES: &str = "unlink, of these files";
+/// Files that a loop goes round, and names of those that it makes: each volume hashes names its
+/// own way, and where one name lies is a hundredth of a create.
 const FILES: usize = 64;
 const PAGE: usize = 4_096;
 /// How many times as many instructions are let pass.
@@ -52,20 +54,21 @@ const ALL: [Loop; 10] = [
     ("stat", |world, turn| {
         world.process.stat(world.file(turn)).map(drop)
     }),
-    ("create+close+unlink", |world, _| {
-        world.process.close(world.make()?)?;
-        world.process.unlink("/new")
+    ("create+close+unlink", |world, turn| {
+        let name = world.new(turn);
+        world.process.close(world.make(name)?)?;
+        world.process.unlink(name)
     }),
-    ("create+write 4 KiB+close+unlink", |world, _| {
-        let fd = world.make()?;
+    ("create+write 4 KiB+close+unlink", |world, turn| {
+        let name = world.new(turn);
+        let fd = world.make(name)?;
         world.process.write(fd, &[7; PAGE])?;
         world.process.close(fd)?;
-        world.process.unlink("/new")
+        world.process.unlink(name)
     }),
     (KEEPS, |world, turn| {
         let name = format!("/new-{turn}");
-        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-        let fd = world.process.open(&name, flags, 0o644)?;
+        let fd = world.make(&name)?;
         world.process.write(fd, b"x")?;
         world.process.close(fd)
     }),
@@ -104,11 +107,12 @@ struct World {
     clock: Told,
     process: Process,
     names: Vec<String>,
+    free: Vec<String>,
     open: Fd,
 }
 
 impl World {
-    fn new(side: Side) -> Result<World, Errno> {
+    fn of(side: Side) -> Result<World, Errno> {
         let clock = Told::new();
         let volume = Volume::builder()
             .hot_track(side == Side::With)
@@ -129,12 +133,18 @@ impl World {
             clock,
             process,
             names,
+            free: (0..FILES).map(|n| format!("/free-{n}")).collect(),
             open,
         })
     }
 
     fn file(&self, turn: usize) -> &str {
         &self.names[turn % FILES]
+    }
+
+    /// Of a file that is not there.
+    fn new(&self, turn: usize) -> &str {
+        &self.free[turn % FILES]
     }
 
     /// Turns before those that are timed or counted: memory and names are there, and so is the
@@ -156,9 +166,9 @@ impl World {
         self.volume.run_background_once();
     }
 
-    fn make(&self) -> Result<Fd, Errno> {
+    fn make(&self, name: &str) -> Result<Fd, Errno> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-        self.process.open("/new", flags, 0o644)
+        self.process.open(name, flags, 0o644)
     }
 }
 
@@ -219,7 +229,7 @@ pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
 
 /// How often each loop turns between two folds, without heat.
 fn times() -> Result<[usize; ALL.len()], Errno> {
-    let world = World::new(Side::Without)?;
+    let world = World::of(Side::Without)?;
     let mut times = [0; ALL.len()];
     let mut made = 0;
     for (times, (name, operation)) in times.iter_mut().zip(ALL) {
@@ -259,7 +269,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     // Counters split when a second core uses them.
     let core = *allowed_cores().first().ok_or("no core may be used")?;
     pin(core).map_err(|error| format!("core {core}: {error}"))?;
-    let world = World::new(side).map_err(|errno| format!("preparing: {errno}"))?;
+    let world = World::of(side).map_err(|errno| format!("preparing: {errno}"))?;
     for ((name, operation), &times) in ALL.iter().zip(&times) {
         let failed = |errno: Errno| format!("{name}: {errno}");
         world.warm((*name, *operation), times).map_err(failed)?;
@@ -287,7 +297,7 @@ mod tests {
     #[test]
     fn every_loop_leaves_what_it_found_and_is_recorded() {
         for side in Side::both(0) {
-            let world = World::new(side).unwrap();
+            let world = World::of(side).unwrap();
             let files = world.volume.inodes_in_memory();
             for (name, operation) in ALL {
                 (0..2 * FILES).for_each(|turn| operation(&world, turn).expect(name));
