@@ -226,6 +226,10 @@ fn unprofiled() -> Result<PathBuf, String> {
 struct Work {
     process: Process,
     workload: usize,
+    /// Many, made and to be made: names hash to another place in every process, and where one lies
+    /// is more than the profile may cost.
+    files: Vec<String>,
+    new: Vec<String>,
     file: i32,
     buffer: Vec<u8>,
     turn: u64,
@@ -245,27 +249,28 @@ impl Work {
     fn new(workload: &str) -> Result<Work, String> {
         let known = WORKLOADS.iter().position(|name| *name == workload);
         let workload = known.ok_or_else(|| format!("no workload '{workload}'"))?;
+        let names = |kind| (0..FILES).map(move |number| format!("/dir/{kind}-{number}"));
+        let files: Vec<String> = names("file").collect();
         let make = || {
             let process = Volume::builder()
                 .clock(Stopped)
                 .build()?
                 .process(Credentials::root());
             process.mkdir("/dir", 0o755)?;
-            // Beside others, how many entries its bucket has would be another in every process.
-            process.mkdir("/empty", 0o755)?;
-            for number in 0..64 {
-                let path = format!("/dir/file-{number}");
+            for path in &files {
                 let file = process.open(path, libc::O_CREAT | libc::O_RDWR, 0o644)?;
                 process.write(file, &[7; 4 * BLOCK])?;
                 process.close(file)?;
             }
-            let file = process.open("/dir/file-7", libc::O_RDWR, 0)?;
+            let file = process.open(&files[7], libc::O_RDWR, 0)?;
             Ok((process, file))
         };
         let (process, file) = make().map_err(|errno: Errno| errno.to_string())?;
         Ok(Work {
             process,
             workload,
+            files,
+            new: names("new").collect(),
             file,
             buffer: vec![9; BLOCK],
             turn: 0,
@@ -279,18 +284,20 @@ impl Work {
     #[inline]
     fn operation(&mut self) -> Result<(), Errno> {
         let at = self.turn % 4 * BLOCK as u64;
+        let turn = self.turn as usize % FILES;
         self.turn += 1;
         match self.workload {
             0 => {
-                let file = self.process.open("/dir/file-3", libc::O_RDONLY, 0)?;
+                let file = self.process.open(&self.files[turn], libc::O_RDONLY, 0)?;
                 self.process.close(file)
             }
-            1 => self.process.stat("/dir/file-3").map(drop),
+            1 => self.process.stat(&self.files[turn]).map(drop),
             2 => {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-                let file = self.process.open("/empty/new", flags, 0o644)?;
+                let name = &self.new[turn];
+                let file = self.process.open(name, flags, 0o644)?;
                 self.process.close(file)?;
-                self.process.unlink("/empty/new")
+                self.process.unlink(name)
             }
             3 => self
                 .process
@@ -317,3 +324,4 @@ impl Work {
 }
 
 const BLOCK: usize = 4096;
+const FILES: usize = 256;

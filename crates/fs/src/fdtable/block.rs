@@ -62,6 +62,15 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         self.set_used(self.used() & !(1 << bit));
     }
 
+    /// From open to free; what it named, if it was open.
+    #[inline(always)]
+    pub(super) fn close(&mut self, bit: u32, guard: &Guard) -> Option<Arc<T>> {
+        let file = Arc::clone(self.block.get(bit, guard)?);
+        self.block.put(bit, None, guard);
+        self.remove(bit);
+        Some(file)
+    }
+
     /// The lowest descriptor in `from..end` that is free.
     pub(super) fn first_free(&self, from: u32, end: u32) -> Option<u32> {
         let below = (1u64 << from) - 1;
@@ -106,6 +115,13 @@ impl<T: Send + Sync + 'static> Block<T> {
             block: self,
             _held: (!by_table).then(|| self.lock.lock_guard()),
         }
+    }
+
+    /// From open to free under the block's own lock.
+    #[inline(never)]
+    #[track_caller]
+    pub(super) fn close_alone(&self, bit: u32, guard: &Guard) -> Option<Arc<T>> {
+        self.change(false).close(bit, guard)
     }
 
     pub(super) fn slot(&self, bit: u32) -> &RcuSlot<Arc<T>> {

@@ -208,15 +208,18 @@ impl<T: Described> FdTable<T> {
     pub fn close(&self, fd: i32) -> Result<Closed<T>> {
         let guard = epoch::pin();
         let (block, bit) = self.find(fd)?;
-        let file = {
-            let mut alloc = self.lock_lowest();
-            let mut used = self.change(block);
-            let file = Arc::clone(block.get(bit, &guard).ok_or(Errno::EBADF)?);
-            block.put(bit, None, &guard);
-            used.remove(bit);
-            note_free(&mut alloc, fd as u32);
-            file
+        let file = match self.cores {
+            None => {
+                let mut alloc = self.alloc.0.lock();
+                let file = block.change(true).close(bit, &guard);
+                if file.is_some() {
+                    alloc.note_free(fd as u32);
+                }
+                file
+            }
+            Some(_) => block.close_alone(bit, &guard),
         };
+        let file = file.ok_or(Errno::EBADF)?;
         Ok(Closed { file })
     }
 

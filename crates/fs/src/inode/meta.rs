@@ -183,6 +183,11 @@ impl Meta {
         self.account.load(Relaxed)
     }
 
+    /// Nobody pays any longer: the inode has ended. The caller holds `change`.
+    pub fn end_account(&self) {
+        self.account.store(NO_ACCOUNT, Relaxed);
+    }
+
     /// The caller holds `change`.
     pub fn set_size(&self, size: u64) {
         self.size.store(size, Relaxed);
@@ -196,19 +201,18 @@ impl Meta {
         let old = self.fields_but_size();
         let mut new = old;
         let result = change(&mut new);
-        if new.owner() != old.owner()
-            || new.project != old.project
-            || new.account != old.account
-            || new.btime != old.btime
-        {
+        if new.owner() != old.owner() || new.project != old.project || new.btime != old.btime {
             let _write = self.owner_lock.write(&self.owner_last);
             self.perm.store(new.perm, Relaxed);
             self.uid.store(new.uid, Relaxed);
             self.gid.store(new.gid, Relaxed);
             self.flags.store(new.word(), Relaxed);
             self.project.store(new.project, Relaxed);
-            self.account.store(new.account, Relaxed);
             self.btime.store(new.btime.nanos(), Relaxed);
+        }
+        // Only by who holds `change`: others would write back what has ended meanwhile.
+        if new.account != old.account {
+            self.account.store(new.account, Relaxed);
         }
         self.nlink.store(new.nlink, Relaxed);
         if (new.nlink == 0) != (old.nlink == 0) {

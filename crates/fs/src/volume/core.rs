@@ -365,7 +365,7 @@ impl Core {
         epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
         self.ledger.free(account, Resource::Blocks, blocks, g);
         self.ledger.free(account, Resource::Inodes, 1, g);
-        node.meta.update(|fields| fields.account = NO_ACCOUNT);
+        node.meta.end_account();
     }
 
     pub(super) fn homing(&self, ino: u64) -> &RawLock<HomingLock> {

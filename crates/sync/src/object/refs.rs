@@ -125,25 +125,15 @@ impl Life {
 
     /// Ends the object if nobody has a reference. True for the one caller that ended it.
     pub(super) fn kill(&self, shares: &Spread<LANES>) -> bool {
-        let backoff = Backoff::new();
-        let mut waiting = None;
-        loop {
-            // Acquire on both: see the table above.
-            match self
-                .0
-                .compare_exchange(LIVE, DYING, Ordering::Acquire, Ordering::Acquire)
-            {
-                Ok(_) => break,
-                Err(DEAD) => return false,
-                // Another killer is at work. What it finds may be older than what its caller
-                // knows, so it cannot answer for this one.
-                Err(_) => {
-                    waiting.get_or_insert_with(Waiting::<Ending>::begin);
-                    backoff.snooze();
+        match self.begin_kill() {
+            Ok(_) => {}
+            Err(DEAD) => return false,
+            Err(_) => {
+                if !self.begin_kill_slow() {
+                    return false;
                 }
             }
         }
-        drop(waiting);
         let handles = shares
             .settled_cells(HANDLES)
             // AcqRel: see the table above.
@@ -155,6 +145,28 @@ impl Life {
         self.0
             .store(if ended { DEAD } else { LIVE }, Ordering::Release);
         ended
+    }
+
+    #[inline(always)]
+    fn begin_kill(&self) -> Result<u32, u32> {
+        // Acquire on both: see the table above.
+        self.0
+            .compare_exchange(LIVE, DYING, Ordering::Acquire, Ordering::Acquire)
+    }
+
+    /// Another killer is at work. What it finds may be older than what the caller of this one
+    /// knows, so it cannot answer for this one. False when it ended the object.
+    #[cold]
+    fn begin_kill_slow(&self) -> bool {
+        let backoff = Backoff::new();
+        let _waiting = Waiting::<Ending>::begin();
+        loop {
+            match self.begin_kill() {
+                Ok(_) => return true,
+                Err(DEAD) => return false,
+                Err(_) => backoff.snooze(),
+            }
+        }
     }
 
     /// True once the object was ended.
