@@ -55,12 +55,12 @@ const ALL: [Loop; 10] = [
         world.process.stat(world.file(turn)).map(drop)
     }),
     ("create+close+unlink", |world, turn| {
-        let name = world.new(turn);
+        let name = world.free(turn);
         world.process.close(world.make(name)?)?;
         world.process.unlink(name)
     }),
     ("create+write 4 KiB+close+unlink", |world, turn| {
-        let name = world.new(turn);
+        let name = world.free(turn);
         let fd = world.make(name)?;
         world.process.write(fd, &[7; PAGE])?;
         world.process.close(fd)?;
@@ -143,7 +143,7 @@ impl World {
     }
 
     /// Of a file that is not there.
-    fn new(&self, turn: usize) -> &str {
+    fn free(&self, turn: usize) -> &str {
         &self.free[turn % FILES]
     }
 
