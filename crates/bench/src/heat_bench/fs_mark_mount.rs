@@ -7,6 +7,7 @@ use super::sides::{Measured, block};
 use crate::cpu_time::of_process;
 use crate::mounted::Mounted;
 use crate::pair::{Pair, Side};
+use crate::patience::beat;
 use crate::row::Row;
 use crate::seeds::contender::program;
 use std::path::Path;
@@ -47,6 +48,7 @@ pub fn compare(
     for number in 0..blocks {
         let is_control = (number + 1) % CONTROL == 0;
         for side in block(&mut random) {
+            beat();
             let word = if side == Side::With && !is_control {
                 "1"
             } else {

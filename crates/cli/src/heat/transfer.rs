@@ -14,6 +14,8 @@ use std::path::Path;
 const FILES: usize = 100_000;
 /// Bad lines that are shown.
 const SHOWN: usize = 10;
+/// Bytes of lines that are sent at once; a mount takes four times as many.
+const PART: usize = 64 << 20;
 
 /// Prints what is known.
 pub fn export(mount: Option<&Path>) -> Result<(), Failure> {
@@ -31,7 +33,7 @@ pub fn export(mount: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the lines of `file`, all or none.
+/// Takes the lines of `file`, all or none: they are checked before the first is sent.
 pub fn import(mount: &Path, file: &Path) -> Result<(), Failure> {
     let mount = mount_of(Some(mount))?;
     let text = read(file)?;
@@ -55,14 +57,44 @@ pub fn import(mount: &Path, file: &Path) -> Result<(), Failure> {
         let what = format!("nothing was imported: {}{more}", lines.join("; "));
         return Err(Failure::at(file, what));
     }
-    let said = send(&mount, &text)?;
-    let done: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
-    let absent = match done["absent"].as_u64() {
-        Some(absent) if absent > 0 => format!(", {absent} of what is not here"),
-        _ => String::new(),
+    let (mut records, mut absent) = (0, 0);
+    for part in parts(&text, PART) {
+        let said = send(&mount, part).map_err(|failure| match records {
+            0 => failure,
+            _ => Failure::refused(format!(
+                "{records} records were imported, and then: {}",
+                failure.line
+            )),
+        })?;
+        let done: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        records += done["records"].as_u64().unwrap_or(0);
+        absent += done["absent"].as_u64().unwrap_or(0);
+    }
+    let absent = match absent {
+        0 => String::new(),
+        _ => format!(", {absent} of what is not here"),
     };
-    let records = done["records"].as_u64().unwrap_or(0);
     output::print(&format!("{records} records imported{absent}\n"))
+}
+
+/// Whole lines of `most` bytes at most together, unless one is longer. An empty text is one part.
+fn parts(text: &str, most: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let bytes = text.as_bytes();
+        let newline = |from: &[u8]| from.iter().position(|&byte| byte == b'\n');
+        let end = match bytes.len() <= most {
+            true => None,
+            false => match bytes[..most].iter().rposition(|&byte| byte == b'\n') {
+                Some(last) => Some(last + 1),
+                None => newline(&bytes[most..]).map(|next| most + next + 1),
+            },
+        };
+        let end = end.filter(|end| *end < bytes.len());
+        rest = end.map(|end| &text[end..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -123,4 +155,26 @@ fn read_on(control: &File, from: u64) -> std::io::Result<String> {
     let mut piece = vec![0; 64 << 10];
     let len = control.read_at(&mut piece, from)?;
     Ok(String::from_utf8_lossy(&piece[..len]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_lines_and_together_the_text() {
+        let text = "one\ntwo\n\na longer line\nfünf\nlast";
+        for most in 1..text.len() + 2 {
+            let all: Vec<&str> = parts(text, most).collect();
+            assert_eq!(all.concat(), text, "{most}");
+            let (last, before) = all.split_last().unwrap();
+            assert!(!last.is_empty(), "{most}");
+            for part in before {
+                assert!(part.ends_with('\n'), "{most}: {part:?}");
+                let lines = part.matches('\n').count();
+                assert!(part.len() <= most || lines == 1, "{most}: {part:?}");
+            }
+        }
+        assert_eq!(parts("", 8).collect::<Vec<_>>(), [""]);
+    }
 }

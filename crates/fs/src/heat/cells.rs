@@ -166,9 +166,10 @@ impl Cells {
         }
     }
 
-    /// Bytes that cells and rings take.
+    /// Bytes that cells and rings take, and what folds have seen of them.
     pub fn bytes(&self) -> u64 {
-        let of_core = LINES * size_of::<Line>() + RING * size_of::<Spilled>();
+        let line = size_of::<Line>() + size_of::<SeenLine>();
+        let of_core = LINES * line + RING * size_of::<Spilled>();
         (self.cores.iter().count() * of_core) as u64
     }
 

@@ -48,23 +48,30 @@ pub(super) const LONG_RATES: [&str; 3] = [
 /// The lines that [`super::Heat::import`] would refuse: for who has no volume at hand, or has to
 /// send the lines in parts.
 pub fn bad_lines(text: &str) -> Vec<BadLine> {
-    lines(text).err().unwrap_or_default()
+    each_line(text).filter_map(Result::err).collect()
 }
 
 /// Every line but the empty ones, or every one that makes no sense.
 pub(super) fn lines(text: &str) -> Result<Vec<Line>, Vec<BadLine>> {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for (number, text) in (1..).zip(text.lines()) {
-        match line(text) {
-            _ if text.trim().is_empty() => {}
+    for line in each_line(text) {
+        match line {
             Ok(line) => good.push(line),
-            Err(reason) => bad.push(BadLine {
-                line: number,
-                reason,
-            }),
+            Err(line) => bad.push(line),
         }
     }
     if bad.is_empty() { Ok(good) } else { Err(bad) }
+}
+
+fn each_line(text: &str) -> impl Iterator<Item = Result<Line, BadLine>> {
+    let full = (1..).zip(text.lines());
+    let full = full.filter(|(_, text)| !text.trim().is_empty());
+    full.map(|(number, text)| {
+        line(text).map_err(|reason| BadLine {
+            line: number,
+            reason,
+        })
+    })
 }
 
 /// # Errors
