@@ -15,10 +15,12 @@ use hearth_sync::object::{Gate, Held, HeldSlot, Object, Table};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, LastCore, Mutex, WordLock, thread};
 use hearth_sync::profile::{Counts, Key, Recorder, Side};
-use hearth_sync::rcu::{RcuSlot, TagSlot};
 use hearth_sync::seq::{SeqCount, SeqLock};
 use hearth_sync::spread::Spread;
 use loom::cell::UnsafeCell;
+
+#[path = "loom/rcu.rs"]
+mod rcu;
 
 lock_class! {
     Counted = "counted", 1;
@@ -178,110 +180,6 @@ fn a_spread_loses_nothing_while_it_splits() {
         assert!((1..=5).contains(&sum), "{sum}");
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!((spread.sum(0), spread.max(1)), (5, 7));
-    });
-}
-
-#[test]
-fn an_rcu_slot_publishes_whole_values() {
-    check(5, || {
-        let slot = Arc::new(RcuSlot::<Published>::empty());
-        let writer = Arc::clone(&slot);
-        let writer = thread::spawn(move || {
-            let g = epoch::pin();
-            for value in 1..=2 {
-                writer.store(Some(Published::new(value)), &g);
-            }
-        });
-        let g = epoch::pin();
-        if let Some(value) = slot.load(&g) {
-            assert!(value.read() > 0);
-        }
-        let installed = slot.install(Published::new(9), &g).map(Published::read);
-        drop(installed);
-        assert!(slot.load(&g).is_some());
-        drop(g);
-        writer.join().unwrap();
-    });
-}
-
-#[test]
-fn an_installed_value_is_whole_and_alone() {
-    check(5, || {
-        let slot = Arc::new(RcuSlot::<Published>::empty());
-        let install = |slot: &RcuSlot<Published>, value| {
-            let g = epoch::pin();
-            let installed = slot.install(Published::new(value), &g);
-            installed
-                .map_err(|back| assert_eq!(back.read(), value))
-                .is_ok()
-        };
-        let other = Arc::clone(&slot);
-        let other = thread::spawn(move || install(&other, 1));
-        let g = epoch::pin();
-        if let Some(value) = slot.load(&g) {
-            assert_eq!(value.read(), 1);
-        }
-        assert_ne!(install(&slot, 2), other.join().unwrap(), "one of two wins");
-    });
-}
-
-#[test]
-fn a_moved_value_is_never_in_both_slots() {
-    check(5, || {
-        let slots = Arc::new((RcuSlot::new(Published::new(5)), RcuSlot::empty()));
-        let mover = Arc::clone(&slots);
-        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
-        let g = epoch::pin();
-        if let Some(value) = slots.1.load(&g) {
-            assert_eq!(value.read(), 5);
-            assert!(
-                slots.0.load(&g).is_none(),
-                "it was found in its new place already"
-            );
-        }
-        mover.join().unwrap();
-        assert!(slots.0.is_empty() && slots.1.load(&g).is_some());
-    });
-}
-
-#[test]
-fn a_value_moved_by_another_than_its_writer_is_whole() {
-    check(4, || {
-        let slots = Arc::new((RcuSlot::<Published>::empty(), RcuSlot::<Published>::empty()));
-        let mover = Arc::clone(&slots);
-        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
-        let writer = Arc::clone(&slots);
-        let writer = thread::spawn(move || writer.0.store(Some(Published::new(5)), &epoch::pin()));
-        let g = epoch::pin();
-        if let Some(value) = slots.1.load(&g) {
-            assert_eq!(value.read(), 5);
-        }
-        drop(g);
-        mover.join().unwrap();
-        writer.join().unwrap();
-    });
-}
-
-#[test]
-fn a_tag_comes_with_its_own_value() {
-    check(5, || {
-        let slot = Arc::new(TagSlot::<Published>::empty());
-        let writer = Arc::clone(&slot);
-        let writer = thread::spawn(move || {
-            let g = epoch::pin();
-            writer.store(Some((1, Published::new(1))), &g);
-            writer.store(Some((2, Published::new(2))), &g);
-            writer.take(&g);
-        });
-        let g = epoch::pin();
-        if let Some(value) = slot.load_if(2, &g) {
-            assert_eq!(value.read(), 2);
-        }
-        if let Some((tag, value)) = slot.load(&g) {
-            assert_eq!(u64::from(tag), value.read());
-        }
-        drop(g);
-        writer.join().unwrap();
     });
 }
 

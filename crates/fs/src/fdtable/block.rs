@@ -1,11 +1,11 @@
 //! 64 neighbouring descriptors.
 
-use hearth_sync::epoch::{self, Guard};
+use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{RawGuard, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::rcu::RcuSlot;
+use hearth_sync::rcu::{ArcSlot, Shared};
 
 /// Descriptors in one block.
 pub(super) const BLOCK_FDS: u32 = 64;
@@ -33,7 +33,7 @@ pub(super) struct Block<T: Send + Sync + 'static> {
 }
 
 #[repr(align(64))]
-struct OwnLine<T: Send + Sync + 'static>(RcuSlot<Arc<T>>);
+struct OwnLine<T: Send + Sync + 'static>(ArcSlot<T>);
 
 /// The right to change a block: its lock, or that of the table, which the caller holds then.
 pub(super) struct Changing<'b, T: Send + Sync + 'static> {
@@ -64,11 +64,14 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
 
     /// From open to free; what it named, if it was open.
     #[inline(always)]
-    pub(super) fn close(&mut self, bit: u32, guard: &Guard) -> Option<Arc<T>> {
-        let file = Arc::clone(self.block.get(bit, guard)?);
-        self.block.put(bit, None, guard);
+    pub(super) fn close<'g>(&mut self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
+        let slot = self.block.slot(bit);
+        if slot.is_empty() {
+            return None;
+        }
+        let file = slot.swap(None, guard);
         self.remove(bit);
-        Some(file)
+        file
     }
 
     /// The lowest descriptor in `from..end` that is free.
@@ -102,7 +105,7 @@ impl<T: Send + Sync + 'static> Block<T> {
             lock: RawLock::new(),
             used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
-            slots: [const { OwnLine(RcuSlot::empty()) }; BLOCK_FDS as usize],
+            slots: [const { OwnLine(ArcSlot::empty()) }; BLOCK_FDS as usize],
         }
     }
 
@@ -120,26 +123,21 @@ impl<T: Send + Sync + 'static> Block<T> {
     /// From open to free under the block's own lock.
     #[inline(never)]
     #[track_caller]
-    pub(super) fn close_alone(&self, bit: u32, guard: &Guard) -> Option<Arc<T>> {
+    pub(super) fn close_alone<'g>(&self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         self.change(false).close(bit, guard)
     }
 
-    pub(super) fn slot(&self, bit: u32) -> &RcuSlot<Arc<T>> {
+    pub(super) fn slot(&self, bit: u32) -> &ArcSlot<T> {
         &self.slots[bit as usize].0
     }
 
-    /// Puts what `bit` names, or nothing, in the place of what it named.
-    pub(super) fn put(&self, bit: u32, file: Option<Arc<T>>, g: &Guard) {
-        let slot = self.slot(bit);
-        if !slot.is_empty() {
-            // What is retired is a share of the description, and often the last one.
-            epoch::weigh(size_of::<T>(), g);
-        }
-        slot.store(file.map(Box::new), g);
+    /// Puts what `bit` names in the place of what it named, and answers that.
+    pub(super) fn put<'g>(&self, bit: u32, file: Arc<T>, g: &'g Guard) -> Option<Shared<'g, T>> {
+        self.slot(bit).swap(Some(file), g)
     }
 
     /// What an open descriptor names. Writes nothing.
-    pub(super) fn get<'g>(&'g self, bit: u32, guard: &'g Guard) -> Option<&'g Arc<T>> {
+    pub(super) fn get<'g>(&'g self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         self.slot(bit).load(guard)
     }
 

@@ -1,7 +1,7 @@
 //! How many descriptors name one open file description.
 
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use hearth_sync::rcu::Shared;
 
 /// Something that descriptors can name.
 pub trait Described: Send + Sync + 'static {
@@ -22,9 +22,9 @@ pub struct Handles {
 /// what is kept for the description's sake is there while the closer tidies up after itself.
 #[derive(Debug)]
 #[must_use = "a closed descriptor counts until it is given up"]
-pub struct Closed<T> {
+pub struct Closed<'g, T> {
     /// What the descriptor named.
-    pub file: Arc<T>,
+    pub file: Shared<'g, T>,
 }
 
 impl Default for Handles {
@@ -65,10 +65,10 @@ impl Handles {
     }
 }
 
-impl<T: Described> Closed<T> {
+impl<'g, T: Described> Closed<'g, T> {
     /// Takes the descriptor off the count; the description comes back if that was the last one.
     /// Exactly one closer gets it.
-    pub fn give_up(self) -> Option<Arc<T>> {
+    pub fn give_up(self) -> Option<Shared<'g, T>> {
         self.file.handles().release().then_some(self.file)
     }
 }

@@ -35,6 +35,7 @@ use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use hearth_sync::rcu::Shared;
 use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
@@ -122,7 +123,7 @@ impl<T: Described> FdTable<T> {
     }
 
     /// What `fd` names. Takes no lock and writes nothing.
-    pub fn get<'g>(&'g self, fd: i32, guard: &'g Guard) -> Option<&'g Arc<T>> {
+    pub fn get<'g>(&'g self, fd: i32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         let (block, bit) = self.find(fd).ok()?;
         block.get(bit, guard)
     }
@@ -188,49 +189,53 @@ impl<T: Described> FdTable<T> {
 
     /// Makes `new` name what `old` names, and gives back what it named before. Nothing happens
     /// when they are the same.
-    pub fn dup2(&self, old: i32, new: i32) -> Result<Option<Closed<T>>> {
+    pub fn dup2<'g>(&self, old: i32, new: i32, g: &'g Guard) -> Result<Option<Closed<'g, T>>> {
         if old == new {
-            let guard = epoch::pin();
-            return self.get(old, &guard).map(|_| None).ok_or(Errno::EBADF);
+            return self.get(old, g).map(|_| None).ok_or(Errno::EBADF);
         }
-        self.replace(old, new, false)
+        self.replace(old, new, false, g)
     }
 
     /// Like [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are the same.
-    pub fn dup3(&self, old: i32, new: i32, cloexec: bool) -> Result<Option<Closed<T>>> {
+    pub fn dup3<'g>(
+        &self,
+        old: i32,
+        new: i32,
+        cloexec: bool,
+        g: &'g Guard,
+    ) -> Result<Option<Closed<'g, T>>> {
         if old == new {
             return Err(Errno::EINVAL);
         }
-        self.replace(old, new, cloexec)
+        self.replace(old, new, cloexec, g)
     }
 
     /// Frees `fd` and gives back what it named.
-    pub fn close(&self, fd: i32) -> Result<Closed<T>> {
-        let guard = epoch::pin();
+    pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
         let file = match self.cores {
             None => {
                 let mut alloc = self.alloc.0.lock();
-                let file = block.change(true).close(bit, &guard);
+                let file = block.change(true).close(bit, g);
                 if file.is_some() {
                     alloc.note_free(fd as u32);
                 }
                 file
             }
-            Some(_) => block.close_alone(bit, &guard),
+            Some(_) => block.close_alone(bit, g),
         };
         let file = file.ok_or(Errno::EBADF)?;
         Ok(Closed { file })
     }
 
     /// Closes what was marked close-on-exec, as executing a program does.
-    pub fn close_on_exec(&self) -> Vec<Closed<T>> {
-        self.close_all(|block, bit| block.is_cloexec(bit))
+    pub fn close_on_exec<'g>(&self, g: &'g Guard) -> Vec<Closed<'g, T>> {
+        self.close_all(g, |block, bit| block.is_cloexec(bit))
     }
 
     /// Closes everything. Reservations stay.
-    pub fn drain(&self) -> Vec<Closed<T>> {
-        self.close_all(|_, _| true)
+    pub fn drain<'g>(&self, g: &'g Guard) -> Vec<Closed<'g, T>> {
+        self.close_all(g, |_, _| true)
     }
 
     /// The open descriptors, ascending.
@@ -263,13 +268,13 @@ impl<T: Described> FdTable<T> {
                         && file.handles().retain()
                     {
                         let fd = number * BLOCK_FDS + bit;
-                        open.push((fd, Arc::clone(file), block.is_cloexec(bit)));
+                        open.push((fd, file.to_arc(), block.is_cloexec(bit)));
                     }
                 }
             }
         }
         for (fd, file, cloexec) in open {
-            copy.place(fd, file, cloexec, &guard);
+            copy.place(fd, file, cloexec);
         }
         copy
     }
@@ -293,9 +298,14 @@ impl<T: Described> FdTable<T> {
         block.change(self.cores.is_none())
     }
 
-    fn replace(&self, old: i32, new: i32, cloexec: bool) -> Result<Option<Closed<T>>> {
-        let guard = epoch::pin();
-        self.get(old, &guard).ok_or(Errno::EBADF)?;
+    fn replace<'g>(
+        &self,
+        old: i32,
+        new: i32,
+        cloexec: bool,
+        g: &'g Guard,
+    ) -> Result<Option<Closed<'g, T>>> {
+        self.get(old, g).ok_or(Errno::EBADF)?;
         let new = u32::try_from(new).map_err(|_| Errno::EBADF)?;
         if new >= self.limit() {
             return Err(Errno::EBADF);
@@ -312,13 +322,12 @@ impl<T: Described> FdTable<T> {
             };
             let bit = new % BLOCK_FDS;
             let mut used = self.change(block);
-            let before = block.get(bit, &guard).map(Arc::clone);
-            if before.is_none() && used.contains(bit) {
+            if block.slot(bit).is_empty() && used.contains(bit) {
                 return Err(Errno::EBUSY);
             }
             // Under the locks, so that nobody can close `old`, then see `new` unchanged.
-            let file = self.retained(old, &guard)?;
-            block.put(bit, Some(file), &guard);
+            let file = self.retained(old, g)?;
+            let before = block.put(bit, file, g);
             used.take(bit, cloexec);
             if let Some(alloc) = &mut alloc {
                 alloc.note_taken(new, used.is_full());
@@ -331,26 +340,31 @@ impl<T: Described> FdTable<T> {
     /// What `fd` names, counted for one more descriptor.
     fn retained(&self, fd: i32, guard: &Guard) -> Result<Arc<T>> {
         let file = self.get(fd, guard).filter(|file| file.handles().retain());
-        file.map(Arc::clone).ok_or(Errno::EBADF)
+        file.map(Shared::to_arc).ok_or(Errno::EBADF)
     }
 
     /// Opens a descriptor of a table that nobody else knows yet.
-    fn place(&self, fd: u32, file: Arc<T>, cloexec: bool, guard: &Guard) {
+    fn place(&self, fd: u32, file: Arc<T>, cloexec: bool) {
         let mut alloc = self.alloc.0.lock();
         let block = self.blocks.grow_to(&mut alloc, fd / BLOCK_FDS);
         let bit = fd % BLOCK_FDS;
         let mut used = self.change(block);
         used.take(bit, cloexec);
-        block.put(bit, Some(file), guard);
+        let placed = block.slot(bit).install(file).is_ok();
+        assert!(placed, "a descriptor is copied once");
         if self.cores.is_none() {
             alloc.note_taken(fd, used.is_full());
         }
     }
 
-    fn close_all(&self, wanted: impl Fn(&Block<T>, u32) -> bool) -> Vec<Closed<T>> {
+    fn close_all<'g>(
+        &self,
+        g: &'g Guard,
+        wanted: impl Fn(&Block<T>, u32) -> bool,
+    ) -> Vec<Closed<'g, T>> {
         let is_wanted = |fd: &i32| self.find(*fd).is_ok_and(|(block, bit)| wanted(block, bit));
         let fds = self.open_fds().into_iter().filter(is_wanted);
-        fds.filter_map(|fd| self.close(fd).ok()).collect()
+        fds.filter_map(|fd| self.close(fd, g).ok()).collect()
     }
 }
 

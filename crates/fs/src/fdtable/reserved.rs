@@ -1,6 +1,6 @@
 //! Descriptors on their way from free to open.
 
-use hearth_sync::epoch::{self, Guard};
+use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 
 use super::{Described, FdTable, note_free};
@@ -21,22 +21,22 @@ impl<T: Described> Reserved<'_, T> {
 
     /// Makes the descriptor name `file`, a description that has no descriptor yet.
     pub fn install(self, file: Arc<T>) -> i32 {
-        self.fill(file, &epoch::pin())
+        self.fill(file)
     }
 
     /// Makes the descriptor name what `old` names.
     pub(super) fn install_dup(self, old: i32, guard: &Guard) -> Result<i32> {
         let file = self.table.retained(old, guard)?;
-        Ok(self.fill(file, guard))
+        Ok(self.fill(file))
     }
 
-    fn fill(self, file: Arc<T>, guard: &Guard) -> i32 {
+    fn fill(self, file: Arc<T>) -> i32 {
         let fd = self.fd();
         let (block, bit) = self
             .table
             .find(fd)
             .expect("a reserved descriptor is within the table");
-        let filled = block.slot(bit).install(Box::new(file), guard).is_ok();
+        let filled = block.slot(bit).install(file).is_ok();
         assert!(filled, "only the holder of a reservation fills its slot");
         std::mem::forget(self);
         fd

@@ -36,7 +36,7 @@ pub(crate) struct Meta {
     /// number of its own).
     pub extra_blocks: AtomicU32,
     /// Number of the quota account that pays. Written by the holder of `change`, of a file with the
-    /// gate closed.
+    /// gate closed; when the inode ends alone and outside of `lock`.
     account: AtomicU32,
     /// Of access, of modification, of change; their nanoseconds below.
     seconds: [AtomicI64; 3],

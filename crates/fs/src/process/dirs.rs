@@ -12,7 +12,6 @@ use crate::volume::{Ctx, Step};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::Arc;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +61,9 @@ impl Process {
     /// goes on behind it.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         let mut batch = Batch::new();
-        let more = self.with(fd, |file| {
-            self.getdents_part(file, &mut batch, f)?;
-            Ok(batch.is_full().then(|| Arc::clone(file)))
+        let more = self.with_share(fd, |file| {
+            self.getdents_part(&file, &mut batch, f)?;
+            Ok(batch.is_full().then(|| file.to_arc()))
         })?;
         let Some(file) = more else {
             return Ok(());

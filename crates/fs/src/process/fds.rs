@@ -4,7 +4,7 @@ use super::{Fd, Process};
 use crate::errno::Result;
 use crate::fdtable::Closed;
 use crate::ops::open::OpenFile;
-use hearth_sync::epoch::pin;
+use hearth_sync::epoch::{Guard, pin};
 
 /// Status flags that `F_SETFL` may change.
 const CHANGEABLE: i32 = libc::O_APPEND | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK;
@@ -17,8 +17,9 @@ impl Process {
 
     /// `dup2(2)`.
     pub fn dup2(&self, old: Fd, new: Fd) -> Result<Fd> {
-        let replaced = self.files.dup2(old, new)?;
-        self.replaced(replaced);
+        let g = pin();
+        let replaced = self.files.dup2(old, new, &g)?;
+        self.replaced(replaced, &g);
         Ok(new)
     }
 
@@ -27,8 +28,10 @@ impl Process {
         if flags & !libc::O_CLOEXEC != 0 {
             return Err(crate::Errno::EINVAL);
         }
-        let replaced = self.files.dup3(old, new, flags & libc::O_CLOEXEC != 0)?;
-        self.replaced(replaced);
+        let g = pin();
+        let cloexec = flags & libc::O_CLOEXEC != 0;
+        let replaced = self.files.dup3(old, new, cloexec, &g)?;
+        self.replaced(replaced, &g);
         Ok(new)
     }
 
@@ -76,7 +79,7 @@ impl Process {
     pub fn close_on_exec(&self) {
         let g = pin();
         self.files
-            .close_on_exec()
+            .close_on_exec(&g)
             .into_iter()
             .for_each(|closed| self.closed(closed, &g));
     }
@@ -86,9 +89,9 @@ impl Process {
         self.files.open_fds()
     }
 
-    fn replaced(&self, closed: Option<Closed<OpenFile>>) {
+    fn replaced(&self, closed: Option<Closed<'_, OpenFile>>, g: &Guard) {
         if let Some(closed) = closed {
-            self.closed(closed, &pin());
+            self.closed(closed, g);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::ops::range::{self, Copying, copy};
 use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::primitive::Arc;
+use hearth_sync::rcu::Shared;
 use std::io::{IoSlice, IoSliceMut};
 
 impl Process {
@@ -38,7 +38,7 @@ impl Process {
             return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
         }
         self.run(|cx, g| {
-            let file = check_reads(self.description(fd, g)?)?;
+            let file = check_reads(self.usable(fd, g)?)?;
             in_range?;
             read_at(cx, check_readable(file)?, off, out, g)
         })
@@ -71,7 +71,7 @@ impl Process {
             return self.readv_long(fd, outs, Some(off));
         }
         self.run(|cx, g| {
-            let file = check_reads(self.description(fd, g)?)?;
+            let file = check_reads(self.usable(fd, g)?)?;
             if len == 0 {
                 return Ok(0);
             }
@@ -105,11 +105,11 @@ impl Process {
         }
         let in_range = check_range(off, data.len());
         let (done, syncs) = self.run(|cx, g| {
-            let file = self.usable(fd, g)?;
-            check_writable(file)?;
+            let file = self.usable_share(fd, g)?;
+            check_writable(&file)?;
             in_range?;
-            let (_, done) = write_at(cx, file, off, data, g)?;
-            Ok((done, file.is_synchronous().then(|| Arc::clone(file))))
+            let (_, done) = write_at(cx, &file, off, data, g)?;
+            Ok((done, file.is_synchronous().then(|| file.to_arc())))
         })?;
         if let Some(file) = syncs {
             self.sync_written(&file)?;
@@ -161,7 +161,7 @@ impl Process {
             ..SetAttr::default()
         };
         self.run(|cx, g| {
-            let file = self.description(fd, g)?;
+            let file = self.usable(fd, g)?;
             if !file.writable() || file.kind() != Kind::File {
                 return Err(Errno::EINVAL.into());
             }
@@ -184,7 +184,7 @@ impl Process {
     /// `fallocate(2)`.
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
         self.run(|cx, g| {
-            let file = self.description(fd, g)?;
+            let file = self.usable(fd, g)?;
             range::check_request(mode, off, len)?;
             if !file.writable() {
                 return Err(Errno::EBADF.into());
@@ -247,26 +247,30 @@ impl Process {
 
     /// `syncfs(2)`.
     pub fn syncfs(&self, fd: Fd) -> Result<()> {
-        self.description(fd, &pin())?;
+        self.usable(fd, &pin())?;
         self.volume().sync()
-    }
-
-    /// What `fd` names, for a call that needs more than a place.
-    pub(super) fn description<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
-        self.usable(fd, g).map(|file| &**file)
     }
 
     /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
-    pub(super) fn with<R>(&self, fd: Fd, f: impl FnOnce(&Arc<OpenFile>) -> Result<R>) -> Result<R> {
+    pub(super) fn with<R>(&self, fd: Fd, f: impl FnOnce(&OpenFile) -> Result<R>) -> Result<R> {
+        self.with_share(fd, |file| f(&file))
+    }
+
+    /// The same for a call that may keep it.
+    pub(super) fn with_share<R>(
+        &self,
+        fd: Fd,
+        f: impl FnOnce(Shared<'_, OpenFile>) -> Result<R>,
+    ) -> Result<R> {
         let g = pin();
-        let file = self.usable(fd, &g)?;
+        let file = self.usable_share(fd, &g)?;
         if !self.core().home.evictable() && file.dialogue().is_none() {
             return f(file);
         }
-        let file = Arc::clone(file);
+        let file = file.to_arc();
         drop(g);
-        f(&file)
+        f(Shared::from(&file))
     }
 
     /// What `O_SYNC` and `O_DSYNC` ask for after a write.

@@ -9,7 +9,6 @@ use crate::ops::{link, remove, rename};
 use crate::volume::{Ctx, Step};
 use crate::walk::{Follow, Last, Walked, walk};
 use hearth_sync::epoch::Guard;
-use hearth_sync::primitive::Arc;
 
 impl Process {
     /// `link(2)`: symbolic links are linked themselves.
@@ -43,7 +42,7 @@ impl Process {
                 let file = file.transpose()?;
                 // As Linux since 6.10: what others opened is named by those only who may find it
                 // anyway.
-                let is_own = |file: &Arc<OpenFile>| file.is_opened_by(cx.caller);
+                let is_own = |file: &OpenFile| file.is_opened_by(cx.caller);
                 if !cx.caller.privileged() && !file.is_none_or(is_own) {
                     return Err(Errno::ENOENT.into());
                 }

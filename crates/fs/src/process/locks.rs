@@ -7,6 +7,7 @@ use crate::ops::lock;
 use crate::ops::open::OpenFile;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
+use hearth_sync::rcu::Shared;
 
 /// A byte range to lock, as `struct flock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Process {
         // after that is given back here, as Linux does.
         let still_open = self
             .file(fd, &pin())
-            .is_ok_and(|now| Arc::ptr_eq(now, &file));
+            .is_ok_and(|now| std::ptr::eq(now, &*file));
         if still_open || spec.kind == LockKind::Unlock {
             return Ok(());
         }
@@ -109,7 +110,7 @@ impl Process {
 
     /// A reference that outlives a wait.
     pub(super) fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
-        self.usable(fd, &pin()).cloned()
+        self.usable_share(fd, &pin()).map(Shared::to_arc)
     }
 
     fn request(

@@ -29,9 +29,9 @@ use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
 use crate::walk::{Follow, From, Walked, walk};
 use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
+use hearth_sync::rcu::Shared;
 
 /// A file descriptor of a [`Process`].
 pub type Fd = i32;
@@ -239,13 +239,18 @@ impl Process {
     }
 
     /// What a descriptor names.
-    fn file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Arc<OpenFile>> {
-        self.files.get(fd, g).ok_or(Errno::EBADF)
+    fn file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        self.files.get(fd, g).map(Shared::get).ok_or(Errno::EBADF)
     }
 
     /// The same for a call that an `O_PATH` descriptor does not serve.
-    fn usable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Arc<OpenFile>> {
-        let file = self.file(fd, g)?;
+    fn usable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
+        self.usable_share(fd, g).map(Shared::get)
+    }
+
+    /// The same for a call that may keep it.
+    fn usable_share<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
+        let file = self.files.get(fd, g).ok_or(Errno::EBADF)?;
         if file.is_path() {
             Err(Errno::EBADF)
         } else {
@@ -255,7 +260,7 @@ impl Process {
 
     /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with
     /// any of its descriptors, everything else with the last one.
-    fn closed(&self, closed: Closed<OpenFile>, g: &Guard) {
+    fn closed(&self, closed: Closed<'_, OpenFile>, g: &Guard) {
         if !closed.file.is_path()
             && let Ok(node) = closed.file.node(g)
             && let Some(locks) = node.locks.get()
@@ -283,7 +288,7 @@ fn check_length(path: &[u8]) -> Result<()> {
 impl Drop for Process {
     fn drop(&mut self) {
         let g = pin();
-        for closed in self.files.drain() {
+        for closed in self.files.drain(&g) {
             self.closed(closed, &g);
         }
         for slot in [&self.cwd, &self.root] {

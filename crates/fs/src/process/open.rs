@@ -38,8 +38,9 @@ impl Process {
 
     /// `close(2)`.
     pub fn close(&self, fd: Fd) -> Result<()> {
-        let closed = self.files.close(fd)?;
-        self.closed(closed, &pin());
+        let g = pin();
+        let closed = self.files.close(fd, &g)?;
+        self.closed(closed, &g);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Descriptor tables: dup2 against open, growth against install, close against get, and what
 //! follows from the counts of descriptors.
 
-use hearth_sync::epoch;
+use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{self, JoinHandle};
 
@@ -52,7 +52,7 @@ fn table(policy: FdPolicy, count: u32) -> Table {
 }
 
 fn name(table: &FdTable<Named>, fd: i32) -> Option<u32> {
-    table.get(fd, &epoch::pin()).map(|file| file.name)
+    table.get(fd, &pin()).map(|file| file.name)
 }
 
 fn closed(closed: Closed<Named>) -> (u32, bool) {
@@ -76,7 +76,7 @@ fn dup2_against_open_replaces_or_finds_the_descriptor_busy_and_never_loses_a_fil
             let reserved = table.reserve(true).unwrap();
             reserved.install(named(7))
         });
-        let before = table.dup2(0, 2).map(|before| before.map(closed));
+        let before = table.dup2(0, 2, &pin()).map(|before| before.map(closed));
         let opened = opener.join().unwrap();
         match before {
             Err(error) => {
@@ -115,7 +115,7 @@ fn growth_against_install_hides_nothing_and_loses_nothing() {
         });
         let grower = spawn(&table, |table| {
             for fd in [400, 130, 65] {
-                assert!(table.dup2(0, fd).unwrap().is_none());
+                assert!(table.dup2(0, fd, &pin()).unwrap().is_none());
             }
         });
         let reader = spawn(&table, |table| {
@@ -141,11 +141,11 @@ fn close_against_get_gives_the_old_file_the_new_one_or_none_and_never_a_dead_one
     explore(SCHEDULES, &["old", "none", "new"], || {
         let table = table(FdPolicy::Lowest, 1);
         let closer = spawn(&table, |table| {
-            assert_eq!(closed(table.close(0).unwrap()), (100, true));
+            assert_eq!(closed(table.close(0, &pin()).unwrap()), (100, true));
             assert_eq!(table.reserve(false).unwrap().install(named(7)), 0);
         });
         let seen = {
-            let guard = epoch::pin();
+            let guard = pin();
             let file = table.get(0, &guard);
             thread::yield_now();
             if let Some(file) = file {
@@ -169,8 +169,8 @@ fn close_against_get_gives_the_old_file_the_new_one_or_none_and_never_a_dead_one
 fn of_two_closers_one_wins() {
     explore(SCHEDULES, &["first", "second"], || {
         let table = table(FdPolicy::Lowest, 1);
-        let other = spawn(&table, |table| table.close(0).map(closed));
-        let mine = table.close(0).map(closed);
+        let other = spawn(&table, |table| table.close(0, &pin()).map(closed));
+        let mine = table.close(0, &pin()).map(closed);
         match (mine, other.join().unwrap()) {
             (Ok((100, true)), Err(Errno::EBADF)) => "first",
             (Err(Errno::EBADF), Ok((100, true))) => "second",
@@ -183,14 +183,14 @@ fn of_two_closers_one_wins() {
 fn dup_against_close_leaves_a_working_descriptor_or_none() {
     explore(SCHEDULES, &["dup first", "close first"], || {
         let table = table(FdPolicy::Lowest, 1);
-        let closer = spawn(&table, |table| table.close(0).map(closed));
+        let closer = spawn(&table, |table| table.close(0, &pin()).map(closed));
         let new = table.dup(0);
         let was_closed = closer.join().unwrap();
         match new {
             Ok(fd) => {
                 assert_eq!((fd, was_closed), (1, Ok((100, false))));
                 assert_eq!(name(&table, fd), Some(100));
-                assert_eq!(closed(table.close(fd).unwrap()), (100, true));
+                assert_eq!(closed(table.close(fd, &pin()).unwrap()), (100, true));
                 "dup first"
             }
             Err(error) => {
@@ -207,11 +207,11 @@ fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
     explore(SCHEDULES, &["before", "between", "after"], || {
         let table = table(FdPolicy::Lowest, 1);
         // Downwards and into another block: a copy made block by block could see neither.
-        assert!(table.dup2(0, 70).unwrap().is_none());
-        assert_eq!(closed(table.close(0).unwrap()), (100, false));
+        assert!(table.dup2(0, 70, &pin()).unwrap().is_none());
+        assert_eq!(closed(table.close(0, &pin()).unwrap()), (100, false));
         let mover = spawn(&table, |table| {
-            table.dup2(70, 5).unwrap();
-            closed(table.close(70).unwrap())
+            table.dup2(70, 5, &pin()).unwrap();
+            closed(table.close(70, &pin()).unwrap())
         });
         let child = table.fork();
         let (name, _) = mover.join().unwrap();
@@ -219,7 +219,7 @@ fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
         let found = child.open_fds();
         let last =
             |closed: Vec<Closed<Named>>| closed.into_iter().filter_map(Closed::give_up).count();
-        assert_eq!(last(table.drain()) + last(child.drain()), 1);
+        assert_eq!(last(table.drain(&pin())) + last(child.drain(&pin())), 1);
         match found[..] {
             [70] => "before",
             [5, 70] => "between",
@@ -238,7 +238,7 @@ fn tasks_that_open_and_close_per_core_never_share_a_descriptor() {
             move |table: &FdTable<Named>| {
                 let first = table.reserve(false).unwrap().install(named(id));
                 let second = table.reserve(false).unwrap().install(named(id + 1));
-                assert_eq!(closed(table.close(first).unwrap()), (id, true));
+                assert_eq!(closed(table.close(first, &pin()).unwrap()), (id, true));
                 assert_eq!(name(table, second), Some(id + 1));
                 second
             }

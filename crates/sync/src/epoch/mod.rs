@@ -133,6 +133,25 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
     pace::retired(size_of::<T>(), g);
 }
 
+/// Gives up one share of a counted value once no guard that exists now is left. The value counts
+/// as retired: the share is mostly its last one.
+///
+/// # Safety
+///
+/// `value` comes from [`Arc::into_raw`], its share is given up by nobody else, and new readers can
+/// no longer find it where it was.
+pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: &Guard) {
+    // SAFETY: T is Send, Sync and 'static, so a share may be given up later on any thread.
+    unsafe {
+        g.defer(move || {
+            let value = value;
+            // SAFETY: the caller gave this share up to us alone, and no reader relies on it.
+            drop(Arc::from_raw(value));
+        });
+    }
+    pace::retired(size_of::<T>(), g);
+}
+
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Slots that readers look through without a write.
 //!
-//! A slot owns what it points to. Readers load the pointer under a guard; writers publish a new
-//! value and retire the old one. All three kinds share these rules:
+//! A slot owns what it points to, or a share of it. Readers load the pointer under a guard; writers publish a new
+//! value and retire the old one. All kinds share these rules:
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
@@ -15,11 +15,13 @@
 
 mod cell;
 mod once;
+mod shared;
 mod slot;
 mod tag;
 
 pub use cell::RcuCell;
 pub use once::OnceSlot;
+pub use shared::{ArcSlot, Shared};
 pub use slot::RcuSlot;
 pub use tag::TagSlot;
 

@@ -128,6 +128,37 @@ fn a_tag_is_kept_with_its_value() {
 }
 
 #[test]
+fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
+    let alive = Arc::default();
+    let (slot, kept) = (ArcSlot::empty(), Arc::new(*Counted::new(1, &alive)));
+    assert!(slot.install(Arc::clone(&kept)).is_ok() && !slot.is_empty());
+    let refused = slot.install(Arc::new(*Counted::new(2, &alive)));
+    assert_eq!(refused.map_err(|back| back.read()), Err(2));
+    let g = epoch::pin();
+    let seen = slot.load(&g).expect("installed");
+    assert_eq!(Arc::strong_count(&kept), 2, "to look counts nothing");
+    let before = slot.swap(Some(Arc::new(*Counted::new(3, &alive))), &g);
+    assert_eq!(before.map(|before| before.read()), Some(1));
+    drop(kept);
+    assert_eq!(seen.read(), 1, "the guard keeps it");
+    let later = seen.to_arc();
+    assert_eq!(slot.swap(None, &g).map(|before| before.read()), Some(3));
+    assert!(slot.is_empty() && slot.swap(None, &g).is_none());
+    drop(g);
+    wait_until_alive(&alive, 1);
+    assert_eq!(later.read(), 1, "a share of one's own keeps it");
+    drop(later);
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+    assert!(slot.install(Arc::new(*Counted::new(4, &alive))).is_ok());
+    drop(slot);
+    assert_eq!(
+        alive.load(Ordering::SeqCst),
+        0,
+        "an owner's drop is at once"
+    );
+}
+
+#[test]
 fn a_cell_always_has_a_value() {
     let cell = RcuCell::new("one");
     let g = epoch::pin();

@@ -2,6 +2,7 @@ mod model;
 mod threads;
 
 use super::*;
+use hearth_sync::epoch::pin;
 
 /// A description that knows its name.
 struct Named {
@@ -33,7 +34,7 @@ fn open(table: &FdTable<Named>, name: u32) -> i32 {
 }
 
 fn name(table: &FdTable<Named>, fd: i32) -> Option<u32> {
-    table.get(fd, &epoch::pin()).map(|file| file.name)
+    table.get(fd, &pin()).map(|file| file.name)
 }
 
 fn closed(closed: Closed<Named>) -> (u32, bool) {
@@ -52,7 +53,7 @@ fn the_lowest_free_descriptor_is_given_out() {
     let fds: Vec<i32> = (0..200).map(|n| open(&table, n)).collect();
     assert_eq!(fds, (0..200).collect::<Vec<_>>());
     for fd in [150, 3, 64, 63] {
-        assert_eq!(closed(table.close(fd).unwrap()), (fd as u32, true));
+        assert_eq!(closed(table.close(fd, &pin()).unwrap()), (fd as u32, true));
     }
     let again: Vec<i32> = (0..6).map(|n| open(&table, 1000 + n)).collect();
     assert_eq!(again, [3, 63, 64, 150, 200, 201]);
@@ -63,11 +64,11 @@ fn descriptors_that_are_not_open_are_bad() {
     let table = FdTable::<Named>::default();
     let fd = table.reserve(false).unwrap();
     for bad in [-1, i32::MIN, fd.fd(), 1, 64, i32::MAX] {
-        assert!(table.get(bad, &epoch::pin()).is_none());
-        assert_eq!(table.close(bad).unwrap_err(), Errno::EBADF);
+        assert!(table.get(bad, &pin()).is_none());
+        assert_eq!(table.close(bad, &pin()).unwrap_err(), Errno::EBADF);
         assert_eq!(table.dup(bad), Err(Errno::EBADF));
-        assert_eq!(table.dup2(bad, bad).unwrap_err(), Errno::EBADF);
-        assert_eq!(table.dup2(bad, 5).unwrap_err(), Errno::EBADF);
+        assert_eq!(table.dup2(bad, bad, &pin()).unwrap_err(), Errno::EBADF);
+        assert_eq!(table.dup2(bad, 5, &pin()).unwrap_err(), Errno::EBADF);
         assert_eq!(table.dupfd(bad, 5, false), Err(Errno::EBADF));
         assert_eq!(table.is_cloexec(bad), Err(Errno::EBADF));
         assert_eq!(table.set_cloexec(bad, true), Err(Errno::EBADF));
@@ -95,19 +96,28 @@ fn a_dropped_reservation_gives_its_descriptor_back() {
 fn dup2_replaces_what_is_open_and_refuses_what_is_only_reserved() {
     let table = FdTable::default();
     let (a, b) = (open(&table, 10), open(&table, 11));
-    assert_eq!(closed(table.dup2(a, b).unwrap().unwrap()), (11, true));
+    assert_eq!(
+        closed(table.dup2(a, b, &pin()).unwrap().unwrap()),
+        (11, true)
+    );
     assert_eq!(name(&table, b), Some(10));
-    assert!(table.dup2(a, a).unwrap().is_none());
-    assert_eq!(table.dup3(a, a, false).unwrap_err(), Errno::EINVAL);
+    assert!(table.dup2(a, a, &pin()).unwrap().is_none());
+    assert_eq!(table.dup3(a, a, false, &pin()).unwrap_err(), Errno::EINVAL);
     let reserved = table.reserve(false).unwrap();
-    assert_eq!(table.dup2(a, reserved.fd()).unwrap_err(), Errno::EBUSY);
-    assert!(table.dup3(a, 500, true).unwrap().is_none());
+    assert_eq!(
+        table.dup2(a, reserved.fd(), &pin()).unwrap_err(),
+        Errno::EBUSY
+    );
+    assert!(table.dup3(a, 500, true, &pin()).unwrap().is_none());
     assert_eq!(table.is_cloexec(500), Ok(true));
-    assert_eq!(table.dup2(a, FDS_MAX as i32).unwrap_err(), Errno::EBADF);
-    assert_eq!(table.dup2(a, -1).unwrap_err(), Errno::EBADF);
-    assert_eq!(closed(table.close(a).unwrap()), (10, false));
-    assert_eq!(closed(table.close(b).unwrap()), (10, false));
-    assert_eq!(closed(table.close(500).unwrap()), (10, true));
+    assert_eq!(
+        table.dup2(a, FDS_MAX as i32, &pin()).unwrap_err(),
+        Errno::EBADF
+    );
+    assert_eq!(table.dup2(a, -1, &pin()).unwrap_err(), Errno::EBADF);
+    assert_eq!(closed(table.close(a, &pin()).unwrap()), (10, false));
+    assert_eq!(closed(table.close(b, &pin()).unwrap()), (10, false));
+    assert_eq!(closed(table.close(500, &pin()).unwrap()), (10, true));
 }
 
 #[test]
@@ -138,13 +148,13 @@ fn the_limit_refuses_new_descriptors_and_keeps_open_ones() {
         assert_eq!(table.dupfd(0, 69, false), Err(Errno::EMFILE));
         assert_eq!(table.dupfd(0, 70, false), Err(Errno::EINVAL));
         table.set_limit(2).unwrap();
-        closed(table.close(5).unwrap());
+        closed(table.close(5, &pin()).unwrap());
         assert_eq!(table.reserve(false).err(), Some(Errno::EMFILE));
         assert!(name(&table, 69).is_some());
-        closed(table.close(1).unwrap());
+        closed(table.close(1, &pin()).unwrap());
         assert_eq!(open(&table, 9), 1);
         let last: u32 = table
-            .drain()
+            .drain(&pin())
             .into_iter()
             .map(|closed| u32::from(closed.give_up().is_some()))
             .sum();
@@ -162,9 +172,9 @@ fn a_whole_table_can_be_filled() {
             table.dup(first).unwrap();
         }
         assert_eq!(table.dup(first), Err(Errno::EMFILE));
-        closed(table.close(777_777).unwrap());
+        closed(table.close(777_777, &pin()).unwrap());
         assert_eq!(table.dup(first), Ok(777_777));
-        assert_eq!(gone(table.drain()), 1);
+        assert_eq!(gone(table.drain(&pin())), 1);
     }
 }
 
@@ -174,7 +184,7 @@ fn a_fork_has_the_same_descriptors_and_goes_its_own_way() {
         let parent = FdTable::new(policy);
         parent.set_limit(1000).unwrap();
         let (a, b) = (open(&parent, 1), open(&parent, 2));
-        parent.dup3(a, 900, true).unwrap();
+        parent.dup3(a, 900, true, &pin()).unwrap();
         let reserved = parent.reserve(false).unwrap();
         let child = parent.fork();
         assert_eq!((child.policy(), child.limit()), (policy, 1000));
@@ -184,13 +194,13 @@ fn a_fork_has_the_same_descriptors_and_goes_its_own_way() {
             (Ok(false), Ok(true))
         );
         assert!(
-            child.dup2(a, reserved.fd()).unwrap().is_none(),
+            child.dup2(a, reserved.fd(), &pin()).unwrap().is_none(),
             "not reserved in the child"
         );
-        assert_eq!(closed(child.close(b).unwrap()), (2, false));
-        assert_eq!(closed(parent.close(b).unwrap()), (2, true));
-        assert_eq!(gone(parent.drain()), 0);
-        assert_eq!(gone(child.drain()), 1);
+        assert_eq!(closed(child.close(b, &pin()).unwrap()), (2, false));
+        assert_eq!(closed(parent.close(b, &pin()).unwrap()), (2, true));
+        assert_eq!(gone(parent.drain(&pin())), 0);
+        assert_eq!(gone(child.drain(&pin())), 1);
     }
 }
 
@@ -203,7 +213,7 @@ fn executing_closes_what_was_marked() {
     table.set_cloexec(0, false).unwrap();
     table.set_cloexec(1, true).unwrap();
     let names: Vec<u32> = table
-        .close_on_exec()
+        .close_on_exec(&pin())
         .into_iter()
         .map(|c| c.file.name)
         .collect();
@@ -216,9 +226,9 @@ fn executing_closes_what_was_marked() {
 fn a_value_that_a_reader_sees_outlives_its_descriptor() {
     let table = FdTable::default();
     let fd = open(&table, 5);
-    let guard = epoch::pin();
+    let guard = pin();
     let file = table.get(fd, &guard).unwrap();
-    let closed = table.close(fd).unwrap();
+    let closed = table.close(fd, &guard).unwrap();
     assert!(closed.give_up().is_some());
     assert_eq!(file.name, 5);
     assert!(!file.handles.retain(), "it cannot get a descriptor again");

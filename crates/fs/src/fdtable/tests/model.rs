@@ -140,7 +140,9 @@ impl Pair {
             model,
             names,
         } = self;
-        let closings = |all: Vec<Closed<Named>>| all.into_iter().map(closed).collect::<Vec<_>>();
+        let g = pin();
+        let closings =
+            |all: Vec<Closed<'_, Named>>| all.into_iter().map(closed).collect::<Vec<_>>();
         match *op {
             Op::Open { cloexec } => {
                 *names += 1;
@@ -149,7 +151,7 @@ impl Pair {
                 model.open.extend(chosen.map(|fd| (fd, (*names, cloexec))));
             }
             Op::ReserveAndDrop => drop(table.reserve(true)),
-            Op::Close(fd) => assert_eq!(table.close(fd).map(closed), model.close(fd)),
+            Op::Close(fd) => assert_eq!(table.close(fd, &pin()).map(closed), model.close(fd)),
             Op::Dup(fd) => {
                 let chosen = table.dup(fd);
                 match model.name(fd) {
@@ -161,16 +163,20 @@ impl Pair {
                 }
             }
             Op::Dup2(old, new) if old == new => {
-                let answer = table.dup2(old, new).map(|before| before.map(closed));
+                let answer = table
+                    .dup2(old, new, &pin())
+                    .map(|before| before.map(closed));
                 assert_eq!(answer, model.name(old).map(|_| None));
             }
             Op::Dup2(old, new) => {
-                let answer = table.dup2(old, new).map(|before| before.map(closed));
+                let answer = table
+                    .dup2(old, new, &pin())
+                    .map(|before| before.map(closed));
                 assert_eq!(answer, model.dup2(old, new, false));
             }
             Op::Dup3(old, new, cloexec) => {
                 let answer = table
-                    .dup3(old, new, cloexec)
+                    .dup3(old, new, cloexec, &pin())
                     .map(|before| before.map(closed));
                 let same = old == new;
                 let expect = if same {
@@ -194,13 +200,13 @@ impl Pair {
                 table.set_limit(limit).unwrap();
                 model.limit = limit;
             }
-            Op::Exec => assert_eq!(closings(table.close_on_exec()), model.close_all(|c| c)),
+            Op::Exec => assert_eq!(closings(table.close_on_exec(&g)), model.close_all(|c| c)),
             Op::Fork => {
                 let child = table.fork();
                 let parent = std::mem::replace(table, child);
-                assert_eq!(gone(parent.drain()), 0);
+                assert_eq!(gone(parent.drain(&pin())), 0);
             }
-            Op::Drain => assert_eq!(closings(table.drain()), model.close_all(|_| true)),
+            Op::Drain => assert_eq!(closings(table.drain(&g)), model.close_all(|_| true)),
         }
     }
 

@@ -21,7 +21,7 @@ fn threads_that_open_and_close_never_share_a_descriptor() {
                 mine.push((open(table, id), id));
                 if round % 3 == 2 {
                     let (fd, id) = mine.swap_remove((round as usize * 7) % mine.len());
-                    assert_eq!(closed(table.close(fd).unwrap()), (id, true));
+                    assert_eq!(closed(table.close(fd, &pin()).unwrap()), (id, true));
                 }
             }
             mine
@@ -39,7 +39,7 @@ fn threads_that_open_and_close_never_share_a_descriptor() {
         let fds: HashSet<i32> = left.iter().map(|(fd, _)| *fd).collect();
         assert_eq!(fds.len(), left.len());
         assert!(left.iter().all(|(fd, id)| name(&table, *fd) == Some(*id)));
-        assert_eq!(gone(table.drain()), left.len());
+        assert_eq!(gone(table.drain(&pin())), left.len());
     }
 }
 
@@ -60,11 +60,11 @@ fn a_descriptor_that_is_replaced_all_the_time_is_never_bad() {
     };
     for round in 0..ROUNDS * 4 {
         let from = if round % 2 == 0 { a } else { b };
-        assert!(table.dup2(from, target).unwrap().is_some());
+        assert!(table.dup2(from, target, &pin()).unwrap().is_some());
         if round % 16 == 0 {
             // Growth, which the reader must not notice.
             let far = 64 << (round / 16 % 10);
-            table.dup2(from, far).unwrap();
+            table.dup2(from, far, &pin()).unwrap();
         }
     }
     stop.store(true, Ordering::Relaxed);

@@ -1,0 +1,164 @@
+//! Slots that readers look through without a write.
+
+use super::{Mortal, Published, check};
+use hearth_sync::epoch;
+use hearth_sync::primitive::{Arc, thread};
+use hearth_sync::rcu::{ArcSlot, RcuSlot, TagSlot};
+use std::sync::Arc as PlainArc;
+use std::sync::atomic::Ordering::SeqCst;
+
+#[test]
+fn an_rcu_slot_publishes_whole_values() {
+    check(5, || {
+        let slot = Arc::new(RcuSlot::<Published>::empty());
+        let writer = Arc::clone(&slot);
+        let writer = thread::spawn(move || {
+            let g = epoch::pin();
+            for value in 1..=2 {
+                writer.store(Some(Published::new(value)), &g);
+            }
+        });
+        let g = epoch::pin();
+        if let Some(value) = slot.load(&g) {
+            assert!(value.read() > 0);
+        }
+        let installed = slot.install(Published::new(9), &g).map(Published::read);
+        drop(installed);
+        assert!(slot.load(&g).is_some());
+        drop(g);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn an_installed_value_is_whole_and_alone() {
+    check(5, || {
+        let slot = Arc::new(RcuSlot::<Published>::empty());
+        let install = |slot: &RcuSlot<Published>, value| {
+            let g = epoch::pin();
+            let installed = slot.install(Published::new(value), &g);
+            installed
+                .map_err(|back| assert_eq!(back.read(), value))
+                .is_ok()
+        };
+        let other = Arc::clone(&slot);
+        let other = thread::spawn(move || install(&other, 1));
+        let g = epoch::pin();
+        if let Some(value) = slot.load(&g) {
+            assert_eq!(value.read(), 1);
+        }
+        assert_ne!(install(&slot, 2), other.join().unwrap(), "one of two wins");
+    });
+}
+
+#[test]
+fn a_moved_value_is_never_in_both_slots() {
+    check(5, || {
+        let slots = Arc::new((RcuSlot::new(Published::new(5)), RcuSlot::empty()));
+        let mover = Arc::clone(&slots);
+        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
+        let g = epoch::pin();
+        if let Some(value) = slots.1.load(&g) {
+            assert_eq!(value.read(), 5);
+            assert!(
+                slots.0.load(&g).is_none(),
+                "it was found in its new place already"
+            );
+        }
+        mover.join().unwrap();
+        assert!(slots.0.is_empty() && slots.1.load(&g).is_some());
+    });
+}
+
+#[test]
+fn a_value_moved_by_another_than_its_writer_is_whole() {
+    check(4, || {
+        let slots = Arc::new((RcuSlot::<Published>::empty(), RcuSlot::<Published>::empty()));
+        let mover = Arc::clone(&slots);
+        let mover = thread::spawn(move || mover.0.move_to(&mover.1, &epoch::pin()));
+        let writer = Arc::clone(&slots);
+        let writer = thread::spawn(move || writer.0.store(Some(Published::new(5)), &epoch::pin()));
+        let g = epoch::pin();
+        if let Some(value) = slots.1.load(&g) {
+            assert_eq!(value.read(), 5);
+        }
+        drop(g);
+        mover.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_tag_comes_with_its_own_value() {
+    check(5, || {
+        let slot = Arc::new(TagSlot::<Published>::empty());
+        let writer = Arc::clone(&slot);
+        let writer = thread::spawn(move || {
+            let g = epoch::pin();
+            writer.store(Some((1, Published::new(1))), &g);
+            writer.store(Some((2, Published::new(2))), &g);
+            writer.take(&g);
+        });
+        let g = epoch::pin();
+        if let Some(value) = slot.load_if(2, &g) {
+            assert_eq!(value.read(), 2);
+        }
+        if let Some((tag, value)) = slot.load(&g) {
+            assert_eq!(u64::from(tag), value.read());
+        }
+        drop(g);
+        writer.join().unwrap();
+    });
+}
+
+/// As a descriptor: one closes it, one looks through it, and one keeps what it found.
+#[test]
+fn a_share_lives_while_a_guard_sees_it_or_somebody_kept_it() {
+    check(5, || {
+        let made = Arc::new(Mortal::new());
+        let drops = PlainArc::clone(&made.drops);
+        let slot = Arc::new(ArcSlot::empty());
+        assert!(slot.install(made).is_ok());
+        let closer = Arc::clone(&slot);
+        let closer = thread::spawn(move || {
+            let g = epoch::pin();
+            let closed = closer.swap(None, &g).expect("nobody else closes it");
+            assert!(!closed.ended.load(SeqCst), "it ended while it was closed");
+        });
+        let kept = {
+            let g = epoch::pin();
+            slot.load(&g).map(|share| {
+                assert!(!share.ended.load(SeqCst), "it ended under a guard");
+                share.to_arc()
+            })
+        };
+        if let Some(kept) = &kept {
+            assert!(!kept.ended.load(SeqCst), "it ended under a share");
+        }
+        drop(kept);
+        closer.join().unwrap();
+        assert!(slot.is_empty());
+        epoch::pin().flush();
+        assert_eq!(drops.load(SeqCst), 1, "the last share ends it");
+    });
+}
+
+#[test]
+fn a_share_that_is_replaced_is_whole_for_both_who_see_it() {
+    check(5, || {
+        let slot = Arc::new(ArcSlot::<Published>::empty());
+        let writer = Arc::clone(&slot);
+        let writer = thread::spawn(move || {
+            let g = epoch::pin();
+            let before = writer.swap(Some(Arc::new(*Published::new(2))), &g);
+            before.map(|before| before.read())
+        });
+        let installed = slot.install(Arc::new(*Published::new(1))).is_ok();
+        let g = epoch::pin();
+        let seen = slot.load(&g).expect("one of both").read();
+        let before = writer.join().unwrap();
+        assert!(!installed || matches!((seen, before), (1 | 2, Some(1))));
+        assert!(installed || matches!((seen, before), (2, None)));
+        assert_eq!(slot.load(&g).map(|last| last.read()), Some(2));
+    });
+}
