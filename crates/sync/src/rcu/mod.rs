@@ -1,7 +1,7 @@
 //! Slots that readers look through without a write.
 //!
-//! A slot owns what it points to, or a share of it. Readers load the pointer under a guard; writers publish a new
-//! value and retire the old one. All kinds share these rules:
+//! A slot owns what it points to, or a share of it. Readers load the pointer under a guard; writers
+//! publish a new value and retire the old one. All kinds share these rules:
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
