@@ -53,6 +53,10 @@ pub struct PhaseTime {
     pub operations: u64,
     /// Seconds of processor time of the tasks meanwhile.
     pub cpu: f64,
+    /// Seconds that a core was at it, the mean of the cores: from the begin of its first task to
+    /// the end of its last one. A core that was kept from it for a moment does not make the others
+    /// wait for it here.
+    pub per_core: f64,
 }
 
 /// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core;
@@ -154,8 +158,22 @@ impl PhaseTime {
                 .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
             operations: runs.iter().map(|run| run.operations).sum(),
             cpu: runs.iter().map(|run| run.cpu.as_secs_f64()).sum(),
+            per_core: per_core(runs, allowed_cores().len()),
         }
     }
+}
+
+/// The mean of what each of `cores` took for its tasks, which go round.
+fn per_core(runs: &[Run], cores: usize) -> f64 {
+    let cores = cores.min(runs.len()).max(1);
+    let took = |core: usize| {
+        let own = || runs.iter().skip(core).step_by(cores);
+        let begin = own().map(|run| run.begin).min();
+        let end = own().map(|run| run.end).max();
+        let both = begin.zip(end);
+        both.map_or(0.0, |(begin, end)| (end - begin).as_secs_f64())
+    };
+    (0..cores).map(took).sum::<f64>() / cores as f64
 }
 
 /// Runs `f` once for every task, each in a thread pinned to its core.
@@ -243,4 +261,36 @@ fn phases(
         }
     }
     ready.map(|_| runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_s_time_is_that_of_its_own_tasks() {
+        let start = Instant::now();
+        let run = |begin: u64, end: u64| Run {
+            begin: start + Duration::from_secs(begin),
+            end: start + Duration::from_secs(end),
+            operations: 1,
+            cpu: Duration::ZERO,
+        };
+        let two = [run(0, 2), run(0, 4)];
+        assert_eq!(per_core(&two, 2), 3.0, "one waits for none");
+        assert_eq!(per_core(&two, 1), 4.0, "they took turns");
+        let three = [run(0, 2), run(1, 4), run(2, 6)];
+        assert_eq!(
+            per_core(&three, 2),
+            4.5,
+            "6 of the first core, 3 of the other"
+        );
+        assert_eq!(
+            per_core(&two[..1], 2),
+            2.0,
+            "a core without a task counts not"
+        );
+        let together = PhaseTime::of(&three);
+        assert_eq!((together.seconds, together.operations), (6.0, 3));
+    }
 }

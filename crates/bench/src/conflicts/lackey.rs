@@ -212,6 +212,22 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conflicts::cores::Cores;
+    use crate::conflicts::marks::Marking;
+    use crate::conflicts::plan::{Extent, Plan};
+    use crate::conflicts::run::{batches, run};
+
+    /// Once, a directory that is not empty held one file in a lean state, which the other call
+    /// removed.
+    #[test]
+    fn a_lean_state_answers_what_the_model_answers() {
+        let plan = Plan::new(Extent::WHOLE, Some("rmdir(/d1/s)"));
+        assert!(plan.cases.len() > 100, "{} cases", plan.cases.len());
+        let cores = Cores::start().unwrap();
+        for batch in batches(&plan.cases, LEAN) {
+            run(&cores, &batch, Marking, |_, _| {}).unwrap();
+        }
+    }
 
     #[test]
     fn lines_between_marks_are_compared_and_others_are_not() {

@@ -183,7 +183,7 @@ impl World {
     }
 
     /// Whether the place is made. A lean state has what the calls name and what keeps `s` from
-    /// being empty.
+    /// being empty: two files, for a call may remove one.
     fn has(&self, place: Place) -> bool {
         let is_file = place.name == Name::File;
         let behind = Place {
@@ -192,7 +192,7 @@ impl World {
         };
         let mut named = self.case.sides.iter().flat_map(|op| op.places());
         !self.is_lean
-            || is_file && place.dir.above().is_some()
+            || place.name.is_file() && place.dir.above().is_some()
             || named.any(|other| other == place || is_file && other == behind)
     }
 

@@ -210,7 +210,7 @@ impl Family for Chinner {
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
-        (true, false) => 20_000,
+        (true, false) => 50_000,
         (false, true) => 200,
         (false, false) => 2_000,
     }

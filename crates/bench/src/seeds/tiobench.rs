@@ -309,6 +309,7 @@ mod tests {
             seconds: 2.0,
             operations: 1_000,
             cpu: 1.5,
+            per_core: 2.0,
         };
         let mut latencies = Histogram::new();
         (0..9).for_each(|_| latencies.add(1_000_000));
