@@ -89,6 +89,33 @@ pub trait Job: Sync {
     }
 }
 
+impl<J: Job + ?Sized> Job for Box<J> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn phases(&self) -> Vec<&'static str> {
+        (**self).phases()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        (**self).prepare(client, tasks)
+    }
+
+    fn task<'c>(
+        &'c self,
+        client: Box<dyn Client + 'c>,
+        task: usize,
+        tasks: usize,
+    ) -> Result<Box<dyn Phased + 'c>, String> {
+        (**self).task(client, task, tasks)
+    }
+
+    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        (**self).check(client, tasks)
+    }
+}
+
 /// One task of a [`Job`].
 pub trait Phased {
     /// Does phase number `phase`; answers how many operations it was.

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         freeing::LOOP => Some(freeing::run_loop()),
         quota_bench::LOOPS => Some(quota_bench::run_loops()),
         heat_bench::LOOPS => Some(heat_bench::run_loops(rest)),
+        heat_bench::ROW => Some(heat_bench::run_row(rest)),
         sched_bench::yields::counted::LOOPS => Some(sched_bench::yields::counted::run_loops()),
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),

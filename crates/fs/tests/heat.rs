@@ -146,6 +146,56 @@ fn tenants_are_credited() {
         assert_eq!((row.warm.writes, row.warm.written_bytes), (1, 100));
     }
     assert_eq!(heat.tenant(Tenant::User(0)), None);
+    // To whom it belongs when the fold comes.
+    process.mkdir("/tree", 0o755).unwrap();
+    let inside = create(&process, "/tree/f", 0);
+    volume.quota().set_project_tree("/tree", 9).unwrap();
+    process.pwrite(inside, &[0; 50], 0).unwrap();
+    let row = heat.tenant(Tenant::Project(9)).unwrap();
+    assert_eq!((row.warm.writes, row.warm.written_bytes), (1, 50));
+    let others = heat.tenant(Tenant::Project(0)).unwrap();
+    assert_eq!((others.warm.writes, others.warm.written_bytes), (1, 100));
+}
+
+/// Sums of owners that never come back would be a leak: ids are 32 bits.
+#[test]
+fn sums_of_however_many_tenants_stay_bounded_and_the_busiest_are_kept() {
+    const MOST: usize = 8_192;
+    const ROUND: u32 = 100;
+    let (volume, process, hand) = tracked();
+    let heat = volume.heat();
+    let busy = create(&process, "/busy", 0);
+    process.fchown(busy, Some(1), Some(1)).unwrap();
+    let fds: Vec<i32> = (0..ROUND)
+        .map(|n| create(&process, format!("/{n}"), 0))
+        .collect();
+    let rounds = 120;
+    let mut most_bytes = 0;
+    for round in 0..rounds {
+        for (n, &fd) in (0..).zip(&fds) {
+            let id = 1000 + round * ROUND + n;
+            process.fchown(fd, Some(id), Some(id)).unwrap();
+            process.pwrite(fd, b"x", 0).unwrap();
+        }
+        (0..3).for_each(|_| assert_eq!(process.pwrite(busy, b"x", 0), Ok(1)));
+        volume.run_background_once();
+        hand.pass(Duration::from_secs(2));
+        let rows = heat.tenants(HeatRank::Accesses).len();
+        let seen = 3 + 2 * (round + 1) as usize * ROUND as usize;
+        assert!(rows <= MOST && (seen > MOST || rows == seen), "{rows}");
+        most_bytes = most_bytes.max(heat.gauges().tenant_bytes);
+    }
+    // Of a table that grows by doubling, with what one fold brings.
+    assert!((1 << 20..4 << 20).contains(&most_bytes), "{most_bytes}");
+    for tenant in [Tenant::User(1), Tenant::Group(1)] {
+        let row = heat.tenant(tenant).unwrap();
+        assert_eq!(row.warm.writes, 3 * u64::from(rounds));
+    }
+    let writes = heat.tenant(Tenant::Project(0)).unwrap().warm.writes;
+    assert_eq!(writes, u64::from(rounds * (ROUND + 3)));
+    let last = 1000 + rounds * ROUND - 1;
+    assert!(heat.tenant(Tenant::User(last)).is_some(), "who came last");
+    assert_eq!(heat.tenant(Tenant::User(1000)), None, "who came first");
 }
 
 #[test]

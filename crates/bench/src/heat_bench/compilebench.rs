@@ -10,6 +10,7 @@ use crate::row::Row;
 use crate::target::{Client, Sharing};
 use std::ffi::CString;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The phases in the order in which they run, and whether the report gives seconds, not MB/s. The
 /// names are those of the report.
@@ -83,9 +84,17 @@ impl Tree {
 }
 
 /// One run.
-struct Build<'t>(&'t Tree);
+#[derive(Clone)]
+pub struct Build(Arc<Tree>);
 
-impl Job for Build<'_> {
+impl Build {
+    /// On trees that are one of `part` parts as large as the tool's.
+    pub fn new(part: usize) -> Build {
+        Build(Arc::new(Tree::new(part)))
+    }
+}
+
+impl Job for Build {
     fn name(&self) -> String {
         "compilebench".to_owned()
     }
@@ -105,7 +114,7 @@ impl Job for Build<'_> {
         _tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
         Ok(Box::new(Builder {
-            tree: self.0,
+            tree: &self.0,
             client,
             random: Random::new(555),
             buffer: vec![0x2f; BUFFER],
@@ -281,14 +290,14 @@ fn place(number: usize, name: &str) -> CString {
 /// # Errors
 /// The library refuses, or did something else.
 pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measured)>, String> {
-    let tree = Tree::new(amount.part);
+    let build = Build::new(amount.part);
     let how = How {
         sharing: Sharing::Processes,
         tasks: 1,
         stays: false,
         is_elastic: false,
     };
-    let measured = sides::job(&|_| Build(&tree), how, amount, &mut |_, _, _, _| {})?;
+    let measured = sides::job(&|_| build.clone(), how, amount, &mut |_, _, _, _| {})?;
     let mut text = format!(
         "{:24}{:>16}{:>24}{:>18}\n{:24}{:>16}{:>24}{:>18}\n",
         "", "w/ hot tracking", "w/o hot tracking", "ratio", "", "v1", "v2", "(v1-v2)/v2"

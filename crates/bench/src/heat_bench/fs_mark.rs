@@ -19,7 +19,7 @@ const EACH: usize = 12_500;
 const ROUNDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
 
 /// One run of the shape of fs_mark.
-struct Shape {
+pub struct Shape {
     /// Files of a task in a round.
     each: usize,
     /// Nanoseconds outside the calls that are measured, of all tasks, by round. Relaxed: sums that
@@ -28,9 +28,10 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(each: usize) -> Shape {
+    /// With one of `part` parts of the program's files.
+    pub fn new(part: usize) -> Shape {
         Shape {
-            each,
+            each: EACH / part,
             overhead: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -135,7 +136,7 @@ pub fn compare(amount: Amount, rows: &mut Vec<Row>) -> Result<Vec<(String, Measu
     let mut used = vec![Pair::default(); ROUNDS.len()];
     let mut overhead = vec![Pair::default(); ROUNDS.len()];
     let measured = sides::job(
-        &|_| Shape::new(each),
+        &|_| Shape::new(amount.part),
         how,
         amount,
         &mut |side, job, library, _| {

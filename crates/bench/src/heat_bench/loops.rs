@@ -6,6 +6,7 @@
 //! folds of a core that is pressed, and with one fold, after as many turns that are not counted;
 //! the volume's clock goes from fold to fold as it would.
 
+use super::counts::{Count, verdict};
 use super::stage::Told;
 use crate::cpu_time::of_thread;
 use crate::instructions::totals;
@@ -13,7 +14,6 @@ use crate::pair::{Pair, Side};
 use crate::patience::patiently;
 use crate::pinned::{allowed_cores, pin};
 use crate::row::Row;
-use crate::table::Table;
 use hearth::{Credentials, Errno, Fd, Process, Volume};
 use std::time::Duration;
 
@@ -39,8 +39,6 @@ const REMOVES: &str = "unlink, of these files";
 /// own way, and where one name lies is a hundredth of a create.
 const FILES: usize = 64;
 const PAGE: usize = 4_096;
-/// How many times as many instructions are let pass.
-const TOO_MANY: f64 = 1.01;
 
 /// A name for tables and one operation, given the number of the turn.
 type Loop = (&'static str, fn(&World, usize) -> Result<(), Errno>);
@@ -192,39 +190,19 @@ pub fn count(rows: &mut Vec<Row>) -> Result<Vec<String>, String> {
     });
     let with = with.map_err(|_| "counting with heat panicked")??;
     let without = without?;
-    let heading = [
-        "instructions per operation",
-        "with",
-        "without",
-        "ratio",
-        "between folds",
-    ];
-    let mut table = Table::new(heading.map(str::to_owned));
-    let mut many = Vec::new();
+    let mut counts = Vec::new();
     let totals = with.into_iter().zip(without).zip(times);
     for ((name, _), ((with, without), times)) in ALL.iter().zip(totals) {
         let mut pair = Pair::default();
         pair.push(Side::With, with as f64 / times as f64);
         pair.push(Side::Without, without as f64 / times as f64);
-        let ([with, without], ratio) = (
-            [Side::With, Side::Without].map(|side| pair.of(side).0),
-            pair.ratio().0,
-        );
-        table.row([
-            (*name).to_owned(),
-            format!("{with:.0}"),
-            format!("{without:.0}"),
-            format!("{ratio:.4}"),
-            times.to_string(),
-        ]);
-        if ratio > TOO_MANY {
-            many.push(format!("{name}: {ratio:.3} times the instructions"));
-        }
-        let metric = ("instructions_per_op", "1");
-        rows.extend(pair.rows("heat", name, "lib", 1, metric));
+        counts.push(Count {
+            name: (*name).to_owned(),
+            operations: times as u64,
+            pair,
+        });
     }
-    println!("{}", table.text());
-    Ok(many)
+    Ok(verdict("between folds", &counts, rows))
 }
 
 /// How often each loop turns between two folds, without heat.

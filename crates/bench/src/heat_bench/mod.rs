@@ -7,16 +7,20 @@
 //! volumes than heat does. What decides is processor time per operation, folding included.
 
 mod compilebench;
+mod counts;
 mod effect;
 mod ffsb;
 mod fs_mark;
 mod fs_mark_mount;
 mod loops;
 mod random;
+mod rows;
 mod sides;
 mod stage;
+mod workload;
 
 pub use loops::{LOOPS, run as run_loops};
+pub use rows::{ROW, run as run_row};
 
 use crate::options::Options;
 use crate::pair::Side;
@@ -31,13 +35,14 @@ use std::time::Duration;
 /// The least share of the speed without heat that is enough.
 const ENOUGH: f64 = 0.99;
 /// The parts, as `--only` names them.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "fs_mark",
     "fs_mark-mount",
     "ffsb",
     "compilebench",
     "file-ops",
     "thread_perf",
+    "rows",
     "instructions",
 ];
 
@@ -106,6 +111,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         measured.extend(thread_perf(elastic, &mut rows)?);
     }
     let mut missed = verdict(&measured, &mut rows);
+    if wants("rows") && cfg!(not(debug_assertions)) {
+        println!("## Instructions of these rows\n");
+        missed.extend(rows::count(elastic, &mut rows)?);
+    }
     if wants("instructions") && cfg!(not(debug_assertions)) {
         println!("## Instructions\n");
         missed.extend(loops::count(&mut rows)?);

@@ -160,7 +160,10 @@ fn end(stage: &Stage, how: How) -> Result<(), String> {
 }
 
 /// How large a job takes `time` of a core.
-fn large_enough<J: Job>(
+///
+/// # Errors
+/// The library refuses, or did something else.
+pub fn large_enough<J: Job>(
     stage: &Stage,
     make: &dyn Fn(usize) -> J,
     how: How,
@@ -180,9 +183,11 @@ fn large_enough<J: Job>(
 }
 
 /// An activity, so many times by each task.
-struct Repeated<'a> {
-    activity: &'a dyn Activity,
-    times: usize,
+pub struct Repeated<'a> {
+    /// What is repeated.
+    pub activity: &'a dyn Activity,
+    /// How often.
+    pub times: usize,
 }
 
 impl Job for Repeated<'_> {

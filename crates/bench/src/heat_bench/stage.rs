@@ -53,6 +53,10 @@ pub struct Took {
     pub cpu: f64,
 }
 
+/// Runs what it is given, which answers its operations.
+pub type Around<'a> =
+    dyn Fn(&mut dyn FnMut() -> Result<u64, String>) -> Result<u64, String> + Sync + 'a;
+
 /// A volume and its clock.
 pub struct Stage {
     library: Library,
@@ -89,7 +93,15 @@ impl Stage {
     /// # Errors
     /// The library refuses.
     pub fn prepare(&self, job: &dyn Job, tasks: usize) -> Result<(), String> {
-        self.untimed(&|client| job.prepare(client, tasks))
+        self.aside(None, &|client| job.prepare(client, tasks))
+    }
+
+    /// The same for one task, where it is known what it takes.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn prepare_told(&self, job: &dyn Job, time: Duration) -> Result<(), String> {
+        self.aside(Some(time), &|client| job.prepare(client, 1))
     }
 
     /// Removes everything.
@@ -97,16 +109,26 @@ impl Stage {
     /// # Errors
     /// The library refuses.
     pub fn clear(&self) -> Result<(), String> {
-        self.untimed(&|client| clear(client, b""))
+        self.aside(None, &|client| clear(client, b""))
     }
 
-    fn untimed(
+    /// The same where it is known what it takes.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn clear_told(&self, time: Duration) -> Result<(), String> {
+        self.aside(Some(time), &|client| clear(client, b""))
+    }
+
+    /// Does what is not measured; `time` is what it takes, or it is asked of the clock.
+    fn aside(
         &self,
+        time: Option<Duration>,
         f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync),
     ) -> Result<(), String> {
         let begin = Instant::now();
         apart(&self.library, f)?;
-        self.catch_up(begin.elapsed());
+        self.catch_up(time.unwrap_or_else(|| begin.elapsed()));
         Ok(())
     }
 
@@ -134,6 +156,34 @@ impl Stage {
         })?;
         apart(&self.library, &|client| job.check(client, tasks))?;
         Ok((0..phases.len()).map(|n| together(&parts, n)).collect())
+    }
+
+    /// Runs all phases of a prepared job by one task, where it is known what each takes of a core,
+    /// and hands each, with the background that follows it, to `around`; answers the operations.
+    ///
+    /// # Errors
+    /// The library refuses, or is not as it should be afterwards.
+    pub fn run_told(
+        &self,
+        job: &dyn Job,
+        times: &[Duration],
+        around: &Around<'_>,
+    ) -> Result<Vec<u64>, String> {
+        let work = || {
+            let mut task = job.task(self.library.client(), 0, 1)?;
+            let run = |(phase, &time): (usize, &Duration)| {
+                around(&mut || {
+                    let operations = task.phase(phase)?;
+                    self.catch_up(time);
+                    Ok(operations)
+                })
+            };
+            times.iter().enumerate().map(run).collect()
+        };
+        let done = std::thread::scope(|scope| scope.spawn(work).join());
+        let done = done.map_err(|_| "a task panicked".to_owned())?;
+        apart(&self.library, &|client| job.check(client, 1))?;
+        done
     }
 
     fn work(
@@ -284,5 +334,36 @@ mod tests {
         assert!(at() > before);
         stage.clear().unwrap();
         assert_eq!(inodes(), at_first);
+    }
+
+    #[test]
+    fn time_that_is_told_is_what_passes_and_each_phase_is_handed_out_with_its_fold() {
+        let stage = Stage::new(Sharing::Processes).unwrap();
+        let job = Test {
+            kind: Kind::ReadWrite,
+            times: 100,
+        };
+        let heat = || stage.library().volume().heat().gauges();
+        let at = stage.clock.monotonic();
+        stage.switch(true);
+        stage
+            .prepare_told(&job, Duration::from_millis(700))
+            .unwrap();
+        assert_eq!(stage.clock.monotonic(), at + 700);
+        let around: &Around<'_> = &|phase| {
+            let folds = heat().folds;
+            let operations = phase();
+            assert_eq!(heat().folds, folds + 1);
+            operations
+        };
+        let times = [Duration::from_millis(50)];
+        assert_eq!(stage.run_told(&job, &times, around).unwrap(), [100]);
+        assert_eq!(
+            (stage.clock.monotonic(), heat().files),
+            (at + 750, 2),
+            "the file that is read and the one that is written"
+        );
+        stage.clear_told(Duration::from_millis(20)).unwrap();
+        assert_eq!(stage.clock.monotonic(), at + 770);
     }
 }

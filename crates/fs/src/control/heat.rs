@@ -87,6 +87,7 @@ pub(super) fn status_text(core: &Core) -> String {
         "ranges": gauges.ranges,
         "record_bytes": gauges.record_bytes,
         "core_bytes": gauges.core_bytes,
+        "tenant_bytes": gauges.tenant_bytes,
         "recorded": gauges.recorded,
         "accesses": gauges.accesses,
         "dropped": gauges.dropped,

@@ -211,6 +211,12 @@ fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
             "Memory of the fixed parts per core.",
         ),
         (
+            "hearth_heat_tenant_bytes",
+            "gauge",
+            gauges.tenant_bytes,
+            "Memory of the sums of users, groups and projects.",
+        ),
+        (
             "hearth_heat_recorded_total",
             "counter",
             gauges.recorded,

@@ -17,6 +17,8 @@ pub struct HeatGauges {
     pub record_bytes: u64,
     /// Bytes of the fixed per-core parts.
     pub core_bytes: u64,
+    /// Bytes that the sums of users, groups and projects take.
+    pub tenant_bytes: u64,
     /// What was recorded: each range of an access for itself, or for a sample.
     pub recorded: u64,
     /// What that stands for; more than `recorded` where it was a sample.
@@ -42,6 +44,7 @@ impl Tracker {
             ranges: 0,
             record_bytes: 0,
             core_bytes: 0,
+            tenant_bytes: 0,
             recorded: 0,
             accesses: 0,
             dropped: 0,
@@ -53,6 +56,7 @@ impl Tracker {
             return gauges;
         };
         gauges.core_bytes = state.cells.bytes();
+        gauges.tenant_bytes = state.tenants.lock().bytes();
         let recorded = state.cells.recorded();
         (gauges.recorded, gauges.accesses) = (recorded.times, recorded.stood);
         gauges.dropped = state.cells.dropped();

@@ -4,6 +4,11 @@ use super::warmth::{Change, Counts, HalfLives, Millis, Warmth};
 use crate::inode::Fields;
 use std::collections::HashMap;
 
+/// Most sums that are kept; the coldest go first. A fold may hold more for its while.
+const MOST: usize = 8_192;
+/// What a place of the table takes.
+const PLACE_BYTES: usize = size_of::<(Tenant, Sum)>() + 1;
+
 /// Who a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tenant {
@@ -69,7 +74,7 @@ impl Sums {
     }
 }
 
-/// Sums of every tenant that has been seen. Not synchronised.
+/// Sums of the tenants that have been seen, [`MOST`] at most. Not synchronised.
 #[derive(Default)]
 pub(super) struct Tenants(HashMap<Tenant, Sum>);
 
@@ -89,6 +94,31 @@ impl Tenants {
                 }
             }
         }
+        if self.0.len() > MOST {
+            self.keep_warmest(MOST - MOST / 8, now, lives);
+        }
+    }
+
+    /// Ends all but so many. An eighth goes at once, so that not every fold that brings somebody
+    /// new sorts them all.
+    fn keep_warmest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
+        // By the slow count: whoever does anything has the highest temperature.
+        let count = |sum: &Sum| sum.warmth.at(now, lives).long.accesses();
+        let mut counts: Vec<(f64, Tenant)> = self
+            .0
+            .iter()
+            .map(|(&tenant, sum)| (count(sum), tenant))
+            .collect();
+        let order = |a: &(f64, Tenant), b: &(f64, Tenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        counts.select_nth_unstable_by(kept, order);
+        for (_, tenant) in &counts[kept..] {
+            self.0.remove(tenant);
+        }
+    }
+
+    /// Bytes that the table takes.
+    pub fn bytes(&self) -> u64 {
+        (self.0.capacity() * PLACE_BYTES) as u64
     }
 
     /// Half-lives change.
@@ -100,5 +130,49 @@ impl Tenants {
 
     pub fn iter(&self) -> impl Iterator<Item = (Tenant, &Sum)> {
         self.0.iter().map(|(&tenant, sum)| (tenant, sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fold in which each of these users has read so often.
+    fn fold(tenants: &mut Tenants, users: impl Iterator<Item = (u32, u64)>, now: Millis) {
+        let mut sums = Sums::new();
+        for (user, reads) in users {
+            let owners = [Tenant::User(user), Tenant::Group(0), Tenant::Project(0)];
+            let counts = Counts {
+                reads,
+                ..Counts::default()
+            };
+            sums.add(Owners(owners), &counts);
+        }
+        tenants.touch(sums, now, &HalfLives::from_millis(3_600_000, 86_400_000));
+    }
+
+    #[test]
+    fn the_coldest_go_when_there_are_too_many_and_come_back_with_nothing() {
+        let mut tenants = Tenants::default();
+        let users = MOST as u32;
+        fold(&mut tenants, (0..100).map(|user| (user, 50)), 0);
+        // More than the first by number, less by now: theirs halve in a day.
+        let day = 86_400_000;
+        fold(&mut tenants, (100..200).map(|user| (user, 30)), day);
+        fold(&mut tenants, (200..users - 2).map(|user| (user, 26)), day);
+        assert_eq!(tenants.0.len(), MOST, "with the group and the project");
+        fold(&mut tenants, std::iter::once((users, 1)), day);
+        assert_eq!(tenants.0.len(), MOST - MOST / 8);
+        let reads = |tenants: &Tenants, tenant| tenants.0.get(&tenant).map(|sum| sum.total.reads);
+        let all = 100 * 50 + 100 * 30 + u64::from(users - 202) * 26 + 1;
+        assert_eq!(reads(&tenants, Tenant::Group(0)), Some(all));
+        for user in (0..100).chain([users]) {
+            assert_eq!(reads(&tenants, Tenant::User(user)), None, "{user}");
+        }
+        for user in 100..200 {
+            assert_eq!(reads(&tenants, Tenant::User(user)), Some(30), "{user}");
+        }
+        fold(&mut tenants, std::iter::once((0, 2)), day);
+        assert_eq!(reads(&tenants, Tenant::User(0)), Some(2));
     }
 }

@@ -7,8 +7,10 @@
 mod profile;
 mod run;
 
-use profile::all;
-use run::{Counts, Ffsb};
+pub use profile::all;
+pub use run::Ffsb;
+
+use run::Counts;
 
 use super::sides::{self, Amount, How, Measured};
 use super::stage::Took;
