@@ -11,6 +11,8 @@ mod keeper;
 mod limits;
 #[path = "model/regressions.rs"]
 mod regressions;
+#[path = "model/waiting.rs"]
+mod waiting;
 
 use std::cell::Cell;
 use std::fmt::Debug;
