@@ -31,6 +31,7 @@ const TREE_EVERY: usize = 16;
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
+    direct: true,
 };
 
 /// Runs random scripts and gives the number of operations.

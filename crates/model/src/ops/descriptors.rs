@@ -78,6 +78,9 @@ impl Model {
         if flags & !file.flags & O_NOATIME != 0 && !self.owns(p, file.node) {
             return Err(EPERM);
         }
+        if flags & O_DIRECT != 0 && self.node(file.node).pages().is_none() {
+            return Err(EINVAL);
+        }
         self.file_mut(p, fd)?.flags = (file.flags & !SETTABLE) | (flags & SETTABLE);
         Ok(Outcome::Done)
     }
