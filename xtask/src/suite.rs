@@ -39,6 +39,11 @@ pub const EXTRAS: &[Extra] = &[
     Extra {
         package: "hearth-sync",
         feature: "loom",
+        source: "crates/sync/tests/loom_words.rs",
+    },
+    Extra {
+        package: "hearth-sync",
+        feature: "loom",
         source: "crates/sync/tests/loom_quota.rs",
     },
     Extra {

@@ -30,6 +30,7 @@ static ALLOCATOR: Counted<mimalloc::MiMalloc> = Counted(mimalloc::MiMalloc);
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
+    direct: true,
 };
 /// Kinds of operations of the model: every one is made.
 const KINDS: usize = 62;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
+    direct: true,
 };
 /// Scripts that a thread runs in one round.
 const ROUND: u32 = 100;

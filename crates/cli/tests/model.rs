@@ -51,6 +51,7 @@ fn run(transport: Transport, options: &str) {
         Abilities {
             ranges: false,
             projects: false,
+            direct: false,
         },
         1..100,
     );

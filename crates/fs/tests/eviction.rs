@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
+    direct: true,
 };
 /// What no operation answers by itself here.
 const INJECTED: [Errno; 5] = [

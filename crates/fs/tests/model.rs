@@ -11,6 +11,8 @@ mod keeper;
 mod limits;
 #[path = "model/regressions.rs"]
 mod regressions;
+#[path = "model/waiting.rs"]
+mod waiting;
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -29,6 +31,7 @@ const TREE_EVERY: usize = 16;
 const ABILITIES: Abilities = Abilities {
     ranges: true,
     projects: true,
+    direct: true,
 };
 
 /// Runs random scripts and gives the number of operations.

@@ -22,6 +22,26 @@ struct Record {
     end: u64,
 }
 
+/// A lock that somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// `flock`
+    Whole {
+        /// The description that it is for.
+        file: FileId,
+        /// `LOCK_EX`
+        exclusive: bool,
+    },
+    /// A record lock.
+    #[allow(missing_docs)]
+    Record {
+        owner: Owner,
+        kind: LockKind,
+        start: u64,
+        end: u64,
+    },
+}
+
 /// The locks of an inode.
 #[derive(Debug, Clone, Default)]
 pub struct Locks {
@@ -31,14 +51,52 @@ pub struct Locks {
 }
 
 impl Locks {
+    /// Whether nobody else's lock stands against this one.
+    pub fn is_free(&self, wish: Wish) -> bool {
+        match wish {
+            Wish::Whole { file, exclusive } => {
+                let stands =
+                    |(holder, other): &(FileId, bool)| *holder != file && (exclusive || *other);
+                !self.whole.iter().any(stands)
+            }
+            Wish::Record { .. } => self.blockers(wish).is_empty(),
+        }
+    }
+
+    /// Gives a lock that is free.
+    pub fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Whole { file, exclusive } => {
+                self.unflock(file);
+                self.whole.push((file, exclusive));
+            }
+            Wish::Record {
+                owner,
+                kind,
+                start,
+                end,
+            } => self.set(owner, kind, start, end),
+        }
+    }
+
+    /// Owners of record locks that stand against this one.
+    pub fn blockers(&self, wish: Wish) -> Vec<Owner> {
+        let Wish::Record {
+            owner,
+            kind,
+            start,
+            end,
+        } = wish
+        else {
+            return Vec::new();
+        };
+        self.against(owner, kind, start, end)
+            .map(|r| r.owner)
+            .collect()
+    }
+
     /// Locks of others that stand against `owner` getting this lock.
     pub fn conflicts(&self, owner: Owner, kind: LockKind, start: u64, end: u64) -> Vec<LockInfo> {
-        let stands = |r: &&Record| {
-            r.owner != owner
-                && r.start <= end
-                && start <= r.end
-                && (r.write || kind == LockKind::Write)
-        };
         let info = |r: &Record| LockInfo {
             kind: if r.write {
                 LockKind::Write
@@ -48,7 +106,23 @@ impl Locks {
             start: r.start,
             end: r.end,
         };
-        self.records.iter().filter(stands).map(info).collect()
+        self.against(owner, kind, start, end).map(info).collect()
+    }
+
+    fn against(
+        &self,
+        owner: Owner,
+        kind: LockKind,
+        start: u64,
+        end: u64,
+    ) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |r| {
+            r.owner != owner
+                && r.start <= end
+                && start <= r.end
+                && kind != LockKind::Unlock
+                && (r.write || kind == LockKind::Write)
+        })
     }
 
     /// Sets or clears `start..=end` for `owner`, cutting and joining its locks; the caller has
@@ -90,18 +164,9 @@ impl Locks {
         self.records.retain(|r| r.owner != owner);
     }
 
-    /// `flock` without waiting. A change of mode gives up the old lock before it asks for the new
-    /// one, as Linux does.
-    pub fn flock(&mut self, file: FileId, exclusive: bool) -> bool {
-        if self.whole.contains(&(file, exclusive)) {
-            return true;
-        }
-        self.unflock(file);
-        if self.whole.iter().any(|(_, other)| exclusive || *other) {
-            return false;
-        }
-        self.whole.push((file, exclusive));
-        true
+    /// Whether the description has this very `flock`.
+    pub fn has_flock(&self, file: FileId, exclusive: bool) -> bool {
+        self.whole.contains(&(file, exclusive))
     }
 
     /// Holders of `flock` locks, and whether each is exclusive.

@@ -6,6 +6,7 @@ use crate::locks::Locks;
 use crate::node::{Content, Directory, Node, NodeId, ROOT};
 use crate::op::{Fd, Op};
 use crate::outcome::{Outcome, Stamp};
+use crate::parked::Parked;
 use crate::process::{Credentials, FileId, OpenFile, Process, Slot};
 use crate::quota::Quota;
 
@@ -22,6 +23,10 @@ pub struct Model {
     pub(crate) files: BTreeMap<FileId, OpenFile>,
     pub(crate) processes: Vec<Option<Process>>,
     pub(crate) locks: BTreeMap<NodeId, Locks>,
+    /// Lock requests that wait, oldest first.
+    pub(crate) parked: Vec<Parked>,
+    /// What came of those that wait no more and that nobody has asked for yet.
+    pub(crate) ended: Vec<(u64, Outcome)>,
     /// Limits that are reached; `None` where nobody keeps quotas.
     pub quota: Option<Quota>,
     /// Set to refuse hard links as `fs.protected_hardlinks` does.
@@ -54,6 +59,8 @@ impl Model {
             files: BTreeMap::new(),
             processes: Vec::new(),
             locks: BTreeMap::new(),
+            parked: Vec::new(),
+            ended: Vec::new(),
             quota: None,
             protects_hardlinks: false,
             last_number: ROOT,

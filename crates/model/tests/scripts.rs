@@ -32,6 +32,7 @@ fn scripts() -> impl Iterator<Item = Vec<(usize, Op)>> {
         Abilities {
             ranges: true,
             projects: true,
+            direct: true,
         },
         1..100,
     );

@@ -174,6 +174,11 @@ fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
             "Bytes under the budget.",
         ),
         (
+            "hearth_lock_waiters",
+            core.waits.waiting(),
+            "Calls that wait for a lock of a file: flock, fcntl.",
+        ),
+        (
             "hearth_read_only",
             u64::from(core.is_read_only()),
             "1 if changes are refused.",

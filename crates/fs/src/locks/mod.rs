@@ -21,6 +21,7 @@ mod held;
 mod interrupt;
 mod ranges;
 mod request;
+mod ticket;
 mod wait;
 
 #[cfg(test)]
@@ -32,11 +33,12 @@ use std::collections::VecDeque;
 use hearth_sync::lock::{self, Lock, Waited};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, Ordering, fence};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
 use crate::errno::Errno;
 use crate::line::OwnLine;
 use held::Held;
+use ticket::{DEADLOCKED, GRANTED, REFUSED, Ticket, WAITING, wake};
 use wait::WaitId;
 
 pub use allowance::LockAllowance;
@@ -90,20 +92,6 @@ struct State {
     /// Requests that wait, oldest first. Each conflicts with something held.
     queue: VecDeque<Arc<Ticket>>,
 }
-
-/// One waiting request, shared by its sleeper and the file's queue.
-struct Ticket {
-    request: LockRequest,
-    /// One of the constants below. Written once, under the file's lock.
-    outcome: AtomicU8,
-    bed: Interrupt,
-    graph: WaitGraph,
-}
-
-const WAITING: u8 = 0;
-const GRANTED: u8 = 1;
-const DEADLOCKED: u8 = 2;
-const REFUSED: u8 = 3;
 
 impl Default for FileLocks {
     fn default() -> FileLocks {
@@ -226,7 +214,7 @@ impl FileLocks {
             // interrupt, and counts, or nobody can decide it any more.
             if ticket.outcome() == WAITING {
                 state.queue.retain(|other| !Arc::ptr_eq(other, ticket));
-                ticket.leave_graph();
+                ticket.leave_queue();
                 return Err(Errno::EINTR);
             }
         }
@@ -285,22 +273,21 @@ impl State {
     }
 
     fn enqueue(&mut self, request: &LockRequest, wait: Wait<'_>) -> Result<Arc<Ticket>, Errno> {
-        let ticket = Arc::new(Ticket {
-            request: *request,
-            outcome: AtomicU8::new(WAITING),
-            bed: wait.interrupt.cloned().unwrap_or_default(),
-            graph: wait.graph.clone(),
-        });
+        let ticket = Arc::new(Ticket::new(request, wait));
         if !ticket.enter_graph(&self.held) {
             return Err(Errno::EDEADLK);
         }
+        ticket.graph.begin();
         self.queue.push_back(Arc::clone(&ticket));
         Ok(ticket)
     }
 
-    /// Decides every waiting request that what is held now decides. Granting one may free the way
-    /// for an earlier one (it may turn an exclusive range of its owner into a shared one), so this
-    /// goes round until nothing changes.
+    /// Decides every waiting request that what is held now decides: first those that have nothing
+    /// in the way any more, then those that wait for themselves.
+    ///
+    /// Granting one may free the way for an earlier one (it may turn an exclusive range of its
+    /// owner into a shared one), so this goes round until nothing changes. Only then are circles
+    /// looked for: a request that is about to be granted waits for nobody.
     fn settle(&mut self, decided: &mut Vec<Arc<Ticket>>) {
         let State {
             held,
@@ -311,62 +298,33 @@ impl State {
         while changed {
             changed = false;
             queue.retain(|ticket| {
-                let outcome = ticket.decide(held, allowance);
-                if outcome == WAITING {
+                if held.conflicts(&ticket.request).next().is_some() {
                     return true;
                 }
                 changed = true;
-                ticket.leave_graph();
-                // Release: pairs with the Acquire of `Ticket::outcome` in the sleeper, which then
-                // returns to a caller that relies on the lock: what the previous holder did
-                // before it unlocked is visible.
-                ticket.outcome.store(outcome, Ordering::Release);
+                let outcome = match apply(held, &ticket.request, allowance) {
+                    Ok(()) => GRANTED,
+                    Err(_) => REFUSED,
+                };
+                ticket.end(outcome);
                 decided.push(Arc::clone(ticket));
                 false
             });
         }
-    }
-}
-
-impl Ticket {
-    /// What becomes of the request with these locks held; a grant is entered into them.
-    fn decide(&self, held: &mut Held, allowance: &LockAllowance) -> u8 {
-        if held.conflicts(&self.request).next().is_none() {
-            return match apply(held, &self.request, allowance) {
-                Ok(()) => GRANTED,
-                Err(_) => REFUSED,
-            };
-        }
-        if self.enter_graph(held) {
-            WAITING
-        } else {
-            DEADLOCKED
-        }
-    }
-
-    /// Says in the graph whom the request waits for; false when that would be a deadlock.
-    fn enter_graph(&self, held: &Held) -> bool {
-        if !self.request.detects_deadlock() {
-            return true;
-        }
-        let blockers = held
-            .conflicts(&self.request)
-            .map(|lock| lock.owner)
-            .collect();
-        self.graph
-            .enter(WaitId::of(self), self.request.owner, blockers)
-            .is_ok()
-    }
-
-    fn leave_graph(&self) {
-        if self.request.detects_deadlock() {
-            self.graph.leave(WaitId::of(self), self.request.owner);
-        }
-    }
-
-    fn outcome(&self) -> u8 {
-        // Acquire: pairs with the Release in `State::settle`.
-        self.outcome.load(Ordering::Acquire)
+        let waits = queue.iter().filter(|ticket| ticket.detects_deadlock());
+        let waits: Vec<_> = waits.map(|ticket| ticket.edges(held)).collect();
+        let Some(first) = queue.front().filter(|_| !waits.is_empty()) else {
+            return;
+        };
+        let refused = first.graph.renew(waits);
+        queue.retain(|ticket| {
+            let is_refused = refused.contains(&WaitId::of(&**ticket));
+            if is_refused {
+                ticket.end(DEADLOCKED);
+                decided.push(Arc::clone(ticket));
+            }
+            !is_refused
+        });
     }
 }
 
@@ -380,10 +338,4 @@ fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> R
     held.apply(request);
     debug_assert_eq!(held.ranges_held(request.owner) as i64, before + growth);
     Ok(())
-}
-
-fn wake(decided: Vec<Arc<Ticket>>) {
-    for ticket in decided {
-        ticket.bed.wake();
-    }
 }

@@ -1,25 +1,29 @@
 //! Who waits for whom, over all files of a volume: the graph that finds deadlocks.
 //!
 //! An edge goes from the owner of a waiting POSIX request to every owner whose lock is in its way.
-//! The edges of a request change only under the lock of its file; they are entered and checked for
-//! a cycle in one step under the graph's lock. A cycle is closed by its last edge, so whoever
-//! enters that edge sees it. Requests that do not wait never come here.
+//! The edges of a request change only under the lock of its file; all of a file that change at once
+//! are entered and checked for a cycle in one step under the graph's lock. A cycle is closed by its
+//! last edge, so whoever enters that edge sees it. Requests that do not wait never come here.
 
 use std::collections::{HashMap, HashSet};
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The wait-for graph of one volume. Clones are the same graph.
 #[derive(Clone)]
 pub struct WaitGraph {
-    edges: Arc<Lock<GraphClass, Edges>>,
+    shared: Arc<Shared>,
 }
 
-/// Entering the edges would close a cycle.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Deadlock;
+struct Shared {
+    edges: Lock<GraphClass, Graph>,
+    /// Requests of all sorts that wait. Written by who begins or ends to wait, under the lock of
+    /// the file.
+    waiting: AtomicU64,
+}
 
 /// Names one waiting request among all of the volume: where it lives in memory. Its edges leave
 /// the graph before it goes.
@@ -34,8 +38,16 @@ impl WaitId {
 
 lock_class!(GraphClass = "lock-wait-graph", super::GRAPH_RANK);
 
+/// Whom a waiting request waits for.
+pub(super) struct Edges {
+    pub from: WaitId,
+    /// Who waits.
+    pub owner: u64,
+    pub on: Box<[u64]>,
+}
+
 #[derive(Default)]
-struct Edges {
+struct Graph {
     /// By waiting owner: one entry per waiting request (threads of one process share an owner).
     waits: HashMap<u64, Vec<Edge>>,
 }
@@ -55,38 +67,65 @@ impl WaitGraph {
     /// A graph without edges.
     pub fn new() -> WaitGraph {
         WaitGraph {
-            edges: Arc::new(Lock::new(Edges::default())),
+            shared: Arc::new(Shared {
+                edges: Lock::new(Graph::default()),
+                waiting: AtomicU64::new(0),
+            }),
         }
     }
 
-    /// Enters, or replaces, the edges of a waiting request; refused when `owner` would then wait
-    /// for itself, and in that case the request has no edges any more.
-    pub(super) fn enter(&self, from: WaitId, owner: u64, on: Box<[u64]>) -> Result<(), Deadlock> {
-        let mut edges = self.edges.lock();
-        edges.remove(from, owner);
-        if edges.reaches(&on, owner) {
-            return Err(Deadlock);
+    /// Requests that wait, of all sorts, over all files.
+    pub fn waiting(&self) -> u64 {
+        // Relaxed: a figure by itself.
+        self.shared.waiting.load(Relaxed)
+    }
+
+    /// A request begins to wait.
+    pub(super) fn begin(&self) {
+        self.shared.waiting.fetch_add(1, Relaxed);
+    }
+
+    /// A request waits no more.
+    pub(super) fn end(&self) {
+        self.shared.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// Enters, or replaces, the edges of waiting requests, and answers those whose owners then
+    /// wait for themselves: these have no edges any more. Where several stand in one circle, the
+    /// first of them goes.
+    ///
+    /// All are replaced before any is looked at: an edge that does not hold any more closes no
+    /// circle.
+    pub(super) fn renew(&self, waits: Vec<Edges>) -> Vec<WaitId> {
+        let mut edges = self.shared.edges.lock();
+        let asked: Vec<(WaitId, u64)> = waits.iter().map(|one| (one.from, one.owner)).collect();
+        for Edges { from, owner, on } in waits {
+            edges.remove(from, owner);
+            let of_owner = edges.waits.entry(owner).or_default();
+            of_owner.push(Edge { from, on });
         }
-        edges
-            .waits
-            .entry(owner)
-            .or_default()
-            .push(Edge { from, on });
-        Ok(())
+        let mut refused = Vec::new();
+        for (from, owner) in asked {
+            if edges.leads_back(from, owner) {
+                edges.remove(from, owner);
+                refused.push(from);
+            }
+        }
+        refused
     }
 
     /// Removes the edges of a request that waits no more.
     pub(super) fn leave(&self, from: WaitId, owner: u64) {
-        self.edges.lock().remove(from, owner);
+        self.shared.edges.lock().remove(from, owner);
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.edges.lock().waits.is_empty()
+        self.shared.edges.lock().waits.is_empty()
     }
 }
 
-impl Edges {
+impl Graph {
     fn remove(&mut self, from: WaitId, owner: u64) {
         let Some(of_owner) = self.waits.get_mut(&owner) else {
             return;
@@ -97,17 +136,18 @@ impl Edges {
         }
     }
 
-    /// Whether a chain of waits leads from one of `from` to `target`.
-    fn reaches(&self, from: &[u64], target: u64) -> bool {
+    /// Whether a chain of waits leads from this request back to its owner.
+    fn leads_back(&self, from: WaitId, owner: u64) -> bool {
+        let of = |owner| self.waits.get(&owner).into_iter().flatten();
         let mut seen = HashSet::new();
-        let mut open = from.to_vec();
-        while let Some(owner) = open.pop() {
-            if owner == target {
+        let own = of(owner).filter(|edge| edge.from == from);
+        let mut open: Vec<u64> = own.flat_map(|edge| edge.on.iter().copied()).collect();
+        while let Some(next) = open.pop() {
+            if next == owner {
                 return true;
             }
-            if seen.insert(owner) {
-                let waits = self.waits.get(&owner).into_iter().flatten();
-                open.extend(waits.flat_map(|edge| edge.on.iter().copied()));
+            if seen.insert(next) {
+                open.extend(of(next).flat_map(|edge| edge.on.iter().copied()));
             }
         }
         false

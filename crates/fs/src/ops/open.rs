@@ -342,6 +342,10 @@ fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()
     if noatime && cx.caller.checks() && !cx.caller.privileged() && cx.caller.uid != owner.uid {
         return Err(Errno::EPERM);
     }
+    // Only data can go past a cache.
+    if flags & libc::O_DIRECT != 0 && node.kind() == Kind::Directory {
+        return Err(Errno::EINVAL);
+    }
     Ok(())
 }
 

@@ -57,7 +57,8 @@ impl Process {
     }
 
     /// `fcntl(F_SETFL)`: access mode and creation flags are ignored. `EPERM` to clear `O_APPEND` of
-    /// an append-only file, or to set `O_NOATIME` on somebody else's.
+    /// an append-only file, or to set `O_NOATIME` on somebody else's; `EINVAL` for `O_DIRECT` on a
+    /// directory.
     pub fn set_status_flags(&self, fd: Fd, flags: i32) -> Result<()> {
         self.run(|cx, g| {
             let file = self.usable(fd, g)?;
@@ -69,6 +70,9 @@ impl Process {
             }
             if flags & !old & libc::O_NOATIME != 0 {
                 crate::ops::perm::may_own(cx.caller, &node.meta.owner())?;
+            }
+            if flags & libc::O_DIRECT != 0 && node.is_dir() {
+                return Err(crate::Errno::EINVAL.into());
             }
             file.set_flags(old & !CHANGEABLE | flags & CHANGEABLE);
             Ok(())

@@ -208,6 +208,11 @@ impl Volume {
     pub fn inodes_in_memory(&self) -> usize {
         self.core.inodes.len()
     }
+
+    /// Number of calls that wait for a lock of a file (`flock`, `fcntl`), through both doors.
+    pub fn lock_waiters(&self) -> u64 {
+        self.core.waits.waiting()
+    }
 }
 
 impl Core {

@@ -1,6 +1,7 @@
 //! Operations of the model as calls of `hearth::Process`.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::sync::Arc;
 
 use hearth::{Credentials, FsXAttr, Process, Result, Time, Volume};
 use hearth_model::{
@@ -11,7 +12,7 @@ use hearth_model::{
 /// A volume and the processes that use it.
 pub struct Library {
     volume: Volume,
-    processes: Vec<Option<Process>>,
+    processes: Vec<Option<Arc<Process>>>,
 }
 
 impl Library {
@@ -19,7 +20,8 @@ impl Library {
     pub fn new(volume: Volume) -> Library {
         let processes = PROCESSES
             .iter()
-            .map(|(uid, gid, groups)| Some(volume.process(credentials(*uid, *gid, groups))))
+            .map(|(uid, gid, groups)| volume.process(credentials(*uid, *gid, groups)))
+            .map(|process| Some(Arc::new(process)))
             .collect();
         Library { volume, processes }
     }
@@ -31,6 +33,15 @@ impl Library {
     )]
     pub fn volume(&self) -> &Volume {
         &self.volume
+    }
+
+    /// A process that has not ended.
+    #[allow(
+        dead_code,
+        reason = "not every test program that has a driver has threads"
+    )]
+    pub fn process(&self, p: usize) -> Option<Arc<Process>> {
+        self.processes.get(p)?.clone()
     }
 
     /// Closes every descriptor of every process and answers how many are open all the same.
@@ -66,7 +77,7 @@ impl System for Library {
         match op {
             Op::Fork => {
                 let child = process.fork();
-                self.processes.push(Some(child));
+                self.processes.push(Some(Arc::new(child)));
                 Outcome::Process(self.processes.len() - 1)
             }
             Op::Exit => {
@@ -542,7 +553,7 @@ fn set_time(time: SetTime) -> Option<hearth::SetTime> {
     }
 }
 
-fn lock_spec(lock: &LockSpec) -> hearth::LockSpec {
+pub fn lock_spec(lock: &LockSpec) -> hearth::LockSpec {
     let kind = match lock.kind {
         LockKind::Read => hearth::LockKind::Read,
         LockKind::Write => hearth::LockKind::Write,

@@ -3,7 +3,7 @@
 use libc::{EBADF, EINVAL, EPERM, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK};
 
 use crate::locks::Owner;
-use crate::model::{Answer, Model};
+use crate::model::{Answer, FREE, Model};
 use crate::op::Fd;
 use crate::outcome::Outcome;
 use crate::process::{FileId, Slot};
@@ -20,7 +20,7 @@ pub const STATUS: i32 = SETTABLE | libc::O_ACCMODE | libc::O_PATH | libc::O_SYNC
 impl Model {
     pub(crate) fn close(&mut self, p: usize, fd: Fd) -> Answer {
         self.slot(p, fd)?;
-        self.drop_slot(p, fd);
+        self.drop_slot(p, fd)?;
         Ok(Outcome::Done)
     }
 
@@ -30,7 +30,7 @@ impl Model {
             return Err(EINVAL);
         }
         let to = self.process(p).free_fd(least);
-        self.place_slot(p, to, slot.file, cloexec);
+        self.place_slot(p, to, slot.file, cloexec)?;
         Ok(Outcome::Fd(to))
     }
 
@@ -50,7 +50,7 @@ impl Model {
             return Err(EBADF);
         }
         let slot = self.slot(p, fd)?;
-        self.place_slot(p, to, slot.file, flags != 0);
+        self.place_slot(p, to, slot.file, flags != 0)?;
         Ok(Outcome::Fd(to))
     }
 
@@ -78,40 +78,62 @@ impl Model {
         if flags & !file.flags & O_NOATIME != 0 && !self.owns(p, file.node) {
             return Err(EPERM);
         }
+        if flags & O_DIRECT != 0 && self.node(file.node).pages().is_none() {
+            return Err(EINVAL);
+        }
         self.file_mut(p, fd)?.flags = (file.flags & !SETTABLE) | (flags & SETTABLE);
         Ok(Outcome::Done)
     }
 
     /// Puts a file on a descriptor, closing what is there.
-    fn place_slot(&mut self, p: usize, to: Fd, file: FileId, cloexec: bool) {
+    fn place_slot(&mut self, p: usize, to: Fd, file: FileId, cloexec: bool) -> Answer<()> {
         self.files
             .get_mut(&file)
             .expect("a slot keeps its file")
             .slots += 1;
-        self.drop_slot(p, to);
-        self.process_mut(p).fds.insert(to, Slot { file, cloexec });
+        let slot = Slot { file, cloexec };
+        match self.process_mut(p).fds.insert(to, slot) {
+            Some(replaced) => self.end_slot(p, replaced),
+            None => Ok(()),
+        }
     }
 
-    /// Closes a descriptor if it is open. Any close of an inode by a process ends the record
-    /// locks that the process has there; the last close of a description ends its own locks.
-    pub(crate) fn drop_slot(&mut self, p: usize, fd: Fd) {
-        let Some(slot) = self.process_mut(p).fds.remove(&fd) else {
-            return;
-        };
+    /// Closes a descriptor if it is open.
+    pub(crate) fn drop_slot(&mut self, p: usize, fd: Fd) -> Answer<()> {
+        match self.process_mut(p).fds.remove(&fd) {
+            Some(slot) => self.end_slot(p, slot),
+            None => Ok(()),
+        }
+    }
+
+    /// What goes with a descriptor: any close of an inode by a process ends the record locks that
+    /// the process has there; the last close of a description ends its own locks.
+    ///
+    /// Nothing is said of a description that goes while somebody waits for a lock of it.
+    fn end_slot(&mut self, p: usize, slot: Slot) -> Answer<()> {
         let file = self
             .files
             .get_mut(&slot.file)
             .expect("a slot keeps its file");
         file.slots -= 1;
         let (node, gone, path) = (file.node, file.slots == 0, file.is_path());
-        let locks = self.locks.entry(node).or_default();
+        if gone && self.is_waited_through(slot.file) {
+            return Err(FREE);
+        }
         if !path {
-            locks.release(Owner::Process(p));
+            self.locks
+                .entry(node)
+                .or_default()
+                .release(Owner::Process(p));
+            self.decide_waiting(node);
         }
         if gone {
-            locks.release(Owner::File(slot.file));
+            let locks = self.locks.entry(node).or_default();
             locks.unflock(slot.file);
+            locks.release(Owner::File(slot.file));
             self.files.remove(&slot.file);
+            self.decide_waiting(node);
         }
+        Ok(())
     }
 }

@@ -1,15 +1,57 @@
-//! flock and record locks, without waiting.
+//! flock and record locks.
 
-use libc::{EAGAIN, EBADF, EINVAL, EOVERFLOW, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
+use libc::{EAGAIN, EBADF, EDEADLK, EINVAL, EOVERFLOW, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 
 use crate::data::MAX;
-use crate::locks::Owner;
-use crate::model::{Answer, Model};
-use crate::op::{Fd, LockKind, LockSpec};
+use crate::locks::{Owner, Wish};
+use crate::model::{Answer, FREE, Model};
+use crate::node::NodeId;
+use crate::op::{Fd, LockKind, LockSpec, Op};
 use crate::outcome::Outcome;
+use crate::parked::Parked;
+
+/// What is done to a request that cannot be granted at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Else {
+    Refuse,
+    Park,
+}
 
 impl Model {
+    /// Does a lock call that waits if it must: `flock` without `LOCK_NB`, `F_SETLKW` or
+    /// `F_OFD_SETLKW`. `None` if it waits now; [`Model::ended`] then tells what comes of it, by the
+    /// number that [`Model::waiting`] names last.
+    pub fn ask(&mut self, p: usize, op: &Op) -> Option<Outcome> {
+        if self.processes.get(p).is_none_or(Option::is_none) {
+            return Some(Outcome::Unspecified);
+        }
+        let before = self.clone();
+        let done = match op {
+            Op::Flock { fd, op } => self.flock_or(p, *fd, *op, Else::Park),
+            Op::SetLock { fd, lock } => self.set_lock_or(p, *fd, lock, Else::Park),
+            _ => Err(FREE),
+        };
+        match done {
+            Ok(outcome) => outcome,
+            Err(FREE) => {
+                *self = before;
+                Some(Outcome::Unspecified)
+            }
+            Err(errno) => Some(Outcome::Error(errno)),
+        }
+    }
+
     pub(crate) fn flock(&mut self, p: usize, fd: Fd, op: i32) -> Answer {
+        self.flock_or(p, fd, op, Else::Refuse)
+            .map(|outcome| outcome.unwrap_or(Outcome::Done))
+    }
+
+    pub(crate) fn set_lock(&mut self, p: usize, fd: Fd, lock: &LockSpec) -> Answer {
+        self.set_lock_or(p, fd, lock, Else::Refuse)
+            .map(|outcome| outcome.unwrap_or(Outcome::Done))
+    }
+
+    fn flock_or(&mut self, p: usize, fd: Fd, op: i32, or: Else) -> Answer<Option<Outcome>> {
         let exclusive = match op & !LOCK_NB {
             LOCK_SH => Some(false),
             LOCK_EX => Some(true),
@@ -23,18 +65,29 @@ impl Model {
         let node = opened.node;
         let file = self.slot(p, fd)?.file;
         let locks = self.locks.entry(node).or_default();
-        match exclusive {
-            None => locks.unflock(file),
-            Some(exclusive) if locks.flock(file, exclusive) => {}
-            Some(_) => return Err(EAGAIN),
+        let Some(exclusive) = exclusive else {
+            locks.unflock(file);
+            self.decide_waiting(node);
+            return Ok(Some(Outcome::Done));
+        };
+        if locks.has_flock(file, exclusive) {
+            return Ok(Some(Outcome::Done));
         }
-        Ok(Outcome::Done)
+        // A change of mode gives up the old lock before it asks for the new one, as Linux does.
+        locks.unflock(file);
+        self.request((p, fd), node, Wish::Whole { file, exclusive }, or)
     }
 
-    pub(crate) fn set_lock(&mut self, p: usize, fd: Fd, lock: &LockSpec) -> Answer {
+    fn set_lock_or(
+        &mut self,
+        p: usize,
+        fd: Fd,
+        lock: &LockSpec,
+        or: Else,
+    ) -> Answer<Option<Outcome>> {
         let file = self.file(p, fd)?.clone();
         if self.size_is_free(p, fd, lock)? {
-            return Ok(Outcome::Unspecified);
+            return Err(FREE);
         }
         let (start, end) = self.lock_range(p, fd, lock)?;
         let allowed = match lock.kind {
@@ -45,15 +98,50 @@ impl Model {
         if !allowed {
             return Err(EBADF);
         }
-        let owner = self.lock_owner(p, fd, lock)?;
-        let locks = self.locks.entry(file.node).or_default();
-        let free = lock.kind == LockKind::Unlock
-            || locks.conflicts(owner, lock.kind, start, end).is_empty();
-        if !free {
-            return Err(EAGAIN);
-        }
-        locks.set(owner, lock.kind, start, end);
-        Ok(Outcome::Done)
+        let wish = Wish::Record {
+            owner: self.lock_owner(p, fd, lock)?,
+            kind: lock.kind,
+            start,
+            end,
+        };
+        self.request((p, fd), file.node, wish, or)
+    }
+
+    /// Grants, refuses or parks, and decides what waits: something may have been given up.
+    fn request(
+        &mut self,
+        (p, fd): (usize, Fd),
+        node: NodeId,
+        wish: Wish,
+        or: Else,
+    ) -> Answer<Option<Outcome>> {
+        let file = self.slot(p, fd)?.file;
+        let locks = self.locks.entry(node).or_default();
+        let done = if locks.is_free(wish) {
+            locks.grant(wish);
+            Ok(Some(Outcome::Done))
+        } else if or == Else::Refuse {
+            Err(EAGAIN)
+        } else {
+            let ticket = self.number();
+            let parked = Parked {
+                ticket,
+                process: p,
+                fd,
+                file,
+                node,
+                wish,
+            };
+            match self.would_wait_for_itself(&parked) {
+                true => Err(EDEADLK),
+                false => {
+                    self.parked.push(parked);
+                    Ok(None)
+                }
+            }
+        };
+        self.decide_waiting(node);
+        done
     }
 
     pub(crate) fn get_lock(&mut self, p: usize, fd: Fd, lock: &LockSpec) -> Answer {

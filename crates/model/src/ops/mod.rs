@@ -8,6 +8,7 @@ mod directories;
 mod inode_flags;
 mod links;
 mod lock_calls;
+mod lock_waits;
 mod open;
 mod processes;
 mod rename;

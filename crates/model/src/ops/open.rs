@@ -1,7 +1,9 @@
 //! `openat`.
 
 use libc::{EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
-use libc::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW};
+use libc::{
+    O_ACCMODE, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW,
+};
 use libc::{O_PATH, O_RDONLY, O_TRUNC, O_WRONLY};
 
 use crate::data::Pages;
@@ -134,6 +136,10 @@ impl Model {
         }
         if !self.may_open(p, node, flags)? {
             return Ok(None);
+        }
+        // Only data can go past a cache.
+        if flags & O_DIRECT != 0 && self.node(node).pages().is_none() {
+            return Err(EINVAL);
         }
         if flags & O_TRUNC != 0 && self.node(node).pages().is_some() {
             self.strip_privileges(p, node);

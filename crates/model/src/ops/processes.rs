@@ -3,7 +3,7 @@
 use libc::{ENOENT, ENOTDIR, EPERM};
 
 use crate::bytes::Bytes;
-use crate::model::{Answer, Model};
+use crate::model::{Answer, FREE, Model};
 use crate::node::{NodeId, ROOT};
 use crate::op::{CWD, Fd};
 use crate::outcome::Outcome;
@@ -96,10 +96,14 @@ impl Model {
         Ok(Outcome::Process(self.processes.len() - 1))
     }
 
+    /// Threads that wait would have to be ended first, which is no call of the filesystem.
     pub(crate) fn exit(&mut self, p: usize) -> Answer {
+        if self.waiting().any(|(_, process)| process == p) {
+            return Err(FREE);
+        }
         let fds: Vec<Fd> = self.process(p).fds.keys().copied().collect();
         for fd in fds {
-            self.drop_slot(p, fd);
+            self.drop_slot(p, fd)?;
         }
         self.processes[p] = None;
         Ok(Outcome::Done)

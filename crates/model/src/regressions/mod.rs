@@ -9,10 +9,12 @@ mod opens;
 mod processes;
 mod script;
 mod steps;
+mod waits;
 mod walks;
 mod xattrs;
 
 pub use script::Script;
+pub use waits::scripts as waiting;
 
 /// All of them.
 pub fn all() -> Vec<Script> {

@@ -1,6 +1,8 @@
 //! Opening and listing.
 
-use libc::{O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_RDONLY, O_RDWR, O_TMPFILE};
+use libc::{
+    O_ACCMODE, O_CREAT, O_DIRECT, O_DIRECTORY, O_EXCL, O_PATH, O_RDONLY, O_RDWR, O_TMPFILE,
+};
 
 use super::script::Script;
 use super::steps::{OPEN_ROOT, chmod, open, stat, times};
@@ -31,6 +33,39 @@ pub fn scripts() -> Vec<Script> {
                     },
                 ),
                 (2, open("p", O_RDONLY, 0)),
+            ],
+        ),
+        (
+            "O_DIRECT takes any offset and length, and is not for a directory",
+            vec![
+                (1, open("f", O_CREAT | O_RDWR | O_DIRECT, 0o600)),
+                (
+                    1,
+                    Op::WriteAt {
+                        fd: 0,
+                        data: Fill { seed: 1, len: 5001 },
+                        offset: 3,
+                    },
+                ),
+                (
+                    1,
+                    Op::ReadAt {
+                        fd: 0,
+                        len: 77,
+                        offset: 4090,
+                    },
+                ),
+                (1, Op::GetStatus { fd: 0 }),
+                (1, open("/", O_RDONLY | O_DIRECT, 0)),
+                (1, open("/", O_RDONLY, 0)),
+                (
+                    1,
+                    Op::SetStatus {
+                        fd: 1,
+                        flags: O_DIRECT,
+                    },
+                ),
+                (2, open("f", O_RDONLY | O_DIRECT, 0)),
             ],
         ),
         (

@@ -7,4 +7,6 @@ pub struct Abilities {
     pub ranges: bool,
     /// Project ids.
     pub projects: bool,
+    /// `O_DIRECT` for any offset, length and address, as tmpfs has it.
+    pub direct: bool,
 }

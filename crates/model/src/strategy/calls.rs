@@ -17,7 +17,7 @@ use crate::op::{LockKind, LockSpec, Op};
 /// One operation.
 pub fn op(abilities: Abilities) -> impl Strategy<Value = Op> {
     Union::new_weighted(vec![
-        (26, descriptors().boxed()),
+        (26, descriptors(abilities).boxed()),
         (18, data().boxed()),
         (7, space(abilities).boxed()),
         (16, attributes().boxed()),
@@ -29,14 +29,17 @@ pub fn op(abilities: Abilities) -> impl Strategy<Value = Op> {
     ])
 }
 
-fn descriptors() -> impl Strategy<Value = Op> {
+fn descriptors(abilities: Abilities) -> impl Strategy<Value = Op> {
     let open =
-        (dirfd(), path(), open_flags(), mode()).prop_map(|(dirfd, path, flags, mode)| Op::Open {
-            dirfd,
-            path,
-            flags,
-            mode,
+        (dirfd(), path(), open_flags(abilities), mode()).prop_map(|(dirfd, path, flags, mode)| {
+            Op::Open {
+                dirfd,
+                path,
+                flags,
+                mode,
+            }
         });
+    let direct = if abilities.direct { libc::O_DIRECT } else { 0 };
     let odd =
         prop_oneof![
             fd().prop_map(|fd| Op::Dup { fd }),
@@ -53,7 +56,13 @@ fn descriptors() -> impl Strategy<Value = Op> {
             fd().prop_map(|fd| Op::GetStatus { fd }),
             (
                 fd(),
-                select(vec![0, O_APPEND, O_NOATIME, O_APPEND | libc::O_NONBLOCK])
+                select(vec![
+                    0,
+                    O_APPEND,
+                    O_NOATIME,
+                    O_APPEND | libc::O_NONBLOCK,
+                    direct
+                ])
             )
                 .prop_map(|(fd, flags)| Op::SetStatus { fd, flags }),
         ];

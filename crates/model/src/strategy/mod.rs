@@ -3,6 +3,7 @@
 mod abilities;
 mod calls;
 mod quotas;
+mod waits;
 mod words;
 
 use std::ops::Range;
@@ -15,6 +16,7 @@ use proptest::sample::select;
 pub use abilities::Abilities;
 pub use calls::op;
 pub use quotas::quota_script;
+pub use waits::waiting_script;
 pub use words::path;
 
 use crate::aim::{Shot, aimed};

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::abilities::Abilities;
 use crate::bytes::{Bytes, bytes};
 use crate::op::{CWD, Fd, Fill, SetTime, Target};
 
@@ -56,18 +57,26 @@ pub(super) fn mode() -> impl Strategy<Value = u32> {
     prop_oneof![8 => select(usual), 1 => 0u32..0o10000]
 }
 
-pub(super) fn open_flags() -> impl Strategy<Value = i32> {
+pub(super) fn open_flags(abilities: Abilities) -> impl Strategy<Value = i32> {
     let bits = |bits: Vec<i32>, count| {
         prop::sample::subsequence(bits, 0..=count).prop_map(|b| b.into_iter().fold(0, |a, b| a | b))
+    };
+    let direct: &[i32] = if abilities.direct {
+        &[libc::O_DIRECT]
+    } else {
+        &[]
     };
     let usual = || select(vec![O_RDONLY, O_WRONLY, O_RDWR, O_RDWR]);
     let access = || prop_oneof![15 => usual(), 1 => Just(libc::O_ACCMODE)];
     let create = (
         access(),
-        bits(vec![O_EXCL, O_TRUNC, O_APPEND, O_CLOEXEC, O_NOFOLLOW], 1),
+        bits(
+            [&[O_EXCL, O_TRUNC, O_APPEND, O_CLOEXEC, O_NOFOLLOW], direct].concat(),
+            1,
+        ),
     )
         .prop_map(|(access, bits)| access | bits | O_CREAT);
-    let every = vec![
+    let mut every = vec![
         O_CREAT,
         O_EXCL,
         O_TRUNC,
@@ -82,6 +91,7 @@ pub(super) fn open_flags() -> impl Strategy<Value = i32> {
         libc::O_SYNC,
         libc::O_DSYNC,
     ];
+    every.extend(direct);
     prop_oneof![
         8 => create,
         4 => Just(O_RDONLY | O_DIRECTORY),

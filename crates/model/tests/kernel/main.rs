@@ -57,6 +57,7 @@ fn model_and_tmpfs_agree_on_random_scripts() {
             Abilities {
                 ranges: false,
                 projects: false,
+                direct: true,
             },
             1..100,
         ),

@@ -28,6 +28,15 @@ struct State {
     watched: Option<Instant>,
 }
 
+impl State {
+    const fn new() -> State {
+        State {
+            bags: VecDeque::new(),
+            watched: None,
+        }
+    }
+}
+
 /// What one look found.
 #[derive(Default)]
 pub(super) struct Look {
@@ -38,24 +47,29 @@ pub(super) struct Look {
 }
 
 impl Left {
+    #[cfg(not(feature = "loom"))]
     pub const fn new() -> Left {
         Left {
-            state: Mutex::new(State {
-                bags: VecDeque::new(),
-                watched: None,
-            }),
+            state: Mutex::new(State::new()),
+        }
+    }
+
+    /// The same for the model checker, whose locks cannot be made at compile time.
+    #[cfg(feature = "loom")]
+    pub fn new() -> Left {
+        Left {
+            state: Mutex::new(State::new()),
         }
     }
 
     /// Keeps `bag` for its thread. True if nobody watches the bags: the caller does from now on.
     #[must_use]
-    pub fn keep(&self, bag: Arc<Bag<Work>>) -> bool {
-        let now = Instant::now();
+    pub fn keep(&self, bag: Arc<Bag<Work>>, now: Instant) -> bool {
         let mut state = self.state.lock();
         state.bags.push_back((now, bag));
         let is_watched = state
             .watched
-            .is_some_and(|seen| now.duration_since(seen) < LOST);
+            .is_some_and(|seen| now.saturating_duration_since(seen) < LOST);
         if !is_watched {
             state.watched = Some(now);
         }
@@ -64,8 +78,7 @@ impl Left {
 
     /// Takes out what has waited long enough, or belongs to a thread that has ended.
     #[must_use]
-    pub fn look(&self) -> Look {
-        let now = Instant::now();
+    pub fn look(&self, now: Instant) -> Look {
         let mut look = Look::default();
         let mut state = self.state.lock();
         state.bags.retain(|(since, bag)| {
@@ -73,7 +86,8 @@ impl Left {
                 return false;
             }
             // Its thread holds the other share.
-            let is_due = Arc::strong_count(bag) == 1 || now.duration_since(*since) >= WAIT;
+            let is_due =
+                Arc::strong_count(bag) == 1 || now.saturating_duration_since(*since) >= WAIT;
             let takes = is_due && look.free.len() < MOST;
             if takes {
                 look.free.push(Arc::clone(bag));
@@ -97,7 +111,7 @@ pub(super) fn free(bag: &Bag<Work>) {
     bag.take().into_iter().flatten().for_each(Work::run);
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
     use crate::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -118,10 +132,13 @@ mod tests {
         let (left, freed) = (Left::new(), Arc::default());
         let begin = Instant::now();
         let (bags, _threads): (Vec<_>, Vec<_>) = (0..2).map(|_| due(&freed)).unzip();
-        let watches: Vec<bool> = bags.into_iter().map(|bag| left.keep(bag)).collect();
+        let watches: Vec<bool> = bags
+            .into_iter()
+            .map(|bag| left.keep(bag, Instant::now()))
+            .collect();
         assert_eq!(watches, [true, false], "the first one watches");
         loop {
-            let look = left.look();
+            let look = left.look(Instant::now());
             look.free.iter().for_each(|bag| free(bag));
             if !look.goes_on {
                 break;
@@ -130,16 +147,19 @@ mod tests {
         }
         assert!(begin.elapsed() >= WAIT);
         assert_eq!(freed.load(SeqCst), 2);
-        assert!(left.keep(due(&freed).0), "who watched has ended");
+        assert!(
+            left.keep(due(&freed).0, Instant::now()),
+            "who watched has ended"
+        );
     }
 
     #[test]
     fn a_bag_that_its_thread_took_is_forgotten() {
         let (left, freed) = (Left::new(), Arc::default());
         let (bag, own) = due(&freed);
-        assert!(left.keep(bag));
+        assert!(left.keep(bag, Instant::now()));
         let works = own.take().unwrap();
-        let look = left.look();
+        let look = left.look(Instant::now());
         assert!(look.free.is_empty() && !look.goes_on);
         assert_eq!((works.len(), freed.load(SeqCst)), (1, 0));
         assert_eq!(Arc::strong_count(&own), 1);
@@ -149,9 +169,9 @@ mod tests {
     fn bags_of_threads_that_ended_do_not_wait_and_are_taken_a_few_at_a_time() {
         let (left, freed) = (Left::new(), Arc::default());
         let (young, _thread) = due(&freed);
-        let _ = left.keep(young);
-        (0..MOST + 1).for_each(|_| _ = left.keep(due(&freed).0));
-        let looks = [0; 3].map(|_| left.look().free.len());
+        let _ = left.keep(young, Instant::now());
+        (0..MOST + 1).for_each(|_| _ = left.keep(due(&freed).0, Instant::now()));
+        let looks = [0; 3].map(|_| left.look(Instant::now()).free.len());
         assert_eq!(looks, [MOST, 1, 0]);
     }
 
@@ -159,17 +179,20 @@ mod tests {
     fn who_needs_the_room_does_not_wait() {
         let (left, freed) = (Left::new(), Arc::default());
         let (bag, _thread) = due(&freed);
-        assert!(left.keep(bag));
+        assert!(left.keep(bag, Instant::now()));
         left.free_all();
         assert_eq!(freed.load(SeqCst), 1);
-        assert!(!left.look().goes_on, "nothing is left to watch");
+        assert!(
+            !left.look(Instant::now()).goes_on,
+            "nothing is left to watch"
+        );
     }
 
     #[test]
     fn a_watch_that_is_lost_is_taken_up_by_another() {
         let (left, freed) = (Left::new(), Arc::default());
-        assert!(left.keep(due(&freed).0));
+        assert!(left.keep(due(&freed).0, Instant::now()));
         left.state.lock().watched = Instant::now().checked_sub(LOST);
-        assert!(left.keep(due(&freed).0));
+        assert!(left.keep(due(&freed).0, Instant::now()));
     }
 }

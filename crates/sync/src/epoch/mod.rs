@@ -24,6 +24,8 @@ mod pace;
 #[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
 #[path = "unpaced.rs"]
 mod pace;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod words;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod work;
 

@@ -5,17 +5,19 @@
 //! each than one. So a thread gathers what it retires in a [`Bag`] of its own, and only word that a
 //! bag is due goes through the collector. A thread that retires nothing any more does not come for
 //! its bags; so word goes round a second time, and who gets it then sees to it that others free
-//! what is [`left`] in the end.
+//! what is left in the end (`words`).
 //!
 //! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
 //! longer, and in the collector, which works when a thread pins.
 
 use super::bag::Bag;
-use super::left::{self, Left, Look};
+use super::left::Left;
+use super::words::{Post, first_word};
 use super::work::Work;
 use crate::primitive::Arc;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Things in a bag that is closed; what is retired under one guard stays together, so it may be
 /// more.
@@ -52,6 +54,10 @@ struct Busy<'a>(&'a Cell<bool>);
 
 /// What threads have not come for.
 static LEFT: Left = Left::new();
+
+/// The collector, and [`LEFT`].
+#[derive(Clone)]
+struct Collector;
 
 thread_local! {
     static OWN: Own = Own::default();
@@ -193,7 +199,9 @@ impl Own {
         empty.reserve(FULL);
         let works = self.open.replace(empty);
         let bag = Arc::new(Bag::new(works));
-        send_word(Arc::clone(&bag), g);
+        // SAFETY: the closure owns its share of the bag, and what is in there may run on any
+        // thread.
+        unsafe { g.defer_unchecked(first_word(Arc::clone(&bag), Collector)) };
         self.closed.borrow_mut().push_back(bag);
     }
 
@@ -232,63 +240,28 @@ impl Drop for Own {
     }
 }
 
-/// Lets `bag` fall due when no guard that exists now is left, and be looked for by anybody who
-/// comes by another such time later.
-fn send_word(bag: Arc<Bag<Work>>, g: &crossbeam_epoch::Guard) {
-    let first = move || {
-        bag.fall_due();
-        if !pass_on(second_word(&bag)) {
-            left::free(&bag);
+impl Post for Collector {
+    /// False for a thread that is ending: it has no place in the collector any more, so each pin
+    /// makes one, which may call the next word inside of this one.
+    fn pass_on(&self, word: impl FnOnce() + 'static) -> bool {
+        if PASSES.replace(true) {
+            return false;
         }
-    };
-    // SAFETY: the closure owns its share of the bag, and what is in there may run on any thread.
-    unsafe { g.defer_unchecked(first) };
-}
-
-/// Leaves `bag` to its thread for a while if it is still there.
-fn second_word(bag: &Arc<Bag<Work>>) -> impl FnOnce() + 'static {
-    let bag = Arc::clone(bag);
-    move || {
-        // The thread holds one share until it sees that the bag is taken, or ends.
-        if Arc::strong_count(&bag) == 1 {
-            left::free(&bag);
-        } else if !bag.is_taken() && LEFT.keep(bag) {
-            watch();
-        }
+        // SAFETY: words own what they use, and what is in a bag may run on any thread.
+        unsafe { crossbeam_epoch::pin().defer_unchecked(word) };
+        PASSES.set(false);
+        let _ = OWN.try_with(|own| own.has_word.set(true));
+        LOOKS.set(true);
+        true
     }
-}
 
-/// Looks after what is left, again and again until nothing is.
-fn watch() {
-    let Look { mut free, goes_on } = LEFT.look();
-    // The next look is under way before anything is freed, which may panic.
-    if goes_on && !pass_on(watch) {
-        // There is none: all goes now, and what others leave meanwhile, who count on it.
-        loop {
-            LEFT.free_all();
-            let last = LEFT.look();
-            free.extend(last.free);
-            if !last.goes_on {
-                break;
-            }
-        }
+    fn left(&self) -> &Left {
+        &LEFT
     }
-    free.iter().for_each(|bag| left::free(bag));
-}
 
-/// Has the collector call `word` after all guards that exist now. False if it may not: a thread
-/// that is ending has no place in the collector any more, so each pin makes one, which may call the
-/// next word inside of this one.
-fn pass_on(word: impl FnOnce() + 'static) -> bool {
-    if PASSES.replace(true) {
-        return false;
+    fn now(&self) -> Instant {
+        Instant::now()
     }
-    // SAFETY: words own what they use, and what is in a bag may run on any thread.
-    unsafe { crossbeam_epoch::pin().defer_unchecked(word) };
-    PASSES.set(false);
-    let _ = OWN.try_with(|own| own.has_word.set(true));
-    LOOKS.set(true);
-    true
 }
 
 impl std::fmt::Debug for Guard {

@@ -1,0 +1,186 @@
+//! Comparing with a system whose lock requests wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agree::Numbers;
+use crate::compare::{Difference, beside, compare_call};
+use crate::model::Model;
+use crate::op::Op;
+use crate::outcome::Outcome;
+use crate::system::{OBSERVER, System};
+use crate::turn::Turn;
+
+/// A system whose lock requests wait, each on a thread of its own.
+pub trait Waiter: System {
+    /// Begins a lock call of process `p` that waits if it must, and calls it `ticket`.
+    fn ask(&mut self, ticket: u64, p: usize, op: &Op);
+
+    /// Interrupts a call if it waits.
+    fn interrupt(&mut self, ticket: u64);
+
+    /// What a call answered: waits until it has, and gives up with `None` after a long time.
+    fn answer(&mut self, ticket: u64) -> Option<Outcome>;
+
+    /// Whether all calls that were begun and have not answered wait, `many` of them: looks again
+    /// and again until it is so, and gives up after a long time.
+    fn waits(&mut self, many: usize) -> bool;
+}
+
+/// What may become of a lock call that may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Fate {
+    HadAtOnce,
+    RefusedAtOnce,
+    DeadlockAtOnce,
+    Granted,
+    DeadlockLater,
+    Interrupted,
+    /// The descriptor was closed while it waited.
+    Closed,
+}
+
+impl Fate {
+    /// Everything that may happen.
+    pub const ALL: [Fate; 7] = [
+        Fate::HadAtOnce,
+        Fate::RefusedAtOnce,
+        Fate::DeadlockAtOnce,
+        Fate::Granted,
+        Fate::DeadlockLater,
+        Fate::Interrupted,
+        Fate::Closed,
+    ];
+
+    fn at_once(outcome: &Outcome) -> Fate {
+        match outcome {
+            Outcome::Error(libc::EDEADLK) => Fate::DeadlockAtOnce,
+            Outcome::Error(_) => Fate::RefusedAtOnce,
+            _ => Fate::HadAtOnce,
+        }
+    }
+
+    fn later(outcome: &Outcome) -> Fate {
+        match outcome {
+            Outcome::Error(libc::EDEADLK) => Fate::DeadlockLater,
+            Outcome::Error(libc::EINTR) => Fate::Interrupted,
+            Outcome::Error(_) => Fate::Closed,
+            _ => Fate::Granted,
+        }
+    }
+}
+
+/// Runs a script on `waiter` and on the model. After every step, each request that the model has
+/// decided must have answered, with the same outcome, and all others must wait. At the end who
+/// still waits is interrupted and every process ends. Answers what requests met.
+pub fn compare_waiting<W: Waiter>(
+    waiter: &mut W,
+    script: &[Turn],
+) -> Result<BTreeMap<Fate, u64>, Difference> {
+    let mut pair = Pair {
+        model: beside(&*waiter),
+        waiter,
+        numbers: Numbers::default(),
+        live: BTreeSet::new(),
+        met: BTreeMap::new(),
+    };
+    for (step, turn) in script.iter().enumerate() {
+        let differ = |what| Difference {
+            step,
+            what: format!("{turn:?}\n{what}"),
+        };
+        pair.step(turn).map_err(differ)?;
+    }
+    let differ = |what| Difference {
+        step: script.len(),
+        what: format!("when all end: {what}"),
+    };
+    pair.end().map_err(differ)?;
+    Ok(pair.met)
+}
+
+struct Pair<'a, W> {
+    model: Model,
+    waiter: &'a mut W,
+    numbers: Numbers,
+    /// Calls that were begun and have not answered.
+    live: BTreeSet<u64>,
+    met: BTreeMap<Fate, u64>,
+}
+
+impl<W: Waiter> Pair<'_, W> {
+    fn step(&mut self, turn: &Turn) -> Result<(), String> {
+        match turn {
+            Turn::Call(p, op) => {
+                compare_call(&mut self.model, self.waiter, &mut self.numbers, (*p, op))?;
+            }
+            Turn::Ask(p, op) => self.ask(*p, op)?,
+            Turn::Interrupt(p) => {
+                let oldest = self.model.waiting().find(|(_, process)| process == p);
+                if let Some((ticket, _)) = oldest {
+                    self.model.interrupt(ticket);
+                    self.waiter.interrupt(ticket);
+                }
+            }
+        }
+        self.settle()
+    }
+
+    fn ask(&mut self, p: usize, op: &Op) -> Result<(), String> {
+        match self.model.ask(p, op) {
+            Some(Outcome::Unspecified) => Ok(()),
+            Some(expected) => {
+                *self.met.entry(Fate::at_once(&expected)).or_default() += 1;
+                // No number of the model's: those are never 0.
+                self.waiter.ask(0, p, op);
+                self.hear(0, &expected)
+            }
+            None => {
+                let (ticket, _) = self.model.waiting().last().ok_or("nobody waits")?;
+                self.waiter.ask(ticket, p, op);
+                self.live.insert(ticket);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hears of those that the model has decided, and sees that the others wait.
+    fn settle(&mut self) -> Result<(), String> {
+        for (ticket, expected) in self.model.ended() {
+            *self.met.entry(Fate::later(&expected)).or_default() += 1;
+            self.live.remove(&ticket);
+            self.hear(ticket, &expected)?;
+        }
+        let many = self.live.len();
+        match self.waiter.waits(many) {
+            true => Ok(()),
+            false => Err(format!("it is not so that {many} requests wait")),
+        }
+    }
+
+    fn hear(&mut self, ticket: u64, expected: &Outcome) -> Result<(), String> {
+        match self.waiter.answer(ticket) {
+            Some(found) if expected.agrees(&found, &mut self.numbers) => Ok(()),
+            found => Err(format!(
+                "a request that may wait\n  expected {expected:?}\n  found    {found:?}"
+            )),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        for (ticket, _) in self.model.waiting().collect::<Vec<_>>() {
+            self.model.interrupt(ticket);
+            self.waiter.interrupt(ticket);
+            self.settle()?;
+        }
+        for p in (0..self.model.processes.len()).filter(|p| *p != OBSERVER) {
+            compare_call(
+                &mut self.model,
+                self.waiter,
+                &mut self.numbers,
+                (p, &Op::Exit),
+            )?;
+        }
+        self.settle()
+    }
+}
