@@ -15,7 +15,7 @@ const RING: usize = if cfg!(feature = "shuttle") { 32 } else { 4096 };
 /// How many entries of its ring a core may fill before its accesses are sampled. An entry costs
 /// some two microseconds in all, so at this rate they take a thousandth of a core.
 const ENTRIES: Allowance = Allowance {
-    most: RING as u64 / 2,
+    most: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 4 },
     per_second: 320,
     step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 256 },
 };
