@@ -161,6 +161,24 @@ fn the_sweep_moves_what_cooled_and_forgets_what_ended() {
     check(&shard);
 }
 
+#[test]
+fn a_sweep_looks_at_no_more_than_it_is_told_and_comes_round() {
+    let mut shard = Shard::new();
+    (1..=500).for_each(|i| touch(&mut shard, (i, 1), 0, &reads(1), 0, &lives()));
+    let mut asked = HashMap::<FileId, u32>::new();
+    for _ in 0..shard.slots() / 10 {
+        let before = asked.values().sum::<u32>();
+        let gone = |file| {
+            *asked.entry(file).or_default() += 1;
+            false
+        };
+        assert_eq!(shard.sweep(10, MINUTE, &lives(), gone, |_, _| {}), 10);
+        assert!(asked.values().sum::<u32>() - before <= 10);
+    }
+    assert_eq!(asked.len(), 500);
+    assert!(asked.values().all(|&times| times == 1), "each once a round");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Touch(u64, u64, u64),
