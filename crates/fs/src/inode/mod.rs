@@ -18,10 +18,12 @@
 //! ```
 
 mod extra;
+mod link_text;
 mod marks;
 mod meta;
 
 pub(crate) use extra::{CAPABILITY, Extra};
+pub(crate) use link_text::LinkText;
 pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, Owner};
 
@@ -94,7 +96,7 @@ pub(crate) struct Alias {
 pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
-    Symlink(Box<[u8]>),
+    Symlink(LinkText),
     /// A device (its number), FIFO or socket (0).
     Special(u32),
     /// A file below `.hearth`, by its index there.

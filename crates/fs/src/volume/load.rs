@@ -9,7 +9,7 @@ use crate::data::{Data, PAGE};
 use crate::directory::{Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
-use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, SUBDIR, split};
+use crate::inode::{Body, COUNT, Extra, Fields, Inode, LinkText, Node, NodeExt, SUBDIR, split};
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
@@ -108,7 +108,7 @@ impl Core {
         let body = match attr.kind {
             Kind::File => Body::File(Data::new(false)),
             Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-            Kind::Symlink => Body::Symlink(record.target.clone()),
+            Kind::Symlink => Body::Symlink(LinkText::new(&record.target)),
             _ => Body::Special(attr.rdev),
         };
         let inode = Inode::new(name, attr.kind, &fields, body);
@@ -212,7 +212,7 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
         entries,
         parent: node.directory().map_or(0, Directory::parent),
         target: match &node.body {
-            Body::Symlink(target) => target.clone(),
+            Body::Symlink(target) => (**target).into(),
             _ => Box::default(),
         },
         xattrs,
