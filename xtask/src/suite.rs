@@ -34,12 +34,7 @@ pub const EXTRAS: &[Extra] = &[
     Extra {
         package: "hearth-sync",
         feature: "loom",
-        source: "crates/sync/tests/loom_bag.rs",
-    },
-    Extra {
-        package: "hearth-sync",
-        feature: "loom",
-        source: "crates/sync/tests/loom_words.rs",
+        source: "crates/sync/tests/loom_epoch.rs",
     },
     Extra {
         package: "hearth-sync",

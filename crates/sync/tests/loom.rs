@@ -4,7 +4,7 @@
 //!
 //! The epoch underneath is the crate's stand-in, which drops a retired value at the first moment
 //! that the contract of `hearth_sync::epoch` allows and adds no ordering of its own: these tests
-//! prove the protocols above the epoch, not crossbeam-epoch.
+//! prove the protocols above the epoch; `loom_epoch.rs` is about the epoch.
 
 use std::sync::atomic::{AtomicBool as PlainBool, AtomicUsize as PlainUsize, Ordering::SeqCst};
 use std::sync::{Arc as PlainArc, LazyLock};

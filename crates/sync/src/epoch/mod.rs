@@ -4,17 +4,17 @@
 //! retired while a guard lives is dropped only after that guard. Pinning writes to a line of
 //! the pinning thread only.
 //!
-//! crossbeam-epoch does the work, and threads free what they retired themselves (`native`). Under a
-//! model checker a small deterministic stand-in does, which drops every retired value at the first
-//! moment the contract allows. A build that frees at once, for one thread, is what `hearth-bench
-//! freeing` compares with.
+//! A collector says when what was retired is due, and threads free what they retired themselves
+//! (`collector`, `native`). Above it, under a model checker, a small deterministic stand-in takes
+//! its place, which drops every retired value at the first moment the contract allows. A build that
+//! frees at once, for one thread, is what `hearth-bench freeing` compares with.
 
 #[cfg(hearth_free_at_once)]
 mod at_once;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod bag;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod left;
+mod collector;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
@@ -25,7 +25,7 @@ mod pace;
 #[path = "unpaced.rs"]
 mod pace;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod words;
+mod participant;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod work;
 
@@ -38,8 +38,7 @@ use native as backend;
 
 pub use pace::{give_way, pace, pending};
 
-use crate::primitive::atomic::{AtomicBool, Ordering};
-use crate::primitive::{Arc, thread};
+use crate::primitive::Arc;
 
 /// While it lives, nothing that was reachable when it was made is dropped.
 ///
@@ -78,17 +77,7 @@ pub fn weigh(bytes: usize, g: &Guard) {
 pub fn synchronize() {
     #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
     debug_assert!(!backend::is_pinned(), "a guard waits for itself");
-    let passed = Arc::new(AtomicBool::new(false));
-    let word = Arc::clone(&passed);
-    // Release: pairs with the Acquire below.
-    let pass = move || word.store(true, Ordering::Release);
-    // SAFETY: the closure owns its share of the flag.
-    unsafe { pin().defer(pass) };
-    // Acquire: pairs with the Release above.
-    while !passed.load(Ordering::Acquire) {
-        pin().flush();
-        thread::yield_now();
-    }
+    backend::synchronize();
 }
 
 impl Guard {
@@ -157,7 +146,7 @@ pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::primitive::atomic::AtomicUsize;
+    use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     struct Counted(Arc<AtomicUsize>);
 

@@ -10,8 +10,10 @@
 //! every order. They order as little as a real epoch must: when the first wait of some value is
 //! over, whoever pins from then on sees what was done before anything was retired. Nothing is
 //! ordered before that, which keeps missing orderings between the tasks visible. All this proves
-//! nothing about crossbeam-epoch itself.
+//! nothing about the collector itself, which `tests/loom_epoch.rs` does.
 
+use crate::primitive::atomic::{AtomicBool, Ordering};
+use crate::primitive::{Arc, thread};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -23,6 +25,21 @@ pub(super) struct Guard {
 
 pub(super) fn pin() -> Guard {
     Guard { number: begin() }
+}
+
+/// Waits for the drop of something that is retired now.
+pub(super) fn synchronize() {
+    let passed = Arc::new(AtomicBool::new(false));
+    let word = Arc::clone(&passed);
+    // Release: pairs with the Acquire below.
+    let pass = move || word.store(true, Ordering::Release);
+    // SAFETY: the closure owns its share of the flag.
+    unsafe { pin().defer(pass) };
+    // Acquire: pairs with the Release above.
+    while !passed.load(Ordering::Acquire) {
+        drop(pin());
+        thread::yield_now();
+    }
 }
 
 impl Guard {

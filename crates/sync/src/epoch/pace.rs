@@ -16,10 +16,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the common count.
-const BATCH: usize = 128 << 10;
-/// Bytes for each core that may wait without anybody waiting for them. Some of what values own
-/// besides their own size is not counted, hence half of the 8 MiB that two cores are promised.
-const LIMIT: i64 = 2 << 20;
+const BATCH: usize = 64 << 10;
+/// Bytes for each core that may wait without anybody waiting for them: what waits on a core and is
+/// then used again should still be in its cache. Eight MiB are promised for two cores; some of what
+/// values own besides their own size is not counted.
+const LIMIT: i64 = 512 << 10;
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.
@@ -37,7 +38,7 @@ thread_local! {
     static OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Bytes of this program that are retired and wait for readers; batches of 128 KiB.
+/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
 }

@@ -1,4 +1,4 @@
-//! A closure in three words, as crossbeam-epoch stores it too.
+//! A closure of three words, without a box.
 
 use std::mem::MaybeUninit;
 

@@ -22,9 +22,11 @@ mod area {
     use std::sync::atomic::{AtomicIsize, Ordering};
 
     /// Not looked up yet.
-    const UNKNOWN: isize = 0;
+    const UNKNOWN: isize = 1;
     /// There is no area.
-    const ABSENT: isize = 1;
+    const ABSENT: isize = 2;
+    /// Bits that one of these two has and no place.
+    const NO_PLACE: isize = 3;
     /// Where `cpu_id` is in the area; the layout is part of the kernel's interface.
     const CPU_ID: isize = 4;
 
@@ -34,12 +36,14 @@ mod area {
     #[inline]
     pub(super) fn current() -> Option<usize> {
         // Relaxed: every thread would look up the same.
-        let place = match PLACE.load(Ordering::Relaxed) {
-            UNKNOWN => look_up(),
-            place => place,
-        };
-        if place == ABSENT {
-            return None;
+        let mut place = PLACE.load(Ordering::Relaxed);
+        if place & NO_PLACE != 0 {
+            if place != ABSENT {
+                place = look_up();
+            }
+            if place == ABSENT {
+                return None;
+            }
         }
         let cpu: u32;
         // SAFETY: `fs` is the thread pointer, and `look_up` found that every thread has an area

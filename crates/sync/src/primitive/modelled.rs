@@ -244,6 +244,11 @@ pub fn core() -> usize {
     task() % cores()
 }
 
+/// The same: a model has no core that is not counted.
+pub(crate) fn cpu() -> usize {
+    core()
+}
+
 /// How many cores the model has: few, so that two tasks share one now and then.
 pub fn cores() -> usize {
     if cfg!(feature = "loom") { 3 } else { 4 }

@@ -11,7 +11,7 @@ pub use std::sync::{Arc, OnceLock, Weak};
 pub mod atomic {
     pub use std::sync::atomic::{
         AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
-        Ordering, fence,
+        Ordering, compiler_fence, fence,
     };
 }
 
@@ -61,13 +61,19 @@ impl Condvar {
 /// A hint: the thread may move at any time, so what a core number selects must be atomic.
 #[inline]
 pub fn core() -> usize {
+    let cpu = cpu();
+    let cores = cores();
+    if cpu < cores { cpu } else { cpu % cores }
+}
+
+/// The same as the kernel numbers it, which may be at or above [`cores`].
+#[inline]
+pub(crate) fn cpu() -> usize {
     #[cfg(test)]
     if let Some(core) = FORCED_CORE.get() {
         return core;
     }
-    let cpu = super::cpu::current();
-    let cores = cores();
-    if cpu < cores { cpu } else { cpu % cores }
+    super::cpu::current()
 }
 
 /// How many cores this machine is configured with, at least 1 and the same for the whole run.

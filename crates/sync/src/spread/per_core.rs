@@ -2,7 +2,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::primitive::{core, cores};
+use crate::primitive::{core, cores, cpu};
 
 /// One `T` per core, each on cache lines of its own.
 ///
@@ -25,6 +25,15 @@ impl<T> PerCore<T> {
     /// The value of the core that this thread runs on.
     #[inline]
     pub fn get(&self) -> &T {
+        // There are `cores()` of them: what is found needs no other check.
+        match self.values.get(cpu()) {
+            Some(value) => value,
+            None => self.folded(),
+        }
+    }
+
+    #[cold]
+    fn folded(&self) -> &T {
         &self.values[core()]
     }
 

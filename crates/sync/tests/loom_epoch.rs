@@ -1,0 +1,339 @@
+//! The collector: every interleaving (up to a bound on forced switches) of readers, of a thread
+//! that unlinks things and frees them, of threads that end epochs, and of those who free what was
+//! left.
+//!
+//! Run with `cargo test -p hearth-sync --features loom --test loom_epoch`.
+//!
+//! The protocol is the crate's own (`epoch/collector.rs`, `participant.rs`), compiled against loom.
+
+#[path = "../src/epoch/bag.rs"]
+mod bag;
+#[path = "../src/epoch/collector.rs"]
+mod collector;
+#[path = "../src/epoch/participant.rs"]
+mod participant;
+#[path = "../src/epoch/work.rs"]
+mod work;
+
+use collector::Collector;
+use hearth_sync::primitive::atomic::{AtomicPtr, Ordering};
+use hearth_sync::primitive::{self, Arc, thread};
+use loom::cell::UnsafeCell;
+use participant::Participant;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize as PlainUsize, Ordering::SeqCst};
+use std::sync::{Arc as PlainArc, LazyLock};
+use std::time::{Duration, Instant};
+use work::Work;
+
+static SWITCHES: LazyLock<Option<usize>> =
+    LazyLock::new(|| std::env::var("LOOM_SWITCHES").ok()?.parse().ok());
+
+fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(SWITCHES.unwrap_or(switches));
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+/// Something retired: read under guards, written by who frees it. The model checks that the one
+/// happens before the other.
+struct Thing {
+    uses: UnsafeCell<u64>,
+    freed: PlainUsize,
+}
+
+// SAFETY: freed after every reader is gone, and by one; that is what the model checks.
+unsafe impl Send for Thing {}
+// SAFETY: as above.
+unsafe impl Sync for Thing {}
+
+impl Thing {
+    fn read(&self) {
+        // SAFETY: the model panics if somebody writes meanwhile.
+        self.uses.with(|at| unsafe { assert_eq!(*at, 1) });
+    }
+
+    fn free(&self) {
+        // SAFETY: the model panics if somebody else reads or writes meanwhile.
+        self.uses.with_mut(|at| unsafe { *at += 1 });
+        self.freed.fetch_add(1, SeqCst);
+    }
+}
+
+/// A place where readers find a thing until it is unlinked. Its memory stays, to be looked at.
+struct World {
+    collector: Collector,
+    place: AtomicPtr<Thing>,
+    thing: PlainArc<Thing>,
+}
+
+fn now() -> Instant {
+    static NOW: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *NOW
+}
+
+impl World {
+    fn new() -> Arc<World> {
+        let thing = PlainArc::new(Thing {
+            uses: UnsafeCell::new(1),
+            freed: PlainUsize::new(0),
+        });
+        Arc::new(World {
+            collector: Collector::new(),
+            place: AtomicPtr::new(PlainArc::as_ptr(&thing).cast_mut()),
+            thing,
+        })
+    }
+
+    /// What a guard does.
+    fn read(&self, me: &Participant) {
+        self.collector.pin(me);
+        self.look();
+        me.unpin();
+    }
+
+    fn look(&self) {
+        // Relaxed: only the collector keeps it alive. It was complete before the threads began.
+        let found = self.place.load(Ordering::Relaxed);
+        // SAFETY: `thing` keeps the memory.
+        if let Some(thing) = unsafe { found.as_ref() } {
+            thing.read();
+        }
+    }
+
+    /// Unlinks the thing and closes a bag with it.
+    fn retire(&self, me: &Participant) {
+        // Relaxed: the fence in `close` orders it.
+        self.place.store(ptr::null_mut(), Ordering::Relaxed);
+        let thing = PlainArc::as_ptr(&self.thing) as usize;
+        // SAFETY: `thing` outlives the model's run; freed by one, which the model checks.
+        let free = unsafe { Work::new(move || (*(thing as *const Thing)).free()) };
+        self.collector.close(me, vec![free], now());
+    }
+
+    fn free_due(&self, me: &Participant) {
+        let works = self.collector.take_due(me);
+        works.into_iter().flatten().for_each(Work::run);
+    }
+
+    /// Does so, ends as many epochs as its bag waits for, and frees it if it may.
+    fn retire_and_free(&self, me: &Participant) {
+        self.retire(me);
+        for _ in 0..2 {
+            self.collector.advance();
+            self.free_due(me);
+        }
+    }
+
+    fn free_left(&self, patience: Duration) {
+        let works = self.collector.take_left(now(), patience);
+        works.into_iter().flatten().for_each(Work::run);
+    }
+
+    /// In the end it is freed, once.
+    fn end(&self) {
+        for _ in 0..2 {
+            self.collector.advance();
+        }
+        self.free_left(Duration::ZERO);
+        assert!(!self.collector.is_waited_for());
+        assert_eq!(self.thing.freed.load(SeqCst), 1);
+    }
+}
+
+/// Guards before, after and across the unlinking: one of them follows another in the same thread.
+#[test]
+fn a_thing_outlives_every_guard_that_finds_it() {
+    check(4, || {
+        let world = World::new();
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let me = world.collector.join();
+                world.read(me);
+                world.read(me);
+                me.leave();
+            })
+        };
+        let me = world.collector.join();
+        world.retire_and_free(me);
+        reader.join().expect("the model fails at a panic");
+        world.end();
+    });
+}
+
+/// The same with a guard that is renewed instead of ended.
+#[test]
+fn a_guard_that_is_renewed_protects_what_it_finds_from_then_on() {
+    check(4, || {
+        let world = World::new();
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let me = world.collector.join();
+                world.collector.pin(me);
+                world.look();
+                world.collector.pin(me);
+                world.look();
+                me.unpin();
+            })
+        };
+        let me = world.collector.join();
+        world.retire_and_free(me);
+        reader.join().expect("the model fails at a panic");
+        world.end();
+    });
+}
+
+/// Epochs are ended by another thread than the one that frees.
+#[test]
+fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
+    check(3, || {
+        let world = World::new();
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.read(world.collector.join()))
+        };
+        let advances = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.collector.advance();
+                world.collector.advance();
+            })
+        };
+        let me = world.collector.join();
+        world.retire(me);
+        world.collector.advance();
+        world.free_due(me);
+        for thread in [reader, advances] {
+            thread.join().expect("the model fails at a panic");
+        }
+        world.free_due(me);
+        world.end();
+    });
+}
+
+/// The thread that retired it, and two others who think that it does not come any more.
+#[test]
+fn a_bag_is_freed_once_by_whoever_comes_first() {
+    check(3, || {
+        let world = World::new();
+        let me = world.collector.join();
+        world.retire(me);
+        let others = [(); 2].map(|()| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.collector.advance();
+                world.free_left(Duration::ZERO);
+            })
+        });
+        world.free_due(me);
+        for thread in others {
+            thread.join().expect("the model fails at a panic");
+        }
+        world.end();
+    });
+}
+
+/// A thread ends, another one begins and has what it left; a third one looks for what is left.
+#[test]
+fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
+    check(3, || {
+        let world = World::new();
+        let ends = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let me = world.collector.join();
+                world.read(me);
+                world.retire(me);
+                me.leave();
+            })
+        };
+        let begins = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let me = world.collector.join();
+                world.read(me);
+                world.collector.advance();
+                world.free_due(me);
+                me.leave();
+            })
+        };
+        world.collector.advance();
+        world.free_left(Duration::from_secs(1));
+        for thread in [ends, begins] {
+            thread.join().expect("the model fails at a panic");
+        }
+        world.end();
+    });
+}
+
+/// The hint says that a bag is due; when the lock is taken another one is the oldest.
+#[test]
+fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
+    check(4, || {
+        let world = World::new();
+        let me = world.collector.join();
+        world.collector.close(me, Vec::new(), now());
+        for _ in 0..2 {
+            world.collector.advance();
+        }
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.read(world.collector.join());
+                world.free_left(Duration::ZERO);
+            })
+        };
+        world.retire(me);
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.free_left(Duration::ZERO))
+        };
+        world.free_due(me);
+        for thread in [reader, other] {
+            thread.join().expect("the model fails at a panic");
+        }
+        world.end();
+    });
+}
+
+/// One thread stops between its look at the participants and the end of the epoch.
+#[test]
+fn the_epoch_never_goes_back() {
+    check(4, || {
+        let world = World::new();
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.collector.advance())
+        };
+        world.collector.advance();
+        world.collector.advance();
+        let seen = [(); 2].map(|()| world.collector.epoch());
+        assert!(seen.is_sorted(), "{seen:?}");
+        other.join().expect("the model fails at a panic");
+    });
+}
+
+/// One thread ends, the next one has its participant and is pinned again when others look.
+#[test]
+fn what_a_thread_saw_that_has_ended_happened_before_it_is_freed() {
+    check(3, || {
+        let world = World::new();
+        let readers = [(); 2].map(|()| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let me = world.collector.join();
+                world.read(me);
+                me.leave();
+            })
+        });
+        let me = world.collector.join();
+        world.retire_and_free(me);
+        for reader in readers {
+            reader.join().expect("the model fails at a panic");
+        }
+        world.end();
+    });
+}
