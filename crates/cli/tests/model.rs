@@ -6,16 +6,26 @@
 mod harness;
 
 // How the model's own tests drive a kernel.
+#[path = "../../model/tests/kernel/asked.rs"]
+mod asked;
 #[path = "../../model/tests/kernel/calls.rs"]
 mod calls;
+#[path = "model/contents.rs"]
+mod contents;
+#[path = "../../model/tests/kernel/lock_calls.rs"]
+mod lock_calls;
 #[path = "../../model/tests/kernel/mount.rs"]
 mod mount;
+#[path = "../../model/tests/kernel/statx.rs"]
+mod statx;
+#[path = "model/waiting.rs"]
+mod waiting;
 #[path = "../../model/tests/kernel/worker.rs"]
 mod worker;
 
 use harness::{Mounted, Transport, seed};
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Op, SetTime, compare, listing, reduce};
+use hearth_model::{Op, SetTime, compare, listing, reduce, regressions};
 use mount::{Kernel, Kind};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -27,10 +37,11 @@ use std::path::Path;
 harness::on_both_transports!(
     scripts_do_on_a_mount_what_the_model_says,
     scripts_whose_requests_are_all_suspended_do_what_the_model_says,
+    every_script_that_told_systems_apart_agrees_on_a_mount,
     a_chown_that_names_nobody_takes_setuid_away,
 );
 
-const SCRIPTS: u32 = 40;
+const SCRIPTS: u32 = 200;
 /// Steps between two comparisons of the trees.
 const TREE_EVERY: usize = 16;
 
@@ -45,39 +56,61 @@ fn scripts_whose_requests_are_all_suspended_do_what_the_model_says(transport: Tr
 fn run(transport: Transport, options: &str) {
     mount::check_machine();
     let mounted = Mounted::new(transport, options);
-    let cases = std::env::var("HEARTH_MODEL_CASES");
-    let cases = cases.map_or(SCRIPTS, |cases| cases.parse().expect("a number"));
     let scripts = script(
         Abilities {
             ranges: false,
             projects: false,
-            direct: false,
+            direct: true,
         },
         1..100,
     );
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed().to_le_bytes());
-    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let mut runner = TestRunner::new_with_rng(Config::default(), random);
+    let mut runner = runner();
     let number = Cell::new(0);
     let check = |steps: &[(usize, Op)]| {
-        let directory = mounted.at(format!("s{}", number.get()));
         number.set(number.get() + 1);
-        std::fs::create_dir(&directory).expect("a directory");
-        let directory: &'static Path = Box::leak(directory.into_boxed_path());
-        compare(
-            &mut Kernel::start(Kind::Directory(directory)),
-            steps,
-            TREE_EVERY,
-        )
+        let mut kernel = inside(&mounted, number.get());
+        compare(&mut kernel, steps, TREE_EVERY)
     };
-    for _ in 0..cases {
+    for _ in 0..cases(SCRIPTS) {
         let mut steps = scripts.new_tree(&mut runner).expect("a script").current();
         steps.retain(|(_, op)| !is_told_otherwise(op));
         if check(&steps).is_err() {
             let steps = reduce(&steps, |steps| check(steps).is_err());
             let why = check(&steps).expect_err("it failed before");
             panic!("seed {}: {why}\n{}", seed(), listing(&steps));
+        }
+    }
+}
+
+/// How many scripts a test runs, unless it is told.
+fn cases(usual: u32) -> u32 {
+    let told = std::env::var("HEARTH_MODEL_CASES");
+    told.map_or(usual, |cases| cases.parse().expect("a number"))
+}
+
+/// Draws what the seed says.
+fn runner() -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed().to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config::default(), random)
+}
+
+/// Processes in a new directory of the mount.
+fn inside(mounted: &Mounted, number: usize) -> Kernel {
+    let directory = mounted.at(format!("s{number}"));
+    std::fs::create_dir(&directory).expect("a directory");
+    let directory: &'static Path = Box::leak(directory.into_boxed_path());
+    Kernel::start(Kind::Directory(directory))
+}
+
+fn every_script_that_told_systems_apart_agrees_on_a_mount(transport: Transport) {
+    mount::check_machine();
+    let mounted = Mounted::new(transport, "direct_io");
+    for (number, (fact, mut steps)) in regressions::all().into_iter().enumerate() {
+        steps.retain(|(_, op)| !is_told_otherwise(op));
+        if let Err(difference) = compare(&mut inside(&mounted, number), &steps, 1) {
+            panic!("{fact}: {difference}\n{}", listing(&steps));
         }
     }
 }

@@ -1,5 +1,10 @@
 //! Counters and latency histograms of a volume, per core; shown in `.hearth/stats`.
+//!
+//! Front ends count their operations, with times; the library counts its calls.
 
+use crate::calls::{Call, CallStats};
+use crate::line::OwnLine;
+use crate::named::named;
 use crate::op_rate::OpRate;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -7,36 +12,19 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::spread::PerCore;
 use std::collections::BTreeMap;
 
-macro_rules! ops {
-    ($($op:ident $name:literal),* $(,)?) => {
-        /// An operation as statistics tell them apart.
-        #[allow(missing_docs)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Op { $($op),* }
-
-        impl Op {
-            /// Every operation, in the order of their numbers.
-            pub const ALL: &'static [Op] = &[$(Op::$op),*];
-
-            /// Lower-case name, the label in `.hearth/stats`.
-            pub fn name(self) -> &'static str {
-                match self { $(Op::$op => $name),* }
-            }
-        }
-    };
-}
-
-ops! {
-    Lookup "lookup", Forget "forget", GetAttr "getattr", SetAttr "setattr", ReadLink "readlink",
-    Mknod "mknod", Mkdir "mkdir", Symlink "symlink", Link "link", Unlink "unlink", Rmdir "rmdir",
-    Rename "rename", Open "open", Create "create", Tmpfile "tmpfile", Read "read", Write "write",
-    Flush "flush", Release "release", Fsync "fsync", SyncFs "syncfs", OpenDir "opendir",
-    ReadDir "readdir", StatFs "statfs", Access "access", GetXattr "getxattr", SetXattr "setxattr",
-    ListXattr "listxattr", RemoveXattr "removexattr", Lseek "lseek", Fallocate "fallocate",
-    CopyFileRange "copy_file_range", GetLk "getlk", SetLk "setlk", Ioctl "ioctl",
-    Interrupt "interrupt",
-    Poll "poll", Other "other",
+named! {
+    /// An operation of a front end as statistics tell them apart.
+    Op {
+        Lookup "lookup", Forget "forget", GetAttr "getattr", SetAttr "setattr",
+        ReadLink "readlink", Mknod "mknod", Mkdir "mkdir", Symlink "symlink", Link "link",
+        Unlink "unlink", Rmdir "rmdir", Rename "rename", Open "open", Create "create",
+        Tmpfile "tmpfile", Read "read", Write "write", Flush "flush", Release "release",
+        Fsync "fsync", SyncFs "syncfs", OpenDir "opendir", ReadDir "readdir", StatFs "statfs",
+        Access "access", GetXattr "getxattr", SetXattr "setxattr", ListXattr "listxattr",
+        RemoveXattr "removexattr", Lseek "lseek", Fallocate "fallocate",
+        CopyFileRange "copy_file_range", GetLk "getlk", SetLk "setlk", Ioctl "ioctl",
+        Interrupt "interrupt", Poll "poll", Other "other",
+    }
 }
 
 /// Histogram buckets: bucket `i` counts latencies below `2^(i+8)` ns, the last one everything
@@ -47,14 +35,16 @@ lock_class!(InfoLock = "stats.info", 975);
 
 /// Statistics of one volume.
 pub struct Stats {
+    /// Read by every call: what is written lies on other lines.
     cores: PerCore<Core>,
-    pub(crate) rate: OpRate,
-    info: Lock<InfoLock, BTreeMap<&'static str, String>>,
+    pub(crate) rate: OwnLine<OpRate>,
+    info: OwnLine<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
 
 #[repr(align(64))]
 struct Core {
     ops: [OpCell; Op::ALL.len()],
+    calls: [CallCell; Call::ALL.len()],
     events: [AtomicU64; Event::ALL.len()],
 }
 
@@ -64,6 +54,12 @@ struct OpCell {
     errors: AtomicU64,
     ns: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
+}
+
+/// As [`OpCell`]. Without times: a clock costs more than the call next to it.
+struct CallCell {
+    count: AtomicU64,
+    errors: AtomicU64,
 }
 
 /// Something that happened besides operations.
@@ -142,18 +138,23 @@ impl Stats {
             ns: AtomicU64::new(0),
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
         };
+        let call = || CallCell {
+            count: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+        };
         let core = |_| Core {
             ops: std::array::from_fn(|_| cell()),
+            calls: std::array::from_fn(|_| call()),
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
             cores: PerCore::new(core),
-            rate: OpRate::default(),
-            info: Lock::new(BTreeMap::new()),
+            rate: OwnLine(OpRate::default()),
+            info: OwnLine(Lock::new(BTreeMap::new())),
         }
     }
 
-    /// Counts one operation that took `ns` nanoseconds.
+    /// Counts one operation of a front end that took `ns` nanoseconds.
     pub fn count(&self, op: Op, ns: u64, ok: bool) {
         let cell = &self.cores.get().ops[op as usize];
         let bucket = (64 - (ns >> 8).leading_zeros() as usize).min(BUCKETS - 1);
@@ -164,7 +165,23 @@ impl Stats {
         }
     }
 
-    /// Operations of every kind.
+    /// Counts one call of the library.
+    #[inline]
+    pub(crate) fn count_call(&self, call: Call) {
+        self.cores.get().calls[call as usize]
+            .count
+            .fetch_add(1, Relaxed);
+    }
+
+    /// Counts the error that a call of the library, counted before, answers.
+    #[cold]
+    pub(crate) fn count_call_error(&self, call: Call) {
+        self.cores.get().calls[call as usize]
+            .errors
+            .fetch_add(1, Relaxed);
+    }
+
+    /// Operations of front ends, of every kind.
     pub fn operations(&self) -> u64 {
         let ops = self.cores.iter().flat_map(|core| &core.ops);
         ops.flat_map(|cell| &cell.buckets)
@@ -185,7 +202,7 @@ impl Stats {
             .sum()
     }
 
-    /// Sum of one operation.
+    /// Sum of one operation of front ends.
     pub fn op(&self, op: Op) -> OpStats {
         let mut sum = OpStats::default();
         for core in self.cores.iter() {
@@ -200,14 +217,25 @@ impl Stats {
         sum
     }
 
+    /// Sum of one call of the library, all processes together.
+    pub fn call(&self, call: Call) -> CallStats {
+        let mut sum = CallStats::default();
+        for core in self.cores.iter() {
+            let cell = &core.calls[call as usize];
+            sum.count += cell.count.load(Relaxed);
+            sum.errors += cell.errors.load(Relaxed);
+        }
+        sum
+    }
+
     /// Says something about the volume that is not a number, `("transport", "uring")` for one.
     pub fn set_info(&self, key: &'static str, value: &str) {
-        self.info.lock().insert(key, value.to_owned());
+        self.info.0.lock().insert(key, value.to_owned());
     }
 
     /// What was said by [`Stats::set_info`].
     pub fn info(&self) -> BTreeMap<&'static str, String> {
-        self.info.lock().clone()
+        self.info.0.lock().clone()
     }
 }
 
@@ -238,5 +266,21 @@ mod tests {
         assert_eq!(stats.op(Op::Read), OpStats::default());
         stats.count(Op::Read, 300, true);
         assert_eq!(stats.operations(), 4);
+    }
+
+    #[test]
+    fn a_call_of_the_library_is_no_operation_of_a_front_end() {
+        let stats = Stats::new();
+        stats.count_call(Call::Read);
+        stats.count_call(Call::Read);
+        stats.count_call_error(Call::Read);
+        let sum = CallStats {
+            count: 2,
+            errors: 1,
+        };
+        assert_eq!(stats.call(Call::Read), sum);
+        assert_eq!(stats.call(Call::Write), CallStats::default());
+        assert_eq!(stats.op(Op::Read), OpStats::default());
+        assert_eq!(stats.operations(), 0);
     }
 }

@@ -273,3 +273,26 @@ fn walks_that_renames_disturb_are_counted() {
     });
     assert!(restarts() > 0, "no walk met a rename");
 }
+
+/// Linux keeps the open file for the caller; once it was EBADF.
+#[test]
+fn who_waits_for_a_lock_of_an_open_file_has_had_it_though_the_last_descriptor_is_closed() {
+    let p = root();
+    let held = p.open("/f", NEW, 0o600).unwrap();
+    let asked = p.open("/f", RW, 0).unwrap();
+    p.flock(held, libc::LOCK_EX).unwrap();
+    std::thread::scope(|threads| {
+        let waiter = threads.spawn(|| p.flock(asked, libc::LOCK_EX));
+        while p.volume().lock_waiters() == 0 {
+            std::thread::yield_now();
+        }
+        p.close(asked).unwrap();
+        p.flock(held, libc::LOCK_UN).unwrap();
+        assert_eq!(waiter.join().unwrap(), Ok(()));
+    });
+    assert_eq!(
+        p.flock(held, libc::LOCK_EX | libc::LOCK_NB),
+        Ok(()),
+        "it is given back"
+    );
+}

@@ -28,7 +28,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// `owner` sets a record lock through this handle.
+    /// `owner` has set a record lock through this handle.
     pub fn add_lock_owner(&self, owner: u64) {
         let mut owners = self.lock_owners.lock();
         if !owners.contains(&owner) {

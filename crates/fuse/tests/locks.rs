@@ -6,13 +6,13 @@ mod harness;
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn open(path: &Path) -> File {
     OpenOptions::new()
@@ -88,6 +88,26 @@ fn quiet_signal() -> i32 {
         libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
     }
     libc::SIGUSR1
+}
+
+/// Somebody else has a lock and gives it up while this process waits for it through a descriptor
+/// that it has closed meanwhile. Answers the other one, and what the descriptor was; `before` sees
+/// it when it is open.
+fn closed_while_it_waits(mount: &Path, before: impl FnOnce(RawFd)) -> (File, RawFd) {
+    let path = mount.join("lock");
+    let (holder, fd) = (open(&path), open(&path).into_raw_fd());
+    before(fd);
+    ofd_lock(&holder, libc::F_WRLCK, 0, 1, libc::F_OFD_SETLK).unwrap();
+    let waiter = thread::spawn(move || posix_lock(fd, 0));
+    let stats = || std::fs::read_to_string(mount.join(".hearth/stats")).unwrap();
+    while !stats().contains("\nhearth_lock_waiters 1\n") {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY: a descriptor of this function's own.
+    unsafe { libc::close(fd) };
+    ofd_lock(&holder, libc::F_UNLCK, 0, 1, libc::F_OFD_SETLK).unwrap();
+    assert_eq!(waiter.join().unwrap(), Err(libc::EBADF));
+    (holder, fd)
 }
 
 on_both_transports! {
@@ -241,6 +261,30 @@ on_both_transports! {
         assert_eq!(mounted.command("lock /lock"), "refused");
         flock(&waits, libc::LOCK_UN).unwrap();
         assert_ne!(mounted.command("lock /lock"), "refused");
+    }
+
+    /// FUSE leaves to the daemon what Linux takes back by itself.
+    fn a_lock_that_came_through_a_closed_descriptor_ends_with_the_file(mounted, "") {
+        let (holder, fd) = closed_while_it_waits(mounted.path(), |_| ());
+        let end = Instant::now() + Duration::from_secs(20);
+        while let Err(errno) = ofd_lock(&holder, libc::F_WRLCK, 0, 1, libc::F_OFD_SETLK) {
+            assert_eq!(errno, libc::EAGAIN);
+            assert!(Instant::now() < end, "{fd} was closed, and has a lock for good");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn a_lock_that_came_through_a_closed_descriptor_is_kept_while_another_one_is_open(mounted, "") {
+        let mut dup = -1;
+        let (holder, _) = closed_while_it_waits(mounted.path(), |fd| {
+            // SAFETY: a descriptor that is open.
+            dup = unsafe { libc::dup(fd) };
+        });
+        let is_free = || ofd_lock(&holder, libc::F_WRLCK, 0, 1, libc::F_OFD_SETLK);
+        assert_eq!(is_free(), Err(libc::EAGAIN));
+        // SAFETY: a descriptor of this test's own.
+        unsafe { libc::close(dup) };
+        assert_eq!(is_free(), Ok(()));
     }
 
     fn a_daemon_that_ends_wakes_those_who_wait(mounted, "") {

@@ -377,6 +377,18 @@ on_both_transports! {
         assert!(stats.contains("transport") && stats.contains(transport), "{stats}");
     }
 
+    fn statistics_tell_requests_from_calls_of_the_library(mounted, "") {
+        fs::create_dir(mounted.path().join("dir")).unwrap();
+        fs::write(mounted.path().join("x"), b"from-the-mount").unwrap();
+        assert_eq!(mounted.command("read /x"), "from-the-mount");
+        let stats = fs::read_to_string(mounted.path().join(".hearth/stats")).unwrap();
+        let has = |start: &str| stats.lines().any(|line| line.starts_with(start));
+        assert!(has("hearth_op_seconds_count{op=\"mkdir\"} 1"), "{stats}");
+        assert!(!has("hearth_library_ops_total{op=\"mkdirat\"}"), "{stats}");
+        assert!(has("hearth_library_ops_total{op=\"openat\"}"), "{stats}");
+        assert!(has("hearth_library_op_errors_total{op=\"openat\"} 0"), "{stats}");
+    }
+
     fn a_killed_daemon_leaves_errors_and_no_hang(mounted, "") {
         let file = File::create(mounted.path().join("open")).unwrap();
         mounted.kill();

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::outcome::{Attr, Entry, Outcome};
+use libc::{STATX_ATIME, STATX_BLOCKS, STATX_BTIME, STATX_CTIME, STATX_GID, STATX_MODE};
+use libc::{STATX_MTIME, STATX_NLINK, STATX_SIZE, STATX_UID};
 
-/// Which inode of the other system is which inode of the model, learnt as they appear.
+use crate::outcome::{Attr, Entry, Outcome, Stamp, StatX};
+
+/// Which inode of the other system is which inode of the model, and when it was born there, learnt
+/// as they appear.
 #[derive(Debug, Default)]
 pub struct Numbers {
     theirs: BTreeMap<u64, u64>,
     ours: BTreeMap<u64, u64>,
+    births: BTreeMap<u64, (i64, u32)>,
 }
 
 impl Numbers {
@@ -16,6 +21,13 @@ impl Numbers {
     pub fn same(&mut self, ours: u64, theirs: u64) -> bool {
         *self.theirs.entry(ours).or_insert(theirs) == theirs
             && *self.ours.entry(theirs).or_insert(ours) == ours
+    }
+
+    /// Whether the inode of the model can have been born then: during the test, and once only.
+    fn same_birth(&mut self, ours: u64, birth: (i64, u32)) -> bool {
+        Stamp::of(birth.0, birth.1) == Stamp::Now
+            && birth.1 < 1_000_000_000
+            && *self.births.entry(ours).or_insert(birth) == birth
     }
 }
 
@@ -32,6 +44,7 @@ impl Outcome {
                             ..*theirs
                         }
             }
+            (Outcome::StatX(ours), Outcome::StatX(theirs)) => same_statx(ours, theirs, numbers),
             (Outcome::Entries(ours), Outcome::Entries(theirs)) => {
                 ours.len() == theirs.len()
                     && ours
@@ -47,6 +60,29 @@ impl Outcome {
             _ => self == found,
         }
     }
+}
+
+/// What the model tells the other must tell too; more is no harm.
+fn same_statx(ours: &StatX, theirs: &StatX, numbers: &mut Numbers) -> bool {
+    let (a, b) = (&ours.attr, &theirs.attr);
+    let fields = [
+        (STATX_MODE, a.perm == b.perm),
+        (STATX_NLINK, a.nlink == b.nlink),
+        (STATX_UID, a.uid == b.uid),
+        (STATX_GID, a.gid == b.gid),
+        (STATX_ATIME, a.atime == b.atime),
+        (STATX_MTIME, a.mtime == b.mtime),
+        (STATX_CTIME, a.ctime == b.ctime),
+        (STATX_SIZE, a.size == b.size),
+        (STATX_BLOCKS, a.pages == b.pages),
+    ];
+    let told = |field| ours.mask & field != 0;
+    numbers.same(a.ino, b.ino)
+        && (a.kind, a.rdev, ours.blksize) == (b.kind, b.rdev, theirs.blksize)
+        && theirs.mask & ours.mask == ours.mask
+        && fields.iter().all(|(field, same)| *same || !told(*field))
+        && (!told(STATX_BTIME) || numbers.same_birth(a.ino, theirs.birth))
+        && (ours.attributes, ours.attributes_mask) == (theirs.attributes, theirs.attributes_mask)
 }
 
 fn same_entry(ours: &Entry, theirs: &Entry, numbers: &mut Numbers) -> bool {

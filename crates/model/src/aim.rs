@@ -5,6 +5,7 @@ use crate::bytes::{Bytes, bytes};
 use crate::model::Model;
 use crate::node::{Content, NodeId, ROOT};
 use crate::op::{CWD, Fd, Op, Target};
+use crate::outcome::Kind;
 use crate::process::Process;
 use crate::quota::Quota;
 use crate::rule::{Rule, Step};
@@ -54,6 +55,8 @@ enum Lead {
     /// An empty directory in which a process stands.
     Occupied,
     Symlink,
+    /// What is neither file nor directory, or has inode flags.
+    Rare,
     /// A name that does not exist, in a directory that does.
     Nothing,
 }
@@ -180,6 +183,13 @@ fn aim(op: &mut Op, [a, b, c, d]: [u8; 4], model: &Model, p: usize) {
             fd(dirfd, a, Want::Directory);
             path(at, b, Lead::Something);
         }
+        Op::StatX {
+            dirfd, path: at, ..
+        } => {
+            fd(dirfd, a, Want::Directory);
+            path(at, b, Lead::Something);
+            path(at, c, Lead::Rare);
+        }
         Op::ReadLink { dirfd, path: at } => {
             fd(dirfd, a, Want::Directory);
             path(at, b, Lead::Symlink);
@@ -300,6 +310,10 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
         Lead::Something => true,
         Lead::File => !model.node(*node).is_dir(),
         Lead::Symlink => model.node(*node).is_symlink(),
+        Lead::Rare => {
+            let node = model.node(*node);
+            node.flags != 0 || !matches!(node.kind(), Kind::File | Kind::Directory)
+        }
         Lead::Directory | Lead::Nothing => model.node(*node).is_dir(),
         Lead::EmptyDirectory => model.node(*node).is_dir() && model.is_empty(*node),
         Lead::Occupied => {

@@ -51,6 +51,7 @@ pub fn compare(
 pub(crate) fn beside(system: &dyn System) -> Model {
     let mut model = Model::new();
     model.protects_hardlinks = system.protects_hardlinks();
+    model.is_mounted = system.is_mounted();
     for (uid, gid, groups) in PROCESSES {
         model.add_process(uid, gid, groups);
     }

@@ -55,7 +55,7 @@ pub use keeper::{Keeper, compare_kept, listing_of_steps};
 pub use model::Model;
 pub use op::{CWD, Fd, Fill, LockKind, LockSpec, Op, SetTime, Target};
 pub use ops::STATUS;
-pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp};
+pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp, StatX};
 pub use payer::{Payer, PayerKind, Place, Resource, Usage};
 pub use quota::{Ledger, Limit, Met, Quota, Reason, Standing};
 pub use reduce::reduce;

@@ -31,6 +31,8 @@ pub struct Model {
     pub quota: Option<Quota>,
     /// Set to refuse hard links as `fs.protected_hardlinks` does.
     pub protects_hardlinks: bool,
+    /// Set where Linux's FUSE stands in front, which keeps some things to itself.
+    pub is_mounted: bool,
     last_number: u64,
 }
 
@@ -63,6 +65,7 @@ impl Model {
             ended: Vec::new(),
             quota: None,
             protects_hardlinks: false,
+            is_mounted: false,
             last_number: ROOT,
         }
     }
@@ -136,6 +139,7 @@ impl Model {
             Op::SyncFs { fd } => self.sync_fs(p, *fd),
             Op::Stat { dirfd, path, flags } => self.stat(p, *dirfd, path, *flags),
             Op::StatFd { fd } => self.stat_fd(p, *fd),
+            Op::StatX { dirfd, path, flags, mask } => self.statx(p, *dirfd, path, *flags, *mask),
             Op::Access { dirfd, path, mask, flags } => self.access(p, *dirfd, path, *mask, *flags),
             Op::Chmod { dirfd, path, mode, flags } => self.chmod(p, *dirfd, path, *mode, *flags),
             Op::ChmodFd { fd, mode } => self.chmod_fd(p, *fd, *mode),

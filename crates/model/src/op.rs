@@ -212,6 +212,12 @@ pub enum Op {
     StatFd {
         fd: Fd,
     },
+    StatX {
+        dirfd: Fd,
+        path: Bytes,
+        flags: i32,
+        mask: u32,
+    },
     Access {
         dirfd: Fd,
         path: Bytes,

@@ -17,6 +17,8 @@ pub enum Outcome {
     Data(Bytes),
     /// `struct stat`.
     Attr(Attr),
+    /// `struct statx`.
+    StatX(StatX),
     /// Entries of a directory, sorted by name.
     Entries(Vec<Entry>),
     /// Names, sorted.
@@ -115,6 +117,34 @@ pub struct Attr {
     pub ctime: Stamp,
     /// Pages that a file holds, else 0 (symlinks and directories are the system's affair).
     pub pages: PageCount,
+}
+
+/// What `statx` tells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StatX {
+    /// `STATX_*` bits of the fields that are told: of those of [`Attr`] and the birth in the model
+    /// what was asked for, in other systems perhaps more.
+    pub mask: u32,
+    /// `STATX_ATTR_*` bits of [`StatX::ATTRIBUTES`] that the inode has.
+    pub attributes: u64,
+    /// Those that the system tells of.
+    pub attributes_mask: u64,
+    /// Preferred size of reads and writes.
+    pub blksize: u32,
+    /// The rest.
+    pub attr: Attr,
+    /// Seconds and nanoseconds of the birth, if it is told. The model leaves it open: whatever
+    /// another system says first of an inode it must go on saying.
+    pub birth: (i64, u32),
+}
+
+impl StatX {
+    /// The attributes that are compared.
+    pub const ATTRIBUTES: u64 =
+        (libc::STATX_ATTR_IMMUTABLE | libc::STATX_ATTR_APPEND | libc::STATX_ATTR_NODUMP) as u64;
+
+    /// The fields that are compared.
+    pub const FIELDS: u32 = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
 }
 
 /// One directory entry.

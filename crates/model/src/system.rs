@@ -17,6 +17,12 @@ pub trait System {
     fn protects_hardlinks(&self) -> bool {
         false
     }
+
+    /// Whether Linux's FUSE stands in front of it. That passes on no attributes of inodes, and
+    /// does not say which record locks are those of descriptions.
+    fn is_mounted(&self) -> bool {
+        false
+    }
 }
 
 impl System for Model {

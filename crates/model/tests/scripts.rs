@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Model, OBSERVER, Op, Outcome, PROCESSES, Tree};
+use hearth_model::{Kind, Model, OBSERVER, Op, Outcome, PROCESSES, StatX, Tree};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -58,7 +58,7 @@ fn scripts_reach_success_and_failure_of_every_operation() {
     }
     assert_eq!(
         counts.len(),
-        62,
+        63,
         "an operation is missing from the scripts: {counts:?}"
     );
     for (op, [good, bad, _]) in counts {
@@ -67,6 +67,34 @@ fn scripts_reach_success_and_failure_of_every_operation() {
             bad >= 5 || SURE.contains(&op.as_str()),
             "{op} failed only {bad} times"
         );
+    }
+}
+
+#[test]
+fn scripts_ask_statx_of_every_attribute_and_of_the_birth_of_every_kind() {
+    let mut attributes: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut births: BTreeMap<Kind, u64> = BTreeMap::new();
+    for steps in scripts() {
+        let mut model = fresh();
+        for (p, op) in steps {
+            let Outcome::StatX(told) = model.apply(p, &op) else {
+                continue;
+            };
+            let bits = (0..64).map(|bit| 1 << bit);
+            for bit in bits.filter(|bit| told.attributes & bit != 0) {
+                *attributes.entry(bit).or_default() += 1;
+            }
+            if told.mask & libc::STATX_BTIME != 0 {
+                *births.entry(told.attr.kind).or_default() += 1;
+            }
+        }
+    }
+    println!("attributes {attributes:?}, births {births:?}");
+    let told = attributes.keys().fold(0, |all, bit| all | bit);
+    assert_eq!(told, StatX::ATTRIBUTES, "{attributes:?}");
+    assert_eq!(births.len(), 7, "a kind is missing: {births:?}");
+    for times in attributes.values().chain(births.values()) {
+        assert!(*times >= 5, "{attributes:?} {births:?}");
     }
 }
 

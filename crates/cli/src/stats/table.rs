@@ -23,16 +23,18 @@ pub fn text(samples: &Samples, paint: Paint) -> String {
     let mut text = String::new();
     let mut in_table = BTreeSet::new();
     for histogram in samples.histograms() {
-        let parts = ["_bucket", "_sum", "_count"].map(|part| format!("{histogram}{part}"));
-        in_table.extend(parts.iter().cloned());
+        let parts = Parts::of(histogram);
         operations(&mut text, &rows(samples, &parts), histogram, paint);
+        in_table.extend([parts.bucket, parts.sum, parts.count, parts.errors]);
     }
+    let parts = Parts::of_library();
+    calls(&mut text, &rows(samples, &parts), paint);
+    in_table.extend([parts.count, parts.errors]);
     let others: Vec<(String, f64)> = samples
         .iter()
         .filter(|(key, value)| {
             !in_table.contains(&key.name) && (*value != 0.0 || !key.labels.contains_key(OP))
         })
-        .filter(|(key, _)| !is_error_of_op(key))
         .map(|(key, value)| (shown(key), value))
         .collect();
     let width = others.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -42,15 +44,42 @@ pub fn text(samples: &Samples, paint: Paint) -> String {
     text
 }
 
+/// Names of the numbers of one table.
+struct Parts {
+    bucket: String,
+    sum: String,
+    count: String,
+    /// A counter of its own beside the histogram.
+    errors: String,
+}
+
+impl Parts {
+    fn of(histogram: &str) -> Parts {
+        let operation = histogram.strip_suffix("_seconds").unwrap_or(histogram);
+        Parts {
+            bucket: format!("{histogram}_bucket"),
+            sum: format!("{histogram}_sum"),
+            count: format!("{histogram}_count"),
+            errors: format!("{operation}_errors_total"),
+        }
+    }
+
+    /// What programs did that use the library: counted without times.
+    fn of_library() -> Parts {
+        Parts {
+            bucket: String::new(),
+            sum: String::new(),
+            count: "hearth_library_ops_total".to_owned(),
+            errors: "hearth_library_op_errors_total".to_owned(),
+        }
+    }
+}
+
 /// `String` takes whatever is written to it.
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     if writeln!(text, "{arguments}").is_err() {
         text.push('\n');
     }
-}
-
-fn is_error_of_op(key: &Key) -> bool {
-    key.name.contains("errors") && key.labels.contains_key(OP)
 }
 
 fn shown(key: &Key) -> String {
@@ -66,21 +95,21 @@ fn shown(key: &Key) -> String {
     }
 }
 
-fn rows(samples: &Samples, [bucket, sum, count]: &[String; 3]) -> BTreeMap<String, Row> {
+fn rows(samples: &Samples, parts: &Parts) -> BTreeMap<String, Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for (key, value) in samples.iter() {
         let Some(op) = key.labels.get(OP) else {
             continue;
         };
         let row = rows.entry(op.clone()).or_default();
-        if key.name == *bucket {
+        if key.name == parts.bucket {
             let bound = key.labels.get("le").and_then(|le| le.parse().ok());
             row.buckets.push((bound.unwrap_or(f64::INFINITY), value));
-        } else if key.name == *sum {
+        } else if key.name == parts.sum {
             row.sum = value;
-        } else if key.name == *count {
+        } else if key.name == parts.count {
             row.count = value;
-        } else if is_error_of_op(key) {
+        } else if key.name == parts.errors {
             row.errors = value;
         }
     }
@@ -111,6 +140,21 @@ fn operations(text: &mut String, rows: &BTreeMap<String, Row>, histogram: &str, 
                 "{op:<16} {:>12} {:>9} {mean:>10} {half:>10} {most:>10}",
                 row.count, row.errors
             ),
+        );
+    }
+    text.push('\n');
+}
+
+fn calls(text: &mut String, rows: &BTreeMap<String, Row>, paint: Paint) {
+    if rows.is_empty() {
+        return;
+    }
+    let head = format!("{:<16} {:>12} {:>9}", "library call", "count", "errors");
+    line(text, format_args!("{}", paint.paint(Colour::Bold, &head)));
+    for (call, row) in rows {
+        line(
+            text,
+            format_args!("{call:<16} {:>12} {:>9}", row.count, row.errors),
         );
     }
     text.push('\n');
@@ -148,6 +192,28 @@ mod tests {
             shown.contains("inodes  7") && !shown.contains("open"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn calls_of_the_library_have_a_table_of_their_own() {
+        let text = "# TYPE hearth_op_seconds histogram\n\
+            hearth_op_seconds_bucket{op=\"read\",le=\"+Inf\"} 5\n\
+            hearth_op_seconds_sum{op=\"read\"} 1\nhearth_op_seconds_count{op=\"read\"} 5\n\
+            hearth_op_errors_total{op=\"read\"} 1\n\
+            hearth_library_ops_total{op=\"read\"} 7\n\
+            hearth_library_ops_total{op=\"openat\"} 0\n\
+            hearth_library_op_errors_total{op=\"read\"} 2\n\
+            hearth_library_op_errors_total{op=\"openat\"} 0\n";
+        let shown = text_of(text);
+        let words =
+            |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let lines: Vec<Vec<String>> = shown.lines().map(words).collect();
+        assert_eq!(lines[0][0], "operation", "{shown}");
+        assert_eq!(lines[1][..3], ["read", "5", "1"], "{shown}");
+        assert_eq!(lines[3], ["library", "call", "count", "errors"], "{shown}");
+        assert_eq!(lines[4], ["read", "7", "2"], "{shown}");
+        assert_eq!(lines.len(), 6, "nothing else: {shown}");
+        assert!(!text_of("inodes 7\n").contains("library"));
     }
 
     fn text_of(text: &str) -> String {

@@ -1,5 +1,6 @@
 //! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
 
+use crate::calls::Call;
 use crate::data::PAGE;
 use crate::inode::{Node, NodeExt};
 use crate::op_rate::WINDOWS;
@@ -33,6 +34,7 @@ fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out, "}} 1")?;
     operations(core, out)?;
+    calls(core, out)?;
     rates(core, out)?;
     events(core, out)?;
     objects(core, out)?;
@@ -93,10 +95,32 @@ fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
+/// Families of their own: what the operations of front ends mean stays as it is.
+fn calls(core: &Core, out: &mut String) -> std::fmt::Result {
+    let sums = Call::ALL.iter().map(|&call| (call, core.stats.call(call)));
+    let seen: Vec<_> = sums.filter(|(_, sum)| sum.count > 0).collect();
+    let name = "hearth_library_ops_total";
+    head(
+        out,
+        name,
+        "counter",
+        "Calls of programs that use the library.",
+    )?;
+    for (call, sum) in &seen {
+        writeln!(out, "{name}{{op=\"{}\"}} {}", call.name(), sum.count)?;
+    }
+    let name = "hearth_library_op_errors_total";
+    head(out, name, "counter", "Those that answered an error.")?;
+    for (call, sum) in &seen {
+        writeln!(out, "{name}{{op=\"{}\"}} {}", call.name(), sum.errors)?;
+    }
+    Ok(())
+}
+
 fn rates(core: &Core, out: &mut String) -> std::fmt::Result {
     let help = "Operations per second, averaged as /proc/loadavg does.";
     head(out, "hearth_ops_per_second", "gauge", help)?;
-    for ((window, _), rate) in WINDOWS.iter().zip(core.stats.rate.per_second()) {
+    for ((window, _), rate) in WINDOWS.iter().zip(core.stats.rate.0.per_second()) {
         writeln!(
             out,
             "hearth_ops_per_second{{window=\"{window}\"}} {rate:.2}"

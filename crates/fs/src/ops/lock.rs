@@ -44,7 +44,12 @@ pub(crate) fn set(
             kind: LockKind::Unlock,
             ..*request
         };
-        result = locks.set(&back, None).and(Err(Errno::EBADF));
+        result = locks.set(&back, None);
+        // Who waits for a lock of the open file keeps that in Linux: he has had the lock.
+        let of_file = request.flock || request.pid == LockRequest::OFD_PID;
+        if !of_file {
+            result = result.and(Err(Errno::EBADF));
+        }
     }
     core.release(held, &pin());
     result

@@ -8,9 +8,14 @@ use crate::volume::Ctx;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
-/// Whether a write by `caller` clears setuid and setgid.
+/// Whether a write by `caller` clears setuid and setgid. A kernel in front says so by itself.
 pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
-    caller.checks() && !caller.privileged()
+    caller.checks() && kills_suid_untold(caller)
+}
+
+/// The same of an allocation or a copy, with which a kernel in front says nothing.
+pub(crate) fn kills_suid_untold(caller: &Caller<'_>) -> bool {
+    !caller.privileged()
 }
 
 /// Clears setuid and setgid of a file whose contents `caller` changes.

@@ -1,7 +1,7 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
 use super::io::{self, Place, data_of, free_pages, page};
-use super::privilege::{drop_capability_held, kills_suid, strip_suidgid};
+use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
@@ -44,7 +44,7 @@ pub(crate) fn fallocate(
     if new_size < size {
         cx.core.heat.truncate(cx.core, node, new_size);
     }
-    if kills_suid(cx.caller) {
+    if kills_suid_untold(cx.caller) {
         strip_suidgid(cx.caller, node);
     }
     drop_capability_held(cx, node, &change, g);
@@ -339,7 +339,7 @@ fn copy_chunk(
         return Ok(0);
     }
     let place = Place::At(to_off + copying.done);
-    let kill = kills_suid(cx.caller);
+    let kill = kills_suid_untold(cx.caller);
     io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{DirEntry, Kind};
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, Node};
 use crate::number::ROOT;
@@ -29,30 +30,32 @@ pub struct OwnedDirEntry {
 impl Process {
     /// Every entry of a directory but `.` and `..`.
     pub fn read_dir(&self, path: impl AsRef<[u8]>) -> Result<Vec<OwnedDirEntry>> {
-        let mut entries = Vec::new();
-        let mut batch = Batch::new();
-        let more = self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-            let node = walked.existing()?;
-            if !node.is_dir() {
-                return Err(Errno::ENOTDIR.into());
+        self.call(Call::ReadDir, || {
+            let mut entries = Vec::new();
+            let mut batch = Batch::new();
+            let more = self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+                let node = walked.existing()?;
+                if !node.is_dir() {
+                    return Err(Errno::ENOTDIR.into());
+                }
+                may(cx.caller, node, READ, g)?;
+                entries.clear();
+                batch = Batch::new();
+                batch.list(cx, node, false, &mut |entry| keep(&mut entries, entry), g)?;
+                Ok(if batch.is_full() { node.hold() } else { None })
+            })?;
+            let Some(node) = more else {
+                return Ok(entries);
+            };
+            let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
+            let mut listed = Ok(());
+            while listed.is_ok() && batch.is_full() {
+                listed = self.run(|cx, g| batch.list(cx, &node, false, each, g));
             }
-            may(cx.caller, node, READ, g)?;
-            entries.clear();
-            batch = Batch::new();
-            batch.list(cx, node, false, &mut |entry| keep(&mut entries, entry), g)?;
-            Ok(if batch.is_full() { node.hold() } else { None })
-        })?;
-        let Some(node) = more else {
-            return Ok(entries);
-        };
-        let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
-        let mut listed = Ok(());
-        while listed.is_ok() && batch.is_full() {
-            listed = self.run(|cx, g| batch.list(cx, &node, false, each, g));
-        }
-        let listed = unless_removed(listed, &node);
-        self.core().release(node, &pin());
-        listed.map(|()| entries)
+            let listed = unless_removed(listed, &node);
+            self.core().release(node, &pin());
+            listed.map(|()| entries)
+        })
     }
 
     /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
@@ -60,23 +63,25 @@ impl Process {
     /// offset is `telldir(3)`. After an error what was handed out stays handed out, and a next call
     /// goes on behind it.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
-        let mut batch = Batch::new();
-        let more = self.with_share(fd, |file| {
-            self.getdents_part(&file, &mut batch, f)?;
-            Ok(batch.is_full().then(|| file.to_arc()))
-        })?;
-        let Some(file) = more else {
-            return Ok(());
-        };
-        // What comes now would be a next call on Linux.
-        let mut listed = Ok(());
-        while listed.is_ok() && batch.is_full() {
-            listed = self.getdents_part(&file, &mut batch, f);
-        }
-        match file.node(&pin()) {
-            Ok(node) => unless_removed(listed, node),
-            Err(_) => listed,
-        }
+        self.call(Call::Getdents, || {
+            let mut batch = Batch::new();
+            let more = self.with_share(fd, |file| {
+                self.getdents_part(&file, &mut batch, f)?;
+                Ok(batch.is_full().then(|| file.to_arc()))
+            })?;
+            let Some(file) = more else {
+                return Ok(());
+            };
+            // What comes now would be a next call on Linux.
+            let mut listed = Ok(());
+            while listed.is_ok() && batch.is_full() {
+                listed = self.getdents_part(&file, &mut batch, f);
+            }
+            match file.node(&pin()) {
+                Ok(node) => unless_removed(listed, node),
+                Err(_) => listed,
+            }
+        })
     }
 
     fn getdents_part(
@@ -103,58 +108,66 @@ impl Process {
 
     /// `chdir(2)`.
     pub fn chdir(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-            enter(cx, &self.cwd, walked.existing()?, g)
+        self.call(Call::Chdir, || {
+            self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+                enter(cx, &self.cwd, walked.existing()?, g)
+            })
         })
     }
 
     /// `fchdir(2)`.
     pub fn fchdir(&self, fd: Fd) -> Result<()> {
-        self.run(|cx, g| enter(cx, &self.cwd, self.file(fd, g)?.node(g)?, g))
+        self.call(Call::Fchdir, || {
+            self.run(|cx, g| enter(cx, &self.cwd, self.file(fd, g)?.node(g)?, g))
+        })
     }
 
     /// `chroot(2)`; `EPERM` for users.
     pub fn chroot(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-            let node = walked.existing()?;
-            if !node.is_dir() {
-                return Err(Errno::ENOTDIR.into());
-            }
-            may(cx.caller, node, EXEC, g)?;
-            if !cx.caller.privileged() {
-                return Err(Errno::EPERM.into());
-            }
-            enter(cx, &self.root, node, g)
+        self.call(Call::Chroot, || {
+            self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+                let node = walked.existing()?;
+                if !node.is_dir() {
+                    return Err(Errno::ENOTDIR.into());
+                }
+                may(cx.caller, node, EXEC, g)?;
+                if !cx.caller.privileged() {
+                    return Err(Errno::EPERM.into());
+                }
+                enter(cx, &self.root, node, g)
+            })
         })
     }
 
     /// `getcwd(3)`; `ENOENT` in a directory that was removed or lies outside the root.
     pub fn getcwd(&self) -> Result<Vec<u8>> {
-        self.run(|cx, g| {
-            // The way up is only a path if no directory moves meanwhile.
-            let _still = cx.core.rename.0.lock();
-            let root = self.place(&self.root, g).number();
-            let mut node = self.place(&self.cwd, g);
-            let mut parts = Vec::new();
-            if node.meta.is_nameless() {
-                return Err(Errno::ENOENT.into());
-            }
-            while node.number() != root {
-                // Outside of what `/` means there is no path.
-                if node.number() == ROOT {
+        self.call(Call::Getcwd, || {
+            self.run(|cx, g| {
+                // The way up is only a path if no directory moves meanwhile.
+                let _still = cx.core.rename.0.lock();
+                let root = self.place(&self.root, g).number();
+                let mut node = self.place(&self.cwd, g);
+                let mut parts = Vec::new();
+                if node.meta.is_nameless() {
                     return Err(Errno::ENOENT.into());
                 }
-                let directory = node.directory().ok_or(Errno::ENOTDIR)?;
-                let parent = cx.core.node(directory.parent(), g)?;
-                parts.push(name_in(cx, parent, node.number(), g)?);
-                node = parent;
-            }
-            let mut path = Vec::new();
-            for part in parts.iter().rev() {
-                path.push(b'/');
-                path.extend_from_slice(part);
-            }
-            Ok(if path.is_empty() { b"/".to_vec() } else { path })
+                while node.number() != root {
+                    // Outside of what `/` means there is no path.
+                    if node.number() == ROOT {
+                        return Err(Errno::ENOENT.into());
+                    }
+                    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+                    let parent = cx.core.node(directory.parent(), g)?;
+                    parts.push(name_in(cx, parent, node.number(), g)?);
+                    node = parent;
+                }
+                let mut path = Vec::new();
+                for part in parts.iter().rev() {
+                    path.push(b'/');
+                    path.extend_from_slice(part);
+                }
+                Ok(if path.is_empty() { b"/".to_vec() } else { path })
+            })
         })
     }
 }

@@ -1,16 +1,13 @@
-//! Reading, writing, seeking, sizes.
+//! Reading and writing.
 
-use super::{AT_FDCWD, Fd, Process, piece};
-use crate::attr::{Kind, SetAttr};
+use super::{Fd, Process, piece};
+use crate::attr::Kind;
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
-use crate::ops::attr;
 use crate::ops::io::{self, Place};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
-use crate::ops::range::{self, Copying, copy};
-
 use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
-use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::rcu::Shared;
 use std::io::{IoSlice, IoSliceMut};
@@ -18,70 +15,97 @@ use std::io::{IoSlice, IoSliceMut};
 impl Process {
     /// `read(2)`: at the file offset, which moves.
     pub fn read(&self, fd: Fd, out: &mut [u8]) -> Result<usize> {
-        if out.len() > piece::BYTES {
-            return self.readv_long(fd, &mut [IoSliceMut::new(out)], None);
-        }
-        self.with(fd, |file| {
-            let mut position = check_readable(file)?.position().lock();
-            check_range(*position, out.len())?;
-            let got = self.run(|cx, g| read_at(cx, file, *position, out, g))?;
-            *position += got as u64;
-            Ok(got)
+        self.call(Call::Read, || {
+            if out.len() > piece::BYTES {
+                return self.readv_long(fd, &mut [IoSliceMut::new(out)], None);
+            }
+            self.with(fd, |file| {
+                let mut position = check_readable(file)?.position().lock();
+                check_range(*position, out.len())?;
+                let got = self.run(|cx, g| read_at(cx, file, *position, out, g))?;
+                *position += got as u64;
+                Ok(got)
+            })
         })
     }
 
     /// `pread(2)`.
     pub fn pread(&self, fd: Fd, out: &mut [u8], off: u64) -> Result<usize> {
-        check_offset(off)?;
-        let in_range = check_range(off, out.len());
-        if in_range.is_ok() && out.len() > piece::BYTES {
-            return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
-        }
-        self.run(|cx, g| {
-            let file = check_reads(self.usable(fd, g)?)?;
-            in_range?;
-            read_at(cx, check_readable(file)?, off, out, g)
+        self.call(Call::Pread, || {
+            check_offset(off)?;
+            let in_range = check_range(off, out.len());
+            if in_range.is_ok() && out.len() > piece::BYTES {
+                return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
+            }
+            self.run(|cx, g| {
+                let file = check_reads(self.usable(fd, g)?)?;
+                in_range?;
+                read_at(cx, check_readable(file)?, off, out, g)
+            })
         })
     }
 
     /// `readv(2)`.
     pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
-        let len = outs.iter().map(|out| out.len()).sum();
-        if len > piece::BYTES {
-            return self.readv_long(fd, outs, None);
-        }
-        self.with(fd, |file| {
-            if len == 0 {
-                return check_reads(file).map(|_| 0);
+        self.call(Call::Readv, || {
+            let len = outs.iter().map(|out| out.len()).sum();
+            if len > piece::BYTES {
+                return self.readv_long(fd, outs, None);
             }
-            let mut position = check_readable(file)?.position().lock();
-            check_range(*position, len)?;
-            let got = self.run(|cx, g| readv_at(cx, file, *position, outs, g))?;
-            *position += got as u64;
-            Ok(got)
+            self.with(fd, |file| {
+                if len == 0 {
+                    return check_reads(file).map(|_| 0);
+                }
+                let mut position = check_readable(file)?.position().lock();
+                check_range(*position, len)?;
+                let got = self.run(|cx, g| readv_at(cx, file, *position, outs, g))?;
+                *position += got as u64;
+                Ok(got)
+            })
         })
     }
 
     /// `preadv(2)`.
     pub fn preadv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>], off: u64) -> Result<usize> {
-        check_offset(off)?;
-        let len = outs.iter().map(|out| out.len()).sum();
-        let in_range = check_range(off, len);
-        if in_range.is_ok() && len > piece::BYTES {
-            return self.readv_long(fd, outs, Some(off));
-        }
-        self.run(|cx, g| {
-            let file = check_reads(self.usable(fd, g)?)?;
-            if len == 0 {
-                return Ok(0);
+        self.call(Call::Preadv, || {
+            check_offset(off)?;
+            let len = outs.iter().map(|out| out.len()).sum();
+            let in_range = check_range(off, len);
+            if in_range.is_ok() && len > piece::BYTES {
+                return self.readv_long(fd, outs, Some(off));
             }
-            in_range?;
-            readv_at(cx, check_readable(file)?, off, outs, g)
+            self.run(|cx, g| {
+                let file = check_reads(self.usable(fd, g)?)?;
+                if len == 0 {
+                    return Ok(0);
+                }
+                in_range?;
+                readv_at(cx, check_readable(file)?, off, outs, g)
+            })
         })
     }
 
     /// `write(2)`: at the file offset, which moves, or at the end with `O_APPEND`.
     pub fn write(&self, fd: Fd, data: &[u8]) -> Result<usize> {
+        self.call(Call::Write, || self.do_write(fd, data))
+    }
+
+    /// `pwrite(2)`; with `O_APPEND` it appends, as Linux does.
+    pub fn pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
+        self.call(Call::Pwrite, || self.do_pwrite(fd, data, off))
+    }
+
+    /// `writev(2)`: one write.
+    pub fn writev(&self, fd: Fd, data: &[IoSlice<'_>]) -> Result<usize> {
+        self.call(Call::Writev, || self.do_write(fd, &gather(data)))
+    }
+
+    /// `pwritev(2)`: one write.
+    pub fn pwritev(&self, fd: Fd, data: &[IoSlice<'_>], off: u64) -> Result<usize> {
+        self.call(Call::Pwritev, || self.do_pwrite(fd, &gather(data), off))
+    }
+
+    fn do_write(&self, fd: Fd, data: &[u8]) -> Result<usize> {
         if data.len() > piece::BYTES {
             return self.write_long(fd, data, None);
         }
@@ -97,8 +121,7 @@ impl Process {
         })
     }
 
-    /// `pwrite(2)`; with `O_APPEND` it appends, as Linux does.
-    pub fn pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
+    fn do_pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
         check_offset(off)?;
         if data.len() > piece::BYTES {
             return self.write_long(fd, data, Some(off));
@@ -115,140 +138,6 @@ impl Process {
             self.sync_written(&file)?;
         }
         Ok(done)
-    }
-
-    /// `writev(2)`: one write.
-    pub fn writev(&self, fd: Fd, data: &[IoSlice<'_>]) -> Result<usize> {
-        self.write(fd, &gather(data))
-    }
-
-    /// `pwritev(2)`: one write.
-    pub fn pwritev(&self, fd: Fd, data: &[IoSlice<'_>], off: u64) -> Result<usize> {
-        self.pwrite(fd, &gather(data), off)
-    }
-
-    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
-    pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
-        self.with(fd, |file| {
-            if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
-                return Err(Errno::ESPIPE);
-            }
-            let mut position = file.position().lock();
-            let new = match whence {
-                libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
-                libc::SEEK_CUR => moved(*position, off)?,
-                libc::SEEK_END => self.run(|_, g| {
-                    let end = file.node(g)?.meta.size();
-                    Ok(moved(end, off)?)
-                })?,
-                libc::SEEK_DATA | libc::SEEK_HOLE => {
-                    let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
-                    let hole = whence == libc::SEEK_HOLE;
-                    self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
-                }
-                _ => return Err(Errno::EINVAL),
-            };
-            *position = new;
-            Ok(new)
-        })
-    }
-
-    /// `ftruncate(2)`.
-    pub fn ftruncate(&self, fd: Fd, size: u64) -> Result<()> {
-        check_offset(size)?;
-        let set = SetAttr {
-            size: Some(size),
-            ..SetAttr::default()
-        };
-        self.run(|cx, g| {
-            let file = self.usable(fd, g)?;
-            if !file.writable() || file.kind() != Kind::File {
-                return Err(Errno::EINVAL.into());
-            }
-            attr::setattr(cx, file.node(g)?, &set, true, g)
-        })
-    }
-
-    /// `truncate(2)`.
-    pub fn truncate(&self, path: impl AsRef<[u8]>, size: u64) -> Result<()> {
-        check_offset(size)?;
-        let set = SetAttr {
-            size: Some(size),
-            ..SetAttr::default()
-        };
-        self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-            attr::setattr(cx, walked.existing()?, &set, false, g)
-        })
-    }
-
-    /// `fallocate(2)`.
-    pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
-        self.run(|cx, g| {
-            let file = self.usable(fd, g)?;
-            range::check_request(mode, off, len)?;
-            if !file.writable() {
-                return Err(Errno::EBADF.into());
-            }
-            range::fallocate(cx, file.node(g)?, mode, off, len, g)
-        })
-    }
-
-    /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
-    pub fn copy_file_range(
-        &self,
-        from: (Fd, Option<&mut u64>),
-        to: (Fd, Option<&mut u64>),
-        len: u64,
-        flags: u32,
-    ) -> Result<u64> {
-        let (source, target) = (&*self.counted(from.0)?, &*self.counted(to.0)?);
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if source.kind() == Kind::Directory || target.kind() == Kind::Directory {
-            return Err(Errno::EISDIR);
-        }
-        if source.kind() != Kind::File || target.kind() != Kind::File {
-            return Err(Errno::EINVAL);
-        }
-        let append = target.flags() & libc::O_APPEND != 0;
-        if !source.readable() || !target.writable() || append {
-            return Err(Errno::EBADF);
-        }
-        let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
-            Some(off) => **off,
-            None => *file.position().lock(),
-        };
-        let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
-        let noatime = source.flags() & libc::O_NOATIME != 0;
-        let copying = Copying::new((from_off, to_off), len, noatime);
-        let copied = copying.in_pieces(|copying| {
-            self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
-        })?;
-        let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
-            Some(off) => *off += copied,
-            None => *file.position().lock() += copied,
-        };
-        advance(source, from.1);
-        advance(target, to.1);
-        self.sync_written(target)?;
-        Ok(copied)
-    }
-
-    /// `fsync(2)`.
-    pub fn fsync(&self, fd: Fd) -> Result<()> {
-        self.volume().door().fsync(&*self.counted(fd)?, false)
-    }
-
-    /// `fdatasync(2)`.
-    pub fn fdatasync(&self, fd: Fd) -> Result<()> {
-        self.volume().door().fsync(&*self.counted(fd)?, true)
-    }
-
-    /// `syncfs(2)`.
-    pub fn syncfs(&self, fd: Fd) -> Result<()> {
-        self.usable(fd, &pin())?;
-        self.volume().sync()
     }
 
     /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
@@ -366,7 +255,7 @@ fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {
     parts.iter().flat_map(|part| part.iter().copied()).collect()
 }
 
-fn check_offset(off: u64) -> Result<()> {
+pub(super) fn check_offset(off: u64) -> Result<()> {
     if off > MAX_SIZE {
         Err(Errno::EINVAL)
     } else {
@@ -381,12 +270,4 @@ pub(super) fn check_range(off: u64, len: usize) -> Result<()> {
     } else {
         Ok(())
     }
-}
-
-fn moved(from: u64, by: i64) -> Result<u64> {
-    let new = i128::from(from) + i128::from(by);
-    u64::try_from(new)
-        .ok()
-        .filter(|new| *new <= MAX_SIZE)
-        .ok_or(Errno::EINVAL)
 }

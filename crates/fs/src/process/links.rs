@@ -2,6 +2,7 @@
 
 use super::{AT_FDCWD, Fd, Process, check_length};
 use crate::attr::Kind;
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
 use crate::ops::open::OpenFile;
@@ -26,35 +27,37 @@ impl Process {
         new: impl AsRef<[u8]>,
         flags: i32,
     ) -> Result<()> {
-        if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let (old, new) = (old.as_ref(), new.as_ref());
-        let empty = old.is_empty() && flags & libc::AT_EMPTY_PATH != 0;
-        let follow = if flags & libc::AT_SYMLINK_FOLLOW != 0 {
-            Follow::Yes
-        } else {
-            Follow::Slash
-        };
-        self.run(|cx, g| {
-            let (node, nameless) = if empty {
-                let file = (olddirfd != AT_FDCWD).then(|| self.file(olddirfd, g));
-                let file = file.transpose()?;
-                // As Linux since 6.10: what others opened is named by those only who may find it
-                // anyway.
-                let is_own = |file: &OpenFile| file.is_opened_by(cx.caller);
-                if !cx.caller.privileged() && !file.is_none_or(is_own) {
-                    return Err(Errno::ENOENT.into());
-                }
-                let linkable = file.is_some_and(|file| file.is_linkable());
-                (self.itself(olddirfd, g)?, linkable)
+        self.call(Call::Linkat, || {
+            if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
+                return Err(Errno::EINVAL);
+            }
+            let (old, new) = (old.as_ref(), new.as_ref());
+            let empty = old.is_empty() && flags & libc::AT_EMPTY_PATH != 0;
+            let follow = if flags & libc::AT_SYMLINK_FOLLOW != 0 {
+                Follow::Yes
             } else {
-                let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
-                (walked.existing()?, false)
+                Follow::Slash
             };
-            let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
-            let (parent, name) = new_name(&to, false)?;
-            link::link(cx, node, parent, name, nameless, g)
+            self.run(|cx, g| {
+                let (node, nameless) = if empty {
+                    let file = (olddirfd != AT_FDCWD).then(|| self.file(olddirfd, g));
+                    let file = file.transpose()?;
+                    // As Linux since 6.10: what others opened is named by those only who may find
+                    // it anyway.
+                    let is_own = |file: &OpenFile| file.is_opened_by(cx.caller);
+                    if !cx.caller.privileged() && !file.is_none_or(is_own) {
+                        return Err(Errno::ENOENT.into());
+                    }
+                    let linkable = file.is_some_and(|file| file.is_linkable());
+                    (self.itself(olddirfd, g)?, linkable)
+                } else {
+                    let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
+                    (walked.existing()?, false)
+                };
+                let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
+                let (parent, name) = new_name(&to, false)?;
+                link::link(cx, node, parent, name, nameless, g)
+            })
         })
     }
 
@@ -70,9 +73,11 @@ impl Process {
         dirfd: Fd,
         path: impl AsRef<[u8]>,
     ) -> Result<()> {
-        let target = target.as_ref();
-        check_length(target)?;
-        self.make(dirfd, path.as_ref(), &New::Symlink(target), 0o777)
+        self.call(Call::Symlinkat, || {
+            let target = target.as_ref();
+            check_length(target)?;
+            self.make(dirfd, path.as_ref(), &New::Symlink(target), 0o777)
+        })
     }
 
     /// `readlink(2)`.
@@ -82,18 +87,20 @@ impl Process {
 
     /// `readlinkat(2)`; an empty path means what `dirfd` has open.
     pub fn readlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
-        let path = path.as_ref();
-        if path.is_empty() {
-            return self.run(|cx, g| {
-                let node = self.itself(dirfd, g)?;
-                if node.kind() != Kind::Symlink {
-                    return Err(Errno::ENOENT.into());
-                }
-                Ok(link::readlink(cx, node)?.to_vec())
-            });
-        }
-        self.at(dirfd, path, Follow::Slash, |cx, walked, _| {
-            Ok(link::readlink(cx, walked.existing()?)?.to_vec())
+        self.call(Call::Readlinkat, || {
+            let path = path.as_ref();
+            if path.is_empty() {
+                return self.run(|cx, g| {
+                    let node = self.itself(dirfd, g)?;
+                    if node.kind() != Kind::Symlink {
+                        return Err(Errno::ENOENT.into());
+                    }
+                    Ok(link::readlink(cx, node)?.to_vec())
+                });
+            }
+            self.at(dirfd, path, Follow::Slash, |cx, walked, _| {
+                Ok(link::readlink(cx, walked.existing()?)?.to_vec())
+            })
         })
     }
 
@@ -104,7 +111,9 @@ impl Process {
 
     /// `mkdirat(2)`.
     pub fn mkdirat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u16) -> Result<()> {
-        self.make(dirfd, path.as_ref(), &New::Directory, mode & 0o1777)
+        self.call(Call::Mkdirat, || {
+            self.make(dirfd, path.as_ref(), &New::Directory, mode & 0o1777)
+        })
     }
 
     /// `mknod(2)`; the type is in `mode`.
@@ -114,14 +123,16 @@ impl Process {
 
     /// `mknodat(2)`.
     pub fn mknodat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u32, rdev: u32) -> Result<()> {
-        let new = match Kind::from_mode(mode).ok_or(Errno::EINVAL)? {
-            Kind::File => New::File,
-            Kind::Directory => return Err(Errno::EPERM),
-            Kind::Symlink => return Err(Errno::EINVAL),
-            special @ (Kind::Char | Kind::Block) => New::Special(special, rdev),
-            special => New::Special(special, 0),
-        };
-        self.make(dirfd, path.as_ref(), &new, mode as u16 & 0o7777)
+        self.call(Call::Mknodat, || {
+            let new = match Kind::from_mode(mode).ok_or(Errno::EINVAL)? {
+                Kind::File => New::File,
+                Kind::Directory => return Err(Errno::EPERM),
+                Kind::Symlink => return Err(Errno::EINVAL),
+                special @ (Kind::Char | Kind::Block) => New::Special(special, rdev),
+                special => New::Special(special, 0),
+            };
+            self.make(dirfd, path.as_ref(), &new, mode as u16 & 0o7777)
+        })
     }
 
     /// `unlink(2)`.
@@ -136,15 +147,17 @@ impl Process {
 
     /// `unlinkat(2)`, with `AT_REMOVEDIR`.
     pub fn unlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<()> {
-        if flags & !libc::AT_REMOVEDIR != 0 {
-            return Err(Errno::EINVAL);
-        }
-        self.at(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
-            if flags & libc::AT_REMOVEDIR != 0 {
-                rmdir(cx, &walked, g)
-            } else {
-                unlink(cx, &walked, g)
+        self.call(Call::Unlinkat, || {
+            if flags & !libc::AT_REMOVEDIR != 0 {
+                return Err(Errno::EINVAL);
             }
+            self.at(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
+                if flags & libc::AT_REMOVEDIR != 0 {
+                    rmdir(cx, &walked, g)
+                } else {
+                    unlink(cx, &walked, g)
+                }
+            })
         })
     }
 
@@ -162,49 +175,52 @@ impl Process {
         new: impl AsRef<[u8]>,
         flags: u32,
     ) -> Result<()> {
-        let (old, new) = (old.as_ref(), new.as_ref());
-        let known = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE | libc::RENAME_WHITEOUT;
-        let exchange = flags & libc::RENAME_EXCHANGE != 0;
-        if flags & !known != 0 || (exchange && flags != libc::RENAME_EXCHANGE) {
-            return Err(Errno::EINVAL);
-        }
-        self.run(|cx, g| {
-            let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
-            // A source that is not there says everything: who makes the target is not disturbed.
-            let follow = match from.found() {
-                Some(_) => Follow::Never,
-                None => Follow::Parent,
-            };
-            let to = walk(cx, self.from(newdirfd, new, g)?, new, follow, g)?;
-            if from.last != Last::Name {
-                return Err(Errno::EBUSY.into());
+        self.call(Call::Renameat2, || {
+            let (old, new) = (old.as_ref(), new.as_ref());
+            let known = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE | libc::RENAME_WHITEOUT;
+            let exchange = flags & libc::RENAME_EXCHANGE != 0;
+            if flags & !known != 0 || (exchange && flags != libc::RENAME_EXCHANGE) {
+                return Err(Errno::EINVAL);
             }
-            if to.last != Last::Name {
-                let noreplace = flags & libc::RENAME_NOREPLACE != 0;
-                return Err(if noreplace {
-                    Errno::EEXIST
-                } else {
-                    Errno::EBUSY
+            self.run(|cx, g| {
+                let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
+                // A source that is not there says everything: who makes the target is not
+                // disturbed.
+                let follow = match from.found() {
+                    Some(_) => Follow::Never,
+                    None => Follow::Parent,
+                };
+                let to = walk(cx, self.from(newdirfd, new, g)?, new, follow, g)?;
+                if from.last != Last::Name {
+                    return Err(Errno::EBUSY.into());
                 }
-                .into());
-            }
-            let removed = [from.parent, to.parent]
-                .iter()
-                .any(|dir| dir.meta.is_nameless());
-            let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
-            if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
-                return Err(Errno::EEXIST.into());
-            }
-            check_slashes(&from, &to, source.is_dir(), exchange)?;
-            let from = rename::End {
-                parent: from.parent,
-                name: from.name,
-            };
-            let to = rename::End {
-                parent: to.parent,
-                name: to.name,
-            };
-            rename::rename(cx, from, to, flags, g)
+                if to.last != Last::Name {
+                    let noreplace = flags & libc::RENAME_NOREPLACE != 0;
+                    return Err(if noreplace {
+                        Errno::EEXIST
+                    } else {
+                        Errno::EBUSY
+                    }
+                    .into());
+                }
+                let removed = [from.parent, to.parent]
+                    .iter()
+                    .any(|dir| dir.meta.is_nameless());
+                let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
+                if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
+                    return Err(Errno::EEXIST.into());
+                }
+                check_slashes(&from, &to, source.is_dir(), exchange)?;
+                let from = rename::End {
+                    parent: from.parent,
+                    name: from.name,
+                };
+                let to = rename::End {
+                    parent: to.parent,
+                    name: to.name,
+                };
+                rename::rename(cx, from, to, flags, g)
+            })
         })
     }
 

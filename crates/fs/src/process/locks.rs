@@ -1,6 +1,7 @@
 //! flock, POSIX record locks, locks of open file descriptions.
 
 use super::{Fd, Process};
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::locks::{Interrupt, LockKind, LockRequest};
 use crate::ops::lock;
@@ -30,82 +31,92 @@ impl Process {
 
     /// [`Process::flock`] that another thread can end with `EINTR`.
     pub fn flock_interruptible(&self, fd: Fd, operation: i32, interrupt: &Interrupt) -> Result<()> {
-        let kind = match operation & !libc::LOCK_NB {
-            libc::LOCK_SH => LockKind::Read,
-            libc::LOCK_EX => LockKind::Write,
-            libc::LOCK_UN => LockKind::Unlock,
-            _ => return Err(Errno::EINVAL),
-        };
-        let request = |file: &OpenFile| LockRequest {
-            owner: file.id(),
-            pid: self.pid,
-            kind,
-            start: 0,
-            end: LockRequest::EOF,
-            flock: true,
-        };
-        if operation & libc::LOCK_NB != 0 || kind == LockKind::Unlock {
-            // Nothing to wait for: the guard keeps the open file, and nobody counts.
-            let g = pin();
-            let file = self.usable(fd, &g)?;
-            check_opened(file, kind)?;
-            return lock::set(self.core(), file, &request(file), None);
-        }
-        let file = self.counted(fd)?;
-        check_opened(&file, kind)?;
-        lock::set(self.core(), &file, &request(&file), Some(interrupt))
+        self.call(Call::Flock, || {
+            let kind = match operation & !libc::LOCK_NB {
+                libc::LOCK_SH => LockKind::Read,
+                libc::LOCK_EX => LockKind::Write,
+                libc::LOCK_UN => LockKind::Unlock,
+                _ => return Err(Errno::EINVAL),
+            };
+            let request = |file: &OpenFile| LockRequest {
+                owner: file.id(),
+                pid: self.pid,
+                kind,
+                start: 0,
+                end: LockRequest::EOF,
+                flock: true,
+            };
+            if operation & libc::LOCK_NB != 0 || kind == LockKind::Unlock {
+                // Nothing to wait for: the guard keeps the open file, and nobody counts.
+                let g = pin();
+                let file = self.usable(fd, &g)?;
+                check_opened(file, kind)?;
+                return lock::set(self.core(), file, &request(file), None);
+            }
+            let file = self.counted(fd)?;
+            check_opened(&file, kind)?;
+            lock::set(self.core(), &file, &request(&file), Some(interrupt))
+        })
     }
 
     /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any
     /// descriptor of the file is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would
     /// never end, `EINTR` if interrupted.
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
-        let file = self.counted(fd)?;
-        let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
-        check_mode(&file, spec.kind)?;
-        let locks = file
-            .node(&pin())?
-            .locks(&self.core().lock_allowance)
-            .clone();
-        lock::set(self.core(), &file, &request, wait)?;
-        // A close empties the descriptor and then takes the process's locks away: a lock that came
-        // after that is given back here, as Linux does.
-        let still_open = self
-            .file(fd, &pin())
-            .is_ok_and(|now| std::ptr::eq(now, &*file));
-        if still_open || spec.kind == LockKind::Unlock {
-            return Ok(());
-        }
-        locks.set(
-            &LockRequest {
-                kind: LockKind::Unlock,
-                ..request
-            },
-            None,
-        )?;
-        Err(Errno::EBADF)
+        self.call(Call::SetLk, || {
+            let file = self.counted(fd)?;
+            let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
+            check_mode(&file, spec.kind)?;
+            let locks = file
+                .node(&pin())?
+                .locks(&self.core().lock_allowance)
+                .clone();
+            lock::set(self.core(), &file, &request, wait)?;
+            // A close empties the descriptor and then takes the process's locks away: a lock that
+            // came after that is given back here, as Linux does.
+            let still_open = self
+                .file(fd, &pin())
+                .is_ok_and(|now| std::ptr::eq(now, &*file));
+            if still_open || spec.kind == LockKind::Unlock {
+                return Ok(());
+            }
+            locks.set(
+                &LockRequest {
+                    kind: LockKind::Unlock,
+                    ..request
+                },
+                None,
+            )?;
+            Err(Errno::EBADF)
+        })
     }
 
     /// `fcntl(F_GETLK)`: what would be in the way.
     pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
-        let file = self.counted(fd)?;
-        let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
-        lock::get(self.core(), &file, &request)
+        self.call(Call::GetLk, || {
+            let file = self.counted(fd)?;
+            let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
+            lock::get(self.core(), &file, &request)
+        })
     }
 
     /// `fcntl(F_OFD_SETLK)` and `F_OFD_SETLKW`: locks of the open file description.
     pub fn set_ofd_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
-        let file = self.counted(fd)?;
-        let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
-        check_mode(&file, spec.kind)?;
-        lock::set(self.core(), &file, &request, wait)
+        self.call(Call::SetLk, || {
+            let file = self.counted(fd)?;
+            let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
+            check_mode(&file, spec.kind)?;
+            lock::set(self.core(), &file, &request, wait)
+        })
     }
 
     /// `fcntl(F_OFD_GETLK)`.
     pub fn get_ofd_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
-        let file = self.counted(fd)?;
-        let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
-        lock::get(self.core(), &file, &request)
+        self.call(Call::GetLk, || {
+            let file = self.counted(fd)?;
+            let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
+            lock::get(self.core(), &file, &request)
+        })
     }
 
     /// A reference that outlives a wait.

@@ -2,6 +2,7 @@
 
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX};
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Node, NodeExt};
 use crate::number::is_control;
@@ -23,23 +24,36 @@ impl Process {
 
     /// `fstat(2)`.
     pub fn fstat(&self, fd: Fd) -> Result<Attr> {
-        self.run(|_, g| Ok(self.file(fd, g)?.node(g)?.attr()))
+        self.call(Call::Fstat, || {
+            self.run(|_, g| Ok(self.file(fd, g)?.node(g)?.attr()))
+        })
     }
 
     /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
-        self.target(dirfd, path.as_ref(), flags, |_, node, _| Ok(node.attr()))
+        // Large, and moved at every step if it were what the closures answer.
+        let mut attr = None;
+        self.call(Call::Fstatat, || {
+            self.target(dirfd, path.as_ref(), flags, |_, node, _| {
+                attr = Some(node.attr());
+                Ok(())
+            })
+        })?;
+        Ok(attr.expect("what succeeds has been run"))
     }
 
     /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. What it tells is the same
     /// whatever `mask` asks for.
     pub fn statx(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mask: u32) -> Result<StatX> {
-        let sync = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
-        if mask & libc::STATX__RESERVED as u32 != 0 || flags & sync == sync {
-            return Err(Errno::EINVAL);
-        }
-        let attr = self.statat(dirfd, path, flags & !sync)?;
-        Ok(StatX::of(attr))
+        self.call(Call::Statx, || {
+            let sync = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
+            if mask & libc::STATX__RESERVED as u32 != 0 || flags & sync == sync {
+                return Err(Errno::EINVAL);
+            }
+            self.target(dirfd, path.as_ref(), flags & !sync, |_, node, _| {
+                Ok(StatX::of(node.attr()))
+            })
+        })
     }
 
     /// `access(2)`: the real and the effective ids of a process are the same here.
@@ -55,20 +69,22 @@ impl Process {
         mask: u32,
         flags: i32,
     ) -> Result<()> {
-        if mask & !7 != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let flags = flags & !libc::AT_EACCESS;
-        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            let stored = matches!(node.kind(), Kind::File | Kind::Directory | Kind::Symlink);
-            if mask & perm::WRITE != 0 && stored && !is_control(node.number()) {
-                cx.core.check_writable()?;
+        self.call(Call::Faccessat, || {
+            if mask & !7 != 0 {
+                return Err(Errno::EINVAL);
             }
-            let owner = node.meta.owner();
-            if mask & perm::WRITE != 0 && owner.flags & crate::flags::IMMUTABLE != 0 {
-                return Err(Errno::EPERM.into());
-            }
-            Ok(perm::may_access(cx.caller, node, &owner, mask, g)?)
+            let flags = flags & !libc::AT_EACCESS;
+            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+                let stored = matches!(node.kind(), Kind::File | Kind::Directory | Kind::Symlink);
+                if mask & perm::WRITE != 0 && stored && !is_control(node.number()) {
+                    cx.core.check_writable()?;
+                }
+                let owner = node.meta.owner();
+                if mask & perm::WRITE != 0 && owner.flags & crate::flags::IMMUTABLE != 0 {
+                    return Err(Errno::EPERM.into());
+                }
+                Ok(perm::may_access(cx.caller, node, &owner, mask, g)?)
+            })
         })
     }
 
@@ -79,26 +95,30 @@ impl Process {
 
     /// `fchmod(2)`.
     pub fn fchmod(&self, fd: Fd, mode: u16) -> Result<()> {
-        self.setattr_fd(
-            fd,
-            &SetAttr {
-                mode: Some(mode & 0o7777),
-                ..SetAttr::default()
-            },
-        )
+        self.call(Call::Fchmod, || {
+            self.setattr_fd(
+                fd,
+                &SetAttr {
+                    mode: Some(mode & 0o7777),
+                    ..SetAttr::default()
+                },
+            )
+        })
     }
 
     /// `fchmodat2(2)`; the mode of a symbolic link cannot be changed (`EOPNOTSUPP`).
     pub fn fchmodat(&self, dirfd: Fd, path: impl AsRef<[u8]>, mode: u16, flags: i32) -> Result<()> {
-        let set = SetAttr {
-            mode: Some(mode & 0o7777),
-            ..SetAttr::default()
-        };
-        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            if node.kind() == Kind::Symlink {
-                return Err(Errno::EOPNOTSUPP.into());
-            }
-            attr::setattr(cx, node, &set, false, g)
+        self.call(Call::Fchmodat, || {
+            let set = SetAttr {
+                mode: Some(mode & 0o7777),
+                ..SetAttr::default()
+            };
+            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+                if node.kind() == Kind::Symlink {
+                    return Err(Errno::EOPNOTSUPP.into());
+                }
+                attr::setattr(cx, node, &set, false, g)
+            })
         })
     }
 
@@ -114,7 +134,9 @@ impl Process {
 
     /// `fchown(2)`.
     pub fn fchown(&self, fd: Fd, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
-        self.setattr_fd(fd, &owner_change(uid, gid))
+        self.call(Call::Fchown, || {
+            self.setattr_fd(fd, &owner_change(uid, gid))
+        })
     }
 
     /// `fchownat(2)`.
@@ -126,9 +148,11 @@ impl Process {
         gid: Option<u32>,
         flags: i32,
     ) -> Result<()> {
-        let set = owner_change(uid, gid);
-        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            attr::setattr(cx, node, &set, false, g)
+        self.call(Call::Fchownat, || {
+            let set = owner_change(uid, gid);
+            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+                attr::setattr(cx, node, &set, false, g)
+            })
         })
     }
 
@@ -141,56 +165,72 @@ impl Process {
         mtime: Option<SetTime>,
         flags: i32,
     ) -> Result<()> {
-        if atime.is_none() && mtime.is_none() {
-            // Linux does not even look at the path.
-            return Ok(());
-        }
-        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+        self.call(Call::Utimensat, || {
+            if atime.is_none() && mtime.is_none() {
+                // Linux does not even look at the path.
+                return Ok(());
+            }
+            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+                attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+            })
         })
     }
 
     /// `futimens(3)`.
     pub fn futimens(&self, fd: Fd, atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<()> {
-        if atime.is_none() && mtime.is_none() {
-            return Ok(());
-        }
-        self.run(|cx, g| {
-            let node = self.usable(fd, g)?.node(g)?;
-            attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+        self.call(Call::Futimens, || {
+            if atime.is_none() && mtime.is_none() {
+                return Ok(());
+            }
+            self.run(|cx, g| {
+                let node = self.usable(fd, g)?.node(g)?;
+                attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+            })
         })
     }
 
     /// `statfs(2)`.
     pub fn statfs(&self, path: impl AsRef<[u8]>) -> Result<StatFs> {
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-            Ok(statfs::statfs(cx.core, node, g))
+        self.call(Call::Statfs, || {
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+                Ok(statfs::statfs(cx.core, node, g))
+            })
         })
     }
 
     /// `fstatfs(2)`.
     pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
-        self.run(|cx, g| Ok(statfs::statfs(cx.core, self.file(fd, g)?.node(g)?, g)))
+        self.call(Call::Fstatfs, || {
+            self.run(|cx, g| Ok(statfs::statfs(cx.core, self.file(fd, g)?.node(g)?, g)))
+        })
     }
 
     /// `ioctl(FS_IOC_GETFLAGS)`.
     pub fn get_flags(&self, fd: Fd) -> Result<u32> {
-        self.run(|_, g| Ok(self.usable(fd, g)?.node(g)?.meta.flags()))
+        self.call(Call::Ioctl, || {
+            self.run(|_, g| Ok(self.usable(fd, g)?.node(g)?.meta.flags()))
+        })
     }
 
     /// `ioctl(FS_IOC_SETFLAGS)`.
     pub fn set_flags(&self, fd: Fd, flags: u32) -> Result<()> {
-        self.run(|cx, g| ioctl::set_flags(cx, self.usable(fd, g)?.node(g)?, flags, g))
+        self.call(Call::Ioctl, || {
+            self.run(|cx, g| ioctl::set_flags(cx, self.usable(fd, g)?.node(g)?, flags, g))
+        })
     }
 
     /// `ioctl(FS_IOC_FSGETXATTR)`.
     pub fn get_fsxattr(&self, fd: Fd) -> Result<FsXAttr> {
-        self.run(|_, g| Ok(ioctl::get_fsxattr(self.usable(fd, g)?.node(g)?)))
+        self.call(Call::Ioctl, || {
+            self.run(|_, g| Ok(ioctl::get_fsxattr(self.usable(fd, g)?.node(g)?)))
+        })
     }
 
     /// `ioctl(FS_IOC_FSSETXATTR)`.
     pub fn set_fsxattr(&self, fd: Fd, new: &FsXAttr) -> Result<()> {
-        self.run(|cx, g| ioctl::set_fsxattr(cx, self.usable(fd, g)?.node(g)?, new, g))
+        self.call(Call::Ioctl, || {
+            self.run(|cx, g| ioctl::set_fsxattr(cx, self.usable(fd, g)?.node(g)?, new, g))
+        })
     }
 
     /// Runs `f` on what a path means, with the `AT_*` flags that most calls know.

@@ -3,9 +3,11 @@
 //!
 //! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes
 //! everything. Paths and names are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the
-//! errno of the Linux call of the same name.
+//! errno of the Linux call of the same name. What Linux has as a call is counted, once: see
+//! [`Call`].
 
 mod dirs;
+mod extents;
 mod fds;
 mod files;
 mod links;
@@ -20,6 +22,7 @@ pub use dirs::OwnedDirEntry;
 pub use locks::LockSpec;
 
 use crate::caller::{Caller, Credentials, Origin};
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
 use crate::inode::{Inode, Node, NodeRef};
@@ -117,6 +120,7 @@ impl Process {
     /// A child process: same credentials, directories and umask; its descriptors share open files
     /// with this one's.
     pub fn fork(&self) -> Process {
+        self.count(Call::Fork);
         let g = pin();
         Process {
             volume: self.volume.clone(),
@@ -142,12 +146,34 @@ impl Process {
 
     /// Sets the file mode creation mask and answers the old one.
     pub fn umask(&self, mask: u16) -> u16 {
+        self.count(Call::Umask);
         // Relaxed: one word by itself.
         self.umask.swap(u32::from(mask) & 0o777, Ordering::Relaxed) as u16
     }
 
     fn core(&self) -> &Core {
         &self.volume.core
+    }
+
+    /// Runs a whole call and counts it. What a public method asks of others is no call of its own,
+    /// so that only public methods come here.
+    #[inline]
+    #[expect(
+        clippy::redundant_pattern_matching,
+        reason = "is_err() borrows the result, which is then moved once more"
+    )]
+    fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let result = f();
+        self.count(call);
+        if let Err(_) = result {
+            self.core().stats.count_call_error(call);
+        }
+        result
+    }
+
+    #[inline]
+    fn count(&self, call: Call) {
+        self.core().stats.count_call(call);
     }
 
     /// Runs an operation with the process's credentials. Pinned while it runs and not while it
@@ -159,8 +185,14 @@ impl Process {
         let credentials = self.credentials.load(&g);
         let run = Run::new(self.core(), Origin::Library, &g);
         match run.attempt(&self.caller(credentials), &mut f, &g) {
-            Ok(value) => run.end(Ok(value), g),
-            Err(Stop::Errno(errno)) => run.end(Err(errno), g),
+            Ok(value) => {
+                run.end(g);
+                Ok(value)
+            }
+            Err(Stop::Errno(errno)) => {
+                run.end(g);
+                Err(errno)
+            }
             Err(stop) => {
                 let credentials = credentials.clone();
                 drop(g);
@@ -296,6 +328,7 @@ impl Drop for Process {
                 self.core().release(held, &g);
             }
         }
+        self.count(Call::Exit);
     }
 }
 

@@ -1,6 +1,7 @@
 //! open, openat, close.
 
 use super::{AT_FDCWD, Fd, Process};
+use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::lookup::lookup;
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
@@ -20,28 +21,32 @@ impl Process {
 
     /// `openat(2)`.
     pub fn openat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mode: u16) -> Result<Fd> {
-        let flags = effective(flags)?;
-        let reserved = self.files.reserve(flags & libc::O_CLOEXEC != 0)?;
-        let path = path.as_ref();
-        let nofollow = flags & libc::O_NOFOLLOW != 0;
-        let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
-        let follow = match () {
-            _ if exclusive => Follow::Never,
-            _ if nofollow => Follow::Slash,
-            _ => Follow::Yes,
-        };
-        let file = self.at(dirfd, path, follow, |cx, walked, g| {
-            open_walked(cx, &walked, flags, mode, g)
-        })?;
-        Ok(reserved.install(Arc::new(file)))
+        self.call(Call::Openat, || {
+            let flags = effective(flags)?;
+            let reserved = self.files.reserve(flags & libc::O_CLOEXEC != 0)?;
+            let path = path.as_ref();
+            let nofollow = flags & libc::O_NOFOLLOW != 0;
+            let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
+            let follow = match () {
+                _ if exclusive => Follow::Never,
+                _ if nofollow => Follow::Slash,
+                _ => Follow::Yes,
+            };
+            let file = self.at(dirfd, path, follow, |cx, walked, g| {
+                open_walked(cx, &walked, flags, mode, g)
+            })?;
+            Ok(reserved.install(Arc::new(file)))
+        })
     }
 
     /// `close(2)`.
     pub fn close(&self, fd: Fd) -> Result<()> {
-        let g = pin();
-        let closed = self.files.close(fd, &g)?;
-        self.closed(closed, &g);
-        Ok(())
+        self.call(Call::Close, || {
+            let g = pin();
+            let closed = self.files.close(fd, &g)?;
+            self.closed(closed, &g);
+            Ok(())
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Extended attributes.
 
 use super::{AT_FDCWD, Fd, Process};
+use crate::calls::Call;
 use crate::errno::Result;
 use crate::ops::xattr;
 
@@ -23,18 +24,22 @@ impl Process {
         name: &[u8],
         flags: i32,
     ) -> Result<Vec<u8>> {
-        xattr::check_name(name)?;
-        self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-            Ok(xattr::get(cx, node, name, g)?.into_vec())
+        self.call(Call::Getxattr, || {
+            xattr::check_name(name)?;
+            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
+                Ok(xattr::get(cx, node, name, g)?.into_vec())
+            })
         })
     }
 
     /// `fgetxattr(2)`.
     pub fn fgetxattr(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
-        xattr::check_name(name)?;
-        self.run(|cx, g| {
-            let node = self.usable(fd, g)?.node(g)?;
-            Ok(xattr::get(cx, node, name, g)?.into_vec())
+        self.call(Call::Fgetxattr, || {
+            xattr::check_name(name)?;
+            self.run(|cx, g| {
+                let node = self.usable(fd, g)?.node(g)?;
+                Ok(xattr::get(cx, node, name, g)?.into_vec())
+            })
         })
     }
 
@@ -46,9 +51,11 @@ impl Process {
         value: &[u8],
         flags: i32,
     ) -> Result<()> {
-        xattr::check_request(name, value, flags)?;
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-            xattr::set(cx, node, name, value, flags, false, g)
+        self.call(Call::Setxattr, || {
+            xattr::check_request(name, value, flags)?;
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+                xattr::set(cx, node, name, value, flags, false, g)
+            })
         })
     }
 
@@ -60,62 +67,78 @@ impl Process {
         value: &[u8],
         flags: i32,
     ) -> Result<()> {
-        xattr::check_request(name, value, flags)?;
-        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-            xattr::set(cx, node, name, value, flags, false, g)
+        self.call(Call::Setxattr, || {
+            xattr::check_request(name, value, flags)?;
+            let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+                xattr::set(cx, node, name, value, flags, false, g)
+            })
         })
     }
 
     /// `fsetxattr(2)`.
     pub fn fsetxattr(&self, fd: Fd, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
-        xattr::check_request(name, value, flags)?;
-        self.run(|cx, g| {
-            let node = self.usable(fd, g)?.node(g)?;
-            xattr::set(cx, node, name, value, flags, false, g)
+        self.call(Call::Fsetxattr, || {
+            xattr::check_request(name, value, flags)?;
+            self.run(|cx, g| {
+                let node = self.usable(fd, g)?.node(g)?;
+                xattr::set(cx, node, name, value, flags, false, g)
+            })
         })
     }
 
     /// `listxattr(2)`: names, a NUL behind each.
     pub fn listxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-            xattr::list(cx, node, g)
+        self.call(Call::Listxattr, || {
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+                xattr::list(cx, node, g)
+            })
         })
     }
 
     /// `llistxattr(2)`.
     pub fn llistxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
-        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-            xattr::list(cx, node, g)
+        self.call(Call::Listxattr, || {
+            let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+                xattr::list(cx, node, g)
+            })
         })
     }
 
     /// `flistxattr(2)`.
     pub fn flistxattr(&self, fd: Fd) -> Result<Vec<u8>> {
-        self.run(|cx, g| xattr::list(cx, self.usable(fd, g)?.node(g)?, g))
+        self.call(Call::Flistxattr, || {
+            self.run(|cx, g| xattr::list(cx, self.usable(fd, g)?.node(g)?, g))
+        })
     }
 
     /// `removexattr(2)`.
     pub fn removexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
-        xattr::check_name(name)?;
-        self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-            xattr::remove(cx, node, name, g)
+        self.call(Call::Removexattr, || {
+            xattr::check_name(name)?;
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
+                xattr::remove(cx, node, name, g)
+            })
         })
     }
 
     /// `lremovexattr(2)`.
     pub fn lremovexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
-        xattr::check_name(name)?;
-        let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-        self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-            xattr::remove(cx, node, name, g)
+        self.call(Call::Removexattr, || {
+            xattr::check_name(name)?;
+            let nofollow = libc::AT_SYMLINK_NOFOLLOW;
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
+                xattr::remove(cx, node, name, g)
+            })
         })
     }
 
     /// `fremovexattr(2)`.
     pub fn fremovexattr(&self, fd: Fd, name: &[u8]) -> Result<()> {
-        xattr::check_name(name)?;
-        self.run(|cx, g| xattr::remove(cx, self.usable(fd, g)?.node(g)?, name, g))
+        self.call(Call::Fremovexattr, || {
+            xattr::check_name(name)?;
+            self.run(|cx, g| xattr::remove(cx, self.usable(fd, g)?.node(g)?, name, g))
+        })
     }
 }

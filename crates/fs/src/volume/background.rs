@@ -373,8 +373,8 @@ impl Core {
 
     fn step_rates(&self) {
         let now = self.clock.monotonic();
-        if self.stats.rate.is_due(now) {
-            self.stats.rate.step(self.stats.operations(), now);
+        if self.stats.rate.0.is_due(now) {
+            self.stats.rate.0.step(self.stats.operations(), now);
         }
     }
 

@@ -41,9 +41,16 @@ impl Core {
     ///
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
+    #[inline]
     pub(crate) fn keep_budget(&self) -> Result<()> {
-        let budget = self.resident.budget();
-        if budget == 0 || !self.home.evictable() {
+        match self.resident.budget() {
+            0 => Ok(()),
+            budget => self.keep_within(budget),
+        }
+    }
+
+    fn keep_within(&self, budget: u64) -> Result<()> {
+        if !self.home.evictable() {
             return Ok(());
         }
         let Some(excess) = self.resident.ask() else {

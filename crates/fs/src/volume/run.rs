@@ -31,8 +31,14 @@ impl Core {
         let guard = pin();
         let run = Run::new(self, caller.origin, &guard);
         match run.attempt(caller, &mut operation, &guard) {
-            Ok(value) => run.end(Ok(value), guard),
-            Err(Stop::Errno(errno)) => run.end(Err(errno), guard),
+            Ok(value) => {
+                run.end(guard);
+                Ok(value)
+            }
+            Err(Stop::Errno(errno)) => {
+                run.end(guard);
+                Err(errno)
+            }
             Err(stop) => {
                 drop(guard);
                 run.go_on(stop, caller, operation)
@@ -82,23 +88,29 @@ impl<'c> Run<'c> {
                 Stop::Load(load) if may_wait() => self.core.load(&load)?,
                 Stop::Load(load) => return Err(absent::leave(load)),
                 Stop::Again => hearth_sync::primitive::thread::yield_now(),
-                Stop::Errno(errno) => return self.end(Err(errno), pin()),
+                Stop::Errno(errno) => {
+                    self.end(pin());
+                    return Err(errno);
+                }
             }
             let guard = pin();
             stop = match self.attempt(caller, &mut operation, &guard) {
-                Ok(value) => return self.end(Ok(value), guard),
+                Ok(value) => {
+                    self.end(guard);
+                    return Ok(value);
+                }
                 Err(stop) => stop,
             };
         }
     }
 
-    /// Tells observers, and answers.
-    #[inline]
-    pub fn end<T>(self, result: Result<T>, guard: Guard) -> Result<T> {
+    /// Tells observers. Neither run nor answer pass through here: moving them costs more than all
+    /// else.
+    #[inline(always)]
+    pub fn end(&self, guard: Guard) {
         if self.observed {
             self.core.tell(&self.notes.borrow(), guard);
         }
-        result
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hearth::{Credentials, FsXAttr, Process, Result, Time, Volume};
 use hearth_model::{
     Attr, Bytes, CWD, Entry, Fd, Fill, Kind, LockInfo, LockKind, LockSpec, Op, Outcome, PROCESSES,
-    PageCount, STATUS, SetTime, Stamp, System, Target,
+    PageCount, STATUS, SetTime, Stamp, StatX, System, Target,
 };
 
 /// A volume and the processes that use it.
@@ -225,6 +225,12 @@ impl Call<'_> {
             } => process.lstat(&**path).map(attr),
             Op::Stat { dirfd, path, flags } => process.statat(*dirfd, &**path, *flags).map(attr),
             Op::StatFd { fd } => process.fstat(*fd).map(attr),
+            Op::StatX {
+                dirfd,
+                path,
+                flags,
+                mask,
+            } => process.statx(*dirfd, &**path, *flags, *mask).map(statx),
             Op::Access {
                 dirfd,
                 path,
@@ -491,10 +497,26 @@ fn data(bytes: Vec<u8>) -> Outcome {
 }
 
 fn attr(attr: hearth::Attr) -> Outcome {
+    Outcome::Attr(attributes(attr))
+}
+
+fn statx(told: hearth::StatX) -> Outcome {
+    let birth = (told.attr.btime.sec, told.attr.btime.nsec);
+    Outcome::StatX(StatX {
+        mask: told.mask,
+        attributes: told.attributes & StatX::ATTRIBUTES,
+        attributes_mask: told.attributes_mask & StatX::ATTRIBUTES,
+        blksize: told.attr.blksize,
+        attr: attributes(told.attr),
+        birth,
+    })
+}
+
+fn attributes(attr: hearth::Attr) -> Attr {
     let stamp = |time: Time| Stamp::of(time.sec, time.nsec);
     let kind = kind(attr.kind);
     let has_size = matches!(kind, Kind::File | Kind::Symlink);
-    Outcome::Attr(Attr {
+    Attr {
         ino: identity(attr.ino, attr.generation),
         kind,
         perm: attr.perm,
@@ -507,7 +529,7 @@ fn attr(attr: hearth::Attr) -> Outcome {
         mtime: stamp(attr.mtime),
         ctime: stamp(attr.ctime),
         pages: PageCount::of_blocks(if kind == Kind::File { attr.blocks } else { 0 }),
-    })
+    }
 }
 
 fn kind(kind: hearth::Kind) -> Kind {

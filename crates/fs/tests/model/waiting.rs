@@ -88,7 +88,7 @@ impl Waiter for Threads {
         Some(outcome)
     }
 
-    fn waits(&mut self, many: usize) -> bool {
+    fn waits(&mut self, many: usize, _open: usize) -> bool {
         assert_eq!(self.calls.len(), many, "calls that have not answered");
         let limit = Instant::now() + LONG;
         // Whoever is not in a queue yet will be; whoever is, stays: nobody else does anything.

@@ -1,6 +1,7 @@
 //! Advisory locks: `flock(2)` and record locks.
 
 use crate::dispatch::{Context, Dispatcher, Done};
+use crate::handles::Handles;
 use crate::reply::Reply;
 use crate::service::Small;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
@@ -30,23 +31,35 @@ impl Dispatcher {
     /// where INTERRUPT finds it.
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> Result<Done, Errno> {
         let wanted = lock_request(args)?;
-        if !wanted.flock && wanted.kind != LockKind::Unlock {
-            self.handles
-                .with(args.fh, |handle| handle.add_lock_owner(wanted.owner));
-        }
         let file = self.file(args.fh)?;
         match self.door.setlk(&file, &wanted, None) {
             Err(Errno::EAGAIN) if wait => {}
-            result => return result.map(|()| Done::Reply),
+            result => {
+                result?;
+                remember(&self.handles, args.fh, &wanted);
+                return Ok(Done::Reply);
+            }
         }
-        let unique = cx.header.unique;
+        let (unique, handle) = (cx.header.unique, args.fh);
         let token = self.waiting.begin(unique).ok_or(Errno::EINTR)?;
         let (door, waiting) = (self.door.clone(), Arc::clone(&self.waiting));
+        let handles = Arc::clone(&self.handles);
         Ok(Done::waiting(move || {
             let result = door.setlk(&file, &wanted, Some(&token));
             waiting.end(unique);
-            result.map(|()| Small::default())
+            result?;
+            remember(&handles, handle, &wanted);
+            Ok(Small::default())
         }))
+    }
+}
+
+/// Somebody has a lock through this handle, which is not released before that is answered. Noted
+/// when he has it and not when he asks: he may close the file meanwhile, and the FLUSH of that
+/// comes before there is anything to give up.
+fn remember(handles: &Handles, handle: u64, granted: &LockRequest) {
+    if !granted.flock && granted.kind != LockKind::Unlock {
+        handles.with(handle, |handle| handle.add_lock_owner(granted.owner));
     }
 }
 

@@ -1,16 +1,20 @@
 //! stat, access, chmod, chown.
 
 use libc::{AT_EACCESS, AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_SYMLINK_NOFOLLOW};
+use libc::{AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC, STATX__RESERVED};
 use libc::{EINVAL, EOPNOTSUPP, EPERM};
 
-use crate::data::{PageCount, Pages};
-use crate::model::{Answer, Model};
+use crate::data::{PAGE, PageCount, Pages};
+use crate::model::{Answer, FREE, Model};
 use crate::node::NodeId;
 use crate::op::Fd;
-use crate::outcome::{Attr, Outcome, Stamp};
+use crate::outcome::{Attr, Outcome, Stamp, StatX};
 
 /// Owner and group that `chown` asks for.
 type Owners = (Option<u32>, Option<u32>);
+
+/// How fresh `statx` wants its answer: both bits at once make no sense.
+const SYNC: i32 = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
 
 const NO_PAGES: PageCount = PageCount { least: 0, most: 0 };
 
@@ -24,6 +28,41 @@ impl Model {
     pub(crate) fn stat_fd(&mut self, p: usize, fd: Fd) -> Answer {
         let node = self.any_file(p, fd)?.node;
         Ok(Outcome::Attr(self.attr(node)))
+    }
+
+    pub(crate) fn statx(
+        &mut self,
+        p: usize,
+        dirfd: Fd,
+        path: &[u8],
+        flags: i32,
+        mask: u32,
+    ) -> Answer {
+        if mask & STATX__RESERVED as u32 != 0 || flags & SYNC == SYNC {
+            return Err(EINVAL);
+        }
+        let known = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
+        let itself = dirfd >= 0 && path.is_empty() && flags & AT_EMPTY_PATH != 0;
+        if itself && flags & !(known | SYNC) != 0 {
+            // A descriptor itself is looked at before or after the other flags.
+            return Err(FREE);
+        }
+        let node = self.lookup_at(p, dirfd, path, at_flags(flags & !SYNC, known)?)?;
+        if self.is_mounted && flags & AT_STATX_DONT_SYNC != 0 {
+            return Err(FREE);
+        }
+        let attributes_mask = match self.is_mounted {
+            true => 0,
+            false => StatX::ATTRIBUTES,
+        };
+        Ok(Outcome::StatX(StatX {
+            mask: mask & StatX::FIELDS,
+            attributes: u64::from(self.node(node).flags) & attributes_mask,
+            attributes_mask,
+            blksize: PAGE as u32,
+            attr: self.attr(node),
+            birth: (0, 0),
+        }))
     }
 
     pub(crate) fn attr(&self, id: NodeId) -> Attr {

@@ -117,7 +117,7 @@ impl Model {
             .expect("a slot keeps its file");
         file.slots -= 1;
         let (node, gone, path) = (file.node, file.slots == 0, file.is_path());
-        if gone && self.is_waited_through(slot.file) {
+        if self.may_not_close(p, slot.file, gone) {
             return Err(FREE);
         }
         if !path {

@@ -32,10 +32,17 @@ impl Model {
         }
     }
 
-    /// Whether somebody waits for a lock of this description through it.
-    pub(crate) fn is_waited_through(&self, file: FileId) -> bool {
-        let mut others = self.parked.iter().filter(|one| one.asker().is_none());
-        others.any(|one| one.file == file)
+    /// Whether nothing is said of process `p` closing a descriptor of `file`, the last one if
+    /// `gone`: somebody waits for a lock of this description through it.
+    ///
+    /// FUSE does not take back what a process gets through a descriptor that it has closed
+    /// meanwhile, and keeps the description until the call has ended.
+    pub(crate) fn may_not_close(&self, p: usize, file: FileId, gone: bool) -> bool {
+        let mut through = self.parked.iter().filter(|one| one.file == file);
+        match self.is_mounted {
+            true => through.any(|one| gone || one.process == p),
+            false => gone && through.any(|one| one.asker().is_none()),
+        }
     }
 
     /// Decides what waits for a lock of `node`.
@@ -100,10 +107,18 @@ impl Model {
         }
     }
 
-    /// Whether a chain of waits leads from those in the way of `one` back to its process. Locks of
-    /// descriptions may be given up by any process: nobody waits for himself through them.
+    /// Whose wait it is where circles are looked for. Locks of descriptions may be given up by any
+    /// process: nobody waits for himself through them, unless nobody knows that they are such.
+    fn in_a_circle(&self, one: &Parked) -> Option<Owner> {
+        match one.wish {
+            Wish::Record { owner, .. } if self.is_mounted => Some(owner),
+            _ => one.asker(),
+        }
+    }
+
+    /// Whether a chain of waits leads from those in the way of `one` back to its owner.
     pub(crate) fn would_wait_for_itself(&self, one: &Parked) -> bool {
-        let Some(asker) = one.asker() else {
+        let Some(asker) = self.in_a_circle(one) else {
             return false;
         };
         let mut open = self.in_the_way(one);
@@ -115,7 +130,7 @@ impl Model {
             if !seen.contains(&owner) {
                 seen.push(owner);
                 let others = self.parked.iter();
-                let his = others.filter(|other| other.asker() == Some(owner));
+                let his = others.filter(|other| self.in_a_circle(other) == Some(owner));
                 open.extend(his.flat_map(|other| self.in_the_way(other)));
             }
         }

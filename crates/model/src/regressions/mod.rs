@@ -8,6 +8,7 @@ mod names;
 mod opens;
 mod processes;
 mod script;
+mod statx;
 mod steps;
 mod waits;
 mod walks;
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Script> {
         data::scripts(),
         holes::scripts(),
         modes::scripts(),
+        statx::scripts(),
         names::scripts(),
         xattrs::scripts(),
         processes::scripts(),

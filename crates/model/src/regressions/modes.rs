@@ -1,9 +1,9 @@
 //! Modes, owners, times, flags.
 
-use libc::{O_CREAT, O_RDONLY, O_WRONLY};
+use libc::{O_CREAT, O_RDONLY, O_RDWR, O_WRONLY};
 
 use super::script::Script;
-use super::steps::{OPEN_ROOT, chmod, file, open, stat, times};
+use super::steps::{OPEN_ROOT, chmod, copy, file, open, stat, times};
 use crate::bytes::bytes;
 use crate::op::{CWD, Fill, Op, SetTime};
 
@@ -21,6 +21,41 @@ pub fn scripts() -> Vec<Script> {
                     Op::Write {
                         fd: 0,
                         data: Fill { seed: 1, len: 1 },
+                    },
+                ),
+                (1, stat("f")),
+            ],
+        ),
+        (
+            "who is not the superuser allocates and copies setuid away",
+            vec![
+                (1, open("f", O_CREAT | O_RDWR, 0o4755)),
+                (1, open("g", O_CREAT | O_RDWR, 0o4755)),
+                (
+                    1,
+                    Op::Write {
+                        fd: 0,
+                        data: Fill { seed: 1, len: 1 },
+                    },
+                ),
+                (
+                    1,
+                    Op::SetCredentials {
+                        uid: 1000,
+                        gid: 1000,
+                        groups: Vec::new(),
+                    },
+                ),
+                (1, copy(0, 0, 1, 0, 1)),
+                (1, stat("g")),
+                // A hole where there is nothing.
+                (
+                    1,
+                    Op::Allocate {
+                        fd: 0,
+                        mode: libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                        offset: 4096,
+                        len: 4096,
                     },
                 ),
                 (1, stat("f")),

@@ -9,7 +9,7 @@ use proptest::strategy::Union;
 use super::abilities::Abilities;
 use super::words::{
     acl, acl_name, at_flags, dirfd, fd, fill, len, mode, offset, open_flags, owner, path, set_time,
-    target, xattr_name,
+    statx_flags, statx_mask, target, xattr_name,
 };
 use crate::bytes::Bytes;
 use crate::op::{LockKind, LockSpec, Op};
@@ -20,8 +20,8 @@ pub fn op(abilities: Abilities) -> impl Strategy<Value = Op> {
         (26, descriptors(abilities).boxed()),
         (18, data().boxed()),
         (7, space(abilities).boxed()),
-        (16, attributes().boxed()),
-        (3, inode_flags(abilities).boxed()),
+        (21, attributes().boxed()),
+        (4, inode_flags(abilities).boxed()),
         (34, names().boxed()),
         (8, xattrs().boxed()),
         (6, locks().boxed()),
@@ -150,8 +150,20 @@ fn attributes() -> impl Strategy<Value = Op> {
             flags,
         },
     );
+    let statx =
+        (dirfd(), path(), statx_flags(), statx_mask()).prop_map(|(dirfd, path, flags, mask)| {
+            let itself = flags & libc::AT_EMPTY_PATH != 0;
+            let path = if itself { Bytes::default() } else { path };
+            Op::StatX {
+                dirfd,
+                path,
+                flags,
+                mask,
+            }
+        });
     prop_oneof![
         4 => stat,
+        6 => statx,
         2 => fd().prop_map(|fd| Op::StatFd { fd }),
         2 => access,
         3 => chmod,

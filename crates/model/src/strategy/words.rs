@@ -114,6 +114,36 @@ pub(super) fn at_flags() -> impl Strategy<Value = i32> {
     ]
 }
 
+pub(super) fn statx_flags() -> impl Strategy<Value = i32> {
+    let force = libc::AT_STATX_FORCE_SYNC;
+    let late = libc::AT_STATX_DONT_SYNC;
+    let more = prop_oneof![
+        6 => Just(0),
+        3 => select(vec![force, late, libc::AT_NO_AUTOMOUNT]),
+        1 => Just(force | late),
+    ];
+    let empty = libc::AT_EMPTY_PATH;
+    let at = prop_oneof![4 => at_flags(), 1 => Just(empty)];
+    (at, more).prop_map(|(at, more)| at | more)
+}
+
+pub(super) fn statx_mask() -> impl Strategy<Value = u32> {
+    let (basic, birth) = (libc::STATX_BASIC_STATS, libc::STATX_BTIME);
+    let reserved = libc::STATX__RESERVED as u32;
+    let odd = vec![
+        0,
+        birth,
+        libc::STATX_SIZE,
+        libc::STATX_MODE | libc::STATX_NLINK | libc::STATX_UID | libc::STATX_GID,
+        libc::STATX_MTIME | libc::STATX_BLOCKS,
+        libc::STATX_ATIME,
+        !reserved,
+        reserved,
+        reserved | basic,
+    ];
+    prop_oneof![4 => Just(basic | birth), 2 => Just(basic), 3 => select(odd)]
+}
+
 pub(super) fn len() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 0usize..20, 1 => select(vec![4096usize, 4097, 9000, 20_000])]
 }

@@ -1,14 +1,16 @@
 //! Operations as system calls of the calling thread.
 
 use std::ffi::CString;
-use std::mem::{MaybeUninit, size_of_val, zeroed};
+use std::mem::MaybeUninit;
 
 use hearth_model::{
-    Attr, Bytes, Entry, Fd, Fill, Kind, LockInfo, LockKind, LockSpec, Op, Outcome, PageCount,
-    STATUS, SetTime, Stamp, Target,
+    Attr, Bytes, Entry, Fd, Fill, Kind, Op, Outcome, PageCount, STATUS, SetTime, Stamp, Target,
 };
 
-type Answer<T = Outcome> = Result<T, i32>;
+use crate::lock_calls::{How, record_lock};
+use crate::statx::statx;
+
+pub type Answer<T = Outcome> = Result<T, i32>;
 
 const FS_IOC_GETFLAGS: usize = 0x8008_6601;
 const FS_IOC_SETFLAGS: usize = 0x4008_6602;
@@ -158,6 +160,12 @@ fn attributes(op: &Op) -> Option<Answer> {
     Some(match op {
         Op::Stat { dirfd, path, flags } => stat(*dirfd, path, *flags),
         Op::StatFd { fd } => stat(*fd, b"", libc::AT_EMPTY_PATH),
+        Op::StatX {
+            dirfd,
+            path,
+            flags,
+            mask,
+        } => statx(*dirfd, path, *flags, *mask),
         Op::Access {
             dirfd,
             path,
@@ -369,8 +377,8 @@ fn others(op: &Op) -> Option<Answer> {
             xattr(target, numbers, &[at(&name)]).map(done)
         }
         Op::Flock { fd, op } => call(libc::SYS_flock, &[n(*fd), n(*op)]).map(done),
-        Op::SetLock { fd, lock } => record_lock(*fd, lock, false),
-        Op::GetLock { fd, lock } => record_lock(*fd, lock, true),
+        Op::SetLock { fd, lock } => record_lock(*fd, lock, How::Set),
+        Op::GetLock { fd, lock } => record_lock(*fd, lock, How::Get),
         Op::ChangeDir { path } => call(libc::SYS_chdir, &[at(&text(path))]).map(done),
         Op::ChangeDirFd { fd } => call(libc::SYS_fchdir, &[n(*fd)]).map(done),
         Op::GetCwd => cwd(),
@@ -516,49 +524,6 @@ fn xattr(target: &Target, [path_nr, link_nr, fd_nr]: [i64; 3], rest: &[usize]) -
         Target::Link(path) => call(link_nr, &[&[at(&text(path))], rest].concat()),
         Target::Fd(fd) => call(fd_nr, &[&[n(*fd)], rest].concat()),
     }
-}
-
-fn record_lock(fd: Fd, lock: &LockSpec, get: bool) -> Answer {
-    // SAFETY: all bit patterns are valid for this plain struct.
-    let mut flock: libc::flock = unsafe { zeroed() };
-    flock.l_type = match lock.kind {
-        LockKind::Read => libc::F_RDLCK,
-        LockKind::Write => libc::F_WRLCK,
-        LockKind::Unlock => libc::F_UNLCK,
-    } as i16;
-    flock.l_whence = lock.whence as i16;
-    flock.l_start = lock.start;
-    flock.l_len = lock.len;
-    let cmd = match (lock.ofd, get) {
-        (false, false) => libc::F_SETLK,
-        (false, true) => libc::F_GETLK,
-        (true, false) => libc::F_OFD_SETLK,
-        (true, true) => libc::F_OFD_GETLK,
-    };
-    assert_eq!(
-        size_of_val(&flock),
-        32,
-        "the kernel's struct flock of a 64-bit machine"
-    );
-    call(libc::SYS_fcntl, &[n(fd), n(cmd), &raw mut flock as usize])?;
-    if !get {
-        return Ok(Outcome::Done);
-    }
-    let kind = match i32::from(flock.l_type) {
-        libc::F_UNLCK => return Ok(Outcome::Locks(Vec::new())),
-        libc::F_RDLCK => LockKind::Read,
-        _ => LockKind::Write,
-    };
-    let end = if flock.l_len == 0 {
-        i64::MAX
-    } else {
-        flock.l_start + flock.l_len - 1
-    };
-    Ok(Outcome::Locks(vec![LockInfo {
-        kind,
-        start: flock.l_start as u64,
-        end: end as u64,
-    }]))
 }
 
 /// As libc does, no path for a directory outside the root.

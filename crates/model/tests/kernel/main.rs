@@ -3,9 +3,12 @@
 //!
 //! Needs root: it mounts, changes root and credentials. See `mount` for why it cannot do harm.
 
+mod asked;
 mod calls;
+mod lock_calls;
 mod mount;
 mod regressions;
+mod statx;
 mod worker;
 
 use hearth_model::strategy::{Abilities, data_script, script};

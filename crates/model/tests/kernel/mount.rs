@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hearth_model::{Op, Outcome, PROCESSES, System};
 
+use crate::asked::Asked;
 use crate::calls::{call, text};
 use crate::worker::Worker;
 
@@ -25,7 +26,7 @@ pub enum Kind {
     Tmpfs,
     /// In a file of its own, with blocks of one page: knows all modes of fallocate.
     Ext4,
-    /// What is mounted already, from this empty directory on.
+    /// What is mounted already over FUSE, from this empty directory on.
     Directory(&'static Path),
 }
 
@@ -55,6 +56,7 @@ fn sysctl(name: &str) -> String {
 pub struct Kernel {
     workers: Vec<Option<Worker>>,
     protects_hardlinks: bool,
+    is_mounted: bool,
     // Dropped after the workers, which live in the mount.
     _place: Place,
 }
@@ -87,14 +89,31 @@ impl Kernel {
         Kernel {
             workers,
             protects_hardlinks,
+            is_mounted: matches!(kind, Kind::Directory(_)),
             _place: place,
         }
+    }
+}
+
+impl Kernel {
+    /// Begins a lock call of process `p`, which lives, on a thread of its own.
+    #[allow(
+        dead_code,
+        reason = "not every suite that uses this file has calls that wait"
+    )]
+    pub fn ask(&self, p: usize, op: &Op) -> Asked {
+        let worker = self.workers[p].as_ref().expect("it lives");
+        worker.ask(op)
     }
 }
 
 impl System for Kernel {
     fn protects_hardlinks(&self) -> bool {
         self.protects_hardlinks
+    }
+
+    fn is_mounted(&self) -> bool {
+        self.is_mounted
     }
 
     fn apply(&mut self, p: usize, op: &Op) -> Outcome {

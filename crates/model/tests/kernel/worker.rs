@@ -6,69 +6,90 @@ use std::thread::JoinHandle;
 
 use hearth_model::{Op, Outcome};
 
+use crate::asked::Asked;
 use crate::calls::{self, call};
 
 /// The handle of such a thread; dropping it ends the "process".
 pub struct Worker {
-    ops: Option<Sender<Op>>,
-    outcomes: Receiver<Reply>,
+    orders: Option<Sender<Order>>,
+    replies: Receiver<Reply>,
     thread: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    /// An operation.
+    Do(Op),
+    Fork,
+    /// A lock call that may wait.
+    Ask(Op),
 }
 
 enum Reply {
     Outcome(Outcome),
     Forked(Worker),
+    Asked(Asked),
 }
 
 impl Worker {
     pub fn apply(&self, op: &Op) -> Outcome {
-        match self.ask(op) {
+        match self.order(Order::Do(op.clone())) {
             Reply::Outcome(outcome) => outcome,
-            Reply::Forked(_) => unreachable!("only fork makes processes"),
+            _ => unreachable!("an operation has an outcome"),
         }
     }
 
     pub fn fork(&self) -> Worker {
-        match self.ask(&Op::Fork) {
+        match self.order(Order::Fork) {
             Reply::Forked(child) => child,
-            Reply::Outcome(_) => unreachable!("fork makes a process"),
+            _ => unreachable!("fork makes a process"),
         }
     }
 
-    fn ask(&self, op: &Op) -> Reply {
-        let ops = self.ops.as_ref().expect("open until drop");
-        ops.send(op.clone())
-            .expect("the worker waits for operations");
-        self.outcomes
-            .recv()
-            .expect("the worker answers every operation")
+    /// Begins a lock call that waits if it must, on another thread of the "process".
+    #[allow(
+        dead_code,
+        reason = "not every suite that uses this file has calls that wait"
+    )]
+    pub fn ask(&self, op: &Op) -> Asked {
+        match self.order(Order::Ask(op.clone())) {
+            Reply::Asked(asked) => asked,
+            _ => unreachable!("the call has begun"),
+        }
+    }
+
+    fn order(&self, order: Order) -> Reply {
+        let orders = self.orders.as_ref().expect("open until drop");
+        orders.send(order).expect("the worker waits for orders");
+        self.replies.recv().expect("the worker answers every order")
     }
 
     /// Starts a thread that shares nothing further with its creator but begins as its copy.
     pub fn spawn(prepare: Box<dyn FnOnce() + Send>) -> Worker {
-        let (ops, incoming) = channel::<Op>();
-        let (outgoing, outcomes) = channel();
+        let (orders, incoming) = channel::<Order>();
+        let (outgoing, replies) = channel();
         let (ready, started) = channel();
         let thread = std::thread::spawn(move || {
             let own = (libc::CLONE_FILES | libc::CLONE_FS) as usize;
             call(libc::SYS_unshare, &[own]).expect("unshare");
             prepare();
             ready.send(()).expect("the creator waits");
-            for op in incoming {
-                let reply = match op {
-                    Op::Fork => Reply::Forked(Worker::spawn(Box::new(|| {}))),
-                    op => Reply::Outcome(calls::apply(&op)),
+            for order in incoming {
+                let reply = match order {
+                    Order::Do(op) => Reply::Outcome(calls::apply(&op)),
+                    Order::Fork => Reply::Forked(Worker::spawn(Box::new(|| {}))),
+                    Order::Ask(op) => Reply::Asked(Asked::begin(op)),
                 };
                 if outgoing.send(reply).is_err() {
                     break;
                 }
             }
-            // The thread's exit closes its descriptor table.
+            // Who joins a thread does not wait until its descriptors are closed.
+            let _ = call(libc::SYS_close_range, &[0, u32::MAX as usize, 0]);
         });
         started.recv().expect("the worker starts");
         Worker {
-            ops: Some(ops),
-            outcomes,
+            orders: Some(orders),
+            replies,
             thread: Some(thread),
         }
     }
@@ -76,7 +97,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.ops = None;
+        self.orders = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -1,0 +1,39 @@
+//! Calls of the library as statistics tell them apart, and what is counted of each.
+
+use crate::named::named;
+
+named! {
+    /// A call of [`crate::Process`], by the system call that it stands for. The ways to say a path
+    /// are one call, the one that takes a directory's descriptor: `open` counts as `openat`,
+    /// `rmdir` as `unlinkat`. A descriptor instead of a path is another: `fstat`.
+    Call {
+        Openat "openat", Close "close",
+        Read "read", Pread "pread", Readv "readv", Preadv "preadv",
+        Write "write", Pwrite "pwrite", Writev "writev", Pwritev "pwritev",
+        Lseek "lseek", Truncate "truncate", Ftruncate "ftruncate", Fallocate "fallocate",
+        CopyFileRange "copy_file_range", Fsync "fsync", Fdatasync "fdatasync", Syncfs "syncfs",
+        Fstatat "fstatat", Fstat "fstat", Statx "statx", Faccessat "faccessat",
+        Fchmodat "fchmodat", Fchmod "fchmod", Fchownat "fchownat", Fchown "fchown",
+        Utimensat "utimensat", Futimens "futimens", Statfs "statfs", Fstatfs "fstatfs",
+        Ioctl "ioctl",
+        Linkat "linkat", Symlinkat "symlinkat", Readlinkat "readlinkat", Mkdirat "mkdirat",
+        Mknodat "mknodat", Unlinkat "unlinkat", Renameat2 "renameat2",
+        ReadDir "readdir", Getdents "getdents", Chdir "chdir", Fchdir "fchdir", Chroot "chroot",
+        Getcwd "getcwd",
+        Getxattr "getxattr", Fgetxattr "fgetxattr", Setxattr "setxattr", Fsetxattr "fsetxattr",
+        Listxattr "listxattr", Flistxattr "flistxattr", Removexattr "removexattr",
+        Fremovexattr "fremovexattr",
+        Dup "dup", Dup2 "dup2", Dup3 "dup3", Fcntl "fcntl", Flock "flock", GetLk "getlk",
+        SetLk "setlk",
+        Umask "umask", Fork "fork", Execve "execve", Exit "exit",
+    }
+}
+
+/// Sum over all cores for one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// Times that it answered, errors included.
+    pub count: u64,
+    /// Times that it answered an error.
+    pub errors: u64,
+}

@@ -1,0 +1,163 @@
+//! Seeking, sizes, copies from file to file, and what makes them durable.
+
+use super::files::check_offset;
+use super::{AT_FDCWD, Fd, Process};
+use crate::attr::{Kind, SetAttr};
+use crate::calls::Call;
+use crate::errno::{Errno, Result};
+use crate::ops::attr;
+use crate::ops::open::OpenFile;
+use crate::ops::range::{self, Copying, copy};
+use crate::volume::MAX_SIZE;
+use crate::walk::Follow;
+use hearth_sync::epoch::pin;
+
+impl Process {
+    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
+    pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
+        self.call(Call::Lseek, || {
+            self.with(fd, |file| {
+                if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
+                    return Err(Errno::ESPIPE);
+                }
+                let mut position = file.position().lock();
+                let new = match whence {
+                    libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
+                    libc::SEEK_CUR => moved(*position, off)?,
+                    libc::SEEK_END => self.run(|_, g| {
+                        let end = file.node(g)?.meta.size();
+                        Ok(moved(end, off)?)
+                    })?,
+                    libc::SEEK_DATA | libc::SEEK_HOLE => {
+                        let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
+                        let hole = whence == libc::SEEK_HOLE;
+                        self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+                    }
+                    _ => return Err(Errno::EINVAL),
+                };
+                *position = new;
+                Ok(new)
+            })
+        })
+    }
+
+    /// `ftruncate(2)`.
+    pub fn ftruncate(&self, fd: Fd, size: u64) -> Result<()> {
+        self.call(Call::Ftruncate, || {
+            check_offset(size)?;
+            let set = SetAttr {
+                size: Some(size),
+                ..SetAttr::default()
+            };
+            self.run(|cx, g| {
+                let file = self.usable(fd, g)?;
+                if !file.writable() || file.kind() != Kind::File {
+                    return Err(Errno::EINVAL.into());
+                }
+                attr::setattr(cx, file.node(g)?, &set, true, g)
+            })
+        })
+    }
+
+    /// `truncate(2)`.
+    pub fn truncate(&self, path: impl AsRef<[u8]>, size: u64) -> Result<()> {
+        self.call(Call::Truncate, || {
+            check_offset(size)?;
+            let set = SetAttr {
+                size: Some(size),
+                ..SetAttr::default()
+            };
+            self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
+                attr::setattr(cx, walked.existing()?, &set, false, g)
+            })
+        })
+    }
+
+    /// `fallocate(2)`.
+    pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
+        self.call(Call::Fallocate, || {
+            self.run(|cx, g| {
+                let file = self.usable(fd, g)?;
+                range::check_request(mode, off, len)?;
+                if !file.writable() {
+                    return Err(Errno::EBADF.into());
+                }
+                range::fallocate(cx, file.node(g)?, mode, off, len, g)
+            })
+        })
+    }
+
+    /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
+    pub fn copy_file_range(
+        &self,
+        from: (Fd, Option<&mut u64>),
+        to: (Fd, Option<&mut u64>),
+        len: u64,
+        flags: u32,
+    ) -> Result<u64> {
+        self.call(Call::CopyFileRange, || {
+            let (source, target) = (&*self.counted(from.0)?, &*self.counted(to.0)?);
+            if flags != 0 {
+                return Err(Errno::EINVAL);
+            }
+            if source.kind() == Kind::Directory || target.kind() == Kind::Directory {
+                return Err(Errno::EISDIR);
+            }
+            if source.kind() != Kind::File || target.kind() != Kind::File {
+                return Err(Errno::EINVAL);
+            }
+            let append = target.flags() & libc::O_APPEND != 0;
+            if !source.readable() || !target.writable() || append {
+                return Err(Errno::EBADF);
+            }
+            let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
+                Some(off) => **off,
+                None => *file.position().lock(),
+            };
+            let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
+            let noatime = source.flags() & libc::O_NOATIME != 0;
+            let copying = Copying::new((from_off, to_off), len, noatime);
+            let copied = copying.in_pieces(|copying| {
+                self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
+            })?;
+            let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
+                Some(off) => *off += copied,
+                None => *file.position().lock() += copied,
+            };
+            advance(source, from.1);
+            advance(target, to.1);
+            self.sync_written(target)?;
+            Ok(copied)
+        })
+    }
+
+    /// `fsync(2)`.
+    pub fn fsync(&self, fd: Fd) -> Result<()> {
+        self.call(Call::Fsync, || {
+            self.volume().door().fsync(&*self.counted(fd)?, false)
+        })
+    }
+
+    /// `fdatasync(2)`.
+    pub fn fdatasync(&self, fd: Fd) -> Result<()> {
+        self.call(Call::Fdatasync, || {
+            self.volume().door().fsync(&*self.counted(fd)?, true)
+        })
+    }
+
+    /// `syncfs(2)`.
+    pub fn syncfs(&self, fd: Fd) -> Result<()> {
+        self.call(Call::Syncfs, || {
+            self.usable(fd, &pin())?;
+            self.volume().sync()
+        })
+    }
+}
+
+fn moved(from: u64, by: i64) -> Result<u64> {
+    let new = i128::from(from) + i128::from(by);
+    u64::try_from(new)
+        .ok()
+        .filter(|new| *new <= MAX_SIZE)
+        .ok_or(Errno::EINVAL)
+}
