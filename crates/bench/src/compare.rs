@@ -42,7 +42,7 @@ pub fn compare<F: Fresh>(
                     let fresh = (contestant.make)().map_err(named)?;
                     let target = fresh.target();
                     prepare(target, workload, tasks).map_err(named)?;
-                    let rate = rate(target, workload, tasks, effort.run).map_err(named)?;
+                    let rate = rate(target, workload, tasks, effort.run, 0).map_err(named)?;
                     samples.push(rate.per_second);
                 }
             }

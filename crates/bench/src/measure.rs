@@ -1,6 +1,6 @@
 //! Running activities and jobs on a target.
 
-use crate::activity::{Activity, Job};
+use crate::activity::{Activity, Job, Repeat};
 use crate::cpu_time::of_thread;
 use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
@@ -59,8 +59,23 @@ pub struct PhaseTime {
     pub per_core: f64,
 }
 
-/// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core;
-/// with more tasks than cores, they go round.
+impl Rate {
+    /// That of several runs together; of at least one.
+    pub fn together(runs: &[Rate]) -> Rate {
+        let sum = |of: fn(&Rate) -> f64| runs.iter().map(of).sum::<f64>();
+        let operations = sum(|run| run.per_second * run.seconds);
+        let seconds = sum(|run| run.seconds);
+        Rate {
+            per_second: operations / seconds,
+            seconds,
+            per_cpu_second: operations
+                / sum(|run| run.per_second * run.seconds / run.per_cpu_second),
+        }
+    }
+}
+
+/// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core,
+/// counted from the core number `first`; with more tasks than cores, they go round.
 ///
 /// # Errors
 /// The target refuses, or is not as it should be afterwards.
@@ -69,19 +84,17 @@ pub fn rate(
     activity: &dyn Activity,
     tasks: usize,
     length: Duration,
+    first: usize,
 ) -> Result<Rate, String> {
     let window = Window {
         start: Barrier::new(tasks),
         opened: OnceLock::new(),
         length,
     };
-    let runs = side_by_side(tasks, |task| {
+    let runs = side_by_side_from(first, tasks, |task| {
         repeat(target, activity, (task, tasks), &window)
     })?;
-    let done: Vec<u64> = runs
-        .iter()
-        .map(|run| u64::from(WARM) + run.operations)
-        .collect();
+    let done: Vec<u64> = runs.iter().map(|run| run.warm + run.operations).collect();
     apart(target, &|client| activity.check(client, &done))?;
     let together = PhaseTime::of(&runs);
     Ok(Rate {
@@ -99,14 +112,21 @@ pub fn prepare(target: &dyn Target, activity: &dyn Activity, tasks: usize) -> Re
     apart(target, &|client| activity.prepare(client, tasks))
 }
 
-/// One run of `job` from its preparation to its check; answers one time per phase.
+/// One run of `job` from its preparation to its check, the first task on the core number `first`;
+/// answers one time per phase.
 ///
 /// # Errors
 /// The target refuses, or is not as it should be afterwards.
-pub fn times(target: &dyn Target, job: &dyn Job, tasks: usize) -> Result<Vec<PhaseTime>, String> {
+pub fn times(
+    target: &dyn Target,
+    job: &dyn Job,
+    tasks: usize,
+    first: usize,
+) -> Result<Vec<PhaseTime>, String> {
     apart(target, &|client| job.prepare(client, tasks))?;
     let start = Barrier::new(tasks);
-    let runs = side_by_side(tasks, |task| phases(target, job, (task, tasks), &start))?;
+    let phases = |task| phases(target, job, (task, tasks), &start);
+    let runs = side_by_side_from(first, tasks, phases)?;
     apart(target, &|client| job.check(client, tasks))?;
     let of_phase = |phase: usize| {
         let runs: Vec<Run> = runs.iter().map(|runs| runs[phase]).collect();
@@ -127,8 +147,11 @@ pub fn apart(
     done.map_err(|_| "a preparation or check panicked".to_owned())?
 }
 
-/// Repetitions that warm a task up: what is made on first use is there afterwards.
+/// Repetitions that warm a task up, at least: what is made on first use is there afterwards.
 const WARM: u32 = 2;
+/// They take this part of the run's length in processor time: many tasks on one core begin as warm
+/// as one does.
+const WARM_PART: u32 = 20;
 
 /// The time that all tasks of an activity run in.
 struct Window {
@@ -144,6 +167,8 @@ struct Window {
 struct Run {
     begin: Instant,
     end: Instant,
+    /// Operations before that.
+    warm: u64,
     operations: u64,
     cpu: Duration,
 }
@@ -184,12 +209,21 @@ pub fn side_by_side<T: Send>(
     tasks: usize,
     f: impl Fn(usize) -> Result<T, String> + Sync,
 ) -> Result<Vec<T>, String> {
+    side_by_side_from(0, tasks, f)
+}
+
+/// The same with the first task on the core number `first`.
+fn side_by_side_from<T: Send>(
+    first: usize,
+    tasks: usize,
+    f: impl Fn(usize) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
     beat();
     let cores = allowed_cores();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..tasks)
             .map(|task| {
-                let (f, core) = (&f, cores[task % cores.len()]);
+                let (f, core) = (&f, cores[(first + task) % cores.len()]);
                 scope.spawn(move || {
                     // Where it may not be pinned it runs all the same: the core is one of ours.
                     let _ = pin(core);
@@ -212,12 +246,12 @@ fn repeat(
 ) -> Result<Run, String> {
     let client = target.client();
     let ready = activity.task(&*client, task, tasks).and_then(|mut task| {
-        task.repeat(WARM)?;
-        Ok(task)
+        let warm = warm_up(&mut *task, window.length / WARM_PART)?;
+        Ok((task, warm))
     });
     // Every task gets here, so that none waits for one that failed.
     window.start.wait();
-    let mut task = ready?;
+    let (mut task, warm) = ready?;
     let stride = task.stride();
     let (cpu, begin) = (of_thread(), Instant::now());
     let deadline = *window.opened.get_or_init(|| begin) + window.length;
@@ -230,11 +264,24 @@ fn repeat(
             return Ok(Run {
                 begin,
                 end,
+                warm,
                 operations,
                 cpu: of_thread() - cpu,
             });
         }
     }
+}
+
+/// How many repetitions it took.
+fn warm_up(task: &mut dyn Repeat, time: Duration) -> Result<u64, String> {
+    let (begin, stride) = (of_thread(), task.stride());
+    task.repeat(WARM)?;
+    let mut done = u64::from(WARM);
+    while of_thread() - begin < time {
+        task.repeat(stride)?;
+        done += u64::from(stride);
+    }
+    Ok(done)
 }
 
 fn phases(
@@ -254,6 +301,7 @@ fn phases(
             Ok(operations) => runs.push(Run {
                 begin,
                 end: Instant::now(),
+                warm: 0,
                 operations,
                 cpu: of_thread() - cpu,
             }),
@@ -268,11 +316,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn runs_together_count_by_their_length() {
+        let run = |per_second, seconds, per_cpu_second| Rate {
+            per_second,
+            seconds,
+            per_cpu_second,
+        };
+        let both = Rate::together(&[run(10.0, 1.0, 5.0), run(20.0, 2.0, 10.0)]);
+        let expected = (50.0 / 3.0, 3.0, 50.0 / 6.0);
+        let got = (both.per_second, both.seconds, both.per_cpu_second);
+        assert_eq!(got, expected);
+    }
+
+    #[test]
     fn a_core_s_time_is_that_of_its_own_tasks() {
         let start = Instant::now();
         let run = |begin: u64, end: u64| Run {
             begin: start + Duration::from_secs(begin),
             end: start + Duration::from_secs(end),
+            warm: 0,
             operations: 1,
             cpu: Duration::ZERO,
         };

@@ -60,7 +60,7 @@ fn every_activity_leaves_the_tree_that_it_should() {
                     let target = fresh.target();
                     let name = activity.name();
                     prepare(target, &*activity, tasks).expect(&name);
-                    let rate = rate(target, &*activity, tasks, Duration::from_millis(5));
+                    let rate = rate(target, &*activity, tasks, Duration::from_millis(5), 0);
                     let rate = rate.unwrap_or_else(|what| panic!("{name}: {what}"));
                     assert!(rate.per_second > 0.0, "{name}");
                 }
@@ -95,7 +95,7 @@ fn a_tree_that_is_not_as_it_should_be_is_noticed() {
         for activity in family.activities() {
             let fresh = Contender::new("lib").unwrap().fresh().unwrap();
             prepare(fresh.target(), &*activity, 2).unwrap();
-            let done = rate(fresh.target(), &*activity, 2, Duration::from_millis(1));
+            let done = rate(fresh.target(), &*activity, 2, Duration::from_millis(1), 0);
             assert!(done.is_ok(), "{}", activity.name());
             stray(&*fresh.target().client(), "/");
             let said = activity.check(&*fresh.target().client(), &[9, 9]);
@@ -105,7 +105,7 @@ fn a_tree_that_is_not_as_it_should_be_is_noticed() {
     for (kind, _) in ALL {
         let test = Test { kind, times: 3 };
         let fresh = Contender::new("lib").unwrap().fresh().unwrap();
-        times(fresh.target(), &test, 2).unwrap();
+        times(fresh.target(), &test, 2, 0).unwrap();
         stray(&*fresh.target().client(), "/");
         assert!(
             test.check(&*fresh.target().client(), 2).is_err(),
@@ -122,7 +122,7 @@ fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
             let test = Test { kind, times: 7 };
             for fresh in [contender.fresh(), contender.fresh_for_threads()] {
                 let fresh = fresh.unwrap();
-                let phases = times(fresh.target(), &test, 3);
+                let phases = times(fresh.target(), &test, 3, 0);
                 let phases = phases.unwrap_or_else(|what| panic!("{}: {what}", kind.name()));
                 assert_eq!(phases.len(), 1);
                 assert_eq!(phases[0].operations, 21, "{}", kind.name());
@@ -132,7 +132,7 @@ fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
         if contender.has_processes() {
             let job = teardown::Sockets { descriptors: 300 };
             let fresh = contender.fresh().unwrap();
-            let phases = times(fresh.target(), &job, 2).unwrap();
+            let phases = times(fresh.target(), &job, 2, 0).unwrap();
             assert_eq!(phases.len(), job.phases().len());
             assert!(phases.iter().all(|phase| phase.operations == 600));
         }

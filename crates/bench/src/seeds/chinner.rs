@@ -178,12 +178,13 @@ impl Family for Chinner {
             session.tasks()
         };
         let mut grid = Grid::default();
-        for _ in 0..session.effort().runs {
+        for round in 0..session.effort().runs as usize {
             for &tasks in &tasks {
                 for contender in session.contenders() {
                     let each = each(contender.is_library(), session.is_quick());
                     let fresh = contender.fresh();
-                    let times = session.job(contender, fresh, &Files { each }, tasks)?;
+                    let files = Files { each };
+                    let times = session.job(contender, fresh, &files, (tasks, round))?;
                     for (phase, time) in PHASES.iter().zip(times) {
                         let rate = time.operations as f64 / time.seconds;
                         grid.push(phase, &contender.name, tasks, rate);
@@ -246,7 +247,7 @@ mod tests {
         for each in [1, 1_000, 1_001] {
             let target = Library::new(Sharing::Processes).unwrap();
             let job = Files { each };
-            let phases = times(&target, &job, 2).unwrap();
+            let phases = times(&target, &job, 2, 0).unwrap();
             let done: Vec<u64> = phases.iter().map(|phase| phase.operations).collect();
             assert_eq!(done, [2 * each as u64; 4]);
         }

@@ -6,6 +6,7 @@ use crate::target::{Fresh, Library, Sharing, Subdirectory};
 use crate::uring_switch::switched_on;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// A target of which every run gets a fresh, empty one.
 pub struct Contender {
@@ -116,6 +117,19 @@ impl Contender {
     /// Whether it is the library in process.
     pub fn is_library(&self) -> bool {
         matches!(self.kind, Kind::Library(_))
+    }
+
+    /// How many short runs make one: a fresh volume is made at once, a mount is not.
+    pub fn turns(&self) -> u32 {
+        if self.is_library() { 8 } else { 1 }
+    }
+
+    /// The length of one of them: twice as long together, as they are cheap.
+    pub fn turn(&self, run: Duration) -> Duration {
+        match self.turns() {
+            1 => run,
+            turns => 2 * run / turns,
+        }
     }
 
     /// Where it is, if other programs can use it.

@@ -8,7 +8,7 @@ use super::options::SeedOptions;
 use super::{Family, rates_table, room};
 use crate::activity::{Activity, Job};
 use crate::chart::Chart;
-use crate::measure::{Effort, PhaseTime, prepare, rate, times};
+use crate::measure::{Effort, PhaseTime, Rate, prepare, rate, times};
 use crate::pinned::allowed_cores;
 use crate::row::Row;
 use crate::target::Fresh;
@@ -58,7 +58,8 @@ impl Session {
         };
         let cores = allowed_cores().len();
         println!(
-            "{cores} cores, runs of {} ms, {} of each, alternating; medians.",
+            "{cores} cores, runs of {} ms, {} of each, alternating; medians. On the library a run \
+             is twice as long,\nin eight turns: all numbers of tasks take turns with each other.",
             effort.run.as_millis(),
             effort.runs
         );
@@ -210,18 +211,10 @@ impl Session {
             if !self.options.wants(bench, &name) {
                 continue;
             }
-            for _ in 0..self.effort.runs {
-                for &tasks in tasks {
-                    for contender in &self.contenders {
-                        let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
-                        let fresh = contender.fresh().map_err(named)?;
-                        let target = fresh.target();
-                        prepare(target, &**activity, tasks).map_err(named)?;
-                        let rate = rate(target, &**activity, tasks, self.effort.run);
-                        let rate = rate.map_err(named)?;
-                        grid.push(&name, &contender.name, tasks, rate.per_second);
-                        by_cpu.push(&name, &contender.name, tasks, rate.per_cpu_second);
-                    }
+            for round in 0..self.effort.runs {
+                for ((target, tasks), rate) in self.round(&**activity, tasks, round)? {
+                    grid.push(&name, target, tasks, rate.per_second);
+                    by_cpu.push(&name, target, tasks, rate.per_cpu_second);
                 }
             }
             eprintln!("measured: {bench}, {name}");
@@ -232,7 +225,45 @@ impl Session {
         Ok(grid)
     }
 
-    /// Runs a job once on a fresh target.
+    /// One run of `activity` on every target for every number of tasks.
+    ///
+    /// A run on the library is made of short ones, with all numbers of tasks in turn: what else
+    /// happens on the machine lasts longer than they do, and happens to all. Nor is it always the
+    /// same core that one task has.
+    fn round(
+        &self,
+        activity: &dyn Activity,
+        tasks: &[usize],
+        round: u32,
+    ) -> Result<Vec<((&str, usize), Rate)>, String> {
+        let mut rates = Vec::new();
+        for contender in &self.contenders {
+            let mut turns = vec![Vec::new(); tasks.len()];
+            for turn in 0..contender.turns() {
+                let mut cells: Vec<_> = tasks.iter().zip(&mut turns).collect();
+                // What the one before leaves behind is not always left to the same one.
+                if turn % 2 == 1 {
+                    cells.reverse();
+                }
+                for (&tasks, rates) in cells {
+                    let name = activity.name();
+                    let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
+                    let fresh = contender.fresh().map_err(named)?;
+                    let target = fresh.target();
+                    prepare(target, activity, tasks).map_err(named)?;
+                    let length = contender.turn(self.effort.run);
+                    let rate = rate(target, activity, tasks, length, (round + turn) as usize);
+                    rates.push(rate.map_err(named)?);
+                }
+            }
+            let together = turns.iter().map(|turns| Rate::together(turns));
+            let keys = tasks.iter().map(|&tasks| (&*contender.name, tasks));
+            rates.extend(keys.zip(together));
+        }
+        Ok(rates)
+    }
+
+    /// Runs a job once on a fresh target, the first task on the core number `first`.
     ///
     /// # Errors
     /// The target refuses, or did something else.
@@ -241,11 +272,11 @@ impl Session {
         contender: &Contender,
         fresh: Result<Box<dyn Fresh>, String>,
         job: &dyn Job,
-        tasks: usize,
+        (tasks, first): (usize, usize),
     ) -> Result<Vec<PhaseTime>, String> {
         let named = |what| format!("{}, {} x{tasks}: {what}", contender.name, job.name());
         let fresh = fresh.map_err(named)?;
-        times(fresh.target(), job, tasks).map_err(named)
+        times(fresh.target(), job, tasks, first).map_err(named)
     }
 
     /// Keeps rows.

@@ -135,10 +135,11 @@ impl Family for Teardown {
                 Err(what) => println!("without {}: {what}", contender.name),
             }
         }
-        for _ in 0..session.effort().runs {
+        for round in 0..session.effort().runs as usize {
             for &tasks in &tasks {
                 for &contender in &able {
-                    let phases = session.job(contender, contender.fresh(), &job, tasks)?;
+                    let fresh = contender.fresh();
+                    let phases = session.job(contender, fresh, &job, (tasks, round))?;
                     for (phase, time) in PHASES.iter().zip(phases) {
                         grid.push(phase, &contender.name, tasks, time.seconds);
                     }

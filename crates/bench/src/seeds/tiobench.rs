@@ -222,7 +222,7 @@ impl Family for TioBench {
                 for contender in session.contenders() {
                     let job = Tio::new(blocks);
                     let fresh = contender.fresh_for_threads();
-                    let phases = session.job(contender, fresh, &job, threads)?;
+                    let phases = session.job(contender, fresh, &job, (threads, 0))?;
                     for ((phase, time), seen) in PHASES.iter().zip(phases).zip(&job.latencies) {
                         let seen = seen.lock().map_err(|_| "a thread panicked")?;
                         for (grid, value) in grids.iter_mut().zip(columns(&time, &seen)) {
@@ -294,7 +294,7 @@ mod tests {
     fn every_thread_does_its_part_of_every_phase() {
         let target = Library::new(Sharing::Lowest).unwrap();
         let job = Tio::new(256);
-        let phases = times(&target, &job, 4).unwrap();
+        let phases = times(&target, &job, 4, 0).unwrap();
         let done: Vec<u64> = phases.iter().map(|phase| phase.operations).collect();
         assert_eq!(done, [256, 4_000, 256, 4_000]);
         assert_eq!(

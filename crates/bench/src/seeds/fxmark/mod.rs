@@ -16,6 +16,7 @@ pub use used_up::{Kind, UsedUp};
 
 use super::Family;
 use super::ask::Ask;
+use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
 use crate::activity::{Activity, Job};
@@ -105,31 +106,55 @@ fn used_up_rates(session: &Session, tasks: &[usize]) -> Result<Grid, String> {
         if !session.options().wants("fxmark", &name) {
             continue;
         }
-        for _ in 0..session.effort().runs {
-            for &tasks in tasks {
-                for contender in session.contenders() {
-                    let times = match (contender.is_library(), session.is_quick()) {
-                        (true, true) => 4_000,
-                        (true, false) => 16_000,
-                        (false, true) => 200,
-                        (false, false) => 1_000,
-                    };
-                    let job = UsedUp { kind, times };
-                    // A round may be short: as many as make a run of the usual length. The time is
-                    // that of the program of the paper: the mean of the cores' own.
-                    let (mut operations, mut seconds) = (0, 0.0);
-                    while operations == 0 || seconds < session.effort().run.as_secs_f64() {
-                        let time = session.job(contender, contender.fresh(), &job, tasks)?[0];
-                        operations += time.operations;
-                        seconds += time.per_core;
-                    }
-                    grid.push(&name, &contender.name, tasks, operations as f64 / seconds);
+        for round in 0..session.effort().runs {
+            for contender in session.contenders() {
+                let rates = used_up_round(session, contender, kind, tasks, round)?;
+                for (&tasks, rate) in tasks.iter().zip(rates) {
+                    grid.push(&name, &contender.name, tasks, rate);
                 }
             }
         }
         eprintln!("measured: fxmark, {name}");
     }
     Ok(grid)
+}
+
+/// A run for each number of tasks, in turns as those of [`Session::rates`].
+fn used_up_round(
+    session: &Session,
+    contender: &Contender,
+    kind: Kind,
+    tasks: &[usize],
+    round: u32,
+) -> Result<Vec<f64>, String> {
+    let times = match (contender.is_library(), session.is_quick()) {
+        (true, true) => 4_000,
+        (true, false) => 16_000,
+        (false, true) => 200,
+        (false, false) => 1_000,
+    };
+    let job = UsedUp { kind, times };
+    let length = contender.turn(session.effort().run).as_secs_f64();
+    let mut done = vec![(0, 0.0); tasks.len()];
+    for turn in 0..contender.turns() {
+        let mut cells: Vec<_> = tasks.iter().zip(&mut done).collect();
+        if turn % 2 == 1 {
+            cells.reverse();
+        }
+        for (&tasks, (operations, seconds)) in cells {
+            // One job may be short: as many as make a run of the usual length. The time is
+            // that of the program of the paper: the mean of the cores' own.
+            let end = length * f64::from(turn + 1);
+            while *operations == 0 || *seconds < end {
+                let at = (tasks, (round + turn) as usize);
+                let time = session.job(contender, contender.fresh(), &job, at)?[0];
+                *operations += time.operations;
+                *seconds += time.per_core;
+            }
+        }
+    }
+    let rate = |(operations, seconds)| operations as f64 / seconds;
+    Ok(done.into_iter().map(rate).collect())
 }
 
 /// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library.

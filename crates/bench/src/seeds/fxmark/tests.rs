@@ -198,7 +198,7 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
                 kind,
                 times: times_each,
             };
-            let seconds = times(&spy, &job, 2).expect(name);
+            let seconds = times(&spy, &job, 2, 0).expect(name);
             assert_eq!(seconds[0].operations, 2 * u64::from(TIMES), "{name}");
             // The first client prepared, the last one checked.
             let all = spy.take();

@@ -81,7 +81,8 @@ impl Family for ThreadPerf {
     }
 }
 
-/// One repeat by threads and by processes; every second time the other way round.
+/// One repeat by threads and by processes; every second time the other way round. On the library
+/// it is made of several, for the reason that [`Session::rates`] has.
 fn both(
     session: &Session,
     contender: &Contender,
@@ -91,14 +92,20 @@ fn both(
     grid: &mut Grid,
 ) -> Result<(), String> {
     let name = test.name();
-    for side in sides(repeat) {
-        let fresh = match side {
-            THREADS => contender.fresh_for_threads(),
-            _ => contender.fresh(),
-        };
-        let times = session.job(contender, fresh, test, tasks)?;
-        let target = format!("{}-{side}", contender.name);
-        grid.push(&name, &target, tasks, times[0].seconds);
+    let mut seconds = [0.0; 2];
+    for turn in 0..contender.turns() {
+        for side in sides(repeat + turn) {
+            let (fresh, seconds) = match side {
+                THREADS => (contender.fresh_for_threads(), &mut seconds[0]),
+                _ => (contender.fresh(), &mut seconds[1]),
+            };
+            let first = (repeat + turn / 2) as usize;
+            let times = session.job(contender, fresh, test, (tasks, first))?;
+            *seconds += times[0].seconds / f64::from(contender.turns());
+        }
+    }
+    for (side, seconds) in [THREADS, PROCESSES].into_iter().zip(seconds) {
+        grid.push(&name, &format!("{}-{side}", contender.name), tasks, seconds);
     }
     Ok(())
 }
