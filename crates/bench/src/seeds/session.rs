@@ -19,6 +19,9 @@ const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
 /// The same for a first look.
 const QUICK: [&str; 4] = ["lib", "lib-shared", "mount", "tmpfs"];
 
+/// What was measured: on which target, with how many tasks.
+type Measured<'a> = ((&'a str, usize), Rate);
+
 /// The targets, how much is measured, and what has come of it so far.
 pub struct Session {
     options: SeedOptions,
@@ -235,7 +238,7 @@ impl Session {
         activity: &dyn Activity,
         tasks: &[usize],
         round: u32,
-    ) -> Result<Vec<((&str, usize), Rate)>, String> {
+    ) -> Result<Vec<Measured<'_>>, String> {
         let mut rates = Vec::new();
         for contender in &self.contenders {
             let mut turns = vec![Vec::new(); tasks.len()];
