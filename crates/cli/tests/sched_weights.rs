@@ -59,8 +59,9 @@ fn weights_divide_what_is_done_in_pieces(transport: Transport) {
 /// first gets for each of the second's.
 ///
 /// Weights divide processor time. A copy of a tenant that is served less often finds less of its
-/// bytes in the caches and takes longer, by how much is the machine's affair: so time is held to
-/// the tenth, that no time is lost with the processor's own count, and copies to the half.
+/// bytes in the caches and takes longer, by how much is the machine's affair. So time is held to
+/// a tenth, and copies to a factor of two; what was charged is held against the kernel's count of
+/// the daemon's time, so that a tenant that is charged too little does not pass.
 fn divide(transport: Transport, copied: usize, streams: usize, weights: &[((u32, u32), f64)]) {
     let _alone = ALONE.lock();
     let mounted = Mounted::new(transport, "direct_io");

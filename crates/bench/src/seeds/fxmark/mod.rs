@@ -119,7 +119,7 @@ fn used_up_rates(session: &Session, tasks: &[usize]) -> Result<Grid, String> {
     Ok(grid)
 }
 
-/// A run for each number of tasks, in turns as those of [`Session::rates`].
+/// A run for each number of tasks, in turns as those of steady activities.
 fn used_up_round(
     session: &Session,
     contender: &Contender,

@@ -82,7 +82,7 @@ impl Family for ThreadPerf {
 }
 
 /// One repeat by threads and by processes; every second time the other way round. On the library
-/// it is made of several, for the reason that [`Session::rates`] has.
+/// it is made of several in turn, for the reason that a round of rates has.
 fn both(
     session: &Session,
     contender: &Contender,
