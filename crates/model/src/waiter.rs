@@ -110,14 +110,15 @@ struct Pair<'a, W> {
     numbers: Numbers,
     /// Calls that were begun and have not answered.
     live: BTreeSet<u64>,
-    /// Several locks were given back at once, each by its own thread: who comes next depends on
-    /// which is the first.
+    /// A lock was given back by its own thread, beside another that was, or beside the locks of a
+    /// description that ended in the same step: who comes next depends on which is the first.
     is_open: bool,
     met: BTreeMap<Fate, u64>,
 }
 
 impl<W: Waiter> Pair<'_, W> {
     fn step(&mut self, turn: &Turn) -> Result<(), String> {
+        let open = self.model.files.len();
         match turn {
             Turn::Call(p, op) => {
                 compare_call(&mut self.model, self.waiter, &mut self.numbers, (*p, op))?;
@@ -131,7 +132,7 @@ impl<W: Waiter> Pair<'_, W> {
                 }
             }
         }
-        self.settle()
+        self.settle(self.model.files.len() < open)
     }
 
     fn ask(&mut self, p: usize, op: &Op) -> Result<(), String> {
@@ -152,13 +153,14 @@ impl<W: Waiter> Pair<'_, W> {
         }
     }
 
-    /// Hears of those that the model has decided, and sees that the others wait.
-    fn settle(&mut self) -> Result<(), String> {
+    /// Hears of those that the model has decided, and sees that the others wait. `some_ended`: some
+    /// description did in this step, and gave its own locks back.
+    fn settle(&mut self, some_ended: bool) -> Result<(), String> {
         let ended = self.model.ended();
         let back = ended
             .iter()
             .filter(|(_, how)| *how == Outcome::Error(libc::EBADF));
-        if back.count() > 1 {
+        if back.count() + usize::from(some_ended) > 1 {
             self.is_open = true;
             return Ok(());
         }
@@ -189,7 +191,7 @@ impl<W: Waiter> Pair<'_, W> {
         for (ticket, _) in self.model.waiting().collect::<Vec<_>>() {
             self.model.interrupt(ticket);
             self.waiter.interrupt(ticket);
-            self.settle()?;
+            self.settle(false)?;
             if self.is_open {
                 return Ok(());
             }
@@ -202,6 +204,6 @@ impl<W: Waiter> Pair<'_, W> {
                 (p, &Op::Exit),
             )?;
         }
-        self.settle()
+        self.settle(false)
     }
 }

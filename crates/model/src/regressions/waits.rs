@@ -3,7 +3,7 @@
 
 use libc::{LOCK_EX, LOCK_SH, LOCK_UN, O_RDWR};
 
-use super::steps::{file, open};
+use super::steps::{chmod, file, open};
 use crate::op::{Fd, LockKind, LockSpec, Op};
 use crate::turn::Turn;
 
@@ -152,6 +152,20 @@ fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
                 Turn::Ask(3, ofd(2, WRITE, 0, 4)),
                 Turn::Call(3, Op::Close { fd: 0 }),
                 Turn::Call(1, lock(0, UNLOCK, 0, 4)),
+            ],
+        ),
+        (
+            "a lock that is given back while its description ends says nothing of who comes next",
+            vec![
+                Turn::Call(1, chmod("b", 0o666)),
+                Turn::Call(2, open("b", O_RDWR, 0)),
+                Turn::Call(3, lock(1, READ, 1, 0)),
+                Turn::Ask(2, lock(0, WRITE, 3, 4)),
+                Turn::Call(1, ofd(1, READ, 0, 4)),
+                Turn::Ask(1, lock(1, WRITE, 3, 0)),
+                Turn::Ask(1, lock(1, WRITE, 4, 1)),
+                Turn::Call(1, Op::Close { fd: 1 }),
+                Turn::Call(3, Op::Close { fd: 1 }),
             ],
         ),
         (
