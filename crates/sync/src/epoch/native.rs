@@ -10,7 +10,9 @@
 use super::collector::Collector;
 use super::participant::Participant;
 use super::work::Work;
+use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::primitive::thread;
+use crossbeam_utils::CachePadded;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -27,6 +29,9 @@ const WAIT: Duration = Duration::from_millis(100);
 const MOST: usize = 4;
 
 static COLLECTOR: Collector = Collector::new();
+
+/// Threads that take part. Relaxed: a figure by itself.
+static THREADS: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 
 /// A pinned thread; not for another one.
 pub(super) struct Guard(PhantomData<*mut ()>);
@@ -89,6 +94,11 @@ pub(super) fn pin() -> Guard {
 /// Whether this thread has a guard.
 pub(super) fn is_pinned() -> bool {
     LOCAL.with(|local| local.depth.get() > 0)
+}
+
+/// Threads that have pinned and not ended.
+pub(super) fn threads() -> i64 {
+    THREADS.load(Ordering::Relaxed)
 }
 
 /// Frees what other threads have not come for, for want of room.
@@ -216,6 +226,7 @@ impl Local {
     fn join(&self) -> &'static Participant {
         let me = COLLECTOR.join();
         self.me.set(Some(me));
+        THREADS.fetch_add(1, Ordering::Relaxed);
         // At the end of this guard a thread does its part for those that ended before it; one that
         // is ending itself has no bags any more, and leaves.
         let _ = OWN.try_with(|own| own.swept.set(self.pins.get().wrapping_sub(SWEEP)));
@@ -235,6 +246,7 @@ impl Local {
         self.looks.set(false);
         if let Some(me) = self.me.take() {
             me.leave();
+            THREADS.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

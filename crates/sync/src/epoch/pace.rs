@@ -2,10 +2,15 @@
 //!
 //! A reader that stays pinned, because it was taken off its core or has much to do, holds back
 //! all that is retired meanwhile. Each thread adds up what it retires and hands it to a common
-//! count in batches; a batch leaves the count when it is dropped. A thread that finds
-//! the count above [`limit`] waits before its next operation, at most a millisecond and while it is
-//! not pinned itself: the reader gets the core and the count falls, or the thread goes on after
-//! one batch more. So what waits is bounded by the limit, and grows slowly beyond it.
+//! count in batches; a batch leaves the count when it is dropped. Two things keep that small, both
+//! between operations, where a thread is not pinned:
+//!
+//! - Where a part of what may wait does, threads that retire give their cores away of their own
+//!   accord before the kernel takes them in the middle of an operation: who is not pinned while he
+//!   is off his core holds nobody back.
+//! - A thread that finds the count above [`limit`] waits before its next operation, at most a
+//!   millisecond: the reader gets the core and the count falls, or the thread goes on after one
+//!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
 use super::{Guard, pin};
@@ -13,14 +18,21 @@ use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::primitive::{cores, thread};
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that a thread retires between two writes to the common count.
 const BATCH: usize = 64 << 10;
 /// Bytes for each core that may wait without anybody waiting for them: what waits on a core and is
-/// then used again should still be in its cache. Eight MiB are promised for two cores; some of what
-/// values own besides their own size is not counted.
+/// then used again should still be in its cache.
 const LIMIT: i64 = 512 << 10;
+/// The most for each core, with a batch for each thread: a thread that is off its core has one,
+/// which no reader holds back. Eight MiB are promised for two cores; some of what values own
+/// besides their own size is not counted.
+const MOST: i64 = 3 << 20;
+/// Bytes for each core from which on threads take turns.
+const CROWDED: i64 = 128 << 10;
+/// How long a thread then keeps its core: less than any scheduler lets it.
+const TURN: Duration = Duration::from_micros(250);
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.
@@ -34,8 +46,10 @@ static PENDING: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 thread_local! {
     /// Bytes that this thread has retired since its last batch.
     static OWN: Cell<usize> = const { Cell::new(0) };
-    /// The last batch found too much.
-    static OVER: Cell<bool> = const { Cell::new(false) };
+    /// The last batch found so much that there is something to look at.
+    static LOOKS: Cell<bool> = const { Cell::new(false) };
+    /// When this thread last had its core anew, as far as it knows.
+    static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
@@ -46,9 +60,37 @@ pub fn pending() -> u64 {
 /// Called between operations, without a lock: waits a little if readers hold back too much.
 #[inline]
 pub fn pace() {
-    if OVER.get() {
-        wait(limit());
+    if LOOKS.get() {
+        look();
     }
+}
+
+#[cold]
+fn look() {
+    // Whoever is pinned waits for itself; its next operation looks again.
+    if backend::is_pinned() {
+        return;
+    }
+    LOOKS.set(false);
+    if wait(limit()) {
+        SINCE.set(Some(Instant::now()));
+    } else {
+        take_turns();
+    }
+}
+
+/// Gives the core away if the thread has had it for its turn; whether it has.
+fn take_turns() -> bool {
+    let now = Instant::now();
+    let since = SINCE.get();
+    let is_over = since.is_some_and(|since| now.saturating_duration_since(since) >= TURN);
+    if is_over {
+        thread::yield_now();
+        SINCE.set(Some(Instant::now()));
+    } else if since.is_none() {
+        SINCE.set(Some(now));
+    }
+    is_over
 }
 
 /// For work in the background that retires much, between its parts: waits a little while half of
@@ -83,23 +125,23 @@ pub(super) fn send(g: &Guard) {
         });
     }
     backend::close_soon();
-    if now > limit() {
-        OVER.set(true);
+    if now > CROWDED * cores() as i64 {
+        LOOKS.set(true);
     }
 }
 
 /// Bytes that may wait.
 fn limit() -> i64 {
-    LIMIT * cores() as i64
+    let (cores, threads) = (cores() as i64, backend::threads());
+    (LIMIT * cores + BATCH as i64 * threads).min(MOST * cores)
 }
 
+/// Waits a little while more than `most` bytes do; whether that was so.
 #[cold]
-fn wait(most: i64) {
-    // Whoever is pinned waits for itself; its next operation looks again.
-    if backend::is_pinned() {
-        return;
+fn wait(most: i64) -> bool {
+    if backend::is_pinned() || PENDING.load(Ordering::Relaxed) <= most {
+        return false;
     }
-    OVER.set(false);
     for turn in 0..YIELDS + NAPS {
         if turn == YIELDS + 2 {
             // Those that could come for what is theirs have had their turn.
@@ -108,7 +150,7 @@ fn wait(most: i64) {
         loop {
             let before = PENDING.load(Ordering::Relaxed);
             if before <= most {
-                return;
+                return true;
             }
             pin().flush();
             if PENDING.load(Ordering::Relaxed) >= before {
@@ -121,6 +163,7 @@ fn wait(most: i64) {
             false => thread::sleep(NAP),
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -131,7 +174,7 @@ mod tests {
 
     /// One test: the count is the program's.
     #[test]
-    fn a_pinned_reader_slows_down_who_retires_and_holds_nobody_for_ever() {
+    fn a_pinned_reader_has_others_take_turns_then_slows_them_down_and_holds_nobody_for_ever() {
         let batch = || {
             let g = pin();
             for _ in 0..BATCH / 4096 {
@@ -139,6 +182,26 @@ mod tests {
             }
         };
         let reader = pin();
+        let in_turn = thread::spawn(move || {
+            while pending() <= (CROWDED * cores() as i64) as u64 {
+                batch();
+            }
+            batch();
+            assert!(LOOKS.get(), "{} bytes wait", pending());
+            pace();
+            assert!(!LOOKS.get() && !take_turns(), "the turn has just begun");
+            let began = SINCE.get().expect("it has begun");
+            thread::sleep(TURN);
+            batch();
+            {
+                let _pinned = pin();
+                pace();
+                assert!(LOOKS.get(), "a turn ends between operations");
+            }
+            pace();
+            assert!(SINCE.get() >= Some(began + TURN), "the next turn");
+        });
+        in_turn.join().unwrap();
         let paced = thread::spawn(move || {
             while pending() <= limit() as u64 {
                 batch();
