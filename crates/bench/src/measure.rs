@@ -174,6 +174,17 @@ struct Run {
 }
 
 impl PhaseTime {
+    /// That of several runs together.
+    pub fn together(runs: impl IntoIterator<Item = PhaseTime>) -> PhaseTime {
+        let add = |sum: PhaseTime, run: PhaseTime| PhaseTime {
+            seconds: sum.seconds + run.seconds,
+            operations: sum.operations + run.operations,
+            cpu: sum.cpu + run.cpu,
+            per_core: sum.per_core + run.per_core,
+        };
+        runs.into_iter().fold(PhaseTime::default(), add)
+    }
+
     fn of(runs: &[Run]) -> PhaseTime {
         let begin = runs.iter().map(|run| run.begin).min();
         let end = runs.iter().map(|run| run.end).max();
@@ -352,7 +363,9 @@ mod tests {
             2.0,
             "a core without a task counts not"
         );
-        let together = PhaseTime::of(&three);
-        assert_eq!((together.seconds, together.operations), (6.0, 3));
+        let of_three = PhaseTime::of(&three);
+        assert_eq!((of_three.seconds, of_three.operations), (6.0, 3));
+        let twice = PhaseTime::together([of_three, of_three]);
+        assert_eq!((twice.per_core, twice.operations), (9.0, 6));
     }
 }

@@ -10,6 +10,7 @@ use super::grid::Grid;
 use super::session::Session;
 use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
+use crate::measure::PhaseTime;
 use crate::row::percent;
 use crate::table::{Table, short};
 use crate::target::Client;
@@ -24,6 +25,33 @@ const WORKLOAD: &str = "create/walk/chmod/unlink";
 const IN_DIRECTORY: usize = 1_000;
 /// Permissions after the change.
 const MODE: u16 = 0o600;
+
+/// Threads that take turns on the cores. What they do is compared with what two threads do with as
+/// many files together: else it would be more files in the same caches that makes the difference.
+const CROWD: usize = 16;
+
+/// How many threads, and how many times the usual number of files for each.
+type Cell = (usize, usize);
+
+/// Files per second, by phase.
+#[derive(Default)]
+struct Rates {
+    /// Over the mean time of a core.
+    by_core: Grid,
+    by_cpu: Grid,
+}
+
+impl Rates {
+    fn push(&mut self, name: &str, threads: usize, turns: &[Vec<PhaseTime>]) {
+        for (n, phase) in PHASES.iter().enumerate() {
+            let time = PhaseTime::together(turns.iter().map(|phases| phases[n]));
+            let files = time.operations as f64;
+            self.by_core
+                .push(phase, name, threads, files / time.per_core);
+            self.by_cpu.push(phase, name, threads, files / time.cpu);
+        }
+    }
+}
 
 /// So many files for each thread.
 pub struct Files {
@@ -57,11 +85,17 @@ impl Job for Files {
         task: usize,
         _tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
-        Ok(Box::new(Thread {
+        let mut thread = Thread {
             job: self,
             client,
             task,
-        }))
+        };
+        // What is made on first use, and the memory, is there afterwards.
+        for phase in 0..PHASES.len() {
+            thread.phase(phase)?;
+        }
+        thread.client.mkdir(&top(task))?;
+        Ok(Box::new(thread))
     }
 
     fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
@@ -159,11 +193,14 @@ impl Family for Chinner {
         format!(
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
-             a directory. Files per second of all threads.",
+             a directory, after it has done so once.\nFiles per second of all threads, over the mean \
+             time of a core. What {CROWD} threads keep is asked of as many files in\nall: two \
+             threads have {} times as many each then.",
             each(true, false),
             each(false, false),
             each(true, true),
-            each(false, true)
+            each(false, true),
+            CROWD / 2
         )
     }
 
@@ -177,23 +214,39 @@ impl Family for Chinner {
         } else {
             session.tasks()
         };
-        let mut grid = Grid::default();
-        for round in 0..session.effort().runs as usize {
-            for &tasks in &tasks {
-                for contender in session.contenders() {
-                    let each = each(contender.is_library(), session.is_quick());
-                    let fresh = contender.fresh();
-                    let files = Files { each };
-                    let times = session.job(contender, fresh, &files, (tasks, round))?;
-                    for (phase, time) in PHASES.iter().zip(times) {
-                        let rate = time.operations as f64 / time.seconds;
-                        grid.push(phase, &contender.name, tasks, rate);
-                    }
+        let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| (tasks, 1)).collect();
+        if tasks.contains(&CROWD) {
+            cells.push((2, CROWD / 2));
+        }
+        let (mut rates, mut as_many) = (Rates::default(), Rates::default());
+        for round in 0..session.effort().runs {
+            let all = session.in_turns(&cells, round, |contender, (tasks, times), first| {
+                let each = each(contender.is_library(), session.is_quick()) * times;
+                let files = Files { each };
+                session.job(contender, contender.fresh(), &files, (tasks, first))
+            })?;
+            for ((name, (tasks, times)), turns) in all {
+                if times == 1 {
+                    rates.push(name, tasks, &turns);
+                }
+                if tasks * times == CROWD {
+                    as_many.push(name, tasks, &turns);
                 }
             }
         }
+        let grid = rates.by_core;
         println!("{}", table(&grid, &session.names(), &tasks));
         session.keep(grid.rows(self.name(), "files_per_s", "1/s"));
+        session.keep(rates.by_cpu.rows(self.name(), "files_per_cpu_s", "1/s"));
+        let crowd = as_many
+            .by_core
+            .rows(self.name(), "files_per_s_as_many_files", "1/s");
+        session.keep(crowd);
+        session.by_cpu(as_many.by_cpu);
+        for phase in PHASES {
+            session.ask_of_a_crowd(&as_many.by_core, phase);
+        }
+        session.by_cpu(rates.by_cpu);
         for phase in PHASES {
             let mut chart = Chart::new(phase, "files per second");
             for name in session.names() {
@@ -201,7 +254,7 @@ impl Family for Chinner {
                 chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
             }
             session.draw(&format!("chinner-{phase}"), &chart)?;
-            session.ask_to_scale(&grid, phase);
+            session.ask_of_two(&grid, phase);
         }
         Ok(())
     }
@@ -211,9 +264,9 @@ impl Family for Chinner {
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
-        (true, false) => 50_000,
+        (true, false) => 12_500,
         (false, true) => 200,
-        (false, false) => 2_000,
+        (false, false) => 1_000,
     }
 }
 

@@ -22,6 +22,9 @@ const QUICK: [&str; 4] = ["lib", "lib-shared", "mount", "tmpfs"];
 /// What was measured: on which target, with how many tasks.
 type Measured<'a> = ((&'a str, usize), Rate);
 
+/// What the turns of one run gave, on which target and for which cell.
+pub type Turns<'a, C, T> = ((&'a str, C), Vec<T>);
+
 /// The targets, how much is measured, and what has come of it so far.
 pub struct Session {
     options: SeedOptions,
@@ -156,31 +159,50 @@ impl Session {
     /// Asks that two tasks on two cores do 1.8 times what one does, and that 16 keep 0.9 of that,
     /// on the library.
     pub fn ask_to_scale(&mut self, grid: &Grid, workload: &str) {
-        let cores = allowed_cores().len();
-        let libraries = self.contenders.iter().filter(|one| one.is_library());
-        let names: Vec<String> = libraries.map(|one| one.name.clone()).collect();
-        for name in names {
-            let name = &*name;
-            // As many cores work: so many times what one does in a second of processor time.
-            let by_cpu = |tasks: usize, base: usize| -> Vec<f64> {
-                let share = tasks.min(cores) as f64 / base.min(cores) as f64;
-                let ratios = self.by_cpu.ratios(workload, (name, tasks), (name, base));
-                ratios.iter().map(|ratio| ratio * share).collect()
-            };
-            let (mut two, mut two_by_cpu) = (Vec::new(), Vec::new());
-            if cores > 1 {
-                two = grid.ratios(workload, (name, 2), (name, 1));
-                two_by_cpu = by_cpu(2, 1);
+        self.ask_of_two(grid, workload);
+        self.ask_of_a_crowd(grid, workload);
+    }
+
+    /// The first of these.
+    pub fn ask_of_two(&mut self, grid: &Grid, workload: &str) {
+        let is_measured = allowed_cores().len() > 1;
+        for name in self.libraries() {
+            let (mut ratios, mut by_cpu) = (Vec::new(), Vec::new());
+            if is_measured {
+                ratios = grid.ratios(workload, (&name, 2), (&name, 1));
+                by_cpu = self.ratios_by_cpu(workload, &name, 2, 1);
             }
             let what = format!("{name}, {workload}: 2 tasks / 1");
-            let mut asks = vec![Ask::at_least(what, 1.8, &two).by_cpu(&two_by_cpu)];
-            let many = grid.ratios(workload, (name, 16), (name, 2));
-            if cores == 2 && !many.is_empty() {
-                let what = format!("{name}, {workload}: 16 tasks / 2");
-                asks.push(Ask::at_least(what, 0.9, &many).by_cpu(&by_cpu(16, 2)));
-            }
-            self.asks.extend(asks);
+            self.ask(Ask::at_least(what, 1.8, &ratios).by_cpu(&by_cpu));
         }
+    }
+
+    /// The second, where there are two cores.
+    pub fn ask_of_a_crowd(&mut self, grid: &Grid, workload: &str) {
+        if allowed_cores().len() != 2 {
+            return;
+        }
+        for name in self.libraries() {
+            let ratios = grid.ratios(workload, (&name, 16), (&name, 2));
+            if !ratios.is_empty() {
+                let by_cpu = self.ratios_by_cpu(workload, &name, 16, 2);
+                let what = format!("{name}, {workload}: 16 tasks / 2");
+                self.ask(Ask::at_least(what, 0.9, &ratios).by_cpu(&by_cpu));
+            }
+        }
+    }
+
+    fn libraries(&self) -> Vec<String> {
+        let libraries = self.contenders.iter().filter(|one| one.is_library());
+        libraries.map(|one| one.name.clone()).collect()
+    }
+
+    /// As many cores work: so many times what `base` tasks do in a second of processor time.
+    fn ratios_by_cpu(&self, workload: &str, name: &str, tasks: usize, base: usize) -> Vec<f64> {
+        let cores = allowed_cores().len();
+        let share = tasks.min(cores) as f64 / base.min(cores) as f64;
+        let ratios = self.by_cpu.ratios(workload, (name, tasks), (name, base));
+        ratios.iter().map(|ratio| ratio * share).collect()
     }
 
     /// Asks for a ratio of two targets with one task.
@@ -228,42 +250,63 @@ impl Session {
         Ok(grid)
     }
 
+    /// The rates by processor time of what is asked next.
+    pub fn by_cpu(&mut self, rates: Grid) {
+        self.by_cpu = rates;
+    }
+
     /// One run of `activity` on every target for every number of tasks.
-    ///
-    /// A run on the library is made of short ones, with all numbers of tasks in turn: what else
-    /// happens on the machine lasts longer than they do, and happens to all. Nor is it always the
-    /// same core that one task has.
     fn round(
         &self,
         activity: &dyn Activity,
         tasks: &[usize],
         round: u32,
     ) -> Result<Vec<Measured<'_>>, String> {
-        let mut rates = Vec::new();
+        let name = activity.name();
+        let turns = self.in_turns(tasks, round, |contender, tasks, first| {
+            let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
+            let fresh = contender.fresh().map_err(named)?;
+            let target = fresh.target();
+            prepare(target, activity, tasks).map_err(named)?;
+            let length = contender.turn(self.effort.run);
+            rate(target, activity, tasks, length, first).map_err(named)
+        })?;
+        let together = |(key, turns): (_, Vec<Rate>)| (key, Rate::together(&turns));
+        Ok(turns.into_iter().map(together).collect())
+    }
+
+    /// One run of every cell on every target; a cell says with how many tasks, and `run` is told
+    /// as well which core comes first.
+    ///
+    /// A run on the library is made of short ones, with all cells in turn: what else happens on
+    /// the machine lasts longer than they do, and happens to all. Nor is it always the same core
+    /// that one task has.
+    ///
+    /// # Errors
+    /// What `run` answers.
+    pub fn in_turns<C: Copy, T>(
+        &self,
+        cells: &[C],
+        round: u32,
+        run: impl Fn(&Contender, C, usize) -> Result<T, String>,
+    ) -> Result<Vec<Turns<'_, C, T>>, String> {
+        let mut all = Vec::new();
         for contender in &self.contenders {
-            let mut turns = vec![Vec::new(); tasks.len()];
+            let empty = |&cell| ((&*contender.name, cell), Vec::new());
+            let mut turns: Vec<Turns<'_, C, T>> = cells.iter().map(empty).collect();
             for turn in 0..contender.turns() {
-                let mut cells: Vec<_> = tasks.iter().zip(&mut turns).collect();
+                let mut cells: Vec<_> = turns.iter_mut().collect();
                 // What the one before leaves behind is not always left to the same one.
                 if turn % 2 == 1 {
                     cells.reverse();
                 }
-                for (&tasks, rates) in cells {
-                    let name = activity.name();
-                    let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
-                    let fresh = contender.fresh().map_err(named)?;
-                    let target = fresh.target();
-                    prepare(target, activity, tasks).map_err(named)?;
-                    let length = contender.turn(self.effort.run);
-                    let rate = rate(target, activity, tasks, length, (round + turn) as usize);
-                    rates.push(rate.map_err(named)?);
+                for ((_, cell), runs) in cells {
+                    runs.push(run(contender, *cell, (round + turn) as usize)?);
                 }
             }
-            let together = turns.iter().map(|turns| Rate::together(turns));
-            let keys = tasks.iter().map(|&tasks| (&*contender.name, tasks));
-            rates.extend(keys.zip(together));
+            all.extend(turns);
         }
-        Ok(rates)
+        Ok(all)
     }
 
     /// Runs a job once on a fresh target, the first task on the core number `first`.
