@@ -159,9 +159,11 @@ impl Locks {
         self.join(owner);
     }
 
-    /// Clears everything of `owner`.
-    pub fn release(&mut self, owner: Owner) {
+    /// Clears everything of `owner`; whether there was something.
+    pub fn release(&mut self, owner: Owner) -> bool {
+        let before = self.records.len();
         self.records.retain(|r| r.owner != owner);
+        self.records.len() < before
     }
 
     /// Whether the description has this very `flock`.

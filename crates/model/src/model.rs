@@ -27,6 +27,8 @@ pub struct Model {
     pub(crate) parked: Vec<Parked>,
     /// What came of those that wait no more and that nobody has asked for yet.
     pub(crate) ended: Vec<(u64, Outcome)>,
+    /// Since the last look, a description ended that had record locks.
+    pub(crate) ended_unlocked: bool,
     /// Limits that are reached; `None` where nobody keeps quotas.
     pub quota: Option<Quota>,
     /// Set to refuse hard links as `fs.protected_hardlinks` does.
@@ -63,6 +65,7 @@ impl Model {
             locks: BTreeMap::new(),
             parked: Vec::new(),
             ended: Vec::new(),
+            ended_unlocked: false,
             quota: None,
             protects_hardlinks: false,
             is_mounted: false,

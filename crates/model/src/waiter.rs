@@ -110,15 +110,14 @@ struct Pair<'a, W> {
     numbers: Numbers,
     /// Calls that were begun and have not answered.
     live: BTreeSet<u64>,
-    /// A lock was given back by its own thread, beside another that was, or beside the locks of a
-    /// description that ended in the same step: who comes next depends on which is the first.
+    /// A lock was given back by its own thread, beside another that was, or beside the record locks
+    /// of a description that ended in the same step: who comes next depends on which is the first.
     is_open: bool,
     met: BTreeMap<Fate, u64>,
 }
 
 impl<W: Waiter> Pair<'_, W> {
     fn step(&mut self, turn: &Turn) -> Result<(), String> {
-        let open = self.model.files.len();
         match turn {
             Turn::Call(p, op) => {
                 compare_call(&mut self.model, self.waiter, &mut self.numbers, (*p, op))?;
@@ -132,7 +131,7 @@ impl<W: Waiter> Pair<'_, W> {
                 }
             }
         }
-        self.settle(self.model.files.len() < open)
+        self.settle()
     }
 
     fn ask(&mut self, p: usize, op: &Op) -> Result<(), String> {
@@ -153,14 +152,14 @@ impl<W: Waiter> Pair<'_, W> {
         }
     }
 
-    /// Hears of those that the model has decided, and sees that the others wait. `some_ended`: some
-    /// description did in this step, and gave its own locks back.
-    fn settle(&mut self, some_ended: bool) -> Result<(), String> {
+    /// Hears of those that the model has decided, and sees that the others wait.
+    fn settle(&mut self) -> Result<(), String> {
         let ended = self.model.ended();
         let back = ended
             .iter()
             .filter(|(_, how)| *how == Outcome::Error(libc::EBADF));
-        if back.count() + usize::from(some_ended) > 1 {
+        let others = usize::from(std::mem::take(&mut self.model.ended_unlocked));
+        if back.count() + others > 1 {
             self.is_open = true;
             return Ok(());
         }
@@ -191,7 +190,7 @@ impl<W: Waiter> Pair<'_, W> {
         for (ticket, _) in self.model.waiting().collect::<Vec<_>>() {
             self.model.interrupt(ticket);
             self.waiter.interrupt(ticket);
-            self.settle(false)?;
+            self.settle()?;
             if self.is_open {
                 return Ok(());
             }
@@ -204,6 +203,6 @@ impl<W: Waiter> Pair<'_, W> {
                 (p, &Op::Exit),
             )?;
         }
-        self.settle(false)
+        self.settle()
     }
 }

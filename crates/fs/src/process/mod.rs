@@ -163,6 +163,8 @@ impl Process {
         reason = "is_err() borrows the result, which is then moved once more"
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        // Here already, where no file offset is locked.
+        pace();
         let result = f();
         self.count(call);
         if let Err(_) = result {

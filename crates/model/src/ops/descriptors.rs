@@ -130,7 +130,7 @@ impl Model {
         if gone {
             let locks = self.locks.entry(node).or_default();
             locks.unflock(slot.file);
-            locks.release(Owner::File(slot.file));
+            self.ended_unlocked |= locks.release(Owner::File(slot.file));
             self.files.remove(&slot.file);
             self.decide_waiting(node);
         }
