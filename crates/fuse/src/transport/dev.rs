@@ -65,7 +65,6 @@ impl<S: Service> Reader<S> {
     pub fn run(self) -> io::Result<()> {
         let buffer = || Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
         let mut answer = Buffer::new(self.max_write.max(SMALL_ANSWER), 0);
-        cpu::take_short_turns();
         let Some(place) = &self.place else {
             return self.read_alone(buffer().bytes(), answer.bytes());
         };

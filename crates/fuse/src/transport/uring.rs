@@ -74,7 +74,6 @@ impl PreparedQueue {
     /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new(cpus: Vec<usize>) -> io::Result<PreparedQueue> {
         cpu::pin(cpus[0]);
-        cpu::take_short_turns();
         let ring = IoUring::<Entry128, cqueue::Entry>::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
