@@ -9,8 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// Between two looks while clients move, and while they stay where they are.
-const SHORT: Duration = Duration::from_millis(1);
+const SHORT: Duration = Duration::from_micros(500);
 const LONG: Duration = Duration::from_millis(4);
+/// Whoever is the only one that long is taken to be alone. A look sees the last request of each
+/// reader, so that of several clients it may see one only.
+const ALONE: Duration = Duration::from_millis(10);
 /// Looks without a request after which the lookout rests.
 const QUIET: u32 = 10;
 /// Index of the CPU among the fields of `stat` behind the name of the thread.
@@ -20,16 +23,42 @@ const CPU_FIELD: usize = 36;
 pub(crate) fn look_out(seats: &Seats) {
     let mut views: Vec<View> = seats.last().map(|_| View::default()).collect();
     let mut origins = Vec::with_capacity(views.len());
+    let mut company = Company::default();
     let (mut quiet, mut pause) = (0, SHORT);
     while seats.pause((quiet < QUIET).then_some(pause)) {
-        let news = seats.last().zip(&mut views);
-        origins.extend(news.filter_map(|((last, client), view)| view.origin(last, client)));
-        pause = match seats.saw(&origins, Instant::now()) {
+        let now = Instant::now();
+        for ((last, client), view) in seats.last().zip(&mut views) {
+            if let Some((client, origin)) = view.origin(last, client) {
+                company.saw(client, now);
+                origins.push(origin);
+            }
+        }
+        pause = match seats.saw(&origins, company.is_alone(now), now) {
             true => SHORT,
             false => LONG.min(pause * 2),
         };
         quiet = if origins.is_empty() { quiet + 1 } else { 0 };
         origins.clear();
+    }
+}
+
+/// Whether there is more than one client.
+#[derive(Default)]
+struct Company {
+    /// The last one seen, and since when there is no other.
+    only: Option<(u32, Instant)>,
+}
+
+impl Company {
+    fn saw(&mut self, client: u32, now: Instant) {
+        if self.only.is_none_or(|(only, _)| only != client) {
+            self.only = Some((client, now));
+        }
+    }
+
+    fn is_alone(&self, now: Instant) -> bool {
+        let since = self.only.map(|(_, since)| since);
+        since.is_some_and(|since| now.saturating_duration_since(since) >= ALONE)
     }
 }
 
@@ -42,19 +71,17 @@ struct View {
 }
 
 impl View {
-    /// Where the reader's last request came from, if that is news.
-    fn origin(&mut self, last: Last, client: Option<u32>) -> Option<Origin> {
+    /// Whose the reader's last request was, and where it came from, if that is news.
+    fn origin(&mut self, last: Last, client: Option<u32>) -> Option<(u32, Origin)> {
         if self.seen.replace(last) == Some(last) {
             return None;
         }
         let id = client?;
-        if Last::is_for_everybody(id) {
-            return Some(Origin::Anywhere);
-        }
-        Some(match self.cpu_of(id) {
-            Some(cpu) => Origin::Cpu(cpu),
-            None => Origin::Anywhere,
-        })
+        let cpu = match Last::is_for_everybody(id) {
+            true => None,
+            false => self.cpu_of(id),
+        };
+        Some((id, cpu.map_or(Origin::Anywhere, Origin::Cpu)))
     }
 
     fn cpu_of(&mut self, thread: u32) -> Option<usize> {
@@ -116,11 +143,33 @@ mod tests {
                 .map(|(last, id)| (view.origin(last, id), view.origin(last, id)))
                 .last()
         };
+        // Above any thread.
+        let gone = 1 << 30;
         assert_eq!(
-            look(u32::MAX - 1, false),
-            Some((Some(Origin::Anywhere), None))
+            look(gone, false),
+            Some((Some((gone, Origin::Anywhere)), None))
         );
-        assert_eq!(look(0, true), Some((Some(Origin::Anywhere), None)));
+        assert_eq!(look(0, true), Some((None, None)));
+        let (everybody, again) = look(0, true).unwrap();
+        let (id, origin) = everybody.unwrap();
+        assert!(Last::is_for_everybody(id) && origin == Origin::Anywhere);
+        assert_eq!(again, None);
         assert_eq!(look(0, false), Some((None, None)));
+    }
+
+    #[test]
+    fn who_is_the_only_one_for_a_while_is_alone() {
+        let (mut company, mut now) = (Company::default(), Instant::now());
+        assert!(!company.is_alone(now));
+        company.saw(7, now);
+        assert!(!company.is_alone(now));
+        now += ALONE;
+        company.saw(7, now);
+        assert!(company.is_alone(now));
+        company.saw(8, now);
+        assert!(!company.is_alone(now));
+        company.saw(7, now + ALONE / 2);
+        assert!(!company.is_alone(now + ALONE));
+        assert!(company.is_alone(now + ALONE * 3 / 2));
     }
 }

@@ -11,11 +11,15 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a seat is kept for a client that is not seen any more.
+/// How long a seat is kept for a client that is not seen any more, where there are several.
 const KEPT: Duration = Duration::from_millis(40);
 /// In the place of a thread: what was asked says nothing of where clients are.
 const NOBODY: u32 = 0;
-/// In the place of a thread: nobody waits for what was asked, and there is more of it.
+/// In the place of a thread: the kernel writes pages back. If it is all, somebody waits for it (the
+/// close of a small file), and is seen by what he asks next.
+const WRITER: u32 = u32::MAX - 1;
+/// In the place of a thread: the kernel writes pages back, one request behind the other. Nobody
+/// waits for one of them, and there is more.
 const EVERYBODY: u32 = u32::MAX;
 
 /// One seat per reader, in the order of their CPUs.
@@ -97,12 +101,14 @@ impl Seats {
     /// itself, and waits with more.
     pub fn serves(&self, own: usize, thread: u32, is_written_back: bool) {
         let last = &self.readers[own].last;
-        let thread = match is_written_back {
-            true => EVERYBODY,
-            false => thread,
-        };
         // Relaxed: one word, by itself, that one thread writes and another looks at now and then.
-        let count = (last.load(Ordering::Relaxed) >> 32) + 1;
+        let before = last.load(Ordering::Relaxed);
+        let thread = match (is_written_back, before as u32) {
+            (true, WRITER | EVERYBODY) => EVERYBODY,
+            (true, _) => WRITER,
+            (false, _) => thread,
+        };
+        let count = (before >> 32) + 1;
         last.store(count << 32 | u64::from(thread), Ordering::Relaxed);
         // Relaxed: if this is missed, the next request rouses the lookout.
         if self.rests.load(Ordering::Relaxed) {
@@ -129,16 +135,21 @@ impl Seats {
         self.readers.iter().map(|reader| {
             // Relaxed: as in `serves`.
             let last = reader.last.load(Ordering::Relaxed);
-            (Last(last), Some(last as u32).filter(|&id| id != NOBODY))
+            (
+                Last(last),
+                Some(last as u32).filter(|&id| id != NOBODY && id != WRITER),
+            )
         })
     }
 
-    /// The lookout saw where requests come from: who is seated from now on. Somebody always is.
-    /// Answers whether that is anybody else than before.
-    pub fn saw(&self, origins: &[Origin], now: Instant) -> bool {
+    /// The lookout saw where requests come from, all of one thread if that `is_alone`: who is
+    /// seated from now on. Somebody always is. Answers whether that is anybody else than before.
+    pub fn saw(&self, origins: &[Origin], is_alone: bool, now: Instant) -> bool {
         if origins.is_empty() {
             return false;
         }
+        // Where it was before it does not need a reader any more.
+        let kept = if is_alone { Duration::ZERO } else { KEPT };
         let mut state = self.state.lock();
         let seats = &mut state.seats;
         for &origin in origins {
@@ -153,7 +164,7 @@ impl Seats {
         }
         let mut is_change = false;
         for (seat, reader) in seats.iter_mut().zip(&self.readers) {
-            let is_kept = |seen| now.saturating_duration_since(seen) < KEPT;
+            let is_kept = |seen| seen == now || now.saturating_duration_since(seen) < kept;
             let is_taken = seat.seen.is_some_and(is_kept);
             if seat.is_taken == is_taken {
                 continue;
