@@ -34,9 +34,17 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         .detach
         .then(|| log_file(args.log.as_deref()))
         .transpose()?;
+    let policy = options.sched_policy;
+    policy.check().map_err(|error| refused_policy(&error))?;
     let volume = volume(source, &options)?;
+    volume.stats().set_info("sched_policy", policy.word());
     let session = Session::start(volume.clone(), args.mountpoint(), options);
     let session = session.map_err(Failure::refused)?;
+    if args.detach {
+        rustix::process::setsid().map_err(|error| no_daemon(&error.into()))?;
+    }
+    // In its own session: in that of its caller others may compute.
+    policy.apply().map_err(|error| refused_policy(&error))?;
     output::print(&format!(
         "hearth: {} on {}, transport {}\n",
         args.source(),
@@ -49,6 +57,11 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let _log = EventLog::start(&volume);
     drop(volume);
     serve(session, signals)
+}
+
+fn refused_policy(error: &std::io::Error) -> Failure {
+    let why = reason(error);
+    Failure::refused(format!("sched_policy=idle: {why}; leave the option out"))
 }
 
 fn volume(source: Source, options: &MountOptions) -> Result<Volume, Failure> {
@@ -95,15 +108,18 @@ fn usual_log() -> PathBuf {
         .map_or_else(|| "/dev/null".into(), |state| state.join("hearth.log"))
 }
 
-/// Leaves the terminal. Standard output closes last: that is how the parent knows.
+fn no_daemon(error: &std::io::Error) -> Failure {
+    Failure::refused(format!("daemon: {}", reason(error)))
+}
+
+/// Leaves what it was started with. Standard output closes last: that is how the parent knows.
 fn detach(log: &File) -> Result<(), Failure> {
-    let daemon = |error: std::io::Error| Failure::refused(format!("daemon: {}", reason(&error)));
+    let daemon = |error: std::io::Error| no_daemon(&error);
     let null = OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/null")
         .map_err(daemon)?;
-    rustix::process::setsid().map_err(|error| daemon(error.into()))?;
     std::env::set_current_dir("/").map_err(daemon)?;
     dup2_stdin(&null).map_err(|error| daemon(error.into()))?;
     dup2_stderr(log).map_err(|error| daemon(error.into()))?;

@@ -321,6 +321,32 @@ fn the_fastest_transport_that_is_switched_on_is_taken() {
 }
 
 #[test]
+fn a_daemon_is_scheduled_by_the_policy_that_was_asked_for_and_says_by_which() {
+    demand_root();
+    // Where the policy is among the fields of a thread's `stat` behind its name; proc(5).
+    let of_thread = |stat: String| {
+        let fields = &stat[stat.rfind(')').unwrap()..];
+        fields.split(' ').nth(39).unwrap().parse::<u32>().unwrap()
+    };
+    for (word, wanted) in [("idle", 5), ("other", 0)] {
+        let mounted = Mounted::new(Transport::Dev, &format!("sched_policy={word}"));
+        let stats = std::fs::read_to_string(mounted.at(".hearth/stats")).unwrap();
+        let info = format!("sched_policy=\"{word}\"");
+        assert!(stats.contains(&info), "{stats}");
+        let pids = pids_naming(mounted.path());
+        let threads = pids
+            .iter()
+            .flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).unwrap());
+        let stats =
+            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")));
+        let policies: Vec<u32> = stats.map(|stat| of_thread(stat.unwrap())).collect();
+        // SCHED_IDLE and SCHED_OTHER.
+        let all_have_it = policies.iter().all(|&own| own == wanted);
+        assert!(policies.len() > 2 && all_have_it, "{word}: {policies:?}");
+    }
+}
+
+#[test]
 fn a_mount_in_the_foreground_ends_with_the_unmount() {
     demand_root();
     let private = Private::new();

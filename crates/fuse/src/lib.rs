@@ -24,6 +24,7 @@ mod options;
 mod panics;
 mod parked;
 mod pieces;
+mod policy;
 mod queues;
 mod reply;
 mod request;
@@ -39,5 +40,6 @@ mod workers;
 
 pub use mount::MountError;
 pub use options::{MountOptions, OptionError, Park, ReadDirPlus, Transport};
+pub use policy::SchedPolicy;
 pub use session::Session;
 pub use uring_switch::{UringSwitch, uring_switch};

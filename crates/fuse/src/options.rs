@@ -1,5 +1,6 @@
 //! Mount options: parsed from `-o` strings, plain data with measured defaults.
 
+use crate::policy::SchedPolicy;
 use hearth::{AtimeMode, OnError, Protection, VolumeBuilder, amount};
 use std::fmt;
 use std::time::Duration;
@@ -99,6 +100,9 @@ pub struct MountOptions {
     /// `hot_track`, `no_hot_track`, and `heat=exact` with `direct_io`: which files and ranges are
     /// hot.
     pub hot_track: bool,
+    /// `sched_policy=other|idle`: for the program that serves, which applies it; a
+    /// [`Session`](crate::Session) takes its threads' from whoever starts it.
+    pub sched_policy: SchedPolicy,
     /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
     pub workers: usize,
     /// `park=every`, for tests of the daemon.
@@ -136,6 +140,7 @@ impl Default for MountOptions {
             protected_hardlinks: false,
             errors: OnError::RemountRo,
             hot_track: false,
+            sched_policy: SchedPolicy::Other,
             workers: 1,
             park: Park::Needed,
         }
@@ -273,6 +278,10 @@ impl MountOptions {
                     "panic" => OnError::Panic,
                     _ => return Err(bad("remount-ro, continue or panic")),
                 };
+            }
+            "sched_policy" => {
+                let policy = SchedPolicy::parse(value);
+                self.sched_policy = policy.ok_or(bad("other or idle"))?;
             }
             "workers" => {
                 let count = value
@@ -412,6 +421,7 @@ mod tests {
             "workers=0",
             "workers=1025",
             "park=never",
+            "sched_policy=fifo",
         ] {
             let error = MountOptions::parse(&[option]).unwrap_err();
             assert!(error.expected.is_some(), "{option}");

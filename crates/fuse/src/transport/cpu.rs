@@ -1,6 +1,6 @@
-//! CPUs: which may exist, which are there, and staying on one.
+//! CPUs: which may exist, which are there, staying on one, and counting as nothing there.
 
-use std::fs;
+use std::{fs, io};
 
 /// Every CPU that may ever be there; the kernel wants a queue for each.
 pub(crate) fn possible() -> Vec<usize> {
@@ -24,6 +24,22 @@ pub(crate) fn pin(cpu: usize) {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Whether a thread has the policy `SCHED_IDLE`; 0 is the calling one.
+pub(crate) fn is_idle(thread: libc::pid_t) -> bool {
+    // SAFETY: it takes a number.
+    unsafe { libc::sched_getscheduler(thread) == libc::SCHED_IDLE }
+}
+
+/// `SCHED_IDLE` for a thread, and those that it starts from now on; 0 is the calling one.
+pub(crate) fn be_idle(thread: libc::pid_t) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: it reads the parameters, of which this policy needs none.
+    match unsafe { libc::sched_setscheduler(thread, libc::SCHED_IDLE, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

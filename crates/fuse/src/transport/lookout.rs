@@ -27,7 +27,9 @@ pub(crate) fn look_out(seats: &Seats) {
     let (mut quiet, mut pause) = (0, SHORT);
     while seats.pause((quiet < QUIET).then_some(pause)) {
         let now = Instant::now();
+        let mut is_quiet = true;
         for ((last, client), view) in seats.last().zip(&mut views) {
+            is_quiet &= view.seen == Some(last);
             if let Some((client, origin)) = view.origin(last, client) {
                 company.saw(client, now);
                 origins.push(origin);
@@ -37,7 +39,8 @@ pub(crate) fn look_out(seats: &Seats) {
             true => SHORT,
             false => LONG.min(pause * 2),
         };
-        quiet = if origins.is_empty() { quiet + 1 } else { 0 };
+        // Also a request that tells of no client: it would rouse the lookout again.
+        quiet = if is_quiet { quiet + 1 } else { 0 };
         origins.clear();
     }
 }

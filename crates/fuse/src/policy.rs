@@ -1,0 +1,97 @@
+//! By which policy the kernel schedules the threads of a daemon.
+//!
+//! A request is answered on the CPU of its client. The kernel that then wakes the client finds that
+//! CPU busy with the answering thread, and takes another one that sleeps, unless it counts the busy
+//! one as idle: it does where everything that runs there has the policy `SCHED_IDLE`. A client that
+//! stays needs no other CPU woken, which may cost more than the answer (`docs/design/fuse.md`,
+//! "Where the client wakes").
+
+use crate::transport::cpu;
+use hearth_sync::primitive::thread;
+use std::io;
+
+/// `sched_policy=other|idle`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchedPolicy {
+    /// As it was started.
+    #[default]
+    Other,
+    /// `SCHED_IDLE`, for a daemon that shares its group of the kernel's scheduler with no program
+    /// that computes: it would hardly run beside one.
+    Idle,
+}
+
+impl SchedPolicy {
+    /// Whether the kernel allows it; nothing has changed afterwards.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn check(self) -> io::Result<()> {
+        match self {
+            SchedPolicy::Other => Ok(()),
+            SchedPolicy::Idle => {
+                let probe = thread::spawn(|| cpu::be_idle(0)).join();
+                probe.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            }
+        }
+    }
+
+    /// Applies it to all threads of this process, and so to those that they start from now on.
+    ///
+    /// # Errors
+    /// What the kernel answers; a part of the threads may have it then.
+    pub fn apply(self) -> io::Result<()> {
+        if self == SchedPolicy::Other {
+            return Ok(());
+        }
+        // A thread that did not have it yet may have started another one meanwhile.
+        loop {
+            let mut is_new = false;
+            for thread in std::fs::read_dir("/proc/self/task")? {
+                let id = thread?.file_name();
+                let Some(id) = id.to_str().and_then(|id| id.parse().ok()) else {
+                    continue;
+                };
+                if cpu::is_idle(id) {
+                    continue;
+                }
+                is_new = true;
+                match cpu::be_idle(id) {
+                    // It has ended.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    result => result?,
+                }
+            }
+            if !is_new {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How options call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            SchedPolicy::Other => "other",
+            SchedPolicy::Idle => "idle",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Option<SchedPolicy> {
+        let all = [SchedPolicy::Other, SchedPolicy::Idle];
+        all.into_iter().find(|policy| policy.word() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_ask_whether_it_is_allowed_changes_nothing() {
+        for policy in [SchedPolicy::Other, SchedPolicy::Idle] {
+            policy.check().unwrap();
+            assert!(!cpu::is_idle(0));
+            assert_eq!(SchedPolicy::parse(policy.word()), Some(policy));
+        }
+    }
+}
