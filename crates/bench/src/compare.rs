@@ -1,9 +1,10 @@
 //! Several targets side by side: runs alternate, the median is quoted.
 
 use crate::activity::Activity;
+use crate::cell::Cell;
 use crate::measure::{Effort, prepare, rate};
 use crate::pinned::allowed_cores;
-use crate::row::{Row, median, percent};
+use crate::row::{Row, percent};
 use crate::table::{Table, short};
 use crate::target::Fresh;
 
@@ -15,55 +16,71 @@ pub struct Contestant<'a, F> {
     pub make: Box<dyn Fn() -> Result<F, String> + 'a>,
 }
 
-/// Measures every workload with every number of tasks on every contestant, in turns.
+/// Measures every workload with every number of tasks on every contestant, in turns; a cell again
+/// until it `is_decided`, but no more than `MOST` times as often as others.
 ///
 /// # Errors
 /// A contestant cannot be made or refuses.
 pub fn compare<F: Fresh>(
-    bench: &'static str,
     contestants: &[Contestant<'_, F>],
     workloads: &[impl Activity],
     tasks: &[usize],
     effort: Effort,
-) -> Result<Vec<Row>, String> {
+    is_decided: impl Fn(&Cell) -> bool,
+) -> Result<Vec<Cell>, String> {
     let cores = allowed_cores().len();
     if let Some(tasks) = tasks.iter().find(|&&tasks| tasks > cores) {
         return Err(format!(
             "{tasks} tasks need as many cores, there are {cores}"
         ));
     }
-    let mut rows = Vec::new();
+    let mut cells = Vec::new();
     for workload in workloads {
         for &tasks in tasks {
-            let mut samples = vec![Vec::new(); contestants.len()];
-            for _ in 0..effort.runs {
-                for (contestant, samples) in contestants.iter().zip(&mut samples) {
-                    let named = |what| format!("{}, {}: {what}", contestant.name, workload.name());
-                    let fresh = (contestant.make)().map_err(named)?;
-                    let target = fresh.target();
-                    prepare(target, workload, tasks).map_err(named)?;
-                    let rate = rate(target, workload, tasks, effort.run, 0).map_err(named)?;
-                    samples.push(rate.per_second);
-                }
-            }
-            for (contestant, mut samples) in contestants.iter().zip(samples) {
-                let (value, ci95) = median(&mut samples);
-                rows.push(Row {
-                    bench,
-                    workload: workload.name(),
-                    target: contestant.name.to_owned(),
-                    tasks: tasks as u32,
-                    metric: "ops_per_s",
-                    value,
-                    unit: "1/s",
-                    runs: effort.runs,
-                    ci95,
-                });
-            }
+            let run = |contestant: &Contestant<'_, F>| {
+                let named = |what| format!("{}, {}: {what}", contestant.name, workload.name());
+                let fresh = (contestant.make)().map_err(named)?;
+                let target = fresh.target();
+                prepare(target, workload, tasks).map_err(named)?;
+                let rate = rate(target, workload, tasks, effort.run, 0).map_err(named)?;
+                Ok(rate.per_second)
+            };
+            let cell = (workload.name(), tasks);
+            cells.push(rounds(cell, contestants, effort.runs, &run, &is_decided)?);
             eprintln!("measured: {} x{tasks}", workload.name());
         }
     }
-    Ok(rows)
+    Ok(cells)
+}
+
+/// Times the usual number of rounds that a cell is measured at most.
+const MOST: usize = 3;
+
+/// One cell: `runs` rounds, and more until it is decided.
+///
+/// # Errors
+/// What `run` answers.
+pub fn rounds<F>(
+    (workload, tasks): (String, usize),
+    contestants: &[Contestant<'_, F>],
+    runs: u32,
+    run: &dyn Fn(&Contestant<'_, F>) -> Result<f64, String>,
+    is_decided: &dyn Fn(&Cell) -> bool,
+) -> Result<Cell, String> {
+    let names = contestants.iter().map(|contestant| contestant.name);
+    let mut cell = Cell::new(workload, tasks, names);
+    // Not after every round: whoever asks often enough is told what he wants to hear.
+    for _ in 0..MOST {
+        for _ in 0..runs {
+            for (place, contestant) in contestants.iter().enumerate() {
+                cell.push(place, run(contestant)?);
+            }
+        }
+        if is_decided(&cell) {
+            break;
+        }
+    }
+    Ok(cell)
 }
 
 /// Rates (or times) by workload and target, with the spread, and the ratios to `bases`.

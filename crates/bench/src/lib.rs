@@ -4,10 +4,12 @@
 
 pub mod activity;
 pub mod allocations;
+pub mod cell;
 pub mod chart;
 pub mod compare;
 pub mod conflicts;
 pub mod cpu_time;
+pub mod daemons;
 pub mod freeing;
 pub mod git_checkout;
 pub mod heat_bench;
@@ -33,6 +35,7 @@ pub mod record;
 pub mod row;
 pub mod sched_bench;
 pub mod seeds;
+pub mod sessions;
 pub mod table;
 pub mod target;
 pub mod uring_switch;

@@ -5,7 +5,7 @@ use crate::compare::{Contestant, compare, table};
 use crate::measure::Effort;
 use crate::mounted::Mounted;
 use crate::options::Options;
-use crate::row::{Row, write_json};
+use crate::row::{PER_SECOND, Row, write_json};
 use crate::target::{Fresh, Library, Sharing};
 use crate::workload::Workload;
 
@@ -32,7 +32,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         .into_iter()
         .filter(|w| options.wants(&w.name()))
         .collect();
-    let rows = compare("lib", &contestants, &workloads, &[1, 2], effort)?;
+    let cells = compare(&contestants, &workloads, &[1, 2], effort, |_| true)?;
+    let rows = cells.iter().flat_map(|cell| cell.rows("lib", PER_SECOND));
+    let rows: Vec<Row> = rows.collect();
     println!("{}", table(&rows, &["tmpfs"]));
     if let Some(path) = &options.json {
         write_json(path, &rows)?;

@@ -6,7 +6,7 @@
 //! machine meets both; after a few runs two fresh mounts take their place.
 
 use crate::cpu_time::{CpuTime, of_process};
-use crate::mount_bench::program;
+use crate::daemons::program;
 use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::pair::Side;

@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
+/// Metric and unit of a rate.
+pub const PER_SECOND: (&str, &str) = ("ops_per_s", "1/s");
+
 /// One measured cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -76,13 +79,22 @@ pub fn median(samples: &mut [f64]) -> (f64, f64) {
 /// # Panics
 /// Without samples.
 pub fn middle(samples: &mut [f64]) -> (f64, f64) {
+    let [low, middle, high] = interval(samples);
+    (middle, (high - low) / 2.0)
+}
+
+/// The lower end of what lies around the median, the median, and the upper end.
+///
+/// # Panics
+/// Without samples.
+pub fn interval(samples: &mut [f64]) -> [f64; 3] {
     samples.sort_by(f64::total_cmp);
     let n = samples.len();
     let middle = (samples[n / 2] + samples[(n - 1) / 2]) / 2.0;
     // As many ranks from either end; 0.98 is half of the normal distribution's 1.96.
     let half = 0.98 * (n as f64).sqrt();
     let low = ((n as f64 / 2.0 - half).round() as usize).saturating_sub(1);
-    (middle, (samples[n - 1 - low] - samples[low]) / 2.0)
+    [samples[low], middle, samples[n - 1 - low]]
 }
 
 /// For tables: `half` of an interval in percent of the value, or a dash if there is none.

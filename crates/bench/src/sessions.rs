@@ -1,0 +1,57 @@
+//! Checkouts from a daemon that has a session of its own, as `hearth mount` gives it in the
+//! background: a kernel that shares processors between sessions (`sched_autogroup_enabled`) then
+//! has daemon and client in two groups. By default, and with the policy that leaves the client
+//! where it is.
+
+use crate::compare::Contestant;
+use crate::daemons::{Each, hearth_in_session};
+use crate::mounted::Mounted;
+use crate::pinned::allowed_cores;
+use std::process::{Child, Command};
+
+/// Checkouts while a program computes on every core.
+pub const BESIDE: &str = "git checkout beside programs that compute";
+
+/// Both transports, by default and with `sched_policy=idle`, and tmpfs.
+pub fn contestants<'a>() -> Vec<Each<'a>> {
+    vec![
+        hearth_in_session("uring-session", "transport=uring"),
+        hearth_in_session("uring-session-idle", "transport=uring,sched_policy=idle"),
+        hearth_in_session("dev-session", "transport=dev"),
+        hearth_in_session("dev-session-idle", "transport=dev,sched_policy=idle"),
+        Contestant {
+            name: "tmpfs",
+            make: Box::new(Mounted::tmpfs),
+        },
+    ]
+}
+
+/// A program on every core that computes, each in a session of its own; they end when it is
+/// dropped.
+pub struct Computing(Vec<Child>);
+
+impl Computing {
+    /// # Errors
+    /// They cannot be started.
+    pub fn start() -> Result<Computing, String> {
+        let mut all = Computing(Vec::new());
+        for _ in allowed_cores() {
+            let mut program = Command::new("setsid");
+            program.args(["sh", "-c", "while :; do :; done"]);
+            let child = program.spawn();
+            all.0
+                .push(child.map_err(|error| format!("setsid: {error}"))?);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended needs no end.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
