@@ -17,6 +17,13 @@ pub struct Count {
     pub pair: Pair,
 }
 
+impl Count {
+    /// Whether heat takes more than it may, by the median of the runs.
+    pub fn is_too_much(&self) -> bool {
+        self.pair.ratio().0 > TOO_MANY
+    }
+}
+
 /// Prints them, the last column headed by `operations`, keeps them as rows, and answers what is too
 /// much.
 pub fn verdict(operations: &str, counts: &[Count], rows: &mut Vec<Row>) -> Vec<String> {
@@ -29,12 +36,12 @@ pub fn verdict(operations: &str, counts: &[Count], rows: &mut Vec<Row>) -> Vec<S
     ];
     let mut table = Table::new(heading.map(str::to_owned));
     let mut many = Vec::new();
-    for Count {
-        name,
-        operations,
-        pair,
-    } in counts
-    {
+    for count in counts {
+        let Count {
+            name,
+            operations,
+            pair,
+        } = count;
         let ratio = pair.ratio().0;
         table.row([
             name.clone(),
@@ -43,7 +50,7 @@ pub fn verdict(operations: &str, counts: &[Count], rows: &mut Vec<Row>) -> Vec<S
             format!("{ratio:.4}"),
             operations.to_string(),
         ]);
-        if ratio > TOO_MANY {
+        if count.is_too_much() {
             many.push(format!("{name}: {ratio:.3} times the instructions"));
         }
         let metric = ("instructions_per_op", "1");
