@@ -40,12 +40,6 @@ impl Cell {
         self.samples[target].1.push(value);
     }
 
-    /// Rounds that every target has done.
-    pub fn rounds(&self) -> usize {
-        let rounds = self.samples.iter().map(|(_, samples)| samples.len());
-        rounds.min().unwrap_or(0)
-    }
-
     /// The median of `target` / `base` in the same round between the ends of its interval; none if
     /// either was not measured.
     pub fn ratio(&self, target: &str, base: &str) -> Option<[f64; 3]> {
@@ -114,9 +108,9 @@ mod tests {
         }
         assert_eq!(cell.ratio("a", "b"), Some([0.5, 1.0, 3.0]));
         assert_eq!(cell.ratio("a", "c"), None);
-        assert_eq!(cell.rounds(), 3);
         let rows: Vec<Row> = cell.rows("mount", ("ops_per_s", "1/s")).collect();
         assert_eq!((&*rows[0].target, rows[0].value), ("a", 30.0));
+        assert_eq!(rows[0].runs, 3);
         assert_eq!((&*rows[1].target, rows[1].value), ("b", 10.0));
     }
 

@@ -9,7 +9,9 @@ use crate::mounted::Mounted;
 use crate::pinned::allowed_cores;
 use std::process::{Child, Command};
 
-/// Checkouts while a program computes on every core.
+/// Checkouts, told from those of a daemon in the session of its clients.
+pub const APART: &str = "git checkout, daemon in its own session";
+/// The same while a program computes on every core.
 pub const BESIDE: &str = "git checkout beside programs that compute";
 
 /// Both transports, by default and with `sched_policy=idle`, and tmpfs.
