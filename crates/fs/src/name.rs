@@ -30,6 +30,12 @@ impl NameHash {
         NameHash((keys.hash_one(name) >> (64 - Self::BITS)).max(1 << Self::PROBE_BITS))
     }
 
+    /// The hash with this value.
+    #[cfg(test)]
+    pub fn from_value(value: u64) -> NameHash {
+        NameHash(value)
+    }
+
     /// Low bits in which the cookies of entries with one hash may differ.
     pub const PROBE_BITS: u32 = 16;
 
@@ -42,9 +48,11 @@ impl NameHash {
         bucket_of(self.0, log2)
     }
 
-    /// Bits that were not used to choose the bucket, kept beside the pointer to an entry.
+    /// The bits that are kept beside the pointer to an entry, so that who looks for a name does not
+    /// follow the pointers to all others of a bucket, and who looks for a free cookie does not
+    /// either: cookies can only be the same where these bits are, and they choose no bucket.
     pub fn tag(self) -> u16 {
-        self.0 as u16
+        (self.0 >> Self::PROBE_BITS) as u16
     }
 }
 

@@ -109,6 +109,15 @@ impl Bucket {
         });
     }
 
+    /// Every entry with this tag, in no order; touches no other one.
+    pub fn for_each_tagged<'g>(&'g self, tag: u16, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
+        self.for_each_slot(g, |slot| {
+            if let Some(entry) = slot.load_if(tag, g) {
+                f(entry);
+            }
+        });
+    }
+
     /// Puts `entry` in place of the entry of the same name, or in a free slot; answers whether a
     /// line had to be added for it. Needs the lock and a write section.
     pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {

@@ -286,7 +286,7 @@ fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);
     let mut taken = Vec::new();
-    bucket.for_each(g, |entry| {
+    bucket.for_each_tagged(hash.tag(), g, |entry| {
         if entry.cookie & !low == base {
             taken.push(entry.cookie & low);
         }

@@ -99,6 +99,29 @@ fn names_with_one_hash_keep_apart_at_every_size() {
     assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 40);
 }
 
+/// The second one has to give way, to where the third one's own hash points.
+#[test]
+fn names_whose_hashes_differ_in_the_low_bits_only_have_cookies_of_their_own() {
+    let names = Names::new();
+    let hash = NameHash::of(&names.keys, b"any").value() & !7;
+    for (n, (name, hash)) in [("first", hash), ("second", hash), ("third", hash + 1)]
+        .into_iter()
+        .enumerate()
+    {
+        let at = Hashed {
+            name: name.as_bytes(),
+            hash: NameHash::from_value(hash),
+        };
+        names.set_hashed(at, Some(n as u64 + 1));
+    }
+    let mut cookies = Vec::new();
+    names.directory.list(2, &pin(), |entry| {
+        cookies.push((entry.ino(), entry.cookie));
+        true
+    });
+    assert_eq!(cookies, [(1, hash), (2, hash + 1), (3, hash + 2)]);
+}
+
 #[test]
 fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
     let names = Names::new();

@@ -68,6 +68,21 @@ struct OfCore {
     back: VecDeque<Free>,
 }
 
+impl OfCore {
+    /// Whether the next number is one that came back, if there is any.
+    fn gives_back(&self) -> bool {
+        self.back.len() > RESTING || self.left == 0
+    }
+
+    /// The next number, if the core has one.
+    fn next(&self) -> Option<u64> {
+        match self.back.front() {
+            Some(&(number, _)) if self.gives_back() => Some(number),
+            _ => (self.left > 0).then(|| self.block + (BLOCK - self.left)),
+        }
+    }
+}
+
 impl Numbers {
     pub(super) fn new(first: u64) -> Numbers {
         Numbers {
@@ -81,15 +96,25 @@ impl Numbers {
 
     /// A number that nobody has.
     pub(super) fn take(&self) -> Free {
+        self.take_ahead().0
+    }
+
+    /// The same, and the number that this core will most likely give out next.
+    pub(super) fn take_ahead(&self) -> (Free, Option<u64>) {
         let mut core = self.cores.get().lock();
+        let free = self.take_from(&mut core);
+        (free, core.next())
+    }
+
+    fn take_from(&self, core: &mut OfCore) -> Free {
         loop {
-            if (core.back.len() > RESTING || core.left == 0)
+            if core.gives_back()
                 && let Some(free) = core.back.pop_front()
             {
                 return free;
             }
             if core.left == 0 {
-                self.refill(&mut core);
+                self.refill(core);
                 continue;
             }
             core.left -= 1;
@@ -183,6 +208,33 @@ mod tests {
         }
         assert_eq!(numbers.take(), (taken[0].0, taken[0].1 + 1));
         assert_eq!(numbers.take().0, taken.len() as u64, "the others rest");
+    }
+
+    #[test]
+    fn a_core_knows_its_next_number_fresh_or_come_back() {
+        force_core(0);
+        let numbers = Numbers::new(0);
+        let mut block = || -> Vec<Free> {
+            let mut next = None;
+            let taken = (0..BLOCK).map(|n| {
+                let (free, after) = numbers.take_ahead();
+                assert!(next.is_none_or(|next| next == free.0), "{n}: {next:?}");
+                assert_eq!(
+                    after.is_none(),
+                    n == BLOCK - 1,
+                    "{n}: the core has one more"
+                );
+                next = after;
+                free
+            });
+            taken.collect()
+        };
+        let fresh = block();
+        for (number, generation) in fresh {
+            numbers.give(number, generation);
+        }
+        let back = block();
+        assert!(back.iter().all(|free| free.1 == FIRST_GENERATION + 1));
     }
 
     #[test]

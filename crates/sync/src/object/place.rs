@@ -30,6 +30,7 @@ use std::ptr::{self, NonNull};
 
 use super::held::{Body, Object, Word};
 use crate::primitive::atomic::Ordering;
+use crate::primitive::prefetch;
 
 /// The room of the place is not free.
 const TAKEN: usize = 1;
@@ -67,6 +68,12 @@ impl<'a, T> Place<'a, T> {
     pub(super) fn load(self) -> *mut Object<T> {
         // Acquire: see the table above.
         address(self.word().load(Ordering::Acquire))
+    }
+
+    /// Says that the room will soon be filled.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.at.as_ptr());
     }
 
     /// Gives the number its object; gives it back if the number has one.

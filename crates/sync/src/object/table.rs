@@ -75,7 +75,12 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// Puts what `make` makes of a new number and its generation into the table.
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> Held<T> {
         loop {
-            let (number, generation) = self.numbers.take();
+            let ((number, generation), next) = self.numbers.take_ahead();
+            // The memory of an object that ended a while ago is in no cache any more; that of the
+            // next one comes while this one is made.
+            if let Some(soon) = next.and_then(|next| self.storage.places.find(next)) {
+                soon.prefetch();
+            }
             let place = self.storage.places.reach(number);
             // A number that was filled by `insert_at` or `restore` is passed over.
             if place.load().is_null() {

@@ -13,6 +13,7 @@ mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod native;
 mod parking;
+mod prefetch;
 mod thread_time;
 mod ticks;
 mod word_lock;
@@ -22,6 +23,7 @@ pub use last_core::LastCore;
 pub use modelled::*;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use native::*;
+pub use prefetch::prefetch;
 pub use thread_time::thread_time;
 pub use ticks::Stopwatch;
 pub use word_lock::WordLock;
