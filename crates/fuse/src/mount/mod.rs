@@ -12,6 +12,7 @@ use crate::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use hearth_sync::primitive::Arc;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -33,8 +34,11 @@ pub(crate) struct Mounted {
     pub path: PathBuf,
     /// The connection.
     pub device: Arc<Device>,
-    /// Number of the connection, and minor device number of the mount.
+    /// Number of the connection, and minor device number of the mount. The next mount may have the
+    /// same when this one is gone.
     number: Option<u32>,
+    /// What no other mount was or will be called, where the kernel has such names (Linux 6.8).
+    id: Option<u64>,
     /// Whether `fusermount3` made it.
     helper: bool,
 }
@@ -54,10 +58,12 @@ pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted
         device
     };
     let number = table::find(&path).map(|entry| entry.minor);
+    let id = unique_id(&path);
     Ok(Mounted {
         path,
         device: Arc::new(device),
         number,
+        id,
         helper,
     })
 }
@@ -69,8 +75,7 @@ impl Mounted {
     /// # Errors
     /// `EBUSY` while files are in use and `lazily` is not set; `EPERM`.
     pub fn detach(&self, lazily: bool) -> io::Result<()> {
-        if self.number.is_none() || table::find(&self.path).map(|entry| entry.minor) != self.number
-        {
+        if !self.is_in_place() {
             return Ok(());
         }
         if self.helper {
@@ -82,6 +87,18 @@ impl Mounted {
         match unsafe { libc::umount2(target.as_ptr(), flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Whether what is mounted at the place is this mount. Who serves it may learn late that it is
+    /// gone, when another daemon has the place and the number.
+    fn is_in_place(&self) -> bool {
+        match self.id {
+            Some(id) => unique_id(&self.path) == Some(id),
+            None => {
+                self.number.is_some()
+                    && table::find(&self.path).map(|entry| entry.minor) == self.number
+            }
         }
     }
 
@@ -100,6 +117,16 @@ impl Drop for Mounted {
             eprintln!("hearth: unmount {}: {error}", self.path.display());
         }
     }
+}
+
+/// The kernel's name for the mount that `path` is on, which it never gives a second time: statx(2),
+/// `STATX_MNT_ID_UNIQUE`. What serves the mount is not asked.
+fn unique_id(path: &Path) -> Option<u64> {
+    const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, MNT_ID_UNIQUE).ok()?;
+    StatxFlags::from_bits_retain(found.stx_mask)
+        .contains(MNT_ID_UNIQUE)
+        .then_some(found.stx_mnt_id)
 }
 
 /// The directory as an absolute path, if it can be mounted on.
@@ -195,27 +222,4 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_that_cannot_be_mounted_on_is_refused_with_the_reason() {
-        let dir = std::env::temp_dir().join(format!("hearth-mount-{}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        let file = dir.join("file");
-        assert!(matches!(check(&file), Err(MountError::Missing { .. })));
-        fs::write(&file, b"").unwrap();
-        assert!(matches!(
-            check(&file),
-            Err(MountError::NotADirectory { .. })
-        ));
-        assert!(matches!(
-            check(&file.join("x")),
-            Err(MountError::NotADirectory { .. })
-        ));
-        assert!(matches!(check(&dir), Err(MountError::NotEmpty { .. })));
-        fs::remove_file(&file).unwrap();
-        assert_eq!(check(&dir).unwrap(), fs::canonicalize(&dir).unwrap());
-        fs::remove_dir(&dir).unwrap();
-    }
-}
+mod tests;
