@@ -214,7 +214,7 @@ mod tests {
     fn a_core_knows_its_next_number_fresh_or_come_back() {
         force_core(0);
         let numbers = Numbers::new(0);
-        let mut block = || -> Vec<Free> {
+        let block = || -> Vec<Free> {
             let mut next = None;
             let taken = (0..BLOCK).map(|n| {
                 let (free, after) = numbers.take_ahead();

@@ -134,15 +134,15 @@ impl<'a, T> Place<'a, T> {
         self.at == object
     }
 
-    /// Drops the object in the room and makes the room free.
+    /// Drops the object in the room and makes the room free, also if the drop panics.
     ///
     /// # Safety
     ///
     /// The object was cleared, and nobody can reach it any more.
     pub(super) unsafe fn empty_room(self) {
+        let _emptied = Emptied(self);
         // SAFETY: the caller has the object alone; its word is no part of what is dropped.
         unsafe { Object::body_of(self.at).drop_in_place() };
-        self.release_room();
     }
 
     fn release_room(self) {
@@ -173,6 +173,15 @@ impl<'a, T> Place<'a, T> {
                 Err(other) => found = other,
             }
         }
+    }
+}
+
+/// Releases the room at its end, however that comes.
+struct Emptied<'a, T>(Place<'a, T>);
+
+impl<T> Drop for Emptied<'_, T> {
+    fn drop(&mut self) {
+        self.0.release_room();
     }
 }
 

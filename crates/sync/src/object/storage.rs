@@ -26,6 +26,16 @@ struct Address<T>(NonNull<T>);
 // SAFETY: only [`Storage`] makes one, of objects and places that may be used from any thread.
 unsafe impl<T> Send for Address<T> {}
 
+/// The end of one object: counted when it goes, also after a drop that panicked.
+struct End<'a>(&'a PerCore<AtomicI64>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `is_quiet`: the room is used no more.
+        self.0.get().fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl<T: Send + Sync + 'static> Storage<T> {
     pub(super) fn new() -> Storage<T> {
         Storage {
@@ -50,13 +60,10 @@ impl<T: Send + Sync + 'static> Storage<T> {
         let (storage, object) = (Address(NonNull::from(self)), Address(object));
         let work = move || {
             let (Address(storage), Address(object)) = (storage, object);
-            // SAFETY: no guard is left that could see the object; the storage waits for the count.
-            unsafe {
-                Place::new(object).empty_room();
-                // Release: pairs with the Acquire in `is_quiet`: the room is used no more.
-                let ending = &storage.as_ref().ending;
-                ending.get().fetch_sub(1, Ordering::Release);
-            }
+            // SAFETY: the storage waits for the count, which falls when `_end` goes.
+            let _end = End(unsafe { &storage.as_ref().ending });
+            // SAFETY: no guard is left that could see the object.
+            unsafe { Place::new(object).empty_room() };
         };
         // SAFETY: what is captured may go to any thread and stays valid, as said above.
         unsafe { g.defer(work) };
@@ -74,10 +81,10 @@ impl<T: Send + Sync + 'static> Storage<T> {
         unsafe { g.defer(work) };
     }
 
-    /// Whether every ended object is dropped. Only for a storage whose table is gone: nothing is
-    /// added any more, so what is seen of the sum is never too little.
-    fn is_quiet(&self) -> bool {
-        // Acquire: pairs with the Release in `retire`.
+    /// Whether every ended object is dropped. Only while nobody ends one, as when the table is
+    /// gone: nothing is added any more, so what is seen of the sum is never too little.
+    pub(super) fn is_quiet(&self) -> bool {
+        // Acquire: pairs with the Release of `End`.
         let of_core = |core: &AtomicI64| core.load(Ordering::Acquire);
         self.ending.iter().map(of_core).sum::<i64>() == 0
     }

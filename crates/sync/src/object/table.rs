@@ -20,7 +20,7 @@ use crate::spread::Counter;
 /// the memory that the table kept its objects in, rather than freed under their holder.
 pub struct Table<T: Send + Sync + 'static> {
     /// Objects, put by whoever makes them and cleared by whoever ended them. Taken by the drop.
-    storage: ManuallyDrop<Box<Storage<T>>>,
+    pub(super) storage: ManuallyDrop<Box<Storage<T>>>,
     /// Free numbers.
     numbers: Numbers,
     /// How many objects there are.

@@ -1,3 +1,5 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::*;
 use crate::epoch;
 use crate::lock_class;
@@ -225,6 +227,64 @@ fn a_table_goes_after_the_last_object_that_was_ended() {
         drop(reader);
         wait_until_alive(&alive, 0);
     }
+}
+
+/// Panics when the thread that made it drops it. Other tests free what this one left too long, and
+/// are not to fail by it.
+struct Bomb {
+    maker: std::thread::ThreadId,
+    drops: Arc<AtomicUsize>,
+    bangs: Arc<AtomicUsize>,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if std::thread::current().id() == self.maker {
+            self.bangs.fetch_add(1, Ordering::SeqCst);
+        }
+        self.drops.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(std::thread::current().id(), self.maker, "bang");
+    }
+}
+
+#[test]
+fn an_object_whose_drop_panics_holds_up_neither_its_room_nor_its_table() {
+    let (table, bangs) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut room = None;
+    // Another test may have dropped the one before; then there was no bang.
+    for generation in 1.. {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let bomb = |_, _| Bomb {
+            maker: std::thread::current().id(),
+            drops: Arc::clone(&drops),
+            bangs: Arc::clone(&bangs),
+        };
+        let held = table.insert_at(9, generation, bomb);
+        let held = held.expect("the number is free");
+        let g = epoch::pin();
+        let object = held.pinned(&g);
+        let at = std::ptr::from_ref(object).addr();
+        assert_eq!(at, *room.get_or_insert(at), "the room was not released");
+        if bangs.load(Ordering::SeqCst) > 0 {
+            break;
+        }
+        drop(held);
+        assert!(table.retire(object, &g));
+        drop(g);
+        while drops.load(Ordering::SeqCst) == 0 {
+            let freed = catch_unwind(AssertUnwindSafe(|| epoch::pin().flush()));
+            assert!(freed.is_ok() || bangs.load(Ordering::SeqCst) > 0);
+            std::thread::yield_now();
+            assert!(std::time::Instant::now() < limit, "it is never dropped");
+        }
+        while !table.storage.is_quiet() {
+            std::thread::yield_now();
+            assert!(std::time::Instant::now() < limit, "its end is not counted");
+        }
+    }
+    // What is left in it goes with the table, and may burst where it wants.
+    std::mem::forget(table);
 }
 
 #[test]
