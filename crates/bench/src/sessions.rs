@@ -1,6 +1,6 @@
 //! Checkouts from a daemon that has a session of its own, as `hearth mount` gives it in the
 //! background: a kernel that shares processors between sessions (`sched_autogroup_enabled`) then
-//! has daemon and client in two groups. By default, and with the policy that leaves the client
+//! has daemon and client in two groups. By default, and without the policy that leaves the client
 //! where it is.
 
 use crate::compare::Contestant;
@@ -14,13 +14,13 @@ pub const APART: &str = "git checkout, daemon in its own session";
 /// The same while a program computes on every core.
 pub const BESIDE: &str = "git checkout beside programs that compute";
 
-/// Both transports, by default and with `sched_policy=idle`, and tmpfs.
+/// Both transports, by default and with `sched_policy=other`, and tmpfs.
 pub fn contestants<'a>() -> Vec<Each<'a>> {
     vec![
         hearth_in_session("uring-session", "transport=uring"),
-        hearth_in_session("uring-session-idle", "transport=uring,sched_policy=idle"),
+        hearth_in_session("uring-session-other", "transport=uring,sched_policy=other"),
         hearth_in_session("dev-session", "transport=dev"),
-        hearth_in_session("dev-session-idle", "transport=dev,sched_policy=idle"),
+        hearth_in_session("dev-session-other", "transport=dev,sched_policy=other"),
         Contestant {
             name: "tmpfs",
             make: Box::new(Mounted::tmpfs),

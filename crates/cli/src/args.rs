@@ -95,7 +95,7 @@ Mount options (-o), the default first:
   hot_track, no_hot_track          record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)
   workers=COUNT                    threads for background work, 1 to 1024: 1
-  sched_policy=other|idle          idle: programs stay on their CPU when they are answered
+  sched_policy=auto|other|idle     auto: answered programs stay on their CPU where that is quicker
   park=needed|every                suspend every request, for tests of the daemon
   no_open, no_opendir, no_flush    the kernel does not report these
   readdirplus=auto|yes|no          listings bring attributes along
@@ -219,7 +219,7 @@ mod tests {
             "heat=exact" => "heat=exact".to_owned(),
             "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
             "workers=COUNT" => "workers=8".to_owned(),
-            "sched_policy=other|idle" => "sched_policy=idle".to_owned(),
+            "sched_policy=auto|other|idle" => "sched_policy=idle".to_owned(),
             "park=needed|every" => "park=every".to_owned(),
             _ => match name.split_once('=') {
                 Some((name, _)) => format!("{name}=8192"),

@@ -37,7 +37,6 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
     let volume = volume(source, &options)?;
-    volume.stats().set_info("sched_policy", policy.word());
     let session = Session::start(volume.clone(), args.mountpoint(), options);
     let session = session.map_err(Failure::refused)?;
     if args.detach {

@@ -320,29 +320,69 @@ fn the_fastest_transport_that_is_switched_on_is_taken() {
     }
 }
 
-#[test]
-fn a_daemon_is_scheduled_by_the_policy_that_was_asked_for_and_says_by_which() {
-    demand_root();
-    // Where the policy is among the fields of a thread's `stat` behind its name; proc(5).
+/// Policies in a thread's `stat`.
+const SCHED_OTHER: u32 = 0;
+const SCHED_IDLE: u32 = 5;
+
+/// The policy of each thread of the daemon.
+fn policies(mounted: &Mounted) -> Vec<u32> {
+    // Where it is among the fields of a thread's `stat` behind its name; proc(5).
     let of_thread = |stat: String| {
         let fields = &stat[stat.rfind(')').unwrap()..];
         fields.split(' ').nth(39).unwrap().parse::<u32>().unwrap()
     };
-    for (word, wanted) in [("idle", 5), ("other", 0)] {
+    let pids = pids_naming(mounted.path());
+    let threads = pids
+        .iter()
+        .flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).unwrap());
+    threads
+        // A thread may end meanwhile.
+        .filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).ok())
+        .map(of_thread)
+        .collect()
+}
+
+fn says_policy(mounted: &Mounted, word: &str) {
+    let stats = std::fs::read_to_string(mounted.at(".hearth/stats")).unwrap();
+    let info = format!("sched_policy=\"{word}\"");
+    assert!(stats.contains(&info), "{stats}");
+}
+
+#[test]
+fn a_daemon_is_scheduled_by_the_policy_that_was_asked_for_and_says_by_which() {
+    demand_root();
+    for (word, wanted) in [("idle", SCHED_IDLE), ("other", SCHED_OTHER)] {
         let mounted = Mounted::new(Transport::Dev, &format!("sched_policy={word}"));
-        let stats = std::fs::read_to_string(mounted.at(".hearth/stats")).unwrap();
-        let info = format!("sched_policy=\"{word}\"");
-        assert!(stats.contains(&info), "{stats}");
-        let pids = pids_naming(mounted.path());
-        let threads = pids
-            .iter()
-            .flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).unwrap());
-        let stats =
-            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")));
-        let policies: Vec<u32> = stats.map(|stat| of_thread(stat.unwrap())).collect();
-        // SCHED_IDLE and SCHED_OTHER.
+        says_policy(&mounted, word);
+        let policies = policies(&mounted);
         let all_have_it = policies.iter().all(|&own| own == wanted);
         assert!(policies.len() > 2 && all_have_it, "{word}: {policies:?}");
+    }
+}
+
+#[test]
+fn only_threads_that_answer_much_are_scheduled_as_idle_and_only_while_they_do() {
+    demand_root();
+    for transport in [Transport::Dev, Transport::Uring] {
+        let mounted = Mounted::new(transport, "attr_timeout=0,entry_timeout=0");
+        if std::thread::available_parallelism().unwrap().get() == 1 {
+            return says_policy(&mounted, "other");
+        }
+        says_policy(&mounted, "auto");
+        std::fs::write(mounted.at("file"), "x").unwrap();
+        until("a thread is scheduled as idle", || {
+            (0..20).any(|_| {
+                for _ in 0..20 {
+                    std::fs::metadata(mounted.at("file")).unwrap();
+                }
+                let policies = policies(&mounted);
+                assert!(policies.contains(&SCHED_OTHER), "{policies:?}");
+                policies.contains(&SCHED_IDLE)
+            })
+        });
+        until("no thread is", || {
+            policies(&mounted).iter().all(|&own| own == SCHED_OTHER)
+        });
     }
 }
 

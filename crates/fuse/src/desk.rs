@@ -8,6 +8,7 @@ use crate::hall::Hall;
 use crate::ops::{PAID, SHORT, brings_blocks};
 use crate::options::Park;
 use crate::parked::{Open, Parcel, Reason, live, live_in_pieces};
+use crate::policy::{Answering, IdleWatch};
 use crate::service::{Pieces, Service};
 use crate::wire::{CopyFileRangeIn, FallocateIn, InHeader, Opcode, ReadIn, WriteIn};
 use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
@@ -36,6 +37,8 @@ pub(crate) struct Desk<S> {
     endings: u64,
     /// So many requests ago another tenant would have been forgotten.
     rivals: u32,
+    /// With `sched_policy=auto`.
+    answering: Option<Answering>,
 }
 
 /// What becomes of a request.
@@ -59,6 +62,7 @@ impl<S: Service> Desk<S> {
             recent: NOBODY,
             endings: hall.sched.endings(),
             rivals: 0,
+            answering: hall.idle.as_ref().and_then(IdleWatch::join),
         })
     }
 
@@ -81,6 +85,9 @@ impl<S: Service> Desk<S> {
     #[inline]
     pub fn served(&mut self, ns: u64) {
         self.worker.note(self.recent[0].1, ns);
+        if let Some(answering) = &mut self.answering {
+            answering.served();
+        }
     }
 
     /// Whether a request may be put behind others at all: not if it gives something back.

@@ -1,6 +1,7 @@
 //! What the threads of a session share that take requests.
 
 use crate::options::Park;
+use crate::policy::IdleWatch;
 use crate::waiting::Waiting;
 use crate::workers::Workers;
 use hearth::TenantId;
@@ -14,6 +15,8 @@ pub(crate) struct Hall<S> {
     pub waiting: Arc<Waiting>,
     pub sched: Handle,
     pub park: Park,
+    /// With `sched_policy=auto`.
+    pub idle: Option<Arc<IdleWatch>>,
 }
 
 impl<S> Hall<S> {
@@ -30,6 +33,7 @@ impl<S> Hall<S> {
             waiting: Arc::clone(&self.waiting),
             sched: self.sched.clone(),
             park: self.park,
+            idle: self.idle.clone(),
         }
     }
 }

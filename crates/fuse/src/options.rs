@@ -100,8 +100,8 @@ pub struct MountOptions {
     /// `hot_track`, `no_hot_track`, and `heat=exact` with `direct_io`: which files and ranges are
     /// hot.
     pub hot_track: bool,
-    /// `sched_policy=other|idle`: for the program that serves, which applies it; a
-    /// [`Session`](crate::Session) takes its threads' from whoever starts it.
+    /// `sched_policy=auto|other|idle`: the last for the program that serves, which applies it to
+    /// all its threads; a [`Session`](crate::Session) sees to the first.
     pub sched_policy: SchedPolicy,
     /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
     pub workers: usize,
@@ -140,7 +140,7 @@ impl Default for MountOptions {
             protected_hardlinks: false,
             errors: OnError::RemountRo,
             hot_track: false,
-            sched_policy: SchedPolicy::Other,
+            sched_policy: SchedPolicy::Auto,
             workers: 1,
             park: Park::Needed,
         }
@@ -281,7 +281,7 @@ impl MountOptions {
             }
             "sched_policy" => {
                 let policy = SchedPolicy::parse(value);
-                self.sched_policy = policy.ok_or(bad("other or idle"))?;
+                self.sched_policy = policy.ok_or(bad("auto, other or idle"))?;
             }
             "workers" => {
                 let count = value

@@ -9,6 +9,7 @@ use crate::init::{self, Agreed};
 use crate::mount::{self, MountError};
 use crate::notify::Notifier;
 use crate::options::MountOptions;
+use crate::policy::{IdleWatch, SchedPolicy, be_usual};
 use crate::queues::Queues;
 use crate::transport::cpu;
 use crate::transport::dev::{Place, Reader};
@@ -49,6 +50,8 @@ pub struct Session {
     volume: Volume,
     notifier: Arc<Notifier>,
     workers: Arc<Workers>,
+    /// With `sched_policy=auto`.
+    idle: Option<Arc<IdleWatch>>,
     /// Joined by whoever finishes the session first.
     threads: Lock<ThreadsLock, Vec<JoinHandle<()>>>,
 }
@@ -90,18 +93,25 @@ impl Session {
             settings.collects_anyway(),
         );
         let workers = Workers::new(&volume.scheduler());
+        let policy = options.sched_policy.where_possible();
+        let idle = policy == SchedPolicy::Auto;
         let session = Session {
             connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
             notifier: Arc::new(notifier),
             workers: Arc::new(workers),
+            idle: idle.then(|| Arc::new(IdleWatch::new())),
             threads: Lock::new(Vec::new()),
         };
         session
             .volume
             .stats()
             .set_info("transport", session.transport);
+        session
+            .volume
+            .stats()
+            .set_info("sched_policy", policy.word());
         session.volume.observe(session.observer());
         // Partner: a first limit of bytes, which asks who can be seen (`quotactl/collecting.rs`).
         fence(Ordering::SeqCst);
@@ -137,7 +147,13 @@ impl Session {
             waiting: Arc::clone(&self.connection.waiting),
             sched: self.volume.scheduler(),
             park: options.park,
+            idle: self.idle.clone(),
         });
+        if let Some(idle) = self.idle.clone() {
+            hall.sched.begin_threads_with(be_usual);
+            let watch = Builder::new().name("hearth-policy".into());
+            self.threads.lock().push(watch.spawn(move || idle.watch())?);
+        }
         match queues {
             Some(queues) => {
                 self.read_alone(&hall, agreed)?;
@@ -275,6 +291,9 @@ impl Session {
 
     /// Collects the threads, once they have nothing to carry any more.
     fn finish(&self) {
+        if let Some(idle) = &self.idle {
+            idle.close();
+        }
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             // Panics inside requests are caught; what is left is reported by the program's hook.

@@ -200,6 +200,7 @@ impl Pool {
     }
 
     fn work(&self) {
+        self.sched.thread_begins();
         let mut state = self.state.lock();
         loop {
             if let Some(piece) = state.queue.pop(&self.sched) {

@@ -17,8 +17,8 @@ use crate::timers::Timers;
 use crate::turn::Turn;
 use async_task::Runnable;
 use hearth_sync::lock::Lock;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::{Arc, OnceLock};
 use std::future::Future;
 use std::time::Duration;
 
@@ -80,6 +80,7 @@ impl Builder {
             forgetting: Lock::new(()),
             closing: AtomicBool::new(false),
             ended: Ended::default(),
+            begin: OnceLock::new(),
         });
         let seats: Box<[Arc<Seat>]> = (0..stations)
             .map(|station| {
@@ -161,6 +162,19 @@ impl Drop for Scheduler {
 }
 
 impl Handle {
+    /// Has each thread that works for the scheduler call this first, from now on. A thread takes
+    /// over from the one that starts it what may not suit it, its policy in the kernel's scheduler
+    /// for one. It counts when it is said for the first time.
+    pub fn begin_threads_with(&self, begin: fn()) {
+        let _ = self.0.shared.begin.set(begin);
+    }
+
+    /// This thread was started to work beside the scheduler: calls what
+    /// [`Handle::begin_threads_with`] was told.
+    pub fn thread_begins(&self) {
+        self.0.shared.thread_begins();
+    }
+
     /// Starts a future as a task.
     ///
     /// After [`Handle::drain`] or the end of the scheduler the handle says that the task was

@@ -10,7 +10,7 @@ use async_task::{Runnable, ScheduleInfo};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use hearth_sync::primitive::{Arc, Condvar, Mutex, core};
+use hearth_sync::primitive::{Arc, Condvar, Mutex, OnceLock, core};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -33,9 +33,18 @@ pub struct Shared {
     pub closing: AtomicBool,
     /// A task ended, or a seat became free; for who waits for that.
     pub ended: Ended,
+    /// Called first by every thread that works for the scheduler.
+    pub begin: OnceLock<fn()>,
 }
 
 impl Shared {
+    /// This thread was started to work for the scheduler.
+    pub fn thread_begins(&self) {
+        if let Some(begin) = self.begin.get() {
+            begin();
+        }
+    }
+
     /// A station for what has no place of its own: one whose driver helps, else one without a
     /// driver.
     pub fn any_station(&self) -> usize {
@@ -163,6 +172,7 @@ struct Place {
 /// This thread was started by the scheduler, which waits for it when it ends.
 pub fn enter_service(shared: &Arc<Shared>) {
     PLACE.with(|place| place.employer.set(address(shared)));
+    shared.thread_begins();
 }
 
 /// Whether who waits here for the end of this scheduler's threads might wait for itself: the

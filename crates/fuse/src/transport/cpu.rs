@@ -1,4 +1,4 @@
-//! CPUs: which may exist, which are there, staying on one, and counting as nothing there.
+//! CPUs: which may exist, which are there, staying on one, and by which policy threads share them.
 
 use std::{fs, io};
 
@@ -27,17 +27,39 @@ pub(crate) fn pin(cpu: usize) {
     }
 }
 
+/// The kernel's number of the calling thread.
+pub(crate) fn this_thread() -> libc::pid_t {
+    // SAFETY: it takes nothing.
+    unsafe { libc::gettid() }
+}
+
 /// Whether a thread has the policy `SCHED_IDLE`; 0 is the calling one.
 pub(crate) fn is_idle(thread: libc::pid_t) -> bool {
     // SAFETY: it takes a number.
     unsafe { libc::sched_getscheduler(thread) == libc::SCHED_IDLE }
 }
 
+/// Whether a thread has the usual policy; 0 is the calling one.
+pub(crate) fn is_other(thread: libc::pid_t) -> bool {
+    // SAFETY: it takes a number.
+    let policy = unsafe { libc::sched_getscheduler(thread) };
+    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_OTHER
+}
+
 /// `SCHED_IDLE` for a thread, and those that it starts from now on; 0 is the calling one.
 pub(crate) fn be_idle(thread: libc::pid_t) -> io::Result<()> {
+    set_policy(thread, libc::SCHED_IDLE)
+}
+
+/// The usual policy for a thread, and those that it starts from now on; 0 is the calling one.
+pub(crate) fn be_other(thread: libc::pid_t) -> io::Result<()> {
+    set_policy(thread, libc::SCHED_OTHER)
+}
+
+fn set_policy(thread: libc::pid_t, policy: libc::c_int) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: it reads the parameters, of which this policy needs none.
-    match unsafe { libc::sched_setscheduler(thread, libc::SCHED_IDLE, &raw const parameters) } {
+    // SAFETY: it reads the parameters, of which these policies need none.
+    match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

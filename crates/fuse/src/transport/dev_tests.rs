@@ -56,6 +56,7 @@ fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
     Arc::new(Hall {
         service: Arc::new(Mirror),
         workers: Arc::new(Workers::new(scheduler)),
+        idle: None,
         waiting: Arc::new(Waiting::default()),
         sched: scheduler.handle(),
         park,

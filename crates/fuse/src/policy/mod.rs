@@ -6,18 +6,26 @@
 //! stays needs no other CPU woken, which may cost more than the answer (`docs/design/fuse.md`,
 //! "Where the client wakes").
 
+mod stay;
+mod watch;
+
 use crate::transport::cpu;
 use hearth_sync::primitive::thread;
 use std::io;
 
-/// `sched_policy=other|idle`.
+pub(crate) use watch::{Answering, IdleWatch};
+
+/// `sched_policy=auto|other|idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchedPolicy {
-    /// As it was started.
+    /// `SCHED_IDLE` for the threads that answer, while they have much to answer and nobody keeps
+    /// them from it. A [`Session`](crate::Session) sees to that.
     #[default]
+    Auto,
+    /// As it was started.
     Other,
-    /// `SCHED_IDLE`, for a daemon that shares its group of the kernel's scheduler with no program
-    /// that computes: it would hardly run beside one.
+    /// `SCHED_IDLE` for all threads, for a daemon that shares its group of the kernel's scheduler
+    /// with no program that computes: it would hardly run beside one.
     Idle,
 }
 
@@ -28,7 +36,7 @@ impl SchedPolicy {
     /// What the kernel answers.
     pub fn check(self) -> io::Result<()> {
         match self {
-            SchedPolicy::Other => Ok(()),
+            SchedPolicy::Auto | SchedPolicy::Other => Ok(()),
             SchedPolicy::Idle => {
                 let probe = thread::spawn(|| cpu::be_idle(0)).join();
                 probe.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
@@ -36,12 +44,12 @@ impl SchedPolicy {
         }
     }
 
-    /// Applies it to all threads of this process, and so to those that they start from now on.
+    /// Applies `idle` to all threads of this process, and so to those that they start from now on.
     ///
     /// # Errors
     /// What the kernel answers; a part of the threads may have it then.
     pub fn apply(self) -> io::Result<()> {
-        if self == SchedPolicy::Other {
+        if self != SchedPolicy::Idle {
             return Ok(());
         }
         // A thread that did not have it yet may have started another one meanwhile.
@@ -68,17 +76,45 @@ impl SchedPolicy {
         }
     }
 
+    /// What there is instead where `auto` cannot be had: on one CPU, for a process that has
+    /// another policy than the usual one, and without the right to leave `SCHED_IDLE` again
+    /// (`CAP_SYS_NICE`, or `RLIMIT_NICE`; setpriority(2)).
+    pub(crate) fn where_possible(self) -> SchedPolicy {
+        match self {
+            SchedPolicy::Auto if !may_come_and_go() => SchedPolicy::Other,
+            policy => policy,
+        }
+    }
+
     /// How options call it.
     pub fn word(self) -> &'static str {
         match self {
+            SchedPolicy::Auto => "auto",
             SchedPolicy::Other => "other",
             SchedPolicy::Idle => "idle",
         }
     }
 
     pub(crate) fn parse(word: &str) -> Option<SchedPolicy> {
-        let all = [SchedPolicy::Other, SchedPolicy::Idle];
+        let all = [SchedPolicy::Auto, SchedPolicy::Other, SchedPolicy::Idle];
         all.into_iter().find(|policy| policy.word() == word)
+    }
+}
+
+fn may_come_and_go() -> bool {
+    if cpu::online().len() < 2 || !cpu::is_other(0) {
+        return false;
+    }
+    let probe = thread::spawn(|| cpu::be_idle(0).and_then(|()| cpu::be_other(0)));
+    matches!(probe.join(), Ok(Ok(())))
+}
+
+/// For a thread that was started by one that may have `SCHED_IDLE`, and answers nobody: the usual
+/// policy.
+pub(crate) fn be_usual() {
+    if cpu::is_idle(0) {
+        // Who got the policy is allowed to leave it: that was tried before.
+        let _ = cpu::be_other(0);
     }
 }
 
@@ -88,8 +124,9 @@ mod tests {
 
     #[test]
     fn to_ask_whether_it_is_allowed_changes_nothing() {
-        for policy in [SchedPolicy::Other, SchedPolicy::Idle] {
+        for policy in [SchedPolicy::Auto, SchedPolicy::Other, SchedPolicy::Idle] {
             policy.check().unwrap();
+            policy.where_possible();
             assert!(!cpu::is_idle(0));
             assert_eq!(SchedPolicy::parse(policy.word()), Some(policy));
         }

@@ -1,0 +1,328 @@
+//! Which answering threads have the policy `SCHED_IDLE` now.
+//!
+//! A thread that has much to answer asks for the policy; the watch, a thread of its own with the
+//! usual one, gives it, and takes it back as soon as others keep the thread from its work, or when
+//! it has nothing to do.
+//!
+//! | from | to | who | when |
+//! |---|---|---|---|
+//! | `USUAL` | `WANTS` | the thread | it has answered [`MANY`] requests since it asked last |
+//! | `WANTS` | `IDLE` | the watch | at once; `NEVER` if the kernel refuses |
+//! | `IDLE` | `USUAL` | the watch | the thread has had nothing to do for a while |
+//! | `IDLE` | `RESTS` | the watch | the thread was delayed |
+//! | `RESTS` | `USUAL` | the watch | its rest is over |
+//!
+//! Lock order: the lock of the watch is a leaf. A thread that has the policy takes it at its end
+//! only: whoever waits for it would wait for a thread that may be kept from running.
+
+use super::stay::{Files, Found, Rest, Stay};
+use crate::transport::cpu;
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Requests that a thread answers before it asks.
+const MANY: u32 = 64;
+/// Between two looks, after a thread got the policy and after many looks that found all well. The
+/// kernel counts how long a thread has run at its ticks, every 1 to 10 ms.
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(16);
+
+const USUAL: u32 = 0;
+const WANTS: u32 = 1;
+const IDLE: u32 = 2;
+const RESTS: u32 = 3;
+const NEVER: u32 = 4;
+
+lock_class!(WatchLock = "fuse.policy", 991);
+
+/// The answering threads of a session.
+pub(crate) struct IdleWatch {
+    state: Lock<WatchLock, State>,
+    roused: Condition,
+}
+
+#[derive(Default)]
+struct State {
+    wards: Vec<Ward>,
+    is_roused: bool,
+    is_closed: bool,
+}
+
+/// What a thread and the watch share, on cache lines of its own.
+#[repr(align(128))]
+struct Phase(AtomicU32);
+
+/// One thread, as the watch sees it.
+struct Ward {
+    thread: libc::pid_t,
+    files: Files,
+    phase: Arc<Phase>,
+    /// While it has the policy.
+    stay: Option<Stay>,
+    rest: Rest,
+    /// While it rests.
+    until: Option<Instant>,
+}
+
+/// An answering thread's own side. Dropped by that thread.
+pub(crate) struct Answering {
+    watch: Arc<IdleWatch>,
+    phase: Arc<Phase>,
+    requests: u32,
+}
+
+impl Answering {
+    /// The thread has answered a request.
+    #[inline]
+    pub fn served(&mut self) {
+        self.requests += 1;
+        if self.requests == MANY {
+            self.ask();
+        }
+    }
+
+    #[cold]
+    fn ask(&mut self) {
+        self.requests = 0;
+        let phase = &self.phase.0;
+        // Relaxed: nobody but this thread leaves that phase.
+        if phase.load(Ordering::Relaxed) == USUAL {
+            let mut state = self.watch.state.lock();
+            // Under the lock: the watch is not to give the policy to who holds it.
+            phase.store(WANTS, Ordering::Relaxed);
+            state.is_roused = true;
+            drop(state);
+            self.watch.roused.notify_one();
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        // The number of a thread that has ended may soon be another's.
+        let wards = &mut self.watch.state.lock().wards;
+        wards.retain(|ward| !Arc::ptr_eq(&ward.phase, &self.phase));
+    }
+}
+
+impl IdleWatch {
+    /// No threads yet.
+    pub fn new() -> IdleWatch {
+        IdleWatch {
+            state: Lock::new(State::default()),
+            roused: Condition::new(),
+        }
+    }
+
+    /// The calling thread answers requests. `None` if the kernel tells nothing of it.
+    pub fn join(self: &Arc<IdleWatch>) -> Option<Answering> {
+        let thread = cpu::this_thread();
+        let phase = Arc::new(Phase(AtomicU32::new(USUAL)));
+        let ward = Ward {
+            thread,
+            files: Files::of(thread).ok()?,
+            phase: Arc::clone(&phase),
+            stay: None,
+            rest: Rest::default(),
+            until: None,
+        };
+        self.state.lock().wards.push(ward);
+        Some(Answering {
+            watch: Arc::clone(self),
+            phase,
+            requests: 0,
+        })
+    }
+
+    /// Watches until it is closed.
+    pub fn watch(&self) {
+        let mut pause = SHORT;
+        let mut state = self.state.lock();
+        while !state.is_closed {
+            let now = Instant::now();
+            let mut is_news = false;
+            for ward in &mut state.wards {
+                is_news |= ward.look(now);
+            }
+            pause = if is_news { SHORT } else { LONG.min(pause * 2) };
+            let limits = state.wards.iter().filter_map(|ward| ward.limit(now, pause));
+            if let Some(limit) = limits.min() {
+                if !state.is_roused {
+                    state.wait_for(&self.roused, limit);
+                }
+            } else {
+                while !state.is_roused && !state.is_closed {
+                    state.wait(&self.roused);
+                }
+            }
+            state.is_roused = false;
+        }
+    }
+
+    /// Ends the watch. Threads that have the policy keep it: they end as well.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.roused.notify_one();
+    }
+}
+
+impl Ward {
+    /// What is to be done now; whether the thread got the policy.
+    fn look(&mut self, now: Instant) -> bool {
+        // Relaxed, here and below: one word, of which each step is made by one of both sides.
+        match self.phase.0.load(Ordering::Relaxed) {
+            WANTS => {
+                let begun = self.begin(now).is_ok();
+                self.turn_to(if begun { IDLE } else { NEVER });
+                begun
+            }
+            IDLE => {
+                self.look_closer(now);
+                false
+            }
+            RESTS if self.until.is_none_or(|until| until <= now) => {
+                self.turn_to(USUAL);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn begin(&mut self, now: Instant) -> io::Result<()> {
+        let reading = self.files.read()?;
+        cpu::be_idle(self.thread)?;
+        self.stay = Some(Stay::begin(now, reading));
+        Ok(())
+    }
+
+    fn look_closer(&mut self, now: Instant) {
+        let Some(stay) = &mut self.stay else { return };
+        let runnable = self.files.is_runnable();
+        let found = match (self.files.read(), runnable) {
+            (Ok(reading), Ok(is_runnable)) => stay.look(now, reading, is_runnable),
+            // Nothing is known of it any more.
+            _ => Found::Delayed,
+        };
+        let stayed = now.saturating_duration_since(stay.began);
+        let next = match found {
+            Found::Well => return,
+            Found::Quiet => USUAL,
+            Found::Delayed => {
+                self.until = Some(now + self.rest.after(stayed));
+                RESTS
+            }
+        };
+        self.stay = None;
+        // It was allowed to leave the policy when the watch began. If it is not any more, it at
+        // least never asks again.
+        let left = cpu::be_other(self.thread).is_ok();
+        self.turn_to(if left { next } else { NEVER });
+    }
+
+    fn turn_to(&self, phase: u32) {
+        self.phase.0.store(phase, Ordering::Relaxed);
+    }
+
+    /// When the watch has to look again, if nobody asks.
+    fn limit(&self, now: Instant, pause: Duration) -> Option<Duration> {
+        match self.phase.0.load(Ordering::Relaxed) {
+            IDLE => Some(pause),
+            RESTS => self.until.map(|until| until.saturating_duration_since(now)),
+            // It has asked just now, and will rouse.
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_sync::primitive::atomic::AtomicBool;
+    use hearth_sync::primitive::thread;
+
+    /// A watch at work, closed and joined at the end.
+    struct Watching(Arc<IdleWatch>, Option<thread::JoinHandle<()>>);
+
+    impl Watching {
+        fn new() -> Watching {
+            let watch = Arc::new(IdleWatch::new());
+            let own = Arc::clone(&watch);
+            Watching(watch, Some(thread::spawn(move || own.watch())))
+        }
+    }
+
+    impl Drop for Watching {
+        fn drop(&mut self) {
+            self.0.close();
+            let _ = self.1.take().unwrap().join();
+            assert!(self.0.state.lock().wards.is_empty());
+        }
+    }
+
+    /// Answers until this thread has, or has not, the policy.
+    fn until(is_idle: bool, mut answer: impl FnMut()) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while cpu::is_idle(0) != is_idle {
+            answer();
+            assert!(Instant::now() < limit, "wanted: {is_idle}");
+        }
+    }
+
+    fn answer(answering: &mut Answering) {
+        thread::sleep(Duration::from_micros(20));
+        answering.served();
+    }
+
+    #[test]
+    fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
+        let watching = Watching::new();
+        let mut answering = watching.0.join().expect("the kernel counts waits");
+        assert!(!cpu::is_idle(0));
+        until(true, || answer(&mut answering));
+        until(false, || thread::sleep(Duration::from_millis(200)));
+    }
+
+    /// In one group with it: the thread would get 3 parts of 1,027 of the CPU.
+    #[test]
+    fn a_thread_beside_one_that_computes_gets_its_usual_policy_back() {
+        let watching = Watching::new();
+        let ends = Arc::new(AtomicBool::new(false));
+        let cpu = cpu::online()[0];
+        let watch = Arc::clone(&watching.0);
+        let (begins, ended) = (Arc::clone(&ends), Arc::clone(&ends));
+        let hog = thread::spawn(move || {
+            cpu::pin(cpu);
+            while !begins.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let answering = thread::spawn(move || {
+            let _ends = Ends(ended);
+            cpu::pin(cpu);
+            let mut answering = watch.join().expect("the kernel counts waits");
+            until(true, || answer(&mut answering));
+            until(false, || answer(&mut answering));
+            assert_eq!(answering.phase.0.load(Ordering::Relaxed), RESTS);
+        });
+        answering.join().unwrap();
+        hog.join().unwrap();
+    }
+
+    /// Ends the hog however the test ends.
+    struct Ends(Arc<AtomicBool>);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_watch_without_threads_ends_when_it_is_closed() {
+        drop(Watching::new());
+    }
+}
