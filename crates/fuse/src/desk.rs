@@ -62,7 +62,7 @@ impl<S: Service> Desk<S> {
             recent: NOBODY,
             endings: hall.sched.endings(),
             rivals: 0,
-            answering: hall.idle.as_ref().and_then(IdleWatch::join),
+            answering: hall.idle.as_ref().map(IdleWatch::join),
         })
     }
 

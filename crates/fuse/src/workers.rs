@@ -172,6 +172,7 @@ impl Pool {
     }
 
     fn spawn(self: &Arc<Pool>) {
+        self.sched.thread_begins();
         let pool = Arc::clone(self);
         let builder = thread::Builder::new()
             .name(self.name.to_owned())
@@ -240,6 +241,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::cpu;
     use hearth::sched::Scheduler;
     use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
     use hearth_sync::primitive::{Condvar, Mutex};
@@ -280,6 +282,23 @@ mod tests {
         workers.submit(later(Lane::Io, open), Box::new(|_| {}));
         workers.close();
         assert_eq!(done.load(SeqCst), 64);
+    }
+
+    #[test]
+    fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
+        let scheduler = Scheduler::builder().start().unwrap();
+        scheduler.begin_threads_with(crate::policy::be_usual);
+        let workers = Workers::new(&scheduler);
+        let policies = thread::spawn(move || {
+            cpu::be_idle(0).unwrap();
+            let own = Arc::new(Mutex::new(None));
+            let workers_own = Arc::clone(&own);
+            let look = move || *workers_own.lock() = Some(cpu::is_idle(0));
+            workers.submit(later(Lane::Io, look), Box::new(|_| {}));
+            workers.close();
+            (cpu::is_idle(0), *own.lock())
+        });
+        assert_eq!(policies.join().unwrap(), (false, Some(false)));
     }
 
     #[test]

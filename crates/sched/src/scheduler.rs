@@ -162,14 +162,14 @@ impl Drop for Scheduler {
 }
 
 impl Handle {
-    /// Has each thread that works for the scheduler call this first, from now on. A thread takes
-    /// over from the one that starts it what may not suit it, its policy in the kernel's scheduler
-    /// for one. It counts when it is said for the first time.
+    /// Has each thread that starts one for the scheduler call this before, and the new one call it
+    /// first, from now on. A thread takes over from the one that starts it what may not suit it,
+    /// its policy in the kernel's scheduler for one. It counts when it is said for the first time.
     pub fn begin_threads_with(&self, begin: fn()) {
         let _ = self.0.shared.begin.set(begin);
     }
 
-    /// This thread was started to work beside the scheduler: calls what
+    /// This thread was, or starts, one that works beside the scheduler: calls what
     /// [`Handle::begin_threads_with`] was told.
     pub fn thread_begins(&self) {
         self.0.shared.thread_begins();

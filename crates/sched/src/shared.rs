@@ -33,12 +33,12 @@ pub struct Shared {
     pub closing: AtomicBool,
     /// A task ended, or a seat became free; for who waits for that.
     pub ended: Ended,
-    /// Called first by every thread that works for the scheduler.
+    /// Called by who starts a thread for the scheduler, and by that one first.
     pub begin: OnceLock<fn()>,
 }
 
 impl Shared {
-    /// This thread was started to work for the scheduler.
+    /// This thread was started to work for the scheduler, or starts one that does.
     pub fn thread_begins(&self) {
         if let Some(begin) = self.begin.get() {
             begin();

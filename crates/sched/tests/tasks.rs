@@ -3,6 +3,7 @@
 use hearth_sched::{
     Class, Handle, Limits, SchedError, Scheduler, Spec, TaskError, block_in_place, yield_now,
 };
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -166,6 +167,30 @@ fn a_task_that_blocks_does_not_block_its_core() {
     assert!(!blocked.is_finished());
     open.send(()).expect("the task waits");
     assert_eq!(blocked.join().expect("it goes on"), "done");
+}
+
+#[test]
+fn who_starts_a_thread_and_that_one_do_first_what_they_were_told() {
+    thread_local! {
+        static BEGUN: Cell<u32> = const { Cell::new(0) };
+    }
+    let scheduler = with_workers(1);
+    scheduler.begin_threads_with(|| BEGUN.set(BEGUN.get() + 1));
+    scheduler.begin_threads_with(|| panic!("only the first counts"));
+    let (open, gate) = mpsc::channel();
+    let starts = scheduler.spawn_fn(Spec::default(), move || {
+        // The worker may have begun before it was told what to do then.
+        let before = BEGUN.get();
+        block_in_place(|| gate.recv().expect("the other task opens the gate"));
+        BEGUN.get() - before
+    });
+    // By a substitute.
+    let begins = scheduler.spawn_fn(Spec::default(), move || {
+        open.send(()).expect("the first task waits");
+        BEGUN.get()
+    });
+    assert_eq!(begins.join().expect("it runs"), 1);
+    assert_eq!(starts.join().expect("it goes on"), 1);
 }
 
 #[test]

@@ -10,7 +10,8 @@ mod stay;
 mod watch;
 
 use crate::transport::cpu;
-use hearth_sync::primitive::thread;
+use hearth_sync::primitive::thread::{self, JoinHandle};
+use stay::Files;
 use std::io;
 
 pub(crate) use watch::{Answering, IdleWatch};
@@ -77,8 +78,9 @@ impl SchedPolicy {
     }
 
     /// What there is instead where `auto` cannot be had: on one CPU, for a process that has
-    /// another policy than the usual one, and without the right to leave `SCHED_IDLE` again
-    /// (`CAP_SYS_NICE`, or `RLIMIT_NICE`; setpriority(2)).
+    /// another policy than the usual one, where the kernel does not count how long threads wait,
+    /// and without the right to leave `SCHED_IDLE` again (`CAP_SYS_NICE`, or `RLIMIT_NICE`;
+    /// setpriority(2)).
     pub(crate) fn where_possible(self) -> SchedPolicy {
         match self {
             SchedPolicy::Auto if !may_come_and_go() => SchedPolicy::Other,
@@ -102,15 +104,17 @@ impl SchedPolicy {
 }
 
 fn may_come_and_go() -> bool {
-    if cpu::online().len() < 2 || !cpu::is_other(0) {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 || !cpu::is_other(0) || Files::of(cpu::this_thread()).is_err() {
         return false;
     }
-    let probe = thread::spawn(|| cpu::be_idle(0).and_then(|()| cpu::be_other(0)));
-    matches!(probe.join(), Ok(Ok(())))
+    let probe = || cpu::be_idle(0).and_then(|()| cpu::be_other(0));
+    let probe = thread::Builder::new().spawn(probe).map(JoinHandle::join);
+    matches!(probe, Ok(Ok(Ok(()))))
 }
 
-/// For a thread that was started by one that may have `SCHED_IDLE`, and answers nobody: the usual
-/// policy.
+/// The usual policy for this thread: before it starts another one, which would take the policy over,
+/// and in that one, if the first was given it meanwhile.
 pub(crate) fn be_usual() {
     if cpu::is_idle(0) {
         // Who got the policy is allowed to leave it: that was tried before.

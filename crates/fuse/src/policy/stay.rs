@@ -91,13 +91,14 @@ pub(super) enum Found {
     Well,
     /// Nothing to do.
     Quiet,
+    /// It may be kept from its work: the next look tells.
+    Stuck,
     /// Others keep it from its work.
     Delayed,
 }
 
 /// From the moment that a thread got the policy.
 pub(super) struct Stay {
-    pub began: Instant,
     /// When it was looked at last, and what there was.
     seen: (Instant, Reading),
     /// Since when it has not run.
@@ -109,20 +110,27 @@ pub(super) struct Stay {
 impl Stay {
     pub fn begin(now: Instant, reading: Reading) -> Stay {
         Stay {
-            began: now,
             seen: (now, reading),
             still: now,
             stuck: 0,
         }
     }
 
-    pub fn look(&mut self, now: Instant, reading: Reading, is_runnable: bool) -> Found {
+    /// `is_runnable` is asked if nothing was counted since the last look.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        reading: Reading,
+        is_runnable: impl FnOnce() -> bool,
+    ) -> Found {
         let (then, before) = std::mem::replace(&mut self.seen, (now, reading));
         if reading == before {
+            let is_runnable = is_runnable();
             self.stuck = if is_runnable { self.stuck + 1 } else { 0 };
             let is_quiet = !is_runnable && now.saturating_duration_since(self.still) >= QUIET;
             return match self.stuck {
                 STUCK.. => Found::Delayed,
+                1.. => Found::Stuck,
                 _ if is_quiet => Found::Quiet,
                 _ => Found::Well,
             };
@@ -139,21 +147,25 @@ impl Stay {
     }
 }
 
-/// How long a thread that was delayed does without the policy: longer each time, unless it had it
-/// for long in between.
+/// How long a thread that was delayed does without the policy: longer each time, unless the last
+/// rest has been over for as long as it was.
 #[derive(Default)]
 pub(super) struct Rest {
-    length: Duration,
+    last: Option<(Duration, Instant)>,
 }
 
 impl Rest {
-    /// The next one, after so long with the policy.
-    pub fn after(&mut self, stay: Duration) -> Duration {
-        self.length = match stay < self.length {
-            true => (self.length * 2).min(LONGEST_REST),
-            false => FIRST_REST,
+    /// When the next one ends, which begins now.
+    pub fn begin(&mut self, now: Instant) -> Instant {
+        let length = match self.last {
+            Some((length, end)) if now.saturating_duration_since(end) < length => {
+                (length * 2).min(LONGEST_REST)
+            }
+            _ => FIRST_REST,
         };
-        self.length
+        let end = now + length;
+        self.last = Some((length, end));
+        end
     }
 }
 
@@ -192,12 +204,12 @@ mod tests {
         let start = Instant::now();
         let mut stay = Stay::begin(start, reading(MS, MS, 10));
         let usual = reading(MS * 3, MS + USUAL * 100, 110);
-        assert_eq!(stay.look(start + MS * 4, usual, true), Found::Well);
+        assert_eq!(stay.look(start + MS * 4, usual, || true), Found::Well);
         // An eighth of 16 ms besides.
         let more = reading(MS * 4, usual.waited + MS * 2, 110);
-        assert_eq!(stay.look(start + MS * 20, more, true), Found::Well);
+        assert_eq!(stay.look(start + MS * 20, more, || true), Found::Well);
         let most = reading(MS * 4, more.waited + USUAL * 3 + MS * 2, 112);
-        assert_eq!(stay.look(start + MS * 36, most, true), Found::Delayed);
+        assert_eq!(stay.look(start + MS * 36, most, || true), Found::Delayed);
     }
 
     #[test]
@@ -205,10 +217,10 @@ mod tests {
         let start = Instant::now();
         let same = reading(MS, MS, 10);
         let mut stay = Stay::begin(start, same);
-        assert_eq!(stay.look(start + MS * 2, same, true), Found::Well);
-        assert_eq!(stay.look(start + MS * 4, same, false), Found::Well);
-        assert_eq!(stay.look(start + MS * 6, same, true), Found::Well);
-        assert_eq!(stay.look(start + MS * 8, same, true), Found::Delayed);
+        assert_eq!(stay.look(start + MS * 2, same, || true), Found::Stuck);
+        assert_eq!(stay.look(start + MS * 4, same, || false), Found::Well);
+        assert_eq!(stay.look(start + MS * 6, same, || true), Found::Stuck);
+        assert_eq!(stay.look(start + MS * 8, same, || true), Found::Delayed);
     }
 
     #[test]
@@ -216,24 +228,23 @@ mod tests {
         let start = Instant::now();
         let same = reading(MS, MS, 10);
         let mut stay = Stay::begin(start, same);
-        assert_eq!(stay.look(start + QUIET - MS, same, false), Found::Well);
+        assert_eq!(stay.look(start + QUIET - MS, same, || false), Found::Well);
         let ran = reading(MS * 2, MS, 11);
-        assert_eq!(stay.look(start + QUIET, ran, false), Found::Well);
+        assert_eq!(stay.look(start + QUIET, ran, || false), Found::Well);
         let later = start + QUIET * 2;
-        assert_eq!(stay.look(later - MS, ran, false), Found::Well);
-        assert_eq!(stay.look(later, ran, false), Found::Quiet);
+        assert_eq!(stay.look(later - MS, ran, || false), Found::Well);
+        assert_eq!(stay.look(later, ran, || false), Found::Quiet);
     }
 
     #[test]
-    fn rests_grow_until_the_thread_could_stay_for_one() {
-        let mut rest = Rest::default();
-        assert_eq!(rest.after(Duration::ZERO), FIRST_REST);
-        assert_eq!(rest.after(MS), FIRST_REST * 2);
-        assert_eq!(rest.after(FIRST_REST), FIRST_REST * 4);
-        for _ in 0..10 {
-            rest.after(MS);
+    fn rests_grow_until_there_was_none_for_as_long() {
+        let (mut rest, mut now) = (Rest::default(), Instant::now());
+        for length in [1, 2, 4, 8, 16, 32, 64, 64].map(|times| FIRST_REST * times) {
+            let end = rest.begin(now);
+            assert_eq!(end - now, length);
+            now = end + length - MS;
         }
-        assert_eq!(rest.after(MS), LONGEST_REST);
-        assert_eq!(rest.after(LONGEST_REST), FIRST_REST);
+        let end = rest.begin(now + MS);
+        assert_eq!(end - now, FIRST_REST + MS);
     }
 }

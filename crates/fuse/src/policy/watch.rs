@@ -8,13 +8,14 @@
 //! |---|---|---|---|
 //! | `USUAL` | `WANTS` | the thread | it has answered [`MANY`] requests since it asked last |
 //! | `WANTS` | `IDLE` | the watch | at once; `NEVER` if the kernel refuses |
-//! | `IDLE` | `USUAL` | the watch | the thread has had nothing to do for a while |
+//! | `IDLE` | `USUAL` | the watch | the thread has had nothing to do for a while, or gave the policy up |
 //! | `IDLE` | `RESTS` | the watch | the thread was delayed |
 //! | `RESTS` | `USUAL` | the watch | its rest is over |
 //!
-//! Lock order: the lock of the watch is a leaf. A thread that has the policy takes it at its end
-//! only: whoever waits for it would wait for a thread that may be kept from running.
+//! Lock order: the lock of the watch is a leaf. A thread that has the policy does not take it: the
+//! watch would wait for a thread that may be kept from running.
 
+use super::be_usual;
 use super::stay::{Files, Found, Rest, Stay};
 use crate::transport::cpu;
 use hearth_sync::lock::{Condition, Lock};
@@ -59,10 +60,9 @@ struct Phase(AtomicU32);
 /// One thread, as the watch sees it.
 struct Ward {
     thread: libc::pid_t,
-    files: Files,
     phase: Arc<Phase>,
     /// While it has the policy.
-    stay: Option<Stay>,
+    stay: Option<(Stay, Files)>,
     rest: Rest,
     /// While it rests.
     until: Option<Instant>,
@@ -92,10 +92,10 @@ impl Answering {
         // Relaxed: nobody but this thread leaves that phase.
         if phase.load(Ordering::Relaxed) == USUAL {
             let mut state = self.watch.state.lock();
-            // Under the lock: the watch is not to give the policy to who holds it.
+            // All under the lock: whoever holds this one, or the condition's, is not to be given
+            // the policy.
             phase.store(WANTS, Ordering::Relaxed);
             state.is_roused = true;
-            drop(state);
             self.watch.roused.notify_one();
         }
     }
@@ -103,9 +103,12 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
+        be_usual();
         // The number of a thread that has ended may soon be another's.
         let wards = &mut self.watch.state.lock().wards;
         wards.retain(|ward| !Arc::ptr_eq(&ward.phase, &self.phase));
+        // If it had asked, and was given it since.
+        be_usual();
     }
 }
 
@@ -118,24 +121,22 @@ impl IdleWatch {
         }
     }
 
-    /// The calling thread answers requests. `None` if the kernel tells nothing of it.
-    pub fn join(self: &Arc<IdleWatch>) -> Option<Answering> {
-        let thread = cpu::this_thread();
+    /// The calling thread answers requests.
+    pub fn join(self: &Arc<IdleWatch>) -> Answering {
         let phase = Arc::new(Phase(AtomicU32::new(USUAL)));
         let ward = Ward {
-            thread,
-            files: Files::of(thread).ok()?,
+            thread: cpu::this_thread(),
             phase: Arc::clone(&phase),
             stay: None,
             rest: Rest::default(),
             until: None,
         };
         self.state.lock().wards.push(ward);
-        Some(Answering {
+        Answering {
             watch: Arc::clone(self),
             phase,
             requests: 0,
-        })
+        }
     }
 
     /// Watches until it is closed.
@@ -144,11 +145,11 @@ impl IdleWatch {
         let mut state = self.state.lock();
         while !state.is_closed {
             let now = Instant::now();
-            let mut is_news = false;
+            let mut is_close = false;
             for ward in &mut state.wards {
-                is_news |= ward.look(now);
+                is_close |= ward.look(now);
             }
-            pause = if is_news { SHORT } else { LONG.min(pause * 2) };
+            pause = if is_close { SHORT } else { LONG.min(pause * 2) };
             let limits = state.wards.iter().filter_map(|ward| ward.limit(now, pause));
             if let Some(limit) = limits.min() {
                 if !state.is_roused {
@@ -171,7 +172,7 @@ impl IdleWatch {
 }
 
 impl Ward {
-    /// What is to be done now; whether the thread got the policy.
+    /// What is to be done now; whether the next look should be soon.
     fn look(&mut self, now: Instant) -> bool {
         // Relaxed, here and below: one word, of which each step is made by one of both sides.
         match self.phase.0.load(Ordering::Relaxed) {
@@ -180,10 +181,7 @@ impl Ward {
                 self.turn_to(if begun { IDLE } else { NEVER });
                 begun
             }
-            IDLE => {
-                self.look_closer(now);
-                false
-            }
+            IDLE => self.look_closer(now),
             RESTS if self.until.is_none_or(|until| until <= now) => {
                 self.turn_to(USUAL);
                 false
@@ -193,34 +191,41 @@ impl Ward {
     }
 
     fn begin(&mut self, now: Instant) -> io::Result<()> {
-        let reading = self.files.read()?;
+        // This thread first: the program may have given up its right to take the policy back.
+        cpu::be_idle(0)?;
+        cpu::be_other(0)?;
+        let files = Files::of(self.thread)?;
+        let stay = Stay::begin(now, files.read()?);
         cpu::be_idle(self.thread)?;
-        self.stay = Some(Stay::begin(now, reading));
+        self.stay = Some((stay, files));
         Ok(())
     }
 
-    fn look_closer(&mut self, now: Instant) {
-        let Some(stay) = &mut self.stay else { return };
-        let runnable = self.files.is_runnable();
-        let found = match (self.files.read(), runnable) {
-            (Ok(reading), Ok(is_runnable)) => stay.look(now, reading, is_runnable),
-            // Nothing is known of it any more.
-            _ => Found::Delayed,
+    fn look_closer(&mut self, now: Instant) -> bool {
+        let Some((stay, files)) = &mut self.stay else {
+            return false;
         };
-        let stayed = now.saturating_duration_since(stay.began);
+        let found = match files.read() {
+            // It gave the policy up to start another thread.
+            _ if !cpu::is_idle(self.thread) => Found::Quiet,
+            Ok(reading) => stay.look(now, reading, || files.is_runnable().unwrap_or(true)),
+            // Nothing is known of it any more.
+            Err(_) => Found::Delayed,
+        };
         let next = match found {
-            Found::Well => return,
+            Found::Well => return false,
+            Found::Stuck => return true,
             Found::Quiet => USUAL,
             Found::Delayed => {
-                self.until = Some(now + self.rest.after(stayed));
+                self.until = Some(self.rest.begin(now));
                 RESTS
             }
         };
         self.stay = None;
-        // It was allowed to leave the policy when the watch began. If it is not any more, it at
-        // least never asks again.
+        // If the program has given up its right to do so, the thread at least never asks again.
         let left = cpu::be_other(self.thread).is_ok();
         self.turn_to(if left { next } else { NEVER });
+        false
     }
 
     fn turn_to(&self, phase: u32) {
@@ -263,12 +268,19 @@ mod tests {
         }
     }
 
-    /// Answers until this thread has, or has not, the policy.
-    fn until(is_idle: bool, mut answer: impl FnMut()) {
+    /// Waits, or answers, until the watch has this thread in one of the phases.
+    fn until(answering: &mut Answering, phases: &[u32], mut wait: impl FnMut(&mut Answering)) {
         let limit = Instant::now() + Duration::from_secs(60);
-        while cpu::is_idle(0) != is_idle {
-            answer();
-            assert!(Instant::now() < limit, "wanted: {is_idle}");
+        loop {
+            let state = answering.watch.state.lock();
+            let phase = answering.phase.0.load(Ordering::Relaxed);
+            assert_eq!(cpu::is_idle(0), phase == IDLE);
+            drop(state);
+            if phases.contains(&phase) {
+                return;
+            }
+            wait(answering);
+            assert!(Instant::now() < limit, "{phase}, wanted: {phases:?}");
         }
     }
 
@@ -280,10 +292,13 @@ mod tests {
     #[test]
     fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
         let watching = Watching::new();
-        let mut answering = watching.0.join().expect("the kernel counts waits");
-        assert!(!cpu::is_idle(0));
-        until(true, || answer(&mut answering));
-        until(false, || thread::sleep(Duration::from_millis(200)));
+        let mut answering = watching.0.join();
+        until(&mut answering, &[USUAL], |_| ());
+        // It may have had it, and been delayed, where other tests compute.
+        until(&mut answering, &[IDLE, RESTS], answer);
+        until(&mut answering, &[USUAL], |_| {
+            thread::sleep(Duration::from_millis(200));
+        });
     }
 
     /// In one group with it: the thread would get 3 parts of 1,027 of the CPU.
@@ -303,10 +318,8 @@ mod tests {
         let answering = thread::spawn(move || {
             let _ends = Ends(ended);
             cpu::pin(cpu);
-            let mut answering = watch.join().expect("the kernel counts waits");
-            until(true, || answer(&mut answering));
-            until(false, || answer(&mut answering));
-            assert_eq!(answering.phase.0.load(Ordering::Relaxed), RESTS);
+            let mut answering = watch.join();
+            until(&mut answering, &[RESTS], answer);
         });
         answering.join().unwrap();
         hog.join().unwrap();

@@ -166,6 +166,7 @@ pub fn employ(seat: &Arc<Seat>) -> Result<(), String> {
         Offer::Taken => Ok(()),
         Offer::Refused => Err("too many tasks block".to_owned()),
         Offer::Start(first) => {
+            seat.shared.thread_begins();
             let name = format!("hearth-{}", seat.station);
             let started = thread::Builder::new()
                 .name(name)
