@@ -17,12 +17,17 @@
 //! * **kill** makes LIVE into DYING (one killer at a time), sums all words, and makes DYING into
 //!   DEAD if the sum is zero, back into LIVE if not.
 //!
-//! Why zero means zero. The killer reads every word by an atomic addition of nothing, so a getter
-//! that adds to a word after that synchronises with the killer and sees DYING: it takes back what
-//! it added and never stood. A getter whose addition came before is in the sum. So the sum has
-//! every standing reference; what may be missing are puts of it, and what may be too much are
-//! additions that will be taken back, from the same word, so that a word seen without the
-//! addition is never seen with the taking back. The sum is never below the number of references.
+//! Why zero means zero. Getter and killer both write and then look at what the other writes, in
+//! the one order of all such accesses ([`fenced`]): a getter whose addition the killer does not
+//! find comes after the killer's DYING and sees it, takes back what it added and never stood. One
+//! whose addition is found is in the sum. So the sum has every standing reference; what may be
+//! missing are puts of it, and what may be too much are additions that will be taken back, from
+//! the same word, so that a word seen without the addition is never seen with the taking back. The
+//! sum is never below the number of references.
+//!
+//! The killer writes the state and none of the words. Once there is a part for each core, who only
+//! counts, or passes the gate that is counted beside, is not disturbed by the end of a name of a
+//! file that is open; before, the killer settles on a line with the words that there are no parts.
 //!
 //! Handles and bare counts have a lane each. **leave** turns a handle into a bare count: it adds
 //! to the lane of the counts, then subtracts from the lane of the handles. The killer sums the
@@ -32,19 +37,17 @@
 //!
 //! | access | ordering | partner |
 //! |---|---|---|
-//! | get: add to the word | Acquire | the killer's addition of nothing: later getters see DYING |
-//! | get: load the state | Relaxed | none: coherence after the addition |
-//! | put: subtract from the word | Release | the killer's addition: uses come before the end |
-//! | kill: LIVE to DYING | Acquire | the last killer's LIVE |
-//! | kill: add nothing to every word | AcqRel | get and put as above |
-//! | leave: subtract from the handles | Release | the killer's addition: the count is seen |
+//! | get: add to the word, then load the state | SeqCst | kill: see [`fenced`] |
+//! | put: subtract from the word | Release | the killer's loads: uses come before the end |
+//! | kill: LIVE to DYING, then load every word | SeqCst | get as above; Acquire for put, and for the last killer's LIVE |
+//! | leave: subtract from the handles | Release | the killer's loads: the count is seen |
 //! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
 //! | kill: DYING to LIVE or DEAD | Release | the next killer sums what this one saw |
 
 use crate::lock::Waiting;
 use crate::lock_class;
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::primitive::{Backoff, const_unless_loom};
+use crate::primitive::{Backoff, const_unless_loom, fenced};
 use crate::spread::Spread;
 
 /// How many words an object counts per core: lane 0 are its handles, lane 1 is for a
@@ -84,9 +87,9 @@ impl Life {
     #[inline]
     pub(super) fn get(&self, shares: &Spread<LANES>) -> bool {
         let word = shares.cell(HANDLES);
-        // Acquire and Relaxed: see the table above.
-        word.fetch_add(1, Ordering::Acquire);
-        self.0.load(Ordering::Relaxed) == LIVE || self.get_slow(word, shares)
+        fenced::add(word, 1);
+        // SeqCst: see the table above.
+        self.0.load(Ordering::SeqCst) == LIVE || self.get_slow(word, shares)
     }
 
     /// Gives up the reference of a handle. The subtraction is the last access to the object.
@@ -136,9 +139,9 @@ impl Life {
         }
         let handles = shares
             .settled_cells(HANDLES)
-            // AcqRel: see the table above.
+            // SeqCst: see the table above.
             .fold(0_u64, |sum, word| {
-                sum.wrapping_add(word.fetch_add(0, Ordering::AcqRel))
+                sum.wrapping_add(word.load(Ordering::SeqCst))
             });
         let ended = handles == 0 && Life::counts(shares) <= 0;
         // Release: see the table above.
@@ -149,9 +152,7 @@ impl Life {
 
     #[inline(always)]
     fn begin_kill(&self) -> Result<u32, u32> {
-        // Acquire on both: see the table above.
-        self.0
-            .compare_exchange(LIVE, DYING, Ordering::Acquire, Ordering::Acquire)
+        fenced::exchange(&self.0, LIVE, DYING)
     }
 
     /// Another killer is at work. What it finds may be older than what the caller of this one
@@ -196,7 +197,7 @@ impl Life {
             // Release: as a put.
             word.fetch_sub(1, Ordering::Release);
             loop {
-                // Relaxed: see the table above.
+                // Relaxed: it is asked again behind the next addition.
                 match self.0.load(Ordering::Relaxed) {
                     LIVE => break,
                     DEAD => return false,
@@ -205,9 +206,9 @@ impl Life {
             }
             // The part may be another by now: the thread may have moved, the words may have split.
             word = shares.cell(HANDLES);
-            // Acquire and Relaxed: see the table above.
-            word.fetch_add(1, Ordering::Acquire);
-            if self.0.load(Ordering::Relaxed) == LIVE {
+            fenced::add(word, 1);
+            // SeqCst: see the table above.
+            if self.0.load(Ordering::SeqCst) == LIVE {
                 return true;
             }
         }

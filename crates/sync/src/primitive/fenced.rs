@@ -6,7 +6,7 @@
 //! anyway, so this costs nothing there. Loom knows no such order of accesses but knows fences:
 //! there the same is said by a fence behind the write.
 
-use super::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Adds `more`. Loads that follow must be `SeqCst`, and so those of the other thread.
 #[inline(always)]
@@ -24,4 +24,19 @@ pub fn set(flag: &AtomicBool) {
     flag.store(true, Ordering::SeqCst);
     #[cfg(feature = "loom")]
     super::atomic::fence(Ordering::SeqCst);
+}
+
+/// Makes `from` into `to`, or answers what was there instead. Loads that follow must be `SeqCst`, and
+/// so those of the other thread.
+///
+/// # Errors
+/// What was there, and nothing is written.
+#[inline(always)]
+pub fn exchange(word: &AtomicU32, from: u32, to: u32) -> Result<u32, u32> {
+    // SeqCst: see the module; the partner is the same in the other thread. Acquire on failure: what
+    // came before the value that was found.
+    let was = word.compare_exchange(from, to, Ordering::SeqCst, Ordering::Acquire);
+    #[cfg(feature = "loom")]
+    super::atomic::fence(Ordering::SeqCst);
+    was
 }

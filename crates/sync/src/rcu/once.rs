@@ -59,6 +59,12 @@ impl<T: Send + Sync> OnceSlot<T> {
     }
 }
 
+impl<T> Default for OnceSlot<T> {
+    fn default() -> OnceSlot<T> {
+        OnceSlot::empty()
+    }
+}
+
 impl<T> Drop for OnceSlot<T> {
     fn drop(&mut self) {
         // Relaxed: `&mut self` has synchronised with whoever set it.

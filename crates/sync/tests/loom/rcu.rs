@@ -3,7 +3,7 @@
 use super::{Mortal, Published, check};
 use hearth_sync::epoch;
 use hearth_sync::primitive::{Arc, thread};
-use hearth_sync::rcu::{ArcSlot, RcuSlot, TagSlot};
+use hearth_sync::rcu::{ArcSlot, OnceSlot, RcuSlot, TagSlot};
 use std::sync::Arc as PlainArc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -48,6 +48,21 @@ fn an_installed_value_is_whole_and_alone() {
             assert_eq!(value.read(), 1);
         }
         assert_ne!(install(&slot, 2), other.join().unwrap(), "one of two wins");
+    });
+}
+
+#[test]
+fn a_value_that_is_set_once_is_whole_and_the_same_for_all() {
+    check(5, || {
+        let slot = Arc::new(OnceSlot::<Published>::empty());
+        let set =
+            |slot: &OnceSlot<Published>, value| slot.get_or_set(|| *Published::new(value)).read();
+        let other = Arc::clone(&slot);
+        let other = thread::spawn(move || set(&other, 1));
+        let seen = slot.get().map(Published::read);
+        let mine = set(&slot, 2);
+        assert!(seen.is_none_or(|seen| seen == mine));
+        assert_eq!(mine, other.join().unwrap());
     });
 }
 
