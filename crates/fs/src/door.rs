@@ -417,7 +417,7 @@ impl Door {
     /// A descriptor was closed: the record locks of `owner` go.
     pub fn flush(&self, file: &OpenFile, owner: u64) -> Result<()> {
         let g = pin();
-        if let Some(locks) = file.node(&g)?.locks.get() {
+        if let Some(locks) = file.node(&g)?.taken_locks() {
             locks.release_owner(owner, false);
         }
         Ok(())
@@ -427,7 +427,7 @@ impl Door {
     pub fn release(&self, file: &OpenFile, owner: Option<u64>) {
         let g = pin();
         if let (Some(owner), Ok(node)) = (owner, file.node(&g))
-            && let Some(locks) = node.locks.get()
+            && let Some(locks) = node.taken_locks()
         {
             locks.release_owner(owner, true);
         }

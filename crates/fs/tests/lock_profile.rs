@@ -172,6 +172,7 @@ fn every_lock_of_a_volume_has_a_class() {
         ("directory.grow", LockSide::Write),
         ("volume.rename", LockSide::Write),
         ("inode.change", LockSide::Write),
+        ("inode.growth", LockSide::Write),
         ("inode.gate", LockSide::Read),
         ("inode.gate", LockSide::Write),
         ("inode.meta", LockSide::Write),

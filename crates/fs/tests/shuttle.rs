@@ -31,5 +31,7 @@ mod fd_races;
 mod heat_races;
 #[path = "shuttle/lock_races.rs"]
 mod lock_races;
+#[path = "shuttle/size_races.rs"]
+mod size_races;
 #[path = "shuttle/tree_races.rs"]
 mod tree_races;

@@ -83,7 +83,7 @@ impl Directory {
     /// Begins the removal of an empty directory: every bucket is locked until the answer is
     /// dropped.
     pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
-        let grow = self.grow.try_lock().ok_or(Refused::Busy)?;
+        let grow = self.growth.0.grow.try_lock().ok_or(Refused::Busy)?;
         if self.table.is_empty() {
             let _ = self.table.install(Box::new(Table::new(0)), g);
         }
@@ -110,7 +110,7 @@ impl Directory {
     /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes
     /// the directory.
     pub fn evict(&self, g: &Guard) -> bool {
-        let Some(_grow) = self.grow.try_lock() else {
+        let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
         };
         let Some(table) = self.table.load(g) else {

@@ -125,7 +125,7 @@ impl Directory {
         hash: &impl Fn(&[u8]) -> NameHash,
         listed: impl FnOnce(Moment) -> Result<Option<Listed>, E>,
     ) -> Result<bool, E> {
-        let grow = self.grow.lock();
+        let grow = self.growth.0.grow.lock();
         if self.is_complete() {
             return Ok(true);
         }
@@ -162,7 +162,7 @@ impl Directory {
     fn moment(&self, buckets: &[Bucket]) -> Moment {
         Moment {
             // Relaxed: the locks of the buckets order it; without them it is only compared later.
-            table: self.tables.load(Ordering::Relaxed),
+            table: self.growth.0.tables.load(Ordering::Relaxed),
             place: buckets.as_ptr().addr(),
             counts: buckets.iter().map(|b| u64::from(b.seq.peek())).sum(),
         }
@@ -171,7 +171,10 @@ impl Directory {
     /// Another table comes, or none: moments before are over. Needs `grow`.
     pub(super) fn new_table(&self) {
         // Relaxed: as in `moment`; only the holder of `grow` writes it.
-        let tables = self.tables.load(Ordering::Relaxed);
-        self.tables.store(tables.wrapping_add(1), Ordering::Relaxed);
+        let tables = self.growth.0.tables.load(Ordering::Relaxed);
+        self.growth
+            .0
+            .tables
+            .store(tables.wrapping_add(1), Ordering::Relaxed);
     }
 }

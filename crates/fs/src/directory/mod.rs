@@ -28,6 +28,7 @@ mod tests;
 pub(crate) use change::{Change, Hashed, Killing, Locked, Pair, Refused, lock_pair};
 pub(crate) use entry::Entry;
 
+use crate::line::OwnLine;
 use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
@@ -72,9 +73,6 @@ pub(crate) struct Directory {
     /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and
     /// every bucket lock.
     complete: AtomicBool,
-    /// How often two threads wanted to change one bucket at the same time, up to `MEETINGS`.
-    meetings: AtomicU32,
-    grow: Lock<Grow, ()>,
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
     parent: AtomicU64,
@@ -84,6 +82,14 @@ pub(crate) struct Directory {
     /// Generation of the directory above when this one was removed; its number may be another's
     /// since.
     orphaned: AtomicU32,
+    growth: OwnLine<Growth>,
+}
+
+/// What those ask who change a table as a whole, apart from what every lookup reads.
+struct Growth {
+    /// How often two threads wanted to change one bucket at the same time, up to `MEETINGS`.
+    meetings: AtomicU32,
+    grow: Lock<Grow, ()>,
     /// How many tables went before the present one. Written by the holder of `grow`.
     tables: AtomicU32,
 }
@@ -101,12 +107,14 @@ impl Directory {
         Directory {
             table: RcuSlot::empty(),
             complete: AtomicBool::new(complete),
-            meetings: AtomicU32::new(0),
-            grow: Lock::new(()),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
             orphaned: AtomicU32::new(0),
-            tables: AtomicU32::new(0),
+            growth: OwnLine(Growth {
+                meetings: AtomicU32::new(0),
+                grow: Lock::new(()),
+                tables: AtomicU32::new(0),
+            }),
         }
     }
 
@@ -214,11 +222,10 @@ impl Directory {
 
     /// Two wanted one bucket. Whether the table should grow for it.
     fn meet(&self, g: &Guard) -> bool {
-        // Relaxed: a hint; counts may be lost. Not counted without end: every lookup reads this
-        // line.
-        let met = self.meetings.load(Ordering::Relaxed);
+        // Relaxed: a hint; counts may be lost.
+        let met = self.growth.0.meetings.load(Ordering::Relaxed);
         if met < MEETINGS {
-            self.meetings.store(met + 1, Ordering::Relaxed);
+            self.growth.0.meetings.store(met + 1, Ordering::Relaxed);
         }
         let table = self.table.load(g);
         table.is_some_and(|table| self.wanted(0, table.log2()).is_some())
@@ -233,7 +240,7 @@ impl Directory {
             log2 = buckets.trailing_zeros().min(MAX_LOG2);
         }
         // Relaxed: see `meet`.
-        if self.meetings.load(Ordering::Relaxed) >= MEETINGS {
+        if self.growth.0.meetings.load(Ordering::Relaxed) >= MEETINGS {
             let buckets = (APART * cores()).next_power_of_two().min(MOST_APART);
             log2 = log2.max(buckets.trailing_zeros());
         }
@@ -243,12 +250,12 @@ impl Directory {
     /// Grows the table if it is too small: for `entries`, or because threads met in it. No lock may
     /// be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
-        // Asked first without the lock: it lies beside what every lookup reads.
+        // Asked first without the lock.
         let present = self.table.load(g).map(Table::log2);
         if present.is_none_or(|log2| self.wanted(entries, log2).is_none()) {
             return;
         }
-        let Some(_grow) = self.grow.try_lock() else {
+        let Some(_grow) = self.growth.0.grow.try_lock() else {
             return;
         };
         let Some(table) = self.table.load(g) else {

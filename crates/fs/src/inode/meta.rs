@@ -7,7 +7,7 @@ use hearth_sync::lock::{Class, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{
-    AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+    AtomicBool, AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
 use hearth_sync::seq::SeqLock;
 
@@ -49,17 +49,24 @@ pub(crate) struct Meta {
     btime: AtomicU64,
     /// Whether it is counted among the inodes without a name that wait for their last reference to
     /// go. Here, since who takes the last name writes this line anyway; Relaxed: a bit of its own.
-    awaited: AtomicU64,
-    /// Written by the holder of `change`, outside `lock`.
-    size: AtomicU64,
-    /// Serialises changes of size, attributes, xattrs and ACLs.
+    awaited: AtomicBool,
+    /// Serialises changes of attributes but the size, of xattrs and ACLs. Here, since they write
+    /// this line anyway.
     pub change: Lock<ChangeLock, ()>,
+    /// Written by the holder of `growth`, outside `lock`.
+    size: AtomicU64,
+    /// Serialises changes of the size.
+    pub growth: Lock<GrowthLock, ()>,
 }
 
 pub(crate) struct ChangeLock;
 impl Class for ChangeLock {
     const NAME: &'static str = "inode.change";
     const RANK: u32 = 50;
+}
+
+lock_class! {
+    pub(crate) GrowthLock = "inode.growth", 55;
 }
 
 lock_class! {
@@ -123,8 +130,9 @@ impl Meta {
             lock: SeqLock::new(),
             last: LastCore::new(),
             btime: AtomicU64::new(f.btime.nanos()),
-            awaited: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
             change: Lock::new(()),
+            growth: Lock::new(()),
         }
     }
 
@@ -141,8 +149,7 @@ impl Meta {
 
     /// Has it counted, or not; whether that is new.
     pub fn set_awaited(&self, awaited: bool) -> bool {
-        let new = u64::from(awaited);
-        self.awaited.load(Relaxed) != new && self.awaited.swap(new, Relaxed) != new
+        self.awaited.load(Relaxed) != awaited && self.awaited.swap(awaited, Relaxed) != awaited
     }
 
     pub fn kind(&self) -> Kind {
@@ -183,12 +190,12 @@ impl Meta {
         self.account.load(Relaxed)
     }
 
-    /// Nobody pays any longer: the inode has ended. The caller holds `change`.
+    /// Nobody pays any longer: the inode has ended. The caller holds `change` and `growth`.
     pub fn end_account(&self) {
         self.account.store(NO_ACCOUNT, Relaxed);
     }
 
-    /// The caller holds `change`.
+    /// The caller holds `growth`.
     pub fn set_size(&self, size: u64) {
         self.size.store(size, Relaxed);
     }

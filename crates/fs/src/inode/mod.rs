@@ -12,20 +12,23 @@
 //!
 //! Lock order:
 //! ```text
-//! change               size changes, attribute changes, xattrs and ACLs of one inode
-//!   gate               closed by truncate and the range operations of fallocate
-//!     meta             sequence lock of the attributes, held for a few stores
+//! change               attributes but the size, xattrs and ACLs of one inode
+//!   growth             its size
+//!     gate             closed by truncate and the range operations of fallocate
+//!       meta           sequence lock of the attributes, held for a few stores
 //! ```
+//! Who holds `growth` does not wait for `change`: file capabilities go after a cut, under neither.
 
 mod extra;
 mod link_text;
 mod marks;
 mod meta;
+mod rare;
 
 pub(crate) use extra::{CAPABILITY, Extra};
 pub(crate) use link_text::LinkText;
 pub(crate) use marks::{Mark, Marks};
-pub(crate) use meta::{ChangeLock, Fields, Owner};
+pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
 
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
@@ -36,8 +39,8 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{Gate, Held, Object};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
-use hearth_sync::rcu::{OnceSlot, RcuSlot};
 use meta::Meta;
+use rare::Rare;
 
 /// An inode in its table.
 pub(crate) type Node = Object<Inode>;
@@ -66,15 +69,13 @@ lock_class!(pub(crate) GateLock = "inode.gate", 60);
 /// growth moves, one with what every use of the contents reads.
 #[repr(C)]
 pub(crate) struct Inode {
-    /// Advisory locks; made on first use. On the first line: whoever closes the file asks for it.
-    pub locks: OnceSlot<FileLocks>,
+    /// On the first line: whoever closes the file or checks permissions asks for it.
+    rare: Rare,
     pub meta: Meta,
-    /// Extended attributes and ACLs; replaced as a whole under `change`, read under the epoch.
-    pub extra: RcuSlot<Extra>,
-    _rest_of_growth: [u64; 5],
+    _rest_of_growth: [u64; 6],
     pub body: Body,
     /// Pages that lie wholly below the size, or fewer: who stays inside them needs no size, and is
-    /// not disturbed by appends. Written by the holder of `change`, before the size shrinks and
+    /// not disturbed by appends. Written by the holder of `growth`, before the size shrinks and
     /// after it grows.
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
@@ -107,14 +108,13 @@ impl Inode {
     pub fn new((number, generation): (u64, u32), kind: Kind, fields: &Fields, body: Body) -> Inode {
         Inode {
             meta: Meta::new(kind, fields),
-            extra: RcuSlot::empty(),
-            _rest_of_growth: [0; 5],
+            _rest_of_growth: [0; 6],
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
             gate: Gate::new(),
             marks: Marks::default(),
             alias: Alias { number, generation },
-            locks: OnceSlot::empty(),
+            rare: Rare::default(),
         }
     }
 
@@ -125,10 +125,10 @@ impl Inode {
         end <= u64::from(self.whole.load(Relaxed)) * PAGE || end <= self.meta.size()
     }
 
-    /// Sets the size. The caller holds `change`, and has closed the gate if the file shrinks.
+    /// Sets the size. The caller holds `growth`, and has closed the gate if the file shrinks.
     pub fn set_size(&self, size: u64) {
         let whole = whole_pages(size);
-        // Relaxed: only the holder of `change` writes it; see `reaches`.
+        // Relaxed: only the holder of `growth` writes it; see `reaches`.
         let old = self.whole.load(Relaxed);
         if whole < old {
             // Relaxed: as `reaches`.
@@ -166,13 +166,15 @@ impl Inode {
     /// Replaces extended attributes and ACLs. The caller holds `change`, or is the only one who
     /// knows the inode.
     pub fn set_extra(&self, extra: Extra, g: &Guard) {
-        match extra.has_capability() {
-            true => self.marks.set(Mark::Capable),
-            false if self.marks.has(Mark::Capable) => self.marks.clear(Mark::Capable),
-            false => {}
+        let was_capable = self.extra(g).is_some_and(Extra::has_capability);
+        match (was_capable, extra.has_capability()) {
+            (false, true) => self.marks.set(Mark::Capable),
+            (true, false) => self.marks.clear(Mark::Capable),
+            // The marks lie on a line that truncates write.
+            _ => {}
         }
         let extra = (!extra.is_empty()).then(|| Box::new(extra));
-        self.extra.store(extra, g);
+        self.rare.set_extra(extra, g);
     }
 
     /// Blocks that extended attributes and ACLs are charged for.
@@ -190,13 +192,18 @@ impl Inode {
     }
 
     pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
-        self.extra.load(g)
+        self.rare.extra(g)
+    }
+
+    /// The advisory locks, if there ever were any.
+    #[inline]
+    pub fn taken_locks(&self) -> Option<&FileLocks> {
+        self.rare.locks()
     }
 
     /// The advisory locks, made on first use within the volume's `allowance`.
     pub fn locks(&self, allowance: &LockAllowance) -> &FileLocks {
-        self.locks
-            .get_or_set(|| FileLocks::within(allowance.clone()))
+        self.rare.locks_within(allowance)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::io::set_size;
 use super::perm::{WRITE, may, may_own};
-use super::privilege::{drop_capability_held, keeps_setgid};
+use super::privilege::{drop_capability, drop_capability_held, keeps_setgid};
 use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::errno::Errno;
@@ -36,9 +36,16 @@ pub(crate) fn setattr_acknowledged(
     g: &Guard,
 ) -> Step<()> {
     let _kept = cx.keep(node, g)?;
+    let size = set.size.filter(|_| !is_control(node.number()));
+    if let (Some(size), true) = (size, is_size_alone(set)) {
+        check(cx, node, set, opened, g)?;
+        return resize(cx, node, size, g);
+    }
     let change = node.meta.change.lock();
     check(cx, node, set, opened, g)?;
     let gives = set.uid.is_some() || set.gid.is_some();
+    // Who grows the file holds this one when it comes to the gate.
+    let growth = size.map(|_| node.meta.growth.lock());
     // Writers inside would charge the old owner.
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
     if gives {
@@ -47,8 +54,9 @@ pub(crate) fn setattr_acknowledged(
     if (gives || set.kill_suidgid) && !node.is_dir() {
         drop_capability_held(cx, node, &change, g);
     }
-    if let Some(size) = set.size.filter(|_| !is_control(node.number())) {
-        set_size(cx, node, size, &change, closed.as_ref(), g)?;
+    if let (Some(size), Some(growth)) = (size, &growth) {
+        set_size(cx, node, size, growth, closed.as_ref(), g)?;
+        drop_capability_held(cx, node, &change, g);
     }
     let now = cx.core.now();
     if let Some(mode) = set.mode {
@@ -73,8 +81,26 @@ pub(crate) fn setattr_acknowledged(
             }
         });
     }
-    drop((closed, change));
+    drop((closed, growth, change));
     cx.node_changed(node, set.size.map(|size| size..u64::MAX));
+    Ok(())
+}
+
+/// Whether nothing but the size changes, for which nobody has to wait who changes something else.
+fn is_size_alone(set: &SetAttr) -> bool {
+    let size = SetAttr {
+        size: set.size,
+        ..SetAttr::default()
+    };
+    *set == size
+}
+
+fn resize(cx: &Ctx<'_>, node: &Node, size: u64, g: &Guard) -> Step<()> {
+    let growth = node.meta.growth.lock();
+    set_size(cx, node, size, &growth, None, g)?;
+    drop(growth);
+    drop_capability(cx, node, g);
+    cx.node_changed(node, Some(size..u64::MAX));
     Ok(())
 }
 
@@ -208,12 +234,7 @@ fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
         && let Some(acl) = &extra.access
     {
         let access = Some(acl.chmod_masq(mode));
-        node.extra.store(
-            Some(Box::new(Extra {
-                access,
-                ..extra.clone()
-            })),
-            g,
-        );
+        let extra = extra.clone();
+        node.set_extra(Extra { access, ..extra }, g);
     }
 }

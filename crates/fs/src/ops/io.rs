@@ -1,10 +1,10 @@
 //! Reading and writing file contents, and the size of a file.
 //!
 //! Bytes below the size are written inside the gate, side by side; what changes the size (append,
-//! extension, truncate) holds `change`, and what takes pages away closes the gate as well. Reads
+//! extension, truncate) holds `growth`, and what takes pages away closes the gate as well. Reads
 //! take nothing.
 
-use super::privilege::{drop_capability, drop_capability_held, kills_suid, strip_suidgid};
+use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::promise;
 use crate::attr::Time;
 use crate::data::{Absent, Data, PAGE};
@@ -12,10 +12,11 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
 use crate::home;
-use crate::inode::{COUNT, ChangeLock, Mark, Node, NodeExt};
+use crate::inode::{COUNT, GrowthLock, Mark, Node, NodeExt};
 use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock;
 use hearth_sync::object::GateClosed;
 
 /// Reads at `off`; answers the bytes read, 0 at the end of the file.
@@ -171,7 +172,7 @@ fn write_extending(
     src: &[u8],
     g: &Guard,
 ) -> Step<(u64, usize)> {
-    let _change = node.meta.change.lock();
+    let _growth = node.meta.growth.lock();
     let size = node.meta.size();
     let off = place.offset(size);
     if off >= MAX_SIZE {
@@ -296,13 +297,13 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends. `change` is the proof that sizes stand still; `closed` that the caller
-/// has closed the gate already.
+/// Truncates or extends. `closed`: the caller has closed the gate already. File capabilities are the
+/// caller's affair: to drop them takes `change`.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,
     size: u64,
-    change: &hearth_sync::lock::Guard<'_, ChangeLock, ()>,
+    _growth: &lock::Guard<'_, GrowthLock, ()>,
     closed: Option<&GateClosed<'_>>,
     g: &Guard,
 ) -> Step<()> {
@@ -336,7 +337,6 @@ pub(crate) fn set_size(
     if kills_suid(cx.caller) {
         strip_suidgid(cx.caller, node);
     }
-    drop_capability_held(cx, node, change, g);
     node.touch(now);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Finding an entry of a directory.
 
 use super::perm::may_search;
+use crate::attr::Kind;
 use crate::control;
 use crate::directory::{Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
@@ -10,6 +11,37 @@ use crate::number::{CONTROL, ROOT};
 use crate::volume::{Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
+/// What a name means, as far as that takes no look at the inode behind an entry: who only asks
+/// whether a name is there, or of what kind, is not disturbed by changes of that inode.
+#[derive(Clone, Copy)]
+pub(crate) enum Named<'g> {
+    /// What has no entry: `.`, `..`, `/`, the control directory.
+    Node(&'g Node),
+    Entry(&'g Entry),
+}
+
+impl<'g> Named<'g> {
+    pub fn kind(self) -> Kind {
+        match self {
+            Named::Node(node) => node.kind(),
+            Named::Entry(entry) => entry.kind(),
+        }
+    }
+
+    pub fn is_dir(self) -> bool {
+        self.kind() == Kind::Directory
+    }
+
+    /// The inode.
+    #[inline]
+    pub fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
+        match self {
+            Named::Node(node) => Ok(node),
+            Named::Entry(entry) => cx.core.entry_node(entry, g),
+        }
+    }
+}
+
 /// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing
 /// shared.
 pub(crate) fn lookup<'g>(
@@ -18,6 +50,16 @@ pub(crate) fn lookup<'g>(
     name: &[u8],
     g: &'g Guard,
 ) -> Step<&'g Node> {
+    named(cx, parent, name, g)?.node(cx, g)
+}
+
+/// What `name` means in `parent`; see [`lookup`].
+pub(crate) fn named<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Node,
+    name: &[u8],
+    g: &'g Guard,
+) -> Step<Named<'g>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
@@ -30,12 +72,12 @@ pub(crate) fn lookup<'g>(
         .into());
     }
     match name {
-        b"." => return Ok(parent),
-        b".." => return above(cx, parent, directory, g),
+        b"." => return Ok(Named::Node(parent)),
+        b".." => return above(cx, parent, directory, g).map(Named::Node),
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {
-        return cx.core.node(CONTROL, g);
+        return cx.core.node(CONTROL, g).map(Named::Node);
     }
     match find(
         parent,
@@ -45,7 +87,7 @@ pub(crate) fn lookup<'g>(
         },
         g,
     )? {
-        Some(entry) => cx.core.entry_node(entry, g),
+        Some(entry) => Ok(Named::Entry(entry)),
         None => Err(Errno::ENOENT.into()),
     }
 }

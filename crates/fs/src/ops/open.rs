@@ -4,6 +4,7 @@ use super::create::{New, create, tmpfile};
 use super::io::set_size;
 use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
+use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
 use crate::caller::Caller;
@@ -189,7 +190,7 @@ impl OpenFile {
     pub(crate) fn finish(&self, core: &Core, g: &Guard) {
         let Some(node) = self.node.take() else { return };
         // The inode went first: a lock that comes after this is given back by who took it.
-        if let Some(locks) = node.locks.get() {
+        if let Some(locks) = node.taken_locks() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
         }
@@ -236,13 +237,14 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     }
     let held = node.hold().ok_or(Stop::Again)?;
     if flags & libc::O_TRUNC != 0 && node.has_data() {
-        let change = node.meta.change.lock();
-        if let Err(stop) = set_size(cx, node, 0, &change, None, g) {
-            drop(change);
+        let growth = node.meta.growth.lock();
+        let cut = set_size(cx, node, 0, &growth, None, g);
+        drop(growth);
+        if let Err(stop) = cut {
             cx.core.release(held, g);
             return Err(stop);
         }
-        drop(change);
+        drop_capability(cx, node, g);
         cx.node_changed(node, Some(0..u64::MAX));
     }
     Ok(OpenFile::new(cx, held, kept_flags(flags), false))

@@ -32,6 +32,7 @@ pub(crate) fn fallocate(
     let (data, end) = permitted(cx, node, mode, off, len)?;
     let _kept = cx.keep(node, g)?;
     let change = node.meta.change.lock();
+    let _growth = node.meta.growth.lock();
     let _closed = node.gate.close(node.shares());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
         rewrite(cx, node, data, g)?;

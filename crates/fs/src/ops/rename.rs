@@ -18,8 +18,9 @@ use crate::errno::Errno;
 use crate::home;
 use crate::inode::{Node, NodeExt, NodeRef};
 use crate::name::check_name;
-use crate::volume::{Ctx, Step, Stop, record_of};
+use crate::volume::{Core, Ctx, RenameLock, Step, Stop, record_of};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock;
 
 /// One end of a rename.
 #[derive(Clone, Copy)]
@@ -63,7 +64,7 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
     // Ancestors stand still while this is held. What is found under the bucket locks is checked
     // against it again.
-    let tree = (across && directories).then(|| cx.core.rename.0.lock());
+    let tree = (across && directories).then(|| hold_tree(cx.core));
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
@@ -98,6 +99,12 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         b.grow(to.parent.entries(), g);
     }
     Ok(())
+}
+
+/// Keeps directories from getting others above them.
+#[track_caller]
+fn hold_tree(core: &Core) -> lock::Guard<'_, RenameLock, ()> {
+    core.rename.0.lock()
 }
 
 /// A rename with both buckets locked.

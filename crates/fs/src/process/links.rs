@@ -5,6 +5,7 @@ use crate::attr::Kind;
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
+use crate::ops::lookup::Named;
 use crate::ops::open::OpenFile;
 use crate::ops::{link, remove, rename};
 use crate::volume::{Ctx, Step};
@@ -39,7 +40,7 @@ impl Process {
                 Follow::Slash
             };
             self.run(|cx, g| {
-                let (node, nameless) = if empty {
+                let (old, nameless) = if empty {
                     let file = (olddirfd != AT_FDCWD).then(|| self.file(olddirfd, g));
                     let file = file.transpose()?;
                     // As Linux since 6.10: what others opened is named by those only who may find
@@ -49,14 +50,21 @@ impl Process {
                         return Err(Errno::ENOENT.into());
                     }
                     let linkable = file.is_some_and(|file| file.is_linkable());
-                    (self.itself(olddirfd, g)?, linkable)
+                    (Named::Node(self.itself(olddirfd, g)?), linkable)
                 } else {
                     let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
-                    (walked.existing()?, false)
+                    let named = walked.named()?;
+                    // What a home has to be asked for is looked for at once: its entry may be gone
+                    // after another walk.
+                    let old = match cx.core.home.evictable() {
+                        true => Named::Node(named.node(cx, g)?),
+                        false => named,
+                    };
+                    (old, false)
                 };
                 let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
                 let (parent, name) = new_name(&to, false)?;
-                link::link(cx, node, parent, name, nameless, g)
+                link::link(cx, old.node(cx, g)?, parent, name, nameless, g)
             })
         })
     }
@@ -98,8 +106,12 @@ impl Process {
                     Ok(link::readlink(cx, node)?.to_vec())
                 });
             }
-            self.at(dirfd, path, Follow::Slash, |cx, walked, _| {
-                Ok(link::readlink(cx, walked.existing()?)?.to_vec())
+            self.at(dirfd, path, Follow::Slash, |cx, walked, g| {
+                let named = walked.named()?;
+                if named.kind() != Kind::Symlink {
+                    return Err(Errno::EINVAL.into());
+                }
+                Ok(link::readlink(cx, named.node(cx, g)?)?.to_vec())
             })
         })
     }
@@ -256,7 +268,7 @@ fn check_slashes(
     source_is_dir: bool,
     exchange: bool,
 ) -> std::result::Result<(), Errno> {
-    let target_is_dir = to.found().is_some_and(|node| node.is_dir());
+    let target_is_dir = to.found().is_some_and(Named::is_dir);
     if exchange {
         if to.found().is_none() {
             return Err(Errno::ENOENT);
@@ -276,8 +288,8 @@ fn unlink(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
         return Err(Errno::EISDIR.into());
     }
     if walked.slash {
-        let node = walked.found().ok_or(Errno::ENOENT)?;
-        let errno = if node.is_dir() {
+        let found = walked.found().ok_or(Errno::ENOENT)?;
+        let errno = if found.is_dir() {
             Errno::EISDIR
         } else {
             Errno::ENOTDIR

@@ -297,7 +297,7 @@ impl Process {
     fn closed(&self, closed: Closed<'_, OpenFile>, g: &Guard) {
         if !closed.file.is_path()
             && let Ok(node) = closed.file.node(g)
-            && let Some(locks) = node.locks.get()
+            && let Some(locks) = node.taken_locks()
         {
             locks.release_owner(self.lock_owner(), false);
         }

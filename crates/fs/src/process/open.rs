@@ -58,11 +58,11 @@ fn open_walked(
     g: &Guard,
 ) -> Step<OpenFile> {
     if flags & TMPFILE != 0 {
-        let parent = walked.existing()?;
+        let parent = walked.existing(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);
     }
     if flags & libc::O_CREAT == 0 || flags & libc::O_PATH != 0 {
-        let node = walked.existing()?;
+        let node = walked.existing(cx, g)?;
         if flags & libc::O_DIRECTORY != 0 && !node.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
@@ -72,11 +72,11 @@ fn open_walked(
         let dots = walked.last != Last::Name && flags & libc::O_EXCL != 0;
         return Err(if dots { Errno::EEXIST } else { Errno::EISDIR }.into());
     }
-    if let Some(node) = walked.found() {
+    if let Some(found) = walked.found() {
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open_existing(cx, walked.parent, node, flags, g);
+        return open_existing(cx, walked.parent, found.node(cx, g)?, flags, g);
     }
     match open_create(cx, walked.parent, walked.name, mode, flags, g) {
         // A symbolic link came up meanwhile; it is to be followed.

@@ -345,8 +345,8 @@ impl Core {
         }
     }
 
-    /// The account that pays for `node`; none for a control file. The caller holds `change`, or is
-    /// inside the gate and holds the inode.
+    /// The account that pays for `node`; none for a control file. The caller holds `change` or
+    /// `growth`, or is inside the gate and holds the inode.
     pub fn payer(&self, node: &Node) -> Step<Option<u32>> {
         match node.meta.account() {
             _ if is_control(node.number()) => Ok(None),
@@ -357,9 +357,9 @@ impl Core {
     }
 
     /// Whoever changes an inode that nobody holds may come beside its end: what it is charged for
-    /// goes under `change`, and who comes after finds no account.
+    /// goes under `change` and `growth`, and who comes after finds no account.
     fn free_charge(&self, node: &Node, g: &Guard) {
-        let _change = node.meta.change.lock();
+        let _still = (node.meta.change.lock(), node.meta.growth.lock());
         let account = node.meta.account();
         let blocks = node.blocks();
         epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);

@@ -8,7 +8,7 @@
 //! ```text
 //! rename                     renames of directories across directories
 //!   directory.grow, buckets  (see `directory`)
-//!     inode.change           (see `inode`)
+//!     inode.change, .growth  (see `inode`)
 //! ```
 
 mod absent;
@@ -28,7 +28,7 @@ mod stop;
 
 pub use absent::{Absent, may_wait, without_waiting};
 use core::scheduler;
-pub(crate) use core::{Core, PAGE_BYTES};
+pub(crate) use core::{Core, PAGE_BYTES, RenameLock};
 pub use error::BuildError;
 pub(crate) use load::record_of;
 pub(crate) use pace::Stroll;

@@ -144,7 +144,7 @@ impl Core {
         };
         // Closed until the inode is gone or stays: a writer between its last write-back and its end
         // would be lost.
-        let _change = node.meta.change.lock();
+        let _still = (node.meta.change.lock(), node.meta.growth.lock());
         let _closed = node.gate.close(node.shares());
         if self.write_back(node).is_err() {
             return 0;
@@ -205,7 +205,7 @@ impl Core {
         if !self.home.evictable() || crate::is_control(node.number()) {
             return Ok(());
         }
-        let _change = node.meta.change.lock();
+        let _still = (node.meta.change.lock(), node.meta.growth.lock());
         let _inside = node.gate.enter(node.shares());
         self.write_back(node)?;
         if node.meta.is_nameless() {
@@ -222,7 +222,7 @@ impl Core {
         };
         let save = || {
             if node.meta.nlink() > 0 {
-                let _change = node.meta.change.lock();
+                let _still = (node.meta.change.lock(), node.meta.growth.lock());
                 let _inside = node.gate.enter(node.shares());
                 // A failing home is met again by whoever drops the pages, and keeps them here.
                 let _ = self.write_back(&node);

@@ -12,7 +12,7 @@ use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::inode::{Body, Node};
 use crate::ops::link::readlink;
-use crate::ops::lookup::lookup;
+use crate::ops::lookup::{Named, named};
 use crate::stats::Event;
 use crate::volume::{Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
@@ -64,7 +64,7 @@ pub(crate) struct Walked<'x> {
     pub name: &'x [u8],
     pub last: Last,
     /// What it means; `None` if the name is not there.
-    node: Option<&'x Node>,
+    found: Option<Named<'x>>,
     /// Slashes followed the last component.
     pub slash: bool,
 }
@@ -72,18 +72,23 @@ pub(crate) struct Walked<'x> {
 impl<'x> Walked<'x> {
     /// The inode: `ENOENT` if there is none, `ENOTDIR` if slashes follow something that is no
     /// directory.
-    pub fn existing(&self) -> Result<&'x Node, Errno> {
-        let node = self.node.ok_or(Errno::ENOENT)?;
-        if self.slash && !node.is_dir() {
+    pub fn existing(&self, cx: &Ctx<'_>, g: &'x Guard) -> Step<&'x Node> {
+        self.named()?.node(cx, g)
+    }
+
+    /// The same without a look at the inode.
+    pub fn named(&self) -> Result<Named<'x>, Errno> {
+        let found = self.found.ok_or(Errno::ENOENT)?;
+        if self.slash && !found.is_dir() {
             Err(Errno::ENOTDIR)
         } else {
-            Ok(node)
+            Ok(found)
         }
     }
 
-    /// The inode if there is one, whatever follows.
-    pub fn found(&self) -> Option<&'x Node> {
-        self.node
+    /// What the name means if it is there, whatever follows.
+    pub fn found(&self) -> Option<Named<'x>> {
+        self.found
     }
 }
 
@@ -106,7 +111,7 @@ pub(crate) fn walk<'x>(
         let walked = walker.run(from.start, path, follow);
         let doubtful = walker.up
             || match &walked {
-                Ok(walked) => walked.node.is_none(),
+                Ok(walked) => walked.found.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
             };
         if !doubtful || walker.trail.is_whole() {
@@ -162,7 +167,7 @@ impl<'c, 'x> Walker<'c, 'x> {
                 parent: here,
                 name: b"/",
                 last: Last::Root,
-                node: Some(here),
+                found: Some(Named::Node(here)),
                 slash: false,
             };
             return Ok(root);
@@ -179,7 +184,7 @@ impl<'c, 'x> Walker<'c, 'x> {
                 Body::Symlink(_) => {
                     let walked = self.follow(here, node)?;
                     let above = (walked.last == Last::Name).then_some(walked.parent);
-                    (walked.existing()?, above)
+                    (walked.existing(self.cx, self.g)?, above)
                 }
                 _ => (node, (!matches!(name, b"." | b"..")).then_some(here)),
             };
@@ -198,14 +203,15 @@ impl<'c, 'x> Walker<'c, 'x> {
         slash: bool,
         follow: Follow,
     ) -> Step<Walked<'x>> {
-        let node = match self.step(parent, if follow == Follow::Parent { b"." } else { name }) {
+        let found = match self.named(parent, if follow == Follow::Parent { b"." } else { name }) {
             Ok(_) if follow == Follow::Parent => None,
-            Ok(node) => Some(node),
+            Ok(found) => Some(found),
             Err(Stop::Errno(Errno::ENOENT)) => None,
             Err(stop) => return Err(stop),
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
-        if let Some(link) = node.filter(|n| follows && n.kind() == Kind::Symlink) {
+        if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
+            let link = link.node(self.cx, self.g)?;
             if self.cx.core.protection.symlinks {
                 may_follow(self.cx, parent, link)?;
             }
@@ -224,19 +230,23 @@ impl<'c, 'x> Walker<'c, 'x> {
             parent,
             name,
             last,
-            node,
+            found,
             slash,
         })
     }
 
     fn step(&mut self, here: &'x Node, name: &[u8]) -> Step<&'x Node> {
+        self.named(here, name)?.node(self.cx, self.g)
+    }
+
+    fn named(&mut self, here: &'x Node, name: &[u8]) -> Step<Named<'x>> {
         if name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
-                return lookup(self.cx, here, b".", self.g);
+                return named(self.cx, here, b".", self.g);
             }
         }
-        lookup(self.cx, here, name, self.g)
+        named(self.cx, here, name, self.g)
     }
 
     fn follow(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x>> {

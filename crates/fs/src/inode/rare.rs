@@ -1,0 +1,50 @@
+//! What few inodes have: advisory locks, extended attributes, ACLs.
+
+use super::extra::Extra;
+use crate::line::OwnLine;
+use crate::locks::{FileLocks, LockAllowance};
+use hearth_sync::epoch::Guard;
+use hearth_sync::rcu::{OnceSlot, RcuSlot};
+
+/// It is made when an inode gets the first of it and stays until the inode goes, so the pointer to
+/// it may lie on a line that everybody reads, and a change is on lines of its own.
+#[derive(Default)]
+pub(crate) struct Rare(OnceSlot<Parts>);
+
+#[derive(Default)]
+struct Parts {
+    locks: OwnLine<OnceSlot<FileLocks>>,
+    /// Replaced as a whole under `change`, read under the epoch.
+    extra: OwnLine<RcuSlot<Extra>>,
+}
+
+impl Rare {
+    /// The advisory locks, if there ever were any.
+    #[inline]
+    pub fn locks(&self) -> Option<&FileLocks> {
+        self.0.get()?.locks.0.get()
+    }
+
+    /// The same, made on first use within the volume's `allowance`.
+    pub fn locks_within(&self, allowance: &LockAllowance) -> &FileLocks {
+        let locks = &self.parts().locks.0;
+        locks.get_or_set(|| FileLocks::within(allowance.clone()))
+    }
+
+    /// Extended attributes and ACLs.
+    #[inline]
+    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
+        self.0.get()?.extra.0.load(g)
+    }
+
+    /// The caller holds `change`, or is the only one who knows the inode.
+    pub fn set_extra(&self, extra: Option<Box<Extra>>, g: &Guard) {
+        if extra.is_some() || self.0.get().is_some() {
+            self.parts().extra.0.store(extra, g);
+        }
+    }
+
+    fn parts(&self) -> &Parts {
+        self.0.get_or_set(Parts::default)
+    }
+}
