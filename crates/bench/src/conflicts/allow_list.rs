@@ -9,6 +9,9 @@ use super::operation::{Name, Operation, Place};
 use super::overlap::Conflict;
 use super::verb::Verb;
 
+/// Where bytes of files are copied.
+const BYTES: &str = "words/";
+
 /// Where the table begins.
 const HEADING: &str = "## Allowed";
 
@@ -36,6 +39,10 @@ pub enum Relation {
     Name,
     /// One process.
     Process,
+    /// The first call is about a directory, the other one about a name in it.
+    Within,
+    /// Both move a directory to another directory.
+    Trees,
     /// Nothing in particular.
     Any,
 }
@@ -70,6 +77,8 @@ fn rule(row: &str) -> Result<Rule, String> {
             "one file" => Relation::File,
             "one name" => Relation::Name,
             "one process" => Relation::Process,
+            "a directory and what is in it" => Relation::Within,
+            "directories that move" => Relation::Trees,
             "any" => Relation::Any,
             other => return Err(format!("unknown relation '{other}'")),
         },
@@ -102,24 +111,27 @@ impl Rule {
     pub fn is_about(&self, case: &Case) -> bool {
         let [a, b] = &case.sides;
         let fit = |one: &Operation, other: &Operation| {
-            self.calls[0].contains(&one.verb) && self.calls[1].contains(&other.verb)
+            self.calls[0].contains(&one.verb)
+                && self.calls[1].contains(&other.verb)
+                && self.relation.holds(case, [one, other])
         };
-        (fit(a, b) || fit(b, a)) && self.relation.holds(case)
+        fit(a, b) || fit(b, a)
     }
 
     /// Whether it explains a conflict whose two sides have these source lines on their stacks:
     /// whoever writes must be at one of its places. That two things lie on one line no rule asks
-    /// for.
+    /// for, but one that names [`BYTES`]: those of a file lie where the program puts them.
     pub fn explains(&self, conflict: &Conflict, stacks: &[Vec<String>; 2]) -> bool {
         let here = |line: &String| self.places.iter().any(|place| line.contains(place));
         let is_here = |side: usize| !conflict.writes[side] || stacks[side].iter().any(here);
-        !conflict.is_false_sharing && is_here(0) && is_here(1)
+        let copies = |stack: &Vec<String>| stack.first().is_some_and(|line| line.contains(BYTES));
+        let are_bytes = self.places.iter().any(|place| place == BYTES) && stacks.iter().all(copies);
+        (!conflict.is_false_sharing || are_bytes) && is_here(0) && is_here(1)
     }
 }
 
 impl Relation {
-    fn holds(self, case: &Case) -> bool {
-        let [a, b] = &case.sides;
+    fn holds(self, case: &Case, [a, b]: [&Operation; 2]) -> bool {
         let common = |mine: fn(&Operation) -> Vec<Place>| {
             let theirs = mine(b);
             mine(a).iter().any(|place| theirs.contains(place))
@@ -129,9 +141,24 @@ impl Relation {
             Relation::File => common(files),
             Relation::Name => common(|op| op.places().chain(files(op)).collect()),
             Relation::Process => case.sharing == super::case::Sharing::Threads,
+            Relation::Within => is_within(b, a),
+            Relation::Trees => moves_tree(a) && moves_tree(b),
             Relation::Any => true,
         }
     }
+}
+
+/// Whether a directory gets another one above.
+fn moves_tree(op: &Operation) -> bool {
+    let is_dir = matches!(op.on.name, Name::Empty | Name::Empty2 | Name::Sub);
+    is_dir && op.to.is_some_and(|to| to.dir != op.on.dir)
+}
+
+/// Whether `above` concerns a directory in which `op` has a name.
+fn is_within(op: &Operation, above: &Operation) -> bool {
+    let inside = |place: Place, above: Place| place.to_string().starts_with(&format!("{above}/"));
+    op.places()
+        .any(|place| above.places().any(|above| inside(place, above)))
 }
 
 /// The inodes that a call concerns, by their first name.
@@ -148,6 +175,7 @@ fn files(op: &Operation) -> Vec<Place> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::operation::{Dir, Slot};
     use super::*;
 
     #[test]
@@ -185,5 +213,45 @@ mod tests {
         assert!(rule.explains(&conflict([true, false], false), &stacks));
         assert!(!rule.explains(&conflict([true, true], false), &stacks));
         assert!(!rule.explains(&conflict([true, false], true), &stacks));
+    }
+
+    #[test]
+    fn bytes_of_a_file_lie_side_by_side_because_the_program_put_them_so() {
+        let table = "## Allowed\n\n| a | b | c | d | e | f |\n|-|-|-|-|-|-|\n";
+        let rule = |places: &str| {
+            let row = format!("| n | `write` | `write` | any | {places} | why |\n");
+            parse(&format!("{table}{row}")).unwrap().remove(0)
+        };
+        let (of_bytes, of_pages) = (rule("`Page::write` `words/`"), rule("`Page::write`"));
+        let conflict = Conflict {
+            address: 0,
+            sides: Default::default(),
+            writes: [true, true],
+            is_false_sharing: true,
+        };
+        let page = "fs/data/page.rs:2 Page::write".to_owned();
+        let bytes = vec!["sync/words/copy.rs:1 store".to_owned(), page.clone()];
+        let head = vec!["sync/seq.rs:1 SeqLock::write".to_owned(), page];
+        let both = [bytes.clone(), bytes.clone()];
+        assert!(of_bytes.explains(&conflict, &both));
+        assert!(!of_pages.explains(&conflict, &both));
+        assert!(!of_bytes.explains(&conflict, &[bytes, head]));
+    }
+
+    #[test]
+    fn what_is_in_a_directory_is_within_it_and_nothing_else_is() {
+        let call = |dir, name| Operation {
+            verb: Verb::Unlink,
+            on: Place { dir, name },
+            to: None,
+            slot: Slot::First,
+            choice: 0,
+            value: 0,
+        };
+        let below = call(Dir::FirstSub, Name::File);
+        assert!(is_within(&below, &call(Dir::First, Name::Sub)));
+        assert!(!is_within(&call(Dir::First, Name::Sub), &below));
+        assert!(!is_within(&below, &call(Dir::Second, Name::Sub)));
+        assert!(!is_within(&below, &call(Dir::FirstSub, Name::File2)));
     }
 }
