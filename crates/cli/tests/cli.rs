@@ -5,11 +5,10 @@
 mod harness;
 
 use harness::{
-    Mounted, Private, Said, Transport, Turn, demand_root, hearth, mounts_below, pids_naming,
-    program, said, shell, succeed, until, with_devices,
+    Mounted, Private, Transport, Turn, demand_root, hearth, mounts_below, pids_naming, program,
+    refused, said, shell, state, succeed, until,
 };
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What is typed in a directory with `m`, an empty directory, `full`, which is not, and `file`;
@@ -166,84 +165,6 @@ fn a_mount_point_in_use_is_left_as_it_is() {
         (daemon, 1)
     );
     assert_eq!(std::io::read_to_string(open).unwrap(), "x");
-}
-
-#[test]
-fn a_machine_without_the_device_is_told_what_to_do() {
-    demand_root();
-    let private = Private::new();
-    let place = private.directory("m");
-    let before = state(private.path());
-    let said = said(&mut with_devices(&private, "", "\"$HEARTH\" mount m"));
-    refused("no /dev/fuse", &said, 1, &["/dev/fuse", "modprobe fuse"]);
-    let doctor = harness::said(&mut with_devices(&private, "", "\"$HEARTH\" doctor"));
-    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
-    assert!(doctor.out.contains("cannot mount") && doctor.out.contains("modprobe fuse"));
-    assert_eq!(
-        (state(private.path()), mounts_below(&place)),
-        (before, vec![])
-    );
-}
-
-#[test]
-fn a_user_without_the_right_to_mount_is_told_what_to_do() {
-    demand_root();
-    let private = Private::new();
-    private.directory("m");
-    let before = state(private.path());
-    let as_user = "setpriv --reuid daemon --regid daemon --clear-groups";
-    let closed = "mknod -m 600 /dev/fuse c 10 229";
-    let typed = format!("{as_user} \"$HEARTH\" mount m");
-    let answer = said(&mut with_devices(&private, closed, &typed));
-    refused(
-        "a closed device",
-        &answer,
-        1,
-        &["/dev/fuse", "run as root", "chmod 666 /dev/fuse"],
-    );
-    let open = "mknod -m 666 /dev/fuse c 10 229";
-    let typed = format!("{as_user} env PATH=/nowhere \"$HEARTH\" mount m");
-    let answer = said(&mut with_devices(&private, open, &typed));
-    refused(
-        "no fusermount3",
-        &answer,
-        1,
-        &["fusermount3", "apt-get install fuse3"],
-    );
-    let typed = format!("{as_user} \"$HEARTH\" mount m");
-    let answer = said(&mut with_devices(&private, open, &typed));
-    refused("another's directory", &answer, 1, &["m"]);
-    assert_eq!(state(private.path()), before);
-}
-
-#[test]
-fn a_user_mounts_through_fusermount3_and_unmounts() {
-    demand_root();
-    let private = Private::new();
-    succeed(
-        program("chown")
-            .arg("daemon:daemon")
-            .arg(private.directory("m")),
-    );
-    let typed = "setpriv --reuid daemon --regid daemon --clear-groups env HOME=/nowhere bash -ec '
-        \"$HEARTH\" mount m -o transport=dev
-        echo text > m/file; cat m/file; stat -c %U m/file
-        \"$HEARTH\" quota set user:bin --hard 1M m
-        \"$HEARTH\" quota get --json user:bin m | grep -c 1048576
-        \"$HEARTH\" umount m
-        ! mountpoint -q m'";
-    let devices = "mknod -m 666 /dev/fuse c 10 229";
-    let out = succeed(&mut with_devices(&private, devices, typed));
-    assert_eq!(
-        out,
-        "hearth: memory: on m, transport dev\ntext\ndaemon\n1\n"
-    );
-    let place = private.path().join("m");
-    until("the daemon ends", || {
-        [&*place, Path::new("m")]
-            .iter()
-            .all(|name| pids_naming(name).is_empty())
-    });
 }
 
 #[test]
@@ -543,28 +464,4 @@ fn colour_appears_on_a_terminal_unless_it_is_refused() {
     assert!(coloured.contains("\x1b[32m"), "{coloured}");
     assert!(!plain.contains('\x1b'), "{plain}");
     assert!(plain.contains("/dev/fuse"), "{plain}");
-}
-
-/// One line on standard error, nothing on standard output.
-fn refused(typed: &str, said: &Said, status: i32, words: &[&str]) {
-    let Said { out, err, .. } = said;
-    assert_eq!(said.status.code(), Some(status), "{typed}: {said:?}");
-    assert!(
-        out.is_empty() && err.lines().count() == 1,
-        "{typed}: {said:?}"
-    );
-    assert!(err.starts_with("hearth: "), "{typed}: {said:?}");
-    let missing: Vec<_> = words.iter().filter(|word| !err.contains(**word)).collect();
-    assert!(missing.is_empty(), "{typed}: {missing:?} is not in {err}");
-}
-
-/// Entries below a directory with their times, mounts, and daemons.
-fn state(directory: &Path) -> (String, Vec<PathBuf>, Vec<u32>) {
-    let entries = succeed(&mut shell(
-        directory,
-        "find . -printf '%P %y %m %U %s %T@\\n' | sort",
-    ));
-    let daemons = ["m", "full", "file", "missing"];
-    let daemons = daemons.map(|name| pids_naming(&directory.join(name)));
-    (entries, mounts_below(directory), daemons.concat())
 }

@@ -38,7 +38,7 @@ mod waiting;
 mod wire;
 mod workers;
 
-pub use mount::MountError;
+pub use mount::{MountError, MountRight, mount_right};
 pub use options::{MountOptions, OptionError, Park, ReadDirPlus, Transport};
 pub use policy::SchedPolicy;
 pub use session::Session;

@@ -1,6 +1,7 @@
 //! What each finding means, and its remedy.
 
 use super::machine::{Device, Machine};
+use hearth_fuse::MountRight;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub fn all(machine: &Machine) -> Vec<Check> {
         privilege(machine),
         uring(machine),
     ];
-    if !machine.may_mount() {
+    if machine.right() != MountRight::Own {
         checks.push(allow_other(machine));
     }
     checks.push(helper(machine));
@@ -61,7 +62,7 @@ pub fn can_mount(checks: &[Check]) -> bool {
 pub fn transport(machine: &Machine) -> &'static str {
     let allowed = match machine.uring_disabled() {
         0 => true,
-        1 => machine.may_mount(),
+        1 => machine.right() == MountRight::Own,
         _ => false,
     };
     if machine.uring_switch() == Some(true) && allowed {
@@ -126,16 +127,19 @@ fn device(machine: &Machine) -> Check {
 }
 
 fn privilege(machine: &Machine) -> Check {
-    if machine.may_mount() {
-        return ok("privilege", "may mount by itself");
-    }
-    match machine.fusermount() {
-        Some(path) => ok("privilege", format!("mounts through {}", path.display())),
-        None => fail(
-            "privilege",
-            "not root, and no setuid fusermount3",
-            "apt-get install fuse3 (as root), or run hearth as root; \
-             in a container, start it with --cap-add SYS_ADMIN",
+    let name = "privilege";
+    match (machine.right(), machine.fusermount()) {
+        (MountRight::Own, _) => ok(name, "may mount by itself"),
+        (MountRight::Helper, Some(path)) => ok(name, format!("mounts through {}", path.display())),
+        (MountRight::Helper, None) => fail(
+            name,
+            "no CAP_SYS_ADMIN, and no setuid fusermount3",
+            "apt-get install fuse3 (as root), or run hearth as root",
+        ),
+        (MountRight::Nobody, _) => fail(
+            name,
+            "no program started from here can have CAP_SYS_ADMIN",
+            "start the container with --cap-add SYS_ADMIN and without no-new-privileges",
         ),
     }
 }

@@ -1,17 +1,16 @@
 //! What the machine says about itself, read from files below a root directory.
 
+use hearth_fuse::MountRight;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Bit of `CAP_SYS_ADMIN` in a set of capabilities.
-const CAP_SYS_ADMIN: u64 = 1 << 21;
-
 /// The machine whose files lie below `root`.
 #[derive(Debug)]
 pub struct Machine {
     root: PathBuf,
+    right: MountRight,
 }
 
 /// What opening `/dev/fuse` answers.
@@ -28,10 +27,11 @@ pub enum Device {
 }
 
 impl Machine {
-    /// The machine below `root`; `/` is this one.
-    pub fn at(root: &Path) -> Machine {
+    /// The machine below `root`, for who may mount as `right` says; `/` is this one.
+    pub fn at(root: &Path, right: MountRight) -> Machine {
         Machine {
             root: root.to_owned(),
+            right,
         }
     }
 
@@ -55,14 +55,9 @@ impl Machine {
         }
     }
 
-    /// Whether this process may call mount(2).
-    pub fn may_mount(&self) -> bool {
-        let status = self.text("proc/self/status").unwrap_or_default();
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))
-            .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-            .is_some_and(|set| set & CAP_SYS_ADMIN != 0)
+    /// How this process may mount.
+    pub fn right(&self) -> MountRight {
+        self.right
     }
 
     /// A setuid `fusermount3`.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Looks at the machine and prints what it finds; fails when it cannot mount.
 pub fn run(json: bool) -> Result<(), Failure> {
-    let machine = Machine::at(Path::new("/"));
+    let machine = Machine::at(Path::new("/"), hearth_fuse::mount_right());
     let checks = check::all(&machine);
     let can_mount = check::can_mount(&checks);
     let transport = check::transport(&machine);

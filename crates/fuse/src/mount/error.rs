@@ -37,6 +37,11 @@ pub enum MountError {
         /// The mount point.
         path: PathBuf,
     },
+    /// Nobody may mount there from here, root included.
+    Forbidden {
+        /// The mount point.
+        path: PathBuf,
+    },
     /// The kernel offers no FUSE.
     NoDevice,
     /// The caller may not open `/dev/fuse`.
@@ -115,6 +120,13 @@ impl fmt::Display for MountError {
             MountError::NoPermission { path } => write!(
                 f,
                 "no permission to mount on {}: give a directory of your own, or run as root",
+                path.display()
+            ),
+            MountError::Forbidden { path } => write!(
+                f,
+                "mounting on {} is forbidden here, through fusermount3 as well: start the \
+                 container with --cap-add SYS_ADMIN and without no-new-privileges, or mount \
+                 outside it",
                 path.display()
             ),
             MountError::NoDevice => {

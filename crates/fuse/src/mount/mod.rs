@@ -1,18 +1,21 @@
-//! Attaching a connection to a directory, and detaching it: `mount(2)` as root, `fusermount3`
-//! otherwise.
+//! Attaching a connection to a directory, and detaching it: by `mount(2)` who may, through
+//! `fusermount3` otherwise.
 
 mod abort;
 mod error;
 mod fusermount;
+mod right;
 mod table;
 
 pub use error::MountError;
+pub use right::{MountRight, mount_right};
 
 use crate::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use hearth_sync::primitive::Arc;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::process::{getegid, geteuid};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,12 +23,6 @@ use std::{fs, io};
 
 /// Type of the mount in `/proc/mounts`.
 pub(crate) const FS_TYPE: &str = "fuse.hearth";
-
-/// Whether this process may call `mount(2)`, as far as its user id tells.
-fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
 
 /// A mount that was made. Dropping it detaches it.
 #[derive(Debug)]
@@ -49,14 +46,7 @@ pub(crate) struct Mounted {
 /// What is in the way, with the remedy; nothing was changed then.
 pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let path = check(mountpoint)?;
-    let helper = !is_root();
-    let device = if helper {
-        fusermount::mount(&path, options)?
-    } else {
-        let device = Device::open().map_err(|error| MountError::device(&error))?;
-        direct(&path, &device, options)?;
-        device
-    };
+    let (device, helper) = attach(&path, options)?;
     let number = table::find(&path).map(|entry| entry.minor);
     let id = unique_id(&path);
     Ok(Mounted {
@@ -165,14 +155,41 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
-fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), MountError> {
+/// Makes the mount; the connection, and whether `fusermount3` made it.
+fn attach(path: &Path, options: &MountOptions) -> Result<(Device, bool), MountError> {
+    let right = mount_right();
+    if right == MountRight::Own {
+        match direct(path, options) {
+            // A container may forbid the call to who has the capability, and have a helper.
+            Err(MountError::Forbidden { .. }) => {}
+            done => return done.map(|device| (device, false)),
+        }
+    }
+    match fusermount::mount(path, options) {
+        Ok(device) => Ok((device, true)),
+        // Neither another directory nor the helper's package would help.
+        Err(MountError::NoHelper | MountError::NoPermission { .. })
+            if right != MountRight::Helper =>
+        {
+            Err(MountError::Forbidden {
+                path: path.to_owned(),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn direct(path: &Path, options: &MountOptions) -> Result<Device, MountError> {
+    let device = Device::open().map_err(|error| MountError::device(&error))?;
     let failed = |error| MountError::Io {
         path: path.to_owned(),
         error,
     };
     let mut data = format!(
-        "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
-        device.raw()
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        device.raw(),
+        geteuid().as_raw(),
+        getegid().as_raw(),
     );
     if options.allow_other != Some(false) {
         data.push_str(",allow_other");
@@ -192,11 +209,11 @@ fn direct(path: &Path, device: &Device, options: &MountOptions) -> Result<(), Mo
         )
     };
     if done == 0 {
-        return Ok(());
+        return Ok(device);
     }
     let error = io::Error::last_os_error();
     Err(match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => MountError::NoPermission {
+        Some(libc::EPERM | libc::EACCES) => MountError::Forbidden {
             path: path.to_owned(),
         },
         Some(libc::ENODEV) => MountError::NoDevice,

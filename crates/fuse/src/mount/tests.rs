@@ -1,6 +1,7 @@
 //! Where a mount may be, and whose it is.
 
 use super::*;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 fn empty_directory(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("hearth-mount-{name}-{}", std::process::id()));
@@ -53,6 +54,31 @@ fn a_daemon_that_ends_late_leaves_the_next_mount_with_its_number_alone() {
     assert!(next.is_in_place());
     assert_eq!(table::find(&dir).map(|entry| entry.minor), next.number);
     drop(next);
+    assert_eq!(table::find(&dir), None);
+    fs::remove_dir(&dir).unwrap();
+}
+
+/// Takes `CAP_SYS_ADMIN` out of effect for this thread alone; programs that it starts as root have
+/// it again.
+fn drop_admin() {
+    let mut sets = capabilities(None).unwrap();
+    sets.effective.remove(CapabilitySet::SYS_ADMIN);
+    sets.permitted.remove(CapabilitySet::SYS_ADMIN);
+    set_capabilities(None, sets).expect("run this test as root");
+}
+
+#[test]
+fn root_without_the_capability_mounts_through_the_helper() {
+    let dir = empty_directory("helper");
+    let on_its_thread = dir.clone();
+    let thread = std::thread::spawn(move || {
+        assert_eq!(mount_right(), MountRight::Own);
+        drop_admin();
+        assert_eq!(mount_right(), MountRight::Helper);
+        let mounted = mount(&on_its_thread, &MountOptions::default()).unwrap();
+        assert!(mounted.helper && mounted.is_in_place());
+    });
+    thread.join().unwrap();
     assert_eq!(table::find(&dir), None);
     fs::remove_dir(&dir).unwrap();
 }

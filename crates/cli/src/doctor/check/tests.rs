@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// A machine on which everything is well; tests break one thing.
 struct Made {
     root: PathBuf,
+    right: MountRight,
 }
 
 impl Made {
@@ -15,9 +16,9 @@ impl Made {
         let directory = format!("hearth-doctor-{}-{name}", std::process::id());
         let made = Made {
             root: std::env::temp_dir().join(directory),
+            right: MountRight::Own,
         };
         made.file("proc/filesystems", "nodev\tfuse\n\text4\n");
-        made.file("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
         made.file("proc/sys/kernel/io_uring_disabled", "0\n");
         made.file("sys/module/fuse/parameters/enable_uring", "Y\n");
         made.file("dev/fuse", "");
@@ -36,10 +37,6 @@ impl Made {
         fs::remove_file(self.root.join(path)).unwrap();
     }
 
-    fn user(&self) {
-        self.file("proc/self/status", "CapEff:\t0000000000000000\n");
-    }
-
     fn fusermount(&self, mode: u32) {
         self.file("usr/bin/fusermount3", "");
         let path = self.root.join("usr/bin/fusermount3");
@@ -47,7 +44,7 @@ impl Made {
     }
 
     fn machine(&self) -> Machine {
-        Machine::at(&self.root)
+        Machine::at(&self.root, self.right)
     }
 
     /// Checks that are not `ok`, with their remedies.
@@ -99,8 +96,8 @@ fn a_kernel_without_fuse_cannot_mount() {
 
 #[test]
 fn a_user_needs_a_setuid_fusermount() {
-    let made = Made::new("user");
-    made.user();
+    let mut made = Made::new("user");
+    made.right = MountRight::Helper;
     made.fusermount(0o755);
     let found = made.found();
     assert_eq!((found[0].0, found[0].1), ("privilege", Status::Fail));
@@ -119,4 +116,14 @@ fn a_disabled_io_uring_falls_back_to_the_device() {
     made.file("proc/sys/kernel/io_uring_disabled", "2\n");
     assert_eq!(transport(&made.machine()), "dev");
     assert!(made.found()[0].2.contains("io_uring_disabled=0"));
+}
+
+#[test]
+fn a_helper_that_cannot_have_the_capability_is_no_way_to_mount() {
+    let mut made = Made::new("contained");
+    made.right = MountRight::Nobody;
+    made.fusermount(0o4755);
+    let found = made.found();
+    assert_eq!((found[0].0, found[0].1), ("privilege", Status::Fail));
+    assert!(found[0].2.contains("--cap-add SYS_ADMIN"), "{found:?}");
 }
