@@ -206,6 +206,51 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    /// Verbs without `--json`, and why each has none.
+    const WITHOUT_JSON: &[(&str, &str)] = &[
+        ("mount", "mounts"),
+        ("umount", "unmounts"),
+        ("ask", "prints the volume's own answer, which may be JSON"),
+        ("completions", "prints a script"),
+        ("man", "writes files"),
+        ("quota set", "sets"),
+        ("quota grace", "sets"),
+        ("quota on", "sets"),
+        ("quota off", "sets"),
+        ("heat on", "sets"),
+        ("heat off", "sets"),
+        ("heat export", "prints JSON already, an object a line"),
+        ("heat import", "sets"),
+        ("sched weight", "sets"),
+        ("sched limit", "sets"),
+    ];
+
+    /// Verbs that can be typed, each with whether it has `--json`.
+    fn verbs(command: &clap::Command, above: &str, found: &mut Vec<(String, bool)>) {
+        for verb in command.get_subcommands() {
+            let name = format!("{above} {}", verb.get_name()).trim().to_owned();
+            if !verb.is_subcommand_required_set() {
+                let json = verb.get_arguments().any(|a| a.get_long() == Some("json"));
+                found.push((name.clone(), json));
+            }
+            verbs(verb, &name, found);
+        }
+    }
+
+    #[test]
+    fn every_verb_has_json_unless_it_is_named_with_the_reason() {
+        let mut found = Vec::new();
+        verbs(&Args::command(), "", &mut found);
+        let with_json = |(_, json): &&(String, bool)| *json;
+        assert!(found.iter().filter(with_json).count() > 10, "{found:?}");
+        let mut without: Vec<_> = found.iter().filter(|(_, json)| !json).collect();
+        without.sort();
+        let mut named: Vec<_> = WITHOUT_JSON.iter().map(|(name, _)| *name).collect();
+        named.sort();
+        let without: Vec<_> = without.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(without, named);
+    }
+
     #[test]
     fn arguments_fit_together() {
         Args::command().debug_assert();

@@ -332,7 +332,7 @@ fn a_mount_in_the_foreground_ends_with_the_unmount() {
 }
 
 #[test]
-fn every_reading_verb_has_json() {
+fn what_version_doctor_and_stats_print_as_json_is_json() {
     let mounted = Mounted::new(Transport::Dev, "");
     let json = |args: &[&str]| -> serde_json::Value {
         let text = succeed(hearth().args(args).current_dir(mounted.path()));

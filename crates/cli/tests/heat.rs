@@ -300,6 +300,12 @@ fn histogram_report_and_map_tell_of_the_same_bytes(transport: Transport) {
         line.is_some_and(|line| line.replace('▅', "▄").contains("  ▄█ ")),
         "{shown}"
     );
+    let map = json(&mut heat(&mounted, &["map"]));
+    assert_eq!(map[0]["path"], hot.to_str().unwrap());
+    let along = map[0]["cells"].as_array().unwrap();
+    assert_eq!((map.as_array().unwrap().len(), along.len()), (2, 2));
+    let range = |number: usize| along[number].as_f64().unwrap();
+    assert!(range(0) < 60.0 && range(1) > 90.0, "{map}");
     let out = mounted.outside("pictures");
     let (svg, html) = (out.join("map.svg"), out.join("map.html"));
     let mut map = heat(&mounted, &["map"]);
@@ -654,6 +660,7 @@ fn bad_input_is_refused_by_name(transport: Transport) {
         (&["report", "--what-if", "-1G"], "'-1G'"),
         (&["report", "--what-if", "many"], "'many'"),
         (&["map", "-n", "0"], "'0'"),
+        (&["map", "--json", "--svg", "map.svg"], "'--json'"),
     ] {
         let why = refused(&mut heat(&mounted, arguments));
         assert!(why.contains(named), "{arguments:?}: {why}");

@@ -167,6 +167,9 @@ pub struct MapArgs {
     /// Write a page with the picture
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Print JSON: a list of objects, hottest first, each with the temperatures along its file
+    #[arg(long, conflicts_with_all = ["svg", "html"])]
+    pub json: bool,
     /// Most files
     #[arg(short = 'n', long, value_name = "FILES", default_value_t = 40)]
     #[arg(allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=2000))]

@@ -1,10 +1,10 @@
-//! `hearth heat map`: a terminal, a picture or a page.
+//! `hearth heat map`: a terminal, a picture, a page or JSON.
 
 use super::args::MapArgs;
 use super::palette::Shades;
 use super::picture;
 use super::place::{ask_json, mount_of};
-use super::row::{cells, grade, number, shown_path};
+use super::row::{cells, grade, list, number, on_mount, shown_path};
 use super::units::bytes;
 use crate::failure::{Failure, reason};
 use crate::output;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Temperatures along a file in a picture.
+/// Temperatures along a file in a picture and in JSON.
 const CELLS: usize = 256;
 /// Places of a line that is no terminal's.
 const WIDTH: usize = 120;
@@ -22,6 +22,11 @@ const LEFT: usize = 23;
 /// Shows the map, or writes it to files.
 pub fn run(args: &MapArgs) -> Result<(), Failure> {
     let mount = mount_of(args.mount.as_deref())?;
+    if args.json {
+        let mut rows = rows(&mount, args.count, CELLS)?;
+        rows.iter_mut().for_each(|row| on_mount(&mount, row));
+        return output::print(&list(&rows));
+    }
     let files = [(&args.svg, false), (&args.html, true)];
     if files.iter().all(|(file, _)| file.is_none()) {
         let width = width();

@@ -28,6 +28,15 @@ pub fn cells(row: &Value) -> Vec<Option<f64>> {
     })
 }
 
+/// Rows as JSON, an object a line.
+pub fn list(rows: &[Value]) -> String {
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    match rows.is_empty() {
+        true => "[]\n".to_owned(),
+        false => format!("[\n{}\n]\n", rows.join(",\n")),
+    }
+}
+
 /// Where it is for people: the path on the mount, with the number of its other names.
 pub fn shown_path(mount: &Path, row: &Value) -> String {
     match row["path"].as_str() {

@@ -3,7 +3,7 @@
 use super::args::{By, TopArgs};
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
-use super::row::{count, grade, number, on_mount, shown_path};
+use super::row::{count, grade, list, number, on_mount, shown_path};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
@@ -38,6 +38,7 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
     }
 }
 
+/// A table, or JSON; when watched, one list a line.
 fn look(mount: &Path, args: &TopArgs) -> Result<String, Failure> {
     let most = args.count.unwrap_or(if args.json { 100 } else { 20 });
     let since = match args.since {
@@ -51,19 +52,13 @@ fn look(mount: &Path, args: &TopArgs) -> Result<String, Failure> {
     };
     if args.json {
         rows.iter_mut().for_each(|row| on_mount(mount, row));
-        return Ok(json(rows, args.watch));
+        return Ok(match args.watch {
+            true => format!("{answer}\n"),
+            false => list(rows),
+        });
     }
     let status = read_json(mount, "status.json")?;
     Ok(table(mount, args, rows, &status))
-}
-
-/// One object a line; when watched, one list a line.
-fn json(rows: &[Value], watched: bool) -> String {
-    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
-    match rows.is_empty() || watched {
-        true => format!("[{}]\n", rows.join(",")),
-        false => format!("[\n{}\n]\n", rows.join(",\n")),
-    }
 }
 
 fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String {
