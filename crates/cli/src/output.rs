@@ -16,6 +16,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether standard output is a terminal and `NO_COLOR` is not set: every colour asks here.
+pub fn has_colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stdout().is_terminal() && !refused
+}
+
 /// Colours of a terminal.
 #[derive(Debug, Clone, Copy)]
 pub enum Colour {
@@ -36,12 +42,9 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// Colour if standard output is a terminal and `NO_COLOR` is not set.
+    /// Colour if standard output shall have it.
     pub fn for_stdout() -> Paint {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Paint {
-            on: std::io::stdout().is_terminal() && !refused,
-        }
+        Paint { on: has_colour() }
     }
 
     /// `text` in `colour`.

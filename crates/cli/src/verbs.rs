@@ -57,8 +57,7 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
     let text = error.render();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let colour = std::io::IsTerminal::is_terminal(&std::io::stdout());
-            output::print(&if colour {
+            output::print(&if output::has_colour() {
                 text.ansi().to_string()
             } else {
                 text.to_string()

@@ -455,13 +455,20 @@ fn help_and_version_are_answers() {
 #[test]
 fn colour_appears_on_a_terminal_unless_it_is_refused() {
     let hearth = env!("CARGO_BIN_EXE_hearth");
-    let shown = |environment: &str| {
-        let typed = format!("{environment} {hearth} doctor");
+    let shown = |environment: &str, arguments: &str| {
+        let typed = format!("{environment} {hearth} {arguments}");
         let mut script = program("script");
         succeed(script.args(["-qec", &typed, "/dev/null"]))
     };
-    let (plain, coloured) = (shown("NO_COLOR=1"), shown("env -u NO_COLOR"));
-    assert!(coloured.contains("\x1b[32m"), "{coloured}");
-    assert!(!plain.contains('\x1b'), "{plain}");
-    assert!(plain.contains("/dev/fuse"), "{plain}");
+    for (arguments, colour, word) in [
+        ("doctor", "\x1b[32m", "/dev/fuse"),
+        ("--help", "\x1b[1m", "doctor"),
+        ("mount --help", "\x1b[1m", "--foreground"),
+    ] {
+        let plain = shown("NO_COLOR=1", arguments);
+        let coloured = shown("env -u NO_COLOR", arguments);
+        assert!(coloured.contains(colour), "{arguments}: {coloured:?}");
+        assert!(!plain.contains('\x1b'), "{arguments}: {plain:?}");
+        assert!(plain.contains(word), "{arguments}: {plain}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Colours and bars of temperatures.
 
-use std::io::IsTerminal;
+use crate::output;
 
 /// The scale from dark violet over red to pale yellow, as (temperature, red, green, blue). It grows
 /// lighter all the way, so that it reads in grey as well.
@@ -51,14 +51,13 @@ pub enum Shades {
 }
 
 impl Shades {
-    /// None but on a terminal, and none if `NO_COLOR` is set.
+    /// None where standard output shall have no colour.
     pub fn for_stdout() -> Shades {
-        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        if !std::io::stdout().is_terminal() || set("NO_COLOR").is_some() {
+        if !output::has_colour() {
             return Shades::None;
         }
-        match set("COLORTERM").as_deref() {
-            Some("truecolor" | "24bit") => Shades::All,
+        match std::env::var("COLORTERM").as_deref() {
+            Ok("truecolor" | "24bit") => Shades::All,
             _ => Shades::Few,
         }
     }
