@@ -75,8 +75,17 @@ fn in_background(args: &MountArgs) -> Result<(), Failure> {
     }
     // The kernel holds this call back until the daemon has answered the first request.
     rustix::fs::statfs(args.mountpoint())
-        .map_err(|error| Failure::at(args.mountpoint(), format!("does not answer: {error}")))?;
+        .map_err(|error| unanswered(args.mountpoint(), &serve::log_name(args), error))?;
     output::print(&report)
+}
+
+/// The daemon ended after its report.
+fn unanswered(mountpoint: &Path, log: &Path, error: Errno) -> Failure {
+    let (place, log) = (mountpoint.display(), log.display());
+    let what = format!(
+        "does not answer: {error}; see {log}, then 'hearth umount --lazy {place}' and mount again"
+    );
+    Failure::at(mountpoint, what)
 }
 
 /// This program again, as the daemon; the options travel as they were typed.
@@ -100,7 +109,24 @@ fn ended(daemon: &mut Child) -> Failure {
         Ok(Some(code @ 1..=255)) => {
             std::process::exit(code);
         }
-        Ok(_) => Failure::refused("the daemon ended before the mount answered"),
+        Ok(_) => Failure::refused(
+            "the daemon was killed before the mount answered; --foreground shows why",
+        ),
         Err(error) => Failure::refused(format!("daemon: {}", reason(&error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_that_does_not_answer_is_named_with_its_log_and_what_to_do() {
+        let failure = unanswered(Path::new("m"), Path::new("/var/log/hearth.log"), Errno::IO);
+        assert_eq!(failure.status, 1);
+        assert!(failure.line.starts_with("m: does not answer: "));
+        let words = ["/var/log/hearth.log", "hearth umount --lazy m"];
+        let missing = words.iter().find(|word| !failure.line.contains(**word));
+        assert_eq!(missing, None, "{}", failure.line);
     }
 }

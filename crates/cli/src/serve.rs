@@ -95,6 +95,11 @@ fn log_file(asked: Option<&Path>) -> Result<File, Failure> {
         .map_err(|error| Failure::at(Path::new("/dev/null"), reason(&error)))
 }
 
+/// Where the daemon in the background writes its messages.
+pub fn log_name(args: &MountArgs) -> PathBuf {
+    args.log.clone().unwrap_or_else(usual_log)
+}
+
 /// Where messages go when nothing else is asked: a daemon that cannot write there goes without.
 fn usual_log() -> PathBuf {
     if rustix::process::geteuid().is_root() {

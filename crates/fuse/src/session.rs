@@ -116,8 +116,9 @@ impl Session {
         // Partner: a first limit of bytes, which asks who can be seen (`quotactl/collecting.rs`).
         fence(Ordering::SeqCst);
         if session.volume.charges_first() && !charges && settings.collects_anyway() {
-            let busy = "its first limit of bytes was set meanwhile; mount it again";
-            return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, busy)));
+            return Err(MountError::Limited {
+                path: mountpoint.to_owned(),
+            });
         }
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.serve(queues, handles, &options, &agreed);
@@ -186,7 +187,7 @@ impl Session {
     /// The mount cannot be taken away (no permission), or its users cannot be stopped.
     pub fn unmount(&self) -> Result<(), MountError> {
         let connection = &self.connection;
-        let failed = |error| MountError::Io {
+        let failed = |error| MountError::Unmount {
             path: connection.mounted.path.clone(),
             error,
         };

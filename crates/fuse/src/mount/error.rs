@@ -63,6 +63,18 @@ pub enum MountError {
         /// What the kernel speaks.
         version: (u32, u32),
     },
+    /// The first limit of bytes was set while the mount was made.
+    Limited {
+        /// The mount point.
+        path: PathBuf,
+    },
+    /// The mount cannot be taken away.
+    Unmount {
+        /// The mount point.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// Something else went wrong.
     Io {
         /// The mount point.
@@ -159,7 +171,23 @@ impl fmt::Display for MountError {
                 f,
                 "the kernel speaks FUSE {major}.{minor}: 7.31 is needed (Linux 5.4 or later)"
             ),
-            MountError::Io { path, error } => write!(f, "mount on {}: {error}", path.display()),
+            MountError::Limited { path } => write!(
+                f,
+                "mount on {}: the first limit of bytes was set meanwhile: mount again",
+                path.display()
+            ),
+            MountError::Unmount { path, error } => write!(
+                f,
+                "{0} cannot be unmounted: {error}: hearth umount --lazy {0}, as root or as \
+                 who mounted it",
+                path.display()
+            ),
+            MountError::Io { path, error } => write!(
+                f,
+                "mount on {}: {error}: hearth doctor says what this machine lacks, dmesg what \
+                 the kernel refused",
+                path.display()
+            ),
         }
     }
 }
@@ -167,8 +195,45 @@ impl fmt::Display for MountError {
 impl std::error::Error for MountError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            MountError::Io { error, .. } => Some(error),
+            MountError::Io { error, .. } | MountError::Unmount { error, .. } => Some(error),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_comes_with_the_place_and_a_remedy_in_one_line() {
+        let path = || PathBuf::from("/mnt");
+        let error = || io::Error::from_raw_os_error(libc::EIO);
+        let cases = [
+            (
+                MountError::Io {
+                    path: path(),
+                    error: error(),
+                },
+                "hearth doctor",
+            ),
+            (
+                MountError::Unmount {
+                    path: path(),
+                    error: error(),
+                },
+                "hearth umount --lazy /mnt",
+            ),
+            (MountError::Limited { path: path() }, "mount again"),
+            (
+                MountError::Forbidden { path: path() },
+                "--cap-add SYS_ADMIN",
+            ),
+        ];
+        for (error, remedy) in cases {
+            let text = error.to_string();
+            assert!(text.contains("/mnt") && text.contains(remedy), "{text}");
+            assert_eq!(text.lines().count(), 1, "{text}");
         }
     }
 }
