@@ -20,7 +20,7 @@ const SESSION: &[&str] = &[
 
 /// Installs, builds, mounts, shows, unmounts.
 pub fn run() -> Result<(), String> {
-    install::packages()?;
+    install::packages(|program| needs(program, process::is_root()))?;
     process::run(process::cargo().args(["build", "--package", "hearth-cli"]))?;
     let hearth = place::target().join("debug/hearth");
     let demo = Demo::start(hearth)?;
@@ -29,6 +29,12 @@ pub fn run() -> Result<(), String> {
     }
     demo.hearth("stats")?;
     demo.end()
+}
+
+/// Whether the demonstration starts this program; root mounts without a helper.
+fn needs(program: &str, is_root: bool) -> bool {
+    let starts = |line: &&str| line.split([' ', '(', ')']).any(|word| word == program);
+    SESSION.iter().any(starts) || (program == "fusermount3" && !is_root)
 }
 
 /// A mount in a directory of its own; dropping it takes both away.
@@ -93,5 +99,20 @@ impl Drop for Demo {
         if let Err(error) = std::fs::remove_dir(&self.mount) {
             eprintln!("{}: {error}", self.mount.display());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_session_starts_is_installed() {
+        let needed = |is_root| -> Vec<&str> {
+            let programs = install::programs();
+            programs.filter(|program| needs(program, is_root)).collect()
+        };
+        assert_eq!(needed(true), ["setfattr", "git", "gcc"]);
+        assert_eq!(needed(false), ["fusermount3", "setfattr", "git", "gcc"]);
     }
 }

@@ -41,19 +41,19 @@ const CHECKER: (&str, &str) = ("cargo-deny", "0.20.2");
 
 /// Installs all that is missing.
 pub fn everything() -> Result<(), String> {
-    packages()?;
+    packages(|_| true)?;
     tools()
 }
 
-/// Installs the Debian packages that are missing.
-pub fn packages() -> Result<(), String> {
-    let missing: Vec<&str> = PACKAGES
-        .iter()
+/// Installs the Debian packages that are missing among those with a wanted program.
+pub fn packages(is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
+    let wanted = || PACKAGES.iter().filter(|(_, program)| is_wanted(program));
+    let missing: Vec<&str> = wanted()
         .filter(|(_, program)| process::installed(program).is_none())
         .map(|(package, _)| *package)
         .collect();
     if missing.is_empty() {
-        println!("Debian packages: all {} are installed", PACKAGES.len());
+        println!("Debian packages: all {} are installed", wanted().count());
         return Ok(());
     }
     let list = missing.join(" ");
@@ -71,6 +71,12 @@ pub fn packages() -> Result<(), String> {
         .args(&missing)
         .env("DEBIAN_FRONTEND", "noninteractive");
     process::run(&mut install)
+}
+
+/// One program of each Debian package.
+#[cfg(test)]
+pub fn programs() -> impl Iterator<Item = &'static str> {
+    PACKAGES.iter().map(|(_, program)| *program)
 }
 
 /// Installs the test programs that are missing into `target/tools`.
