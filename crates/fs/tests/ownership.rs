@@ -186,6 +186,23 @@ fn protected_files_are_not_opened_by_who_means_to_make_them() {
 }
 
 #[test]
+fn a_file_becomes_immutable_or_append_only_by_the_superuser_alone() {
+    let [root, owner, _] = users(Protection::default());
+    owner.umask(0);
+    let fd = owner
+        .open("/tmp/f", libc::O_CREAT | libc::O_RDWR, 0o666)
+        .unwrap();
+    let roots = root.open("/tmp/f", libc::O_RDONLY, 0).unwrap();
+    for flag in [flags::APPEND, flags::IMMUTABLE] {
+        assert_eq!(owner.set_flags(fd, flag), Err(Errno::EPERM));
+        root.set_flags(roots, flag).unwrap();
+        assert_eq!(owner.set_flags(fd, 0), Err(Errno::EPERM));
+        root.set_flags(roots, 0).unwrap();
+    }
+    owner.set_flags(fd, flags::NODUMP).unwrap();
+}
+
+#[test]
 fn only_the_owner_of_the_volume_changes_the_project_id_and_its_inheritance() {
     let [root, owner, other] = users(Protection::default());
     owner.umask(0);

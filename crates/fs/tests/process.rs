@@ -166,6 +166,47 @@ fn threads_make_different_names_in_one_directory() {
 }
 
 #[test]
+fn a_directory_is_twenty_bytes_an_entry_and_has_a_link_from_each_directory_in_it() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    let told = || p.stat("/d").map(|stat| (stat.size, stat.nlink)).unwrap();
+    assert_eq!(told(), (0, 2));
+    for name in ["/d/a", "/d/b", "/d/c"] {
+        p.mkdir(name, 0o755).unwrap();
+    }
+    p.open("/d/file", NEW, 0o600).unwrap();
+    p.symlink("file", "/d/link").unwrap();
+    assert_eq!(told(), (5 * 20, 5));
+    p.rename("/d/a", "/a").unwrap();
+    p.rmdir("/d/b").unwrap();
+    p.unlink("/d/file").unwrap();
+    assert_eq!(told(), (2 * 20, 3));
+}
+
+/// The tick that the kernel stamps files of tmpfs with: what it shows before and after is around
+/// the stamp, where a finer clock would be ahead.
+#[test]
+fn files_are_stamped_with_the_tick_of_the_kernels_coarse_clock() {
+    let p = root();
+    let tick = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        (now.tv_sec, now.tv_nsec)
+    };
+    for number in 0..100 {
+        let path = format!("/{number}");
+        let before = tick();
+        let fd = p.open(&path, NEW, 0o600).unwrap();
+        p.close(fd).unwrap();
+        let after = tick();
+        let made = p.stat(&path).unwrap();
+        for time in [made.atime, made.mtime, made.ctime, made.btime] {
+            let stamp = (time.sec, i64::from(time.nsec));
+            assert!(before <= stamp && stamp <= after, "{before:?} {stamp:?}");
+        }
+    }
+}
+
+#[test]
 fn a_front_end_that_went_leaves_no_inode_behind() {
     let volume = Volume::memory();
     let (p, door) = (volume.process(Credentials::root()), volume.door());

@@ -109,3 +109,53 @@ fn statx_tells_of_birth_and_of_flags() {
     assert_eq!(refused(0, libc::STATX__RESERVED as u32), Err(Errno::EINVAL));
     assert_eq!(refused(libc::AT_SYMLINK_FOLLOW, all), Err(Errno::EINVAL));
 }
+
+#[test]
+fn what_stands_for_something_in_a_kernel_cannot_be_opened() {
+    let p = root();
+    for (name, kind) in [
+        ("/fifo", libc::S_IFIFO),
+        ("/socket", libc::S_IFSOCK),
+        ("/chars", libc::S_IFCHR),
+        ("/blocks", libc::S_IFBLK),
+    ] {
+        p.mknod(name, kind | 0o666, 0x0103).unwrap();
+        for flags in [
+            libc::O_RDONLY,
+            libc::O_RDWR | libc::O_NONBLOCK,
+            libc::O_WRONLY,
+        ] {
+            assert_eq!(p.open(name, flags, 0), Err(Errno::ENXIO), "{name}");
+        }
+        let fd = p.open(name, libc::O_PATH, 0).unwrap();
+        assert_eq!(p.fstat(fd).unwrap().mode() & libc::S_IFMT, kind, "{name}");
+    }
+}
+
+/// Real and effective ids are the same.
+#[test]
+fn access_is_answered_for_the_ids_that_an_open_is_answered_for() {
+    let p = root();
+    p.open("/f", NEW, 0o640).unwrap();
+    let access = |flags| p.faccessat(hearth::AT_FDCWD, "/f", libc::R_OK as u32, flags);
+    for (ids, answer) in [
+        (Credentials::root(), Ok(())),
+        (Credentials::user(1000, 0), Ok(())),
+        (Credentials::user(1000, 1000), Err(Errno::EACCES)),
+    ] {
+        p.set_credentials(ids);
+        assert_eq!((access(0), access(libc::AT_EACCESS)), (answer, answer));
+        assert_eq!(p.open("/f", libc::O_RDONLY, 0).map(drop), answer);
+    }
+}
+
+#[test]
+fn a_value_of_an_attribute_has_64_kib_and_no_more() {
+    let p = root();
+    p.open("/f", NEW, 0o644).unwrap();
+    let value = vec![7; 65_537];
+    p.setxattr("/f", b"user.a", &value[1..], 0).unwrap();
+    assert_eq!(p.getxattr("/f", b"user.a").unwrap(), value[1..]);
+    assert_eq!(p.setxattr("/f", b"user.b", &value, 0), Err(Errno::E2BIG));
+    assert_eq!(p.listxattr("/f").unwrap(), b"user.a\0");
+}

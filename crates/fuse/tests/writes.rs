@@ -94,6 +94,29 @@ fn only_grows(mounted: &mut harness::Mounted) {
     fs::write(&path, b"again").unwrap();
 }
 
+/// Linux refuses both, the kernel of a mount knows nothing of it.
+fn goes_on_as_it_was_opened(mount: &Path) {
+    let path = mount.join("log");
+    fs::write(&path, b"one two ").unwrap();
+    let file = log(&path);
+    set_flags(&path, APPEND);
+    set_status(&file, 0);
+    file.write_all_at(b"X", 1).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"oXe two ");
+    // SAFETY: a mapping of the file's own page, stored to within its length and taken away.
+    unsafe {
+        let (none, prot) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+        let page = libc::mmap(none, 8, prot, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(page, libc::MAP_FAILED, "{}", io::Error::last_os_error());
+        page.cast::<u8>().write(b'Y');
+        check(libc::munmap(page, 8));
+    }
+    file.sync_all().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"YXe two ");
+    set_flags(&path, 0);
+}
+
 /// A file with a capability, for which `change` is done; whether it has it still.
 fn keeps_capability(path: &Path, change: impl FnOnce(&Path)) -> bool {
     const NAME: &std::ffi::CStr = c"security.capability";
@@ -168,6 +191,10 @@ on_both_transports! {
 
     fn an_append_only_file_only_grows_by_writes_at_once(mounted, "no_writeback") {
         only_grows(&mut mounted);
+    }
+
+    fn what_was_opened_before_a_file_only_grew_is_written_to_anywhere(mounted, "writeback") {
+        goes_on_as_it_was_opened(mounted.path());
     }
 
     fn what_was_acknowledged_before_the_volume_became_read_only_is_kept(mounted, "writeback") {
