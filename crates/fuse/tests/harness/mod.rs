@@ -52,6 +52,11 @@ impl Mounted {
         Mounted::start_with(options, &["--small"])
     }
 
+    /// The same filesystem behind another FUSE implementation.
+    pub fn start_peer(options: &str) -> Mounted {
+        Mounted::start_program("fuser_peer", options, &[])
+    }
+
     /// Names of the daemon's threads.
     pub fn threads(&self) -> Vec<String> {
         let pid = self.daemon.lock().unwrap().id();
@@ -62,10 +67,14 @@ impl Mounted {
     }
 
     fn start_with(options: &str, more: &[&str]) -> Mounted {
+        Mounted::start_program("serve", options, more)
+    }
+
+    fn start_program(name: &str, options: &str, more: &[&str]) -> Mounted {
         let path = fresh_directory();
         let switch = options.contains("transport=uring").then(Switch::on);
         let log = path.with_extension("log");
-        let mut child = Command::new(daemon())
+        let mut child = Command::new(example(name))
             .arg(&path)
             .args(["-o", options])
             .args(more)
@@ -199,14 +208,20 @@ impl Drop for Switch {
     }
 }
 
-/// The example `serve`, which cargo builds beside the tests.
+/// The example `serve`.
 pub fn daemon() -> PathBuf {
+    example("serve")
+}
+
+/// An example, which cargo builds beside the tests.
+pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test
         .parent()
         .and_then(Path::parent)
         .unwrap()
-        .join("examples/serve");
+        .join("examples")
+        .join(name);
     assert!(
         program.exists(),
         "{} is missing: cargo build -p hearth-fuse --examples",
