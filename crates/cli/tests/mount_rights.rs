@@ -55,6 +55,10 @@ fn a_user_without_the_right_to_mount_is_told_what_to_do() {
         1,
         &["fusermount3", "apt-get install fuse3"],
     );
+    let typed = format!("{AS_USER} env PATH=/nowhere \"$HEARTH\" doctor");
+    let doctor = said(&mut with_devices(&private, OPEN_DEVICE, &typed));
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    assert!(doctor.out.contains("FAIL  privilege"), "{}", doctor.out);
     let typed = format!("{AS_USER} \"$HEARTH\" mount m");
     let answer = said(&mut with_devices(&private, OPEN_DEVICE, &typed));
     let place = private.path().join("m");

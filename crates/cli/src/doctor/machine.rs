@@ -60,19 +60,16 @@ impl Machine {
         self.right
     }
 
-    /// A setuid `fusermount3`.
+    /// The `fusermount3` that a mount would start, if it is setuid.
     pub fn fusermount(&self) -> Option<PathBuf> {
-        [
-            "usr/bin/fusermount3",
-            "bin/fusermount3",
-            "usr/local/bin/fusermount3",
-        ]
-        .iter()
-        .map(|place| self.root.join(place))
-        .find(|path| {
-            let mode = std::fs::metadata(path).map(|data| data.permissions().mode());
-            mode.is_ok_and(|mode| mode & 0o4000 != 0)
-        })
+        let path = std::env::var_os("PATH").unwrap_or("/bin:/usr/bin".into());
+        std::env::split_paths(&path)
+            .map(|place| self.below(&place).join("fusermount3"))
+            .find(|file| file.is_file())
+            .filter(|file| {
+                let mode = std::fs::metadata(file).map(|data| data.permissions().mode());
+                mode.is_ok_and(|mode| mode & 0o4000 != 0)
+            })
     }
 
     /// The switch of FUSE over io_uring: `None` if the kernel does not have it.
@@ -98,6 +95,10 @@ impl Machine {
         ["sbin/mount.hearth", "usr/sbin/mount.hearth"]
             .iter()
             .any(|place| self.root.join(place).exists())
+    }
+
+    fn below(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     fn text(&self, path: &str) -> Option<String> {
