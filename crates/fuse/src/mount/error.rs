@@ -1,6 +1,6 @@
 //! Why a mount could not be made, each with its remedy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 /// A mount that could not be made. Its text names the input and says what to do, in one line.
@@ -92,101 +92,97 @@ impl MountError {
             _ => MountError::NoDevice,
         }
     }
+
+    /// The mount point; empty where the reason is the machine's.
+    fn place(&self) -> &Path {
+        match self {
+            MountError::Missing { path }
+            | MountError::NotADirectory { path }
+            | MountError::NotEmpty { path }
+            | MountError::AlreadyMounted { path }
+            | MountError::Dead { path }
+            | MountError::NoPermission { path }
+            | MountError::Forbidden { path }
+            | MountError::Limited { path }
+            | MountError::Unmount { path, .. }
+            | MountError::Io { path, .. } => path,
+            MountError::NoDevice
+            | MountError::DevicePermission
+            | MountError::NoHelper
+            | MountError::Helper { .. }
+            | MountError::NoUring { .. }
+            | MountError::TooOld { .. } => Path::new(""),
+        }
+    }
 }
 
 impl fmt::Display for MountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.place().display();
         match self {
-            MountError::Missing { path } => {
-                write!(
-                    f,
-                    "mount point {0} does not exist: mkdir -p {0}",
-                    path.display()
-                )
+            MountError::Missing { .. } => {
+                write!(f, "mount point {at} does not exist: mkdir -p {at}")
             }
-            MountError::NotADirectory { path } => {
-                write!(
-                    f,
-                    "mount point {} is not a directory: give an empty directory",
-                    path.display()
-                )
+            MountError::NotADirectory { .. } => write!(
+                f,
+                "mount point {at} is not a directory: give an empty directory"
+            ),
+            MountError::NotEmpty { .. } => write!(
+                f,
+                "mount point {at} is not empty: give an empty directory, \
+                 the mount would hide its files"
+            ),
+            MountError::AlreadyMounted { .. } => {
+                write!(f, "{at} is already mounted: hearth umount {at}")
             }
-            MountError::NotEmpty { path } => write!(
-                f,
-                "mount point {} is not empty: give an empty directory, \
-                 the mount would hide its files",
-                path.display()
-            ),
-            MountError::AlreadyMounted { path } => {
-                write!(
-                    f,
-                    "{0} is already mounted: hearth umount {0}",
-                    path.display()
-                )
+            MountError::Dead { .. } => {
+                write!(f, "{at} is a mount whose program is gone: umount -l {at}")
             }
-            MountError::Dead { path } => write!(
+            MountError::NoPermission { .. } => write!(
                 f,
-                "{0} is a mount whose program is gone: umount -l {0}",
-                path.display()
+                "no permission to mount on {at}: give a directory of your own, or run as root"
             ),
-            MountError::NoPermission { path } => write!(
+            MountError::Forbidden { .. } => write!(
                 f,
-                "no permission to mount on {}: give a directory of your own, or run as root",
-                path.display()
-            ),
-            MountError::Forbidden { path } => write!(
-                f,
-                "mounting on {} is forbidden here, through fusermount3 as well: start the \
+                "mounting on {at} is forbidden here, through fusermount3 as well: start the \
                  container with --cap-add SYS_ADMIN and without no-new-privileges, or mount \
-                 outside it",
-                path.display()
+                 outside it"
             ),
-            MountError::NoDevice => {
-                write!(
-                    f,
-                    "/dev/fuse is not there: modprobe fuse, or give the container the device"
-                )
-            }
-            MountError::DevicePermission => {
-                write!(
-                    f,
-                    "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse; \
-                     a container needs --device /dev/fuse"
-                )
-            }
+            MountError::NoDevice => f.write_str(
+                "/dev/fuse is not there: modprobe fuse, or give the container the device",
+            ),
+            MountError::DevicePermission => f.write_str(
+                "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse; \
+                 a container needs --device /dev/fuse",
+            ),
             MountError::NoHelper => {
-                write!(
-                    f,
-                    "fusermount3 is not installed: apt-get install fuse3, or run as root"
-                )
+                f.write_str("fusermount3 is not installed: apt-get install fuse3, or run as root")
             }
             MountError::Helper { message } => write!(
                 f,
                 "fusermount3: {message}: hearth doctor says what this machine lacks"
             ),
             MountError::NoUring { reason } => write!(f, "transport=uring: {reason}"),
-            MountError::TooOld {
-                version: (major, minor),
-            } => write!(
+            MountError::TooOld { version } => {
+                let (major, minor) = version;
+                write!(
+                    f,
+                    "the kernel speaks FUSE {major}.{minor}: 7.31 is needed (Linux 5.4 or later)"
+                )
+            }
+            MountError::Limited { .. } => write!(
                 f,
-                "the kernel speaks FUSE {major}.{minor}: 7.31 is needed (Linux 5.4 or later)"
+                "mount on {at}: the first limit of bytes was set meanwhile: mount again"
             ),
-            MountError::Limited { path } => write!(
+            MountError::Unmount { error, .. } => write!(
                 f,
-                "mount on {}: the first limit of bytes was set meanwhile: mount again",
-                path.display()
+                "{at} cannot be unmounted: {error}: hearth umount --lazy {at}, as root or as \
+                 who mounted it"
             ),
-            MountError::Unmount { path, error } => write!(
+            MountError::Io { error, .. } => write!(
                 f,
-                "{0} cannot be unmounted: {error}: hearth umount --lazy {0}, as root or as \
-                 who mounted it",
-                path.display()
-            ),
-            MountError::Io { path, error } => write!(
-                f,
-                "mount on {}: {error}: hearth doctor says what this machine lacks, dmesg what \
-                 the kernel refused",
-                path.display()
+                "mount on {at}: {error}: hearth doctor says what this machine lacks, dmesg what \
+                 the kernel refused"
             ),
         }
     }
