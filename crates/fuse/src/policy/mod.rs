@@ -113,8 +113,8 @@ fn may_come_and_go() -> bool {
     matches!(probe, Ok(Ok(Ok(()))))
 }
 
-/// The usual policy for this thread: before it starts another one, which would take the policy over,
-/// and in that one, if the first was given it meanwhile.
+/// The usual policy for this thread: before it starts another one, which would take the policy
+/// over, and in that one, if the first was given it meanwhile.
 pub(crate) fn be_usual() {
     if cpu::is_idle(0) {
         // Who got the policy is allowed to leave it: that was tried before.

@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | `USUAL` | `WANTS` | the thread | it has answered [`MANY`] requests since it asked last |
 //! | `WANTS` | `IDLE` | the watch | at once; `NEVER` if the kernel refuses |
-//! | `IDLE` | `USUAL` | the watch | the thread has had nothing to do for a while, or gave the policy up |
+//! | `IDLE` | `USUAL` | the watch | the thread was idle for a while, or gave the policy up |
 //! | `IDLE` | `RESTS` | the watch | the thread was delayed |
 //! | `RESTS` | `USUAL` | the watch | its rest is over |
 //!
