@@ -23,6 +23,8 @@ pub enum Standing {
     Unlikely,
     /// The whole interval misses it.
     Missed,
+    /// One of the two was not measured.
+    Unmeasured,
 }
 
 impl Cell {
@@ -38,6 +40,11 @@ impl Cell {
     /// Adds the next round of the target with this place.
     pub fn push(&mut self, target: usize, value: f64) {
         self.samples[target].1.push(value);
+    }
+
+    /// Whether this target was to be measured.
+    pub fn has(&self, target: &str) -> bool {
+        self.samples.iter().any(|(own, _)| own == target)
     }
 
     /// The median of `target` / `base` in the same round between the ends of its interval; none if
@@ -90,7 +97,7 @@ impl Standing {
 
     /// Whether more rounds would not change it.
     pub fn is_decided(self) -> bool {
-        matches!(self, Standing::Met | Standing::Missed)
+        !matches!(self, Standing::Likely | Standing::Unlikely)
     }
 }
 
