@@ -82,6 +82,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         println!("Checkout of 7,000 files\n");
         let git = cell(CHECKOUT, &defaults, &run)?;
         keep(std::slice::from_ref(&git), SECONDS, "tmpfs");
+        println!("Checkout of 7,000 files, nothing cached\n");
+        let bare = cell(CHECKOUT_UNCACHED, &uncached, &run)?;
+        keep(std::slice::from_ref(&bare), SECONDS, "fuser");
         println!("Checkout of 7,000 files, the daemon in a session of its own\n");
         let apart = [
             cell(sessions::APART, &sessions, &run)?,
@@ -110,10 +113,11 @@ fn uncached<'a>() -> Vec<Each<'a>> {
 }
 
 fn defaults<'a>() -> Vec<Each<'a>> {
-    let all = vec![
+    let mut all = vec![
         hearth("mount-uring", "transport=uring".into()),
         hearth("mount-dev", "transport=dev".into()),
         hearth("mount-uring-no-open", format!("transport=uring,{NO_OPEN}")),
+        hearth("mount-dev-no-open", format!("transport=dev,{NO_OPEN}")),
         Contestant {
             name: "tmpfs",
             make: Box::new(Mounted::tmpfs),
@@ -123,6 +127,7 @@ fn defaults<'a>() -> Vec<Each<'a>> {
             make: Box::new(Mounted::ext4),
         },
     ];
+    all.extend(peer("fuser-defaults", ""));
     all
 }
 
@@ -148,6 +153,8 @@ fn peer<'a>(name: &'a str, options: &'a str) -> Option<Each<'a>> {
 }
 
 const CHECKOUT: &str = "git checkout";
+/// The same where the kernel keeps nothing; nothing is asked of it.
+const CHECKOUT_UNCACHED: &str = "git checkout, nothing cached";
 const SECONDS: (&str, &str) = ("seconds", "s");
 
 /// Seconds of a checkout on a fresh mount.

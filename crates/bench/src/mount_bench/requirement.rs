@@ -65,10 +65,19 @@ const REQUIREMENTS: &[Requirement] = &[
     needs("mount-uring-uncached", "fuser", 1.0, Rows::Data),
     needs("mount-dev-uncached", "fuser", 1.0, Rows::Data),
     needs("mount-uring", "tmpfs", 0.7, Rows::One(Workload::Stat)),
+    needs("mount-dev", "tmpfs", 0.7, Rows::One(Workload::Stat)),
     needs("mount-uring", "tmpfs", 1.0, Rows::One(Workload::Missing)),
+    needs("mount-dev", "tmpfs", 1.0, Rows::One(Workload::Missing)),
     needs("mount-uring", "tmpfs", 0.4, Rows::One(SMALL_WRITE)),
+    needs("mount-dev", "tmpfs", 0.4, Rows::One(SMALL_WRITE)),
     needs(
         "mount-uring-no-open",
+        "tmpfs",
+        0.5,
+        Rows::One(Workload::OpenClose),
+    ),
+    needs(
+        "mount-dev-no-open",
         "tmpfs",
         0.5,
         Rows::One(Workload::OpenClose),
@@ -158,6 +167,22 @@ mod tests {
         assert_eq!(of(&[380.0, 385.0, 390.0]), [Standing::Met]);
         assert_eq!(of(&[380.0, 385.0, 420.0]), [Standing::Likely]);
         assert_eq!(of(&[410.0, 415.0, 420.0]), [Standing::Missed]);
+    }
+
+    #[test]
+    fn what_is_asked_of_one_transport_with_the_defaults_is_asked_of_the_other() {
+        for (workload, targets) in [
+            ("stat", ["mount-uring", "mount-dev"]),
+            ("stat, missing", ["mount-uring", "mount-dev"]),
+            ("write 4 KiB", ["mount-uring", "mount-dev"]),
+            ("open/close", ["mount-uring-no-open", "mount-dev-no-open"]),
+            ("git checkout", ["mount-uring", "mount-dev"]),
+        ] {
+            for target in targets {
+                let asks = standings(workload, [target, "tmpfs"], &[100.0]);
+                assert_eq!(asks, [Standing::Met], "{workload}, {target}");
+            }
+        }
     }
 
     #[test]
