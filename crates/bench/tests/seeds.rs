@@ -3,6 +3,7 @@
 use hearth_bench::activity::{Job, path};
 use hearth_bench::allocations::Counting;
 use hearth_bench::measure::{prepare, rate, times};
+use hearth_bench::pinned::allowed_cores;
 use hearth_bench::seeds::contender::Contender;
 use hearth_bench::seeds::thread_perf::{ALL, Test};
 use hearth_bench::seeds::{families, teardown};
@@ -234,4 +235,14 @@ fn a_quick_look_prints_the_table_and_writes_rows_and_pictures() {
     let picture = out.0.join("rows-thread_perf-readwrite.svg");
     let picture = std::fs::read_to_string(picture).expect("the picture is drawn");
     assert!(picture.starts_with("<svg"));
+}
+
+#[test]
+fn what_a_crowd_keeps_is_asked_of_the_workloads_of_one_task_too() {
+    let args = ["--quick", "--no-count", "--target", "lib", "--only"];
+    let output = seeds(&[&args[..], &["pread 4 KiB"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let is_asked = text.contains("lib, pread 4 KiB: 16 tasks / 2");
+    assert_eq!(is_asked, allowed_cores().len() == 2, "{text}");
 }

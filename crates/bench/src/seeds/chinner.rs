@@ -7,7 +7,7 @@
 
 use super::Family;
 use super::grid::Grid;
-use super::session::Session;
+use super::session::{CROWD, Session};
 use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
 use crate::measure::PhaseTime;
@@ -29,10 +29,6 @@ const IN_DIRECTORY: usize = 1_000;
 const WARM: usize = 2;
 /// Permissions after the change.
 const MODE: u16 = 0o600;
-
-/// Threads that take turns on the cores. What they do is compared with what two threads do with as
-/// many files together: else it would be more files in the same caches that makes the difference.
-const CROWD: usize = 16;
 
 /// How many threads, and how many times the usual number of files for each.
 type Cell = (usize, usize);
@@ -224,6 +220,8 @@ impl Family for Chinner {
             session.tasks()
         };
         let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| (tasks, 1)).collect();
+        // With as many files in all: else it would be more files in the same caches that makes the
+        // difference.
         if tasks.contains(&CROWD) && allowed_cores().len() == 2 {
             cells.push((2, CROWD / 2));
         }

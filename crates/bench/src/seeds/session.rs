@@ -19,6 +19,9 @@ const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
 /// The same for a first look.
 const QUICK: [&str; 4] = ["lib", "lib-shared", "mount", "tmpfs"];
 
+/// Tasks that take turns on the cores; what they keep of what two do is asked.
+pub const CROWD: usize = 16;
+
 /// What was measured: on which target, with how many tasks.
 type Measured<'a> = ((&'a str, usize), Rate);
 
@@ -117,8 +120,8 @@ impl Session {
     /// Numbers of tasks of a curve. More tasks than cores take turns.
     pub fn tasks(&self) -> Vec<usize> {
         match self.is_quick() {
-            true => vec![1, 2, 16],
-            false => vec![1, 2, 4, 8, 16],
+            true => vec![1, 2, CROWD],
+            false => vec![1, 2, 4, 8, CROWD],
         }
     }
 
@@ -183,10 +186,10 @@ impl Session {
             return;
         }
         for name in self.libraries() {
-            let ratios = grid.ratios(workload, (&name, 16), (&name, 2));
+            let ratios = grid.ratios(workload, (&name, CROWD), (&name, 2));
             if !ratios.is_empty() {
-                let by_cpu = self.ratios_by_cpu(workload, &name, 16, 2);
-                let what = format!("{name}, {workload}: 16 tasks / 2");
+                let by_cpu = self.ratios_by_cpu(workload, &name, CROWD, 2);
+                let what = format!("{name}, {workload}: {CROWD} tasks / 2");
                 self.ask(Ask::at_least(what, 0.9, &ratios).by_cpu(&by_cpu));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::paths::{directories, make_directories};
-use super::session::Session;
+use super::session::{CROWD, Session};
 use crate::activity::{Activity, Repeat, must, path};
 use crate::target::{Client, Handle};
 use std::ffi::CString;
@@ -133,7 +133,7 @@ impl Family for Single {
     }
 
     fn about(&self) -> String {
-        "One task, everything warm.".to_owned()
+        format!("One task, everything warm; beside it two, and {CROWD} that take turns.")
     }
 
     fn workloads(&self) -> Vec<String> {
@@ -147,7 +147,7 @@ impl Family for Single {
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
-        let tasks = [1, 2];
+        let tasks = [1, 2, CROWD];
         let grid = session.rates(self.name(), &self.activities(), &tasks)?;
         println!("{}", session.table_of_rates(self.name(), &grid, &tasks));
         for (call, times) in ALL {

@@ -379,3 +379,14 @@ fn names_come_and_go_in_private_directories_or_in_the_shared_one() {
         assert_eq!(directories(&a) == directories(&b), is_shared, "{name}");
     }
 }
+
+#[test]
+fn a_crowd_is_held_against_two_tasks_with_as_many_files() {
+    let mut rates = UsedUpRates::default();
+    for (cell, rate) in [((2, 1), 1.0), ((CROWD, 1), 1.8), ((2, CROWD / 2), 2.0)] {
+        rates.push("MWUL", "lib", cell, rate);
+    }
+    let ratios = |grid: &Grid| grid.ratios("MWUL", ("lib", CROWD), ("lib", 2));
+    assert_eq!(ratios(&rates.usual), [1.8]);
+    assert_eq!(ratios(&rates.as_many), [0.9]);
+}
