@@ -26,19 +26,19 @@ pub struct Sockets {
 
 const PHASES: [&str; 2] = ["setup", "teardown"];
 
-impl Sockets {
-    /// Whether a task of `contender` has descriptors of its own, as many as the test needs.
-    ///
-    /// # Errors
-    /// The machine does not let it have so many: its cells stay empty.
-    fn allowed(&self, contender: &Contender) -> Result<bool, String> {
-        if !contender.has_processes() {
-            return Ok(false);
-        }
-        let fresh = contender.fresh()?;
-        let client = fresh.target().client();
-        client.allow_open(self.descriptors + 1).map(|()| true)
+/// How many of `wanted` descriptors a task of `contender` may have, if it has some of its own.
+///
+/// # Errors
+/// It cannot be asked: its cells stay empty.
+fn allowed(contender: &Contender, wanted: usize) -> Result<Option<usize>, String> {
+    if !contender.has_processes() {
+        return Ok(None);
     }
+    let fresh = contender.fresh()?;
+    let client = fresh.target().client();
+    // One more than it opens: its way into the directory.
+    let allowed = client.allow_open(wanted + 1)?;
+    Ok(Some(allowed.saturating_sub(1)))
 }
 
 impl Job for Sockets {
@@ -51,7 +51,6 @@ impl Job for Sockets {
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        // One more than it opens: its way into the directory.
         client.allow_open(self.descriptors + 1)?;
         (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/task-{task}"))))
     }
@@ -110,9 +109,9 @@ impl Family for Teardown {
     }
 
     fn about(&self) -> String {
-        "Each task opens 50,000 anonymous files (5,000 in a first look), then all end at once. \
-         Seconds until the\nlast one is done. Only targets whose tasks have descriptors of their \
-         own."
+        "Each task opens 50,000 anonymous files (5,000 in a first look), or as many as it may on \
+         all targets, then\nall end at once. Seconds until the last one is done. Only targets \
+         whose tasks have descriptors of their own."
             .to_owned()
     }
 
@@ -121,42 +120,52 @@ impl Family for Teardown {
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
-        let job = Sockets {
-            descriptors: if session.is_quick() { 5_000 } else { 50_000 },
-        };
+        let wanted = if session.is_quick() { 5_000 } else { 50_000 };
         let mut tasks = vec![1, allowed_cores().len()];
         tasks.dedup();
         let mut grid = Grid::default();
-        let mut able = Vec::new();
+        let (mut able, mut descriptors) = (Vec::new(), wanted);
         for contender in session.contenders() {
-            match job.allowed(contender) {
-                Ok(true) => able.push(contender),
-                Ok(false) => {}
+            match allowed(contender, wanted) {
+                Ok(Some(most)) => {
+                    able.push(contender);
+                    descriptors = descriptors.min(most);
+                }
+                Ok(None) => {}
                 Err(what) => println!("without {}: {what}", contender.name),
             }
         }
+        if descriptors < wanted {
+            println!(
+                "{descriptors} instead of {wanted}, on all targets: no more are allowed; \
+                 `ulimit -n` raises the limit.\n"
+            );
+        }
+        let job = Sockets { descriptors };
         for round in 0..session.effort().runs as usize {
             for &tasks in &tasks {
                 for &contender in &able {
                     let fresh = contender.fresh();
                     let phases = session.job(contender, fresh, &job, (tasks, round))?;
                     for (phase, time) in PHASES.iter().zip(phases) {
-                        grid.push(phase, &contender.name, tasks, time.seconds);
+                        grid.push(
+                            &cell(phase, descriptors),
+                            &contender.name,
+                            tasks,
+                            time.seconds,
+                        );
                     }
                 }
             }
         }
-        println!(
-            "{}",
-            table(&grid, &session.names(), &tasks, job.descriptors)
-        );
+        println!("{}", table(&grid, &session.names(), &tasks, descriptors));
         let rows = grid.rows(self.name(), "seconds", "s");
         session.keep(rows);
         for phase in PHASES {
-            let title = format!("{} of {} descriptors a task", phase, job.descriptors);
-            let mut chart = Chart::new(title, "seconds");
+            let cell = cell(phase, descriptors);
+            let mut chart = Chart::new(&*cell, "seconds");
             for name in session.names() {
-                let point = |&tasks| (tasks, grid.median(phase, &name, tasks).map(|cell| cell.0));
+                let point = |&tasks| (tasks, grid.median(&cell, &name, tasks).map(|cell| cell.0));
                 chart.curve(&name, tasks.iter().map(point).collect());
             }
             session.draw(&format!("teardown-{phase}"), &chart)?;
@@ -165,21 +174,22 @@ impl Family for Teardown {
     }
 }
 
+/// What a phase is called in rows and pictures: seconds are of so many.
+fn cell(phase: &str, descriptors: usize) -> String {
+    format!("{phase} of {descriptors} descriptors a task")
+}
+
 fn table(grid: &Grid, targets: &[String], tasks: &[usize], descriptors: usize) -> String {
-    let heading = [
-        "sockets",
-        "tasks",
-        "setup s",
-        "us each",
-        "teardown s",
-        "us each",
-    ];
-    let mut table = Table::new(heading.map(str::to_owned));
+    let heading = ["tasks", "setup s", "us each", "teardown s", "us each"];
+    let first = format!("{descriptors} sockets a task");
+    let heading = heading.map(str::to_owned).into_iter();
+    let mut table = Table::new([first].into_iter().chain(heading));
     for target in targets {
         for &tasks in tasks {
             let mut line = vec![target.clone(), tasks.to_string()];
             for phase in PHASES {
-                let Some((seconds, ci95)) = grid.median(phase, target, tasks) else {
+                let Some((seconds, ci95)) = grid.median(&cell(phase, descriptors), target, tasks)
+                else {
                     continue;
                 };
                 // All tasks work at once: each descriptor takes its own task so long.
@@ -202,8 +212,9 @@ mod tests {
     #[test]
     fn targets_that_were_not_measured_have_no_line() {
         let mut grid = Grid::default();
-        grid.push("setup", "lib", 1, 0.5);
-        grid.push("teardown", "lib", 1, 0.05);
+        for (phase, seconds) in [("setup", 0.5), ("teardown", 0.05)] {
+            grid.push(&cell(phase, 50_000), "lib", 1, seconds);
+        }
         let targets = ["lib".to_owned(), "lib-shared".to_owned()];
         let text = table(&grid, &targets, &[1], 50_000);
         assert_eq!(text.lines().count(), 3);
@@ -219,16 +230,22 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_have_so_many_descriptors_is_named_with_the_remedy() {
-        let allowed = |descriptors, name| {
-            let contender = Contender::new(name).unwrap();
-            Sockets { descriptors }.allowed(&contender)
-        };
-        assert_eq!(allowed(10, "lib"), Ok(true));
-        assert_eq!(allowed(10, "lib-shared"), Ok(false));
+    fn a_directory_gives_as_many_descriptors_as_are_allowed_and_the_library_all() {
+        let allowed = |name: &str, wanted| allowed(&Contender::new(name).unwrap(), wanted);
+        assert_eq!(allowed("lib", 10), Ok(Some(10)));
+        assert_eq!(allowed("lib-shared", 10), Ok(None));
         let place = std::env::temp_dir();
+        let place = place.to_str().unwrap();
         // More than any kernel allows.
-        let refused = allowed(1 << 31, place.to_str().unwrap()).unwrap_err();
-        assert!(refused.contains("ulimit -n"), "{refused}");
+        let most = allowed(place, 1 << 31).unwrap().unwrap();
+        assert!((10..1 << 31).contains(&most), "{most}");
+        // What is allowed can be had.
+        let fresh = Contender::new(place).unwrap().fresh().unwrap();
+        let job = Sockets {
+            descriptors: most.min(5_000),
+        };
+        let phases = crate::measure::times(fresh.target(), &job, 1, 0).unwrap();
+        assert_eq!(phases[0].operations, job.descriptors as u64);
+        assert!(cell("setup", most).contains(&most.to_string()));
     }
 }

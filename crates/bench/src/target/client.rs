@@ -76,11 +76,12 @@ pub trait Client {
     /// `chdir(2)`. Threads of one process share their working directory, so each keeps the one
     /// that it names here open, and its relative paths begin there by the `*at` calls.
     fn chdir(&self, path: &CStr) -> Result<(), String>;
-    /// Lets the client have so many descriptors (`RLIMIT_NOFILE`).
+    /// Lets the client have so many descriptors (`RLIMIT_NOFILE`), or as many as the system lets
+    /// it; answers how many.
     ///
     /// # Errors
-    /// The system does not allow as many; says how to allow them.
-    fn allow_open(&self, descriptors: usize) -> Result<(), String>;
+    /// The limit cannot be changed or read.
+    fn allow_open(&self, descriptors: usize) -> Result<usize, String>;
     /// Ends the client. What it has open is closed at once, as at the end of a process; where it is
     /// one of several threads of a process, only that thread's working directory is.
     fn end(self: Box<Self>);

@@ -295,24 +295,18 @@ impl Client for HostClient {
         }
     }
 
-    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
-        // The tasks share the limit, and this program has some open itself.
-        let wanted = (descriptors + 1_000) as u64;
-        // SAFETY: an all-zero limit is one.
-        let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
-        // SAFETY: the structure lives throughout the call.
-        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-        if limit.rlim_cur >= wanted {
-            return Ok(());
+    fn allow_open(&self, descriptors: usize) -> Result<usize, String> {
+        let wanted = (descriptors + OWN) as u64;
+        let limit = limit()?;
+        if limit.rlim_cur < wanted {
+            let hard = limit.rlim_max;
+            // Only with the right to it the hard limit moves as well; the soft one always may.
+            if !may_open(wanted, hard.max(wanted)) {
+                may_open(hard.min(wanted), hard);
+            }
         }
-        limit.rlim_cur = wanted;
-        limit.rlim_max = limit.rlim_max.max(wanted);
-        // SAFETY: as above.
-        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-        checked(set.into(), &|| {
-            format!("{wanted} descriptors are not allowed: raise `ulimit -n` or run as root")
-        })
-        .map(drop)
+        let allowed = self::limit()?.rlim_cur as usize;
+        Ok(allowed.saturating_sub(OWN).min(descriptors))
     }
 
     fn end(self: Box<Self>) {
@@ -324,6 +318,26 @@ impl Client for HostClient {
             std::mem::forget(self);
         }
     }
+}
+
+/// Descriptors of the program itself: the table of a task begins as a copy of all.
+const OWN: usize = 1_000;
+
+fn limit() -> Result<libc::rlimit, String> {
+    // SAFETY: an all-zero limit is one.
+    let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure lives throughout the call.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    of_call(got, "getrlimit").map(|_| limit)
+}
+
+fn may_open(soft: u64, hard: u64) -> bool {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: the structure lives throughout the call.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 }
 }
 
 impl Drop for HostClient {

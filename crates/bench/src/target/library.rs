@@ -248,10 +248,11 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
         }
     }
 
-    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
+    fn allow_open(&self, descriptors: usize) -> Result<usize, String> {
         let limit = u32::try_from(descriptors).unwrap_or(u32::MAX);
         let allowed = self.process().set_fd_limit(limit);
-        allowed.map_err(|errno| format!("{descriptors} descriptors: {errno}; take fewer"))
+        let refused = |errno| format!("{descriptors} descriptors: {errno}; take fewer");
+        allowed.map(|()| descriptors).map_err(refused)
     }
 
     fn end(self: Box<Self>) {}

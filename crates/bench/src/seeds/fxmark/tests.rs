@@ -175,7 +175,7 @@ impl Client for SpyClient<'_> {
         self.inner.chdir(path)
     }
 
-    fn allow_open(&self, descriptors: usize) -> Result<(), String> {
+    fn allow_open(&self, descriptors: usize) -> Result<usize, String> {
         self.inner.allow_open(descriptors)
     }
 
