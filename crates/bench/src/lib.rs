@@ -39,4 +39,5 @@ pub mod sessions;
 pub mod table;
 pub mod target;
 pub mod uring_switch;
+pub mod valgrind;
 pub mod workload;

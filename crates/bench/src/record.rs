@@ -21,6 +21,10 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
     }
     let folder = folder();
     let rows = folder.join(format!("{verb}.jsonl"));
+    // What is written here is no change of what is measured.
+    let commit = commit();
+    // A run that fails early leaves none of its own.
+    let _ = std::fs::remove_file(&rows);
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .arg(verb)
@@ -42,12 +46,12 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
     let page = folder.join(format!("{verb}.md"));
     let words: Vec<&str> = args.iter().map(|arg| arg.as_str()).collect();
     let command = format!("cargo xtask bench {verb} {}", words.join(" "));
-    let head = format!(
-        "# `{}`\n\nCommit {}; rows: `{verb}.jsonl`.\n\n",
-        command.trim_end(),
-        commit()
-    );
+    let command = command.trim_end();
+    let head = format!("# `{command}`\n\nCommit {commit}; rows: `{verb}.jsonl`.\n\n");
     std::fs::write(&page, head + &text).map_err(|error| format!("{}: {error}", page.display()))?;
+    if let Ok(text) = std::fs::read_to_string(&rows) {
+        keep_rows(&rows, command, &commit, &text)?;
+    }
     match status.success() {
         true => Ok(()),
         false => Err(format!("{verb}: {status}; what it printed is kept")),
@@ -66,13 +70,25 @@ fn as_page(line: &str, folder: &Path) -> String {
     }
 }
 
+/// Writes `rows` as a file that is committed: before them a line with the command and the commit
+/// that they come from.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn keep_rows(path: &Path, command: &str, commit: &str, rows: &str) -> Result<(), String> {
+    let from = serde_json::json!({ "command": command, "commit": commit });
+    std::fs::write(path, format!("{from}\n{rows}"))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
 fn folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.ancestors().nth(2).unwrap_or(here);
     root.join("docs/benchmarks")
 }
 
-fn commit() -> String {
+/// The commit that this program is built from, marked if the tree has changed since.
+pub fn commit() -> String {
     let git = Command::new("git")
         .current_dir(folder())
         .args(["describe", "--always", "--dirty"])
@@ -97,6 +113,28 @@ mod tests {
         for line in ["Drawn: /b/x.svg", "| a | b |"] {
             assert_eq!(as_page(line, folder), line);
         }
+    }
+
+    #[test]
+    fn rows_say_first_what_they_come_from() {
+        let name = format!("hearth-test-{}-record.jsonl", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        keep_rows(
+            &path,
+            "cargo xtask bench memory",
+            "abc123",
+            "{\"value\":1}\n",
+        )
+        .unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines[0]["command"], "cargo xtask bench memory");
+        assert_eq!(lines[0]["commit"], "abc123");
+        assert_eq!((lines.len(), &lines[1]["value"]), (2, &1.into()));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use hearth_bench::conflicts::source::Source;
 use hearth_bench::conflicts::verdict::Sum;
 use hearth_bench::conflicts::{allow_list, hot, judge, report, second, self_check, steps};
 use hearth_bench::pinned::allowed_cores;
-use hearth_bench::row;
+use hearth_bench::row::{self, Row};
 use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
+use hearth_bench::{record, valgrind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -112,19 +113,20 @@ impl Options {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let start = Instant::now();
+    let (start, commit) = (Instant::now(), record::commit());
     self_check::check(&Cores::start()?)?;
+    let rules = allow_list::parse(&read(&page())?)
+        .map_err(|what| format!("{}: {what}", page().display()))?;
+    let mut source = Source::of_this_program()?;
+    let workers = options.jobs.unwrap_or(allowed_cores().len());
+    self_check::check_run(workers, &rules, &mut source)?;
     if options.is_self_check {
         println!("the runner sees what it is there to see");
         return Ok(());
     }
     if options.is_lackey {
-        return second_opinion(options);
+        return second_opinion(options, workers);
     }
-    let rules = allow_list::parse(&read(&page())?)
-        .map_err(|what| format!("{}: {what}", page().display()))?;
-    let mut source = Source::of_this_program()?;
-    let workers = options.jobs.unwrap_or(allowed_cores().len());
     let mut ask = |extent: Extent| {
         let plan = Plan::new(extent, options.only.as_deref());
         if plan.cases.is_empty() {
@@ -134,19 +136,17 @@ fn run(options: &Options) -> Result<(), String> {
         Ok((plan.tally, verdicts))
     };
     let extent = options.extent();
+    // First, as in a quick run: what is compared with it finds memory as it did.
+    let quick = match options.is_record {
+        true => Some(Sum::of(&ask(Extent::QUICK)?.1).share()),
+        false => None,
+    };
     let (tally, verdicts) = ask(extent)?;
     let mut rows = report::rows(tally, &verdicts);
-    rows.push(report::row(
-        "all",
-        "sampled_one_of",
-        extent.cases as f64,
-        "1",
-    ));
-    if options.is_record {
-        let (_, quick) = ask(Extent::QUICK)?;
-        let share = Sum::of(&quick).share();
-        rows.push(report::row("quick", "conflict_free_share", share, "ratio"));
-    }
+    let cases = extent.cases as f64;
+    rows.push(report::row("all", "sampled_one_of", cases, "1"));
+    let quick = quick.map(|share| report::row("quick", "conflict_free_share", share, "ratio"));
+    rows.extend(quick);
     let costs = hot::measure(&Cores::start()?);
     rows.extend(costs.rows());
     let matrix = Matrix::of(&verdicts);
@@ -166,10 +166,7 @@ fn run(options: &Options) -> Result<(), String> {
         rows.extend(steps.rows());
     }
     if options.is_record {
-        let place = workspace().join("docs/benchmarks");
-        row::write_json(&place.join("conflicts.json"), &rows)?;
-        write(&place.join("conflicts.svg"), &matrix.svg())?;
-        write(&place.join("conflicts.md"), &report::page(extent, &text))?;
+        keep(extent, &commit, (&rows, &text), &matrix)?;
     }
     if let Some(path) = &options.json {
         row::write_json(path, &rows)?;
@@ -183,13 +180,32 @@ fn run(options: &Options) -> Result<(), String> {
     costs.check()
 }
 
+/// Writes the files that are committed.
+fn keep(
+    extent: Extent,
+    commit: &str,
+    (rows, text): (&[Row], &str),
+    matrix: &Matrix,
+) -> Result<(), String> {
+    let place = workspace().join("docs/benchmarks");
+    let lines: String = rows.iter().map(|row| row.json() + "\n").collect();
+    let (file, command) = (place.join("conflicts.json"), report::command(extent));
+    record::keep_rows(&file, &command, commit, &lines)?;
+    write(&place.join("conflicts.svg"), &matrix.svg())?;
+    write(
+        &place.join("conflicts.md"),
+        &report::page(extent, commit, text),
+    )
+}
+
 /// Compares the recorder's verdicts with those of a trace of every load and store.
-fn second_opinion(options: &Options) -> Result<(), String> {
+fn second_opinion(options: &Options, workers: usize) -> Result<(), String> {
+    // The recorder takes minutes, and is of no use alone.
+    valgrind::look()?;
     let program = options.traced.as_ref();
     let program = program.ok_or("--check lackey is a verb of `cargo xtask conflicts`")?;
     let start = Instant::now();
     let plan = Plan::new(Extent::WHOLE, options.only.as_deref());
-    let workers = options.jobs.unwrap_or(allowed_cores().len());
     let every = options.every.unwrap_or(EVERY);
     let agreement = second::compare(workers, program, &plan.cases, every)?;
     println!("{}", agreement.text(plan.tally.commute));

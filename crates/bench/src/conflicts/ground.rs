@@ -1,6 +1,7 @@
 //! The volume that a batch of cases uses, each in directories of its own.
 
 use super::operation::{Dir, Name, Place};
+use super::planted::{CountingClock, PLANTED};
 use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
 use hearth::{Change, LimitChange, QuotaKind};
 use std::sync::Arc;
@@ -62,8 +63,14 @@ impl Ground {
         } else {
             AtimeMode::Relatime
         };
-        let builder = Volume::builder()
-            .clock(SteppedClock(time.clone()))
+        let builder = Volume::builder();
+        let clock = SteppedClock(time.clone());
+        // Relaxed: as its documentation says.
+        let builder = match PLANTED.load(Ordering::Relaxed) {
+            true => builder.clock(CountingClock::new(clock)),
+            false => builder.clock(clock),
+        };
+        let builder = builder
             // Relaxed: as its documentation says.
             .hot_track(WITH_HEAT.load(Ordering::Relaxed))
             .atime(atime);

@@ -1,4 +1,5 @@
-//! Every planned case in both windows and several layouts, and what the allow-list says.
+//! Every planned case: windows of one call in several layouts, long ones in one, and what the
+//! allow-list says of each.
 
 use super::allow_list::Rule;
 use super::case::{Case, LONG};
@@ -53,7 +54,10 @@ pub fn judge(
         all.extend(batches(&plan.cases, manner(1, layout)));
     }
     let mut worst: HashMap<(usize, Case), Verdict> = HashMap::new();
-    spread(&all, workers, |_, _, verdict| {
+    spread(&all, workers, |_, _, mut verdict| {
+        if !verdict.is_free() {
+            verdict.rule = explanation(&verdict, rules, source);
+        }
         match worst.entry((verdict.window, verdict.case)) {
             Entry::Occupied(mut known) => known.get_mut().worsen(verdict),
             Entry::Vacant(new) => drop(new.insert(verdict)),
@@ -61,9 +65,6 @@ pub fn judge(
     })?;
     let mut verdicts: Vec<Verdict> = worst.into_values().collect();
     verdicts.sort_unstable_by_key(|verdict| (verdict.window, verdict.case));
-    for verdict in verdicts.iter_mut().filter(|verdict| !verdict.is_free()) {
-        verdict.rule = explanation(verdict, rules, source);
-    }
     Ok(verdicts)
 }
 

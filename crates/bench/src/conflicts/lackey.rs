@@ -7,6 +7,7 @@
 use super::case::Case;
 use super::commute::Errnos;
 use super::manner::{Layout, Manner};
+use crate::valgrind::missing;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
@@ -98,9 +99,7 @@ fn start(program: &Path, list: &Path) -> Result<Child, String> {
         .arg(list)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    valgrind
-        .spawn()
-        .map_err(|error| format!("valgrind: {error}; install it with `cargo xtask install-tools`"))
+    valgrind.spawn().map_err(missing)
 }
 
 /// The address that the program says. The trace is read meanwhile, for it fills its pipe.

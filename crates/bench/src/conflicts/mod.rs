@@ -27,6 +27,7 @@ pub mod operation;
 pub mod overlap;
 pub mod perform;
 pub mod plan;
+pub mod planted;
 pub mod reference;
 pub mod run;
 pub mod tally;

@@ -102,20 +102,28 @@ fn parts(verdicts: &[Verdict]) -> impl Iterator<Item = (&'static str, Sum)> {
         .map(move |(name, wanted)| (name, of(wanted)))
 }
 
+/// The command of a recorded run.
+pub fn command(extent: Extent) -> String {
+    match extent.cases {
+        1 => "cargo xtask conflicts --record".to_owned(),
+        n => format!("cargo xtask conflicts --record --sample {n}"),
+    }
+}
+
 /// The page of a recorded run.
-pub fn page(extent: Extent, text: &str) -> String {
-    let (command, what) = match extent.cases {
-        1 => (String::new(), "Every case".to_owned()),
-        n => (
-            format!(" --sample {n}"),
-            format!("One enumerated case of {n}"),
-        ),
+pub fn page(extent: Extent, commit: &str, text: &str) -> String {
+    let what = match extent.cases {
+        1 => "Every case".to_owned(),
+        n => format!("One enumerated case of {n}"),
     };
     format!(
-        "# Conflicts of commuting calls\n\n`cargo xtask conflicts --record{command}`. {what}, in \
-         three layouts and both windows; method and allow-list: `docs/design/conflicts.md`.\n\n\
+        "# Conflicts of commuting calls\n\n`{}`, commit {commit}. {what}: one call a side in {} \
+         layouts, {LONG} calls a side in one; method and allow-list: \
+         `docs/design/conflicts.md`.\n\n\
          ![Pairs of calls: green is free, the number is that of cases in conflict, grey are those \
-         that a rule allows](conflicts.svg)\n\n```text\n{text}```\n"
+         that a rule allows](conflicts.svg)\n\n```text\n{text}```\n",
+        command(extent),
+        extent.layouts
     )
 }
 
@@ -164,4 +172,20 @@ pub fn conflicts(verdicts: &[Verdict], source: &mut Source, shown: usize) -> Str
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_commit_command_and_layouts_of_each_window() {
+        let page = page(Extent::sample(5), "abc123", "");
+        for part in [
+            "`cargo xtask conflicts --record --sample 5`, commit abc123.",
+            "one call a side in 3 layouts, 256 calls a side in one",
+        ] {
+            assert!(page.contains(part), "{page}");
+        }
+    }
 }

@@ -1,8 +1,15 @@
 //! Does the runner see what it is there to see? Stand-ins whose verdict is known.
 
+use super::allow_list::Rule;
 use super::cores::Cores;
+use super::judge::judge;
+use super::plan::{Extent, Plan};
+use super::planted::{CountingClock, PLANTED};
+use super::report;
+use super::source::Source;
+use super::verdict::Verdict;
 use super::window::conflicts;
-use hearth::{Clock, Credentials, Process, SystemClock, Time, Volume};
+use hearth::{Credentials, Process, SystemClock, Volume};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,24 +22,13 @@ struct OwnLine(AtomicU64);
 #[repr(align(64))]
 struct Neighbours([AtomicU64; 2]);
 
-/// A clock that counts its readers: the planted fault.
-struct CountingClock(AtomicU64);
-
-impl Clock for CountingClock {
-    fn now(&self) -> Time {
-        // Relaxed: a count by itself.
-        self.0.fetch_add(1, Ordering::Relaxed);
-        SystemClock.now()
-    }
-}
-
 /// Fails if two creates in two directories of a volume with one counter that all changes share
 /// pass for free, or if the same volume without it does not.
 fn check_planted(cores: &Cores) -> Result<(), String> {
     for is_planted in [false, true] {
         let builder = Volume::builder();
         let builder = match is_planted {
-            true => builder.clock(CountingClock(AtomicU64::new(0))),
+            true => builder.clock(CountingClock::new(SystemClock)),
             false => builder,
         };
         let volume = builder
@@ -68,6 +64,60 @@ fn make_and_remove(process: &Process, side: usize) {
     let path = format!("/{side}/old");
     process.mkdir(&path, 0o755).expect("a new name");
     process.rmdir(&path).expect("it is there");
+}
+
+/// Cases of the small run: two calls that change another directory each, and read the clock.
+const SMALL: &str = "mkdir(/d1/m) | mkdir(/d2/m)";
+
+/// Where the report finds the planted fault: a volume asks its clock there.
+const PLANTED_AT: &str = "Core.now";
+
+/// Makes a small run as a whole, from the plan to the report, with and without the planted fault.
+/// The caller has no other thread.
+///
+/// # Errors
+/// The run without it is not free, or the one with it passes or does not name it.
+pub fn check_run(workers: usize, rules: &[Rule], source: &mut Source) -> Result<(), String> {
+    let extent = Extent {
+        long: usize::MAX,
+        ..Extent::WHOLE
+    };
+    let plan = Plan::new(extent, Some(SMALL));
+    let mut told = |is_planted| {
+        // Relaxed: as its documentation says.
+        PLANTED.store(is_planted, Ordering::Relaxed);
+        let verdicts = judge(workers, &plan, extent, rules, source);
+        PLANTED.store(false, Ordering::Relaxed);
+        let verdicts = verdicts?;
+        let text = report::conflicts(&verdicts, source, 1);
+        Ok::<_, String>((share(&plan, &verdicts)?, text))
+    };
+    let (share, text) = told(false)?;
+    if share < 1.0 {
+        return Err(format!("a run of '{SMALL}' is not free: {text}"));
+    }
+    let (share, text) = told(true)?;
+    match share > 0.0 || !text.contains(PLANTED_AT) {
+        true => Err(format!(
+            "of '{SMALL}' on volumes with one counter that all changes share, {share} are \
+             reported free: {text}"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The share of free windows of one call that the report tells.
+fn share(plan: &Plan, verdicts: &[Verdict]) -> Result<f64, String> {
+    let rows = report::rows(plan.tally, verdicts);
+    let told = |metric| {
+        let mut rows = rows.iter().filter(|row| row.workload == "window 1");
+        let row = rows.find(|row| row.metric == metric);
+        row.map_or(0.0, |row| row.value)
+    };
+    match told("cases") > 0.0 {
+        true => Ok(told("conflict_free_share")),
+        false => Err(format!("no case '{SMALL}' is planned")),
+    }
 }
 
 /// Fails if a stand-in gets the wrong verdict.

@@ -48,9 +48,16 @@ impl Verdict {
         self.lines <= self.case.budget(self.window)
     }
 
-    /// Keeps the worse of two layouts.
+    /// Whether it is free, or a rule explains it.
+    pub fn is_explained(&self) -> bool {
+        self.is_free() || self.rule.is_some()
+    }
+
+    /// Keeps the worse of two layouts: one that nothing explains, however few its lines, then the
+    /// one with more of them.
     pub fn worsen(&mut self, other: Verdict) {
-        if other.lines > self.lines {
+        let badness = |verdict: &Verdict| (!verdict.is_explained(), verdict.lines);
+        if badness(&other) > badness(self) {
             *self = other;
         }
     }
@@ -90,5 +97,40 @@ fn share(part: usize, whole: usize) -> f64 {
         1.0
     } else {
         part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::enumerate;
+
+    fn verdict(lines: usize, rule: Option<&str>) -> Verdict {
+        let case = enumerate::cases()[0];
+        Verdict {
+            case,
+            window: 1,
+            lines,
+            conflicts: Vec::new(),
+            rule: rule.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn an_allowed_layout_hides_no_other_with_fewer_lines() {
+        let (free, allowed) = (verdict(0, None), verdict(3, Some("mode")));
+        let unexplained = verdict(1, None);
+        for order in [
+            [&free, &allowed, &unexplained],
+            [&unexplained, &allowed, &free],
+            [&allowed, &unexplained, &free],
+        ] {
+            let mut worst = order[0].clone();
+            order[1..].iter().for_each(|&one| worst.worsen(one.clone()));
+            assert_eq!((worst.lines, worst.is_explained()), (1, false));
+        }
+        let mut worst = free;
+        worst.worsen(allowed);
+        assert_eq!((worst.lines, worst.is_explained()), (3, true));
     }
 }

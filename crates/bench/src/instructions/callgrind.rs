@@ -2,6 +2,7 @@
 
 use super::loops::{self, TIMES};
 use crate::row::Row;
+use crate::valgrind::missing;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,13 +66,7 @@ fn totals_of(
         .args(args)
         .env("GLIBC_TUNABLES", TUNABLES)
         .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err("valgrind is not installed: cargo xtask install-tools".to_owned());
-        }
-        Err(error) => return Err(format!("valgrind: {error}")),
-    };
+    let output = output.map_err(missing)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("valgrind: {}: {}", output.status, said.trim()));
