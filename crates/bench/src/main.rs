@@ -15,18 +15,21 @@ hearth-bench VERB [--quick] [--json FILE] [--only NAME] [--rounds N]
   lib        the library in process against system calls on tmpfs
   mount      Hearth mounted, over both transports, against tmpfs, ext4 and a peer
   locks      what the lock profile costs, on, off and compiled out; --record keeps it
-  memory     bytes per file, lookups and listings of a million files
+  memory     bytes per file, lookups and listings of a million files; --record keeps it
   seeds      the tests of the seed patch sets on the library, a mount, tmpfs, ext4 or any
              directory (--target NAME or DIR, several by commas; --no-count); --record keeps
              what it prints, its rows and its pictures in docs/benchmarks
-  freeing    price of deferred freeing, and the memory that waits beside readers
-  latency    how long a stat takes beside 10,000 renames a second
+  freeing    price of deferred freeing, and the memory that waits beside readers; --record keeps it
+  latency    how long a stat takes beside 10,000 renames a second; --record keeps it
   instructions [--record]  instructions of a warm operation against those recorded
   sched      the scheduler: yields, SDET (--rounds N), chat, neighbours, work in the background
   quota      quotas on against off: the library, far from the limits and near; fs_mark on mounts
   heat       what heat costs, on against off: fs_mark, FFSB, compilebench and others
   conflicts  which commuting operations share a cache line (--verbose lists every case)
 ";
+
+/// Verbs whose results are committed: what they print and their rows.
+const RECORDED: [&str; 5] = ["seeds", "locks", "memory", "freeing", "latency"];
 
 /// The allocator of the program `hearth`, counting.
 #[global_allocator]
@@ -58,7 +61,7 @@ fn main() -> ExitCode {
     if let Some(done) = apart {
         return finish(verb, done);
     }
-    if ["seeds", "locks"].contains(&verb) && rest.iter().any(|arg| arg == record::RECORD) {
+    if RECORDED.contains(&verb) && rest.iter().any(|arg| arg == record::RECORD) {
         return finish(verb, record::run(verb, rest));
     }
     if ["seeds", "heat"].contains(&verb) {

@@ -13,6 +13,7 @@ use crate::live;
 use crate::options::Options;
 use crate::row::{Row, median, write_json};
 use crate::table::{Table, short};
+use crate::valgrind;
 use garbage::{Reader, Seen};
 use hearth::{Credentials, Errno, Volume};
 use std::path::Path;
@@ -36,18 +37,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let at_once = at_once::build()?;
     let programs = [("lib", &*here), ("lib-free-at-once", &*at_once)];
-    let mut rows = Vec::new();
-    for (target, program) in programs {
-        let counts = instructions::count(program)?;
-        let count = counts.into_iter().find(|row| row.workload == OPERATION);
-        let count = count.ok_or("create+unlink was not counted")?;
-        let target = target.to_owned();
-        rows.push(Row {
-            bench: "freeing",
-            target,
-            ..count
-        });
-    }
+    let mut rows = match valgrind::look() {
+        Ok(()) => instructions_of(programs)?,
+        Err(what) => {
+            println!("Instructions are not counted: {what}\n");
+            Vec::new()
+        }
+    };
     rows.extend(times(programs, if options.quick { 5 } else { 15 })?);
     let mut over = Vec::new();
     println!("{}", prices(&rows, &mut over));
@@ -65,22 +61,40 @@ pub fn run(options: &Options) -> Result<(), String> {
     Err(over.join("; "))
 }
 
-/// The table of prices; what is too dear goes to `over`.
+/// Instructions of a create and unlink, counted by valgrind.
+fn instructions_of(programs: [(&str, &Path); 2]) -> Result<Vec<Row>, String> {
+    let row = |(target, program): (&str, &Path)| {
+        let counts = instructions::count(program)?;
+        let count = counts.into_iter().find(|row| row.workload == OPERATION);
+        let count = count.ok_or("create+unlink was not counted")?;
+        let target = target.to_owned();
+        Ok(Row {
+            bench: "freeing",
+            target,
+            ..count
+        })
+    };
+    programs.into_iter().map(row).collect()
+}
+
+/// The table of prices; what is too dear goes to `over`. What was not measured is left empty.
 fn prices(rows: &[Row], over: &mut Vec<String>) -> String {
     let heading = ["create+unlink", "deferred", "at once", "price", "wanted"];
     let mut table = Table::new(heading.map(str::to_owned));
-    for pair in rows.chunks(2) {
-        let [deferred, at_once] = pair else { continue };
-        let price = deferred.value / at_once.value - 1.0;
+    for metric in ["instructions_per_op", "us_per_op"] {
+        let mut pair = rows.iter().filter(|row| row.metric == metric);
+        let [deferred, at_once] = [pair.next(), pair.next()].map(|row| row.map(|row| row.value));
+        let price = deferred.zip(at_once).map(|(one, other)| one / other - 1.0);
+        let cell = |value: Option<f64>| value.map_or(String::new(), short);
         table.row([
-            deferred.metric.to_owned(),
-            short(deferred.value),
-            short(at_once.value),
-            format!("{:+.1} %", price * 100.0),
+            metric.to_owned(),
+            cell(deferred),
+            cell(at_once),
+            price.map_or(String::new(), |price| format!("{:+.1} %", price * 100.0)),
             format!("{:.0} %", PRICE_MAX * 100.0),
         ]);
-        if price > PRICE_MAX {
-            over.push(format!("{}: {:.1} % more", deferred.metric, price * 100.0));
+        if let Some(price) = price.filter(|&price| price > PRICE_MAX) {
+            over.push(format!("{metric}: {:.1} % more", price * 100.0));
         }
     }
     table.text()
@@ -222,4 +236,43 @@ pub fn run_garbage(args: &[String]) -> Result<(), String> {
     }
     println!("{bytes}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(metric: &'static str, values: [f64; 2]) -> [Row; 2] {
+        values.map(|value| Row {
+            bench: "freeing",
+            workload: OPERATION.to_owned(),
+            target: "lib".to_owned(),
+            tasks: 1,
+            metric,
+            value,
+            unit: "1",
+            runs: 1,
+            ci95: 0.0,
+        })
+    }
+
+    #[test]
+    fn what_was_not_counted_is_left_empty_and_the_rest_is_judged() {
+        let (times, mut over) = (rows("us_per_op", [1.5, 1.0]), Vec::new());
+        let text = prices(&times, &mut over);
+        let cells = |line: usize| -> Vec<String> {
+            let line = text.lines().nth(line).unwrap().trim_matches('|');
+            line.split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        assert_eq!(cells(2), ["instructions_per_op", "", "", "", "15 %"]);
+        assert_eq!(cells(3), ["us_per_op", "1.50", "1.00", "+50.0 %", "15 %"]);
+        assert_eq!(over, ["us_per_op: 50.0 % more"]);
+        let counts = rows("instructions_per_op", [1.1, 1.0]);
+        let mut over = Vec::new();
+        prices(
+            &[&counts[..], &rows("us_per_op", [1.1, 1.0])].concat(),
+            &mut over,
+        );
+        assert!(over.is_empty(), "{over:?}");
+    }
 }
