@@ -11,7 +11,7 @@ mod driver;
 mod soaking;
 
 use driver::Library;
-use hearth::{Credentials, Volume};
+use hearth::{Credentials, Process, Volume};
 use hearth_bench::live::{Counted, Live};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{Op, System};
@@ -19,7 +19,8 @@ use hearth_sync::epoch;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use soaking::{clear, number, runner};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The allocator of the program `hearth`, counting.
@@ -37,36 +38,68 @@ const KINDS: usize = 62;
 /// Scripts that a thread runs in one round; then the tree, which grows, is taken away.
 const ROUND: u32 = 300;
 
-/// Allocations that may be there at the end and were not at the start: lists that have another
-/// length, never one for each thousandth operation.
+/// Allocations that may be there at the end and were not at the start. Objects are none of them:
+/// [`Held`] compares those exactly. They are lists whose length follows the busiest moment, of which
+/// each core and each table has a few, never one for each thousandth operation.
 const BLOCKS: i64 = 40;
-/// Bytes of the same: the table of inodes grows by 64 KiB for each thousand that live at once.
+/// Bytes of the same: the table of inodes grows by 64 KiB for each thousand that live at once, and
+/// keeps what it has.
 const BYTES: i64 = 512 << 10;
 
-/// What a volume, and the program, hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The gauges that say what lives in a volume, summed over all of it.
+const GAUGES: [&str; 5] = [
+    "hearth_inodes",
+    "hearth_inodes_in_memory",
+    "hearth_dentries",
+    "hearth_pages",
+    "hearth_lock_waiters",
+];
+
+/// Tests of this program take turns: allocations and what is retired are the program's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What a volume, its processes and the program hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
-    inodes: usize,
-    entries: usize,
+    gauges: [u64; GAUGES.len()],
+    /// Descriptors that scripts left when all were closed.
+    fds: usize,
     blocks_free: u64,
     inodes_free: u64,
+    /// What waits in the epochs for readers.
     retired: u64,
 }
 
 impl Held {
-    fn now(volume: &Volume) -> Held {
+    fn now(volume: &Volume, fds: usize) -> Held {
         settle();
         let root = volume.process(Credentials::root());
+        let gauges = statistics(&root);
         let room = root.statfs("/").expect("the root is there");
-        let entries = root.read_dir("/").expect("the root is there").len();
+        drop(root);
+        // What was asked with has gone, too.
+        settle();
         Held {
-            inodes: volume.inodes_in_memory(),
-            entries,
+            gauges: GAUGES.map(|name| gauges[name]),
+            fds,
             blocks_free: room.bfree,
             inodes_free: room.ffree,
             retired: epoch::pending(),
         }
     }
+}
+
+/// The values of `/.hearth/stats` that have no labels.
+fn statistics(root: &Process) -> BTreeMap<String, u64> {
+    let stats = root.open("/.hearth/stats", libc::O_RDONLY, 0);
+    let stats = stats.expect("a control file");
+    let mut text = vec![0; 1 << 20];
+    let len = root.read(stats, &mut text).expect("it is open");
+    root.close(stats).expect("it is open");
+    let text = String::from_utf8_lossy(&text[..len]);
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let values = lines.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
+    values.collect()
 }
 
 /// Nobody is at work: frees all that is due.
@@ -92,34 +125,40 @@ fn next(runner: &mut TestRunner) -> Vec<(usize, Op)> {
     script.new_tree(runner).expect("a script").current()
 }
 
-/// Runs so many scripts; answers how many operations, and of which kinds.
-fn work(volume: &Volume, scripts: &mut TestRunner, scripts_each: u32) -> (u64, BTreeSet<String>) {
-    let (mut done, mut kinds) = (0, BTreeSet::new());
+/// What came of scripts.
+#[derive(Default)]
+struct Round {
+    /// Operations.
+    done: u64,
+    /// Their kinds; of several threads those that every one made.
+    kinds: BTreeSet<String>,
+    /// Descriptors left when all are closed.
+    fds: usize,
+}
+
+/// Runs so many scripts.
+fn work(volume: &Volume, scripts: &mut TestRunner, scripts_each: u32) -> Round {
+    let mut round = Round::default();
     for _ in 0..scripts_each {
         let mut library = Library::new(volume.clone());
         for (p, op) in next(scripts) {
             library.apply(p, &op);
-            done += 1;
+            round.done += 1;
             let text = format!("{op:?}");
             let kind = text.split([' ', '{']).next().unwrap_or_default();
-            if !kinds.contains(kind) {
-                kinds.insert(kind.to_owned());
+            if !round.kinds.contains(kind) {
+                round.kinds.insert(kind.to_owned());
             }
         }
-        assert_eq!(
-            library.close_all(),
-            0,
-            "descriptors are left when all are closed"
-        );
+        round.fds += library.close_all();
         library.exit_all();
     }
-    (done, kinds)
+    round
 }
 
-/// Every thread works; the volume is empty afterwards. Answers how many operations were made, and
-/// of how many kinds by every thread.
-fn all_threads(volume: &Volume, scripts: &mut [TestRunner], scripts_each: u32) -> (u64, usize) {
-    let results: Vec<_> = std::thread::scope(|scope| {
+/// Every thread works; the volume is empty afterwards.
+fn all_threads(volume: &Volume, scripts: &mut [TestRunner], scripts_each: u32) -> Round {
+    let results: Vec<Round> = std::thread::scope(|scope| {
         let spawn = |scripts| scope.spawn(move || work(volume, scripts, scripts_each));
         let threads: Vec<_> = scripts.iter_mut().map(spawn).collect();
         threads
@@ -139,9 +178,13 @@ fn all_threads(volume: &Volume, scripts: &mut [TestRunner], scripts_each: u32) -
             root.removexattr("/", name).expect("it is listed");
         }
     }
-    let all = results.iter().map(|(_, kinds)| kinds.clone());
-    let every = all.reduce(|a, b| &a & &b).unwrap_or_default();
-    (results.iter().map(|(done, _)| done).sum(), every.len())
+    let together = |all: Round, one: Round| Round {
+        done: all.done + one.done,
+        kinds: &all.kinds & &one.kinds,
+        fds: all.fds + one.fds,
+    };
+    let all = results.into_iter().reduce(together);
+    all.unwrap_or_default()
 }
 
 /// More than at the start, within what lists may differ by.
@@ -153,7 +196,37 @@ fn check_memory(what: &str, before: Live, after: Live) {
 }
 
 #[test]
+fn a_name_a_page_and_a_file_without_a_name_are_held_wherever_they_are() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let volume = Volume::memory();
+    let root = volume.process(Credentials::root());
+    root.mkdir("/d", 0o755).expect("a new name");
+    let flags = libc::O_CREAT | libc::O_RDWR;
+    let file = root.open("/d/x", flags, 0o600).expect("a new name");
+    // What control files need is there as well.
+    Held::now(&volume, 0);
+    let mut before = Held::now(&volume, 0);
+    assert_eq!(Held::now(&volume, 0), before);
+    let mut more = |what: &str| {
+        let now = Held::now(&volume, 0);
+        assert_ne!(now, before, "{what}");
+        before = now;
+    };
+    root.link("/d/x", "/d/y").expect("a new name");
+    more("a name that is not in the root");
+    root.pwrite(file, &[7], 0).expect("it is open");
+    more("a page");
+    for name in ["/d/x", "/d/y"] {
+        root.unlink(name).expect("it is there");
+    }
+    more("the names are gone");
+    root.close(file).expect("it is open");
+    more("the file that had no name is gone");
+}
+
+#[test]
 fn nothing_is_left_when_all_operations_ran_on_all_threads() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (seconds, seed) = (number("HEARTH_SOAK_SECONDS", 4), number("HEARTH_SEED", 1));
     let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
     let mut runners: Vec<_> = (0..threads).map(|n| runner(seed, n)).collect();
@@ -163,16 +236,17 @@ fn nothing_is_left_when_all_operations_ran_on_all_threads() {
     let empty = Live::now();
     let volume = Volume::memory();
     // Tables and per-core parts have their size when this is over.
-    all_threads(&volume, &mut runners, ROUND);
-    let (before, live_before) = (Held::now(&volume), Live::now());
+    let mut fds = all_threads(&volume, &mut runners, ROUND).fds;
+    let (before, live_before) = (Held::now(&volume, 0), Live::now());
     let end = Instant::now() + Duration::from_secs(seconds);
     let (mut done, mut kinds) = (0, KINDS);
     while Instant::now() < end {
         let round = all_threads(&volume, &mut runners, ROUND);
-        done += round.0;
-        kinds = kinds.min(round.1);
+        done += round.done;
+        kinds = kinds.min(round.kinds.len());
+        fds += round.fds;
     }
-    let (after, live_after) = (Held::now(&volume), Live::now());
+    let (after, live_after) = (Held::now(&volume, fds), Live::now());
     println!("{done} operations of {kinds} kinds on {threads} threads, seed {seed}");
     println!("{before:?}, then {after:?}");
     assert_eq!(kinds, KINDS, "every thread makes operations of every kind");
