@@ -39,8 +39,8 @@ const KINDS: usize = 62;
 const ROUND: u32 = 300;
 
 /// Allocations that may be there at the end and were not at the start. Objects are none of them:
-/// [`Held`] compares those exactly. They are lists whose length follows the busiest moment, of which
-/// each core and each table has a few, never one for each thousandth operation.
+/// [`Held`] compares those exactly. They are lists whose length follows the busiest moment, of
+/// which each core and each table has a few, never one for each thousandth operation.
 const BLOCKS: i64 = 40;
 /// Bytes of the same: the table of inodes grows by 64 KiB for each thousand that live at once, and
 /// keeps what it has.
