@@ -297,8 +297,8 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends. `closed`: the caller has closed the gate already. File capabilities are the
-/// caller's affair: to drop them takes `change`.
+/// Truncates or extends. `closed`: the caller has closed the gate already. File capabilities are
+/// the caller's affair: to drop them takes `change`.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,

@@ -5,14 +5,46 @@ use crate::attr::Kind;
 use crate::control;
 use crate::directory::{Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
-use crate::inode::Node;
+use crate::inode::{Inode, Node};
 use crate::name::{NAME_MAX, NameHash};
 use crate::number::{CONTROL, ROOT};
 use crate::volume::{Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
-/// What a name means, as far as that takes no look at the inode behind an entry: who only asks
-/// whether a name is there, or of what kind, is not disturbed by changes of that inode.
+/// What a walk ends with: the inode, or only what names it.
+pub(crate) trait Found<'g>: Copy {
+    /// What `name` means in `parent`.
+    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self>;
+
+    fn of(node: &'g Node) -> Self;
+
+    fn kind(self) -> Kind;
+
+    /// The inode.
+    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node>;
+}
+
+impl<'g> Found<'g> for &'g Node {
+    #[inline]
+    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+        lookup(cx, parent, name, g)
+    }
+
+    fn of(node: &'g Node) -> Self {
+        node
+    }
+
+    fn kind(self) -> Kind {
+        Inode::kind(self)
+    }
+
+    fn node(self, _: &Ctx<'_>, _: &'g Guard) -> Step<&'g Node> {
+        Ok(self)
+    }
+}
+
+/// What a name means, without a look at the inode behind an entry: who only asks whether a name is
+/// there, or of what kind, is not disturbed by changes of that inode.
 #[derive(Clone, Copy)]
 pub(crate) enum Named<'g> {
     /// What has no entry: `.`, `..`, `/`, the control directory.
@@ -20,21 +52,29 @@ pub(crate) enum Named<'g> {
     Entry(&'g Entry),
 }
 
-impl<'g> Named<'g> {
-    pub fn kind(self) -> Kind {
+impl Named<'_> {
+    pub fn is_dir(self) -> bool {
+        self.kind() == Kind::Directory
+    }
+}
+
+impl<'g> Found<'g> for Named<'g> {
+    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+        named(cx, parent, name, g)
+    }
+
+    fn of(node: &'g Node) -> Self {
+        Named::Node(node)
+    }
+
+    fn kind(self) -> Kind {
         match self {
             Named::Node(node) => node.kind(),
             Named::Entry(entry) => entry.kind(),
         }
     }
 
-    pub fn is_dir(self) -> bool {
-        self.kind() == Kind::Directory
-    }
-
-    /// The inode.
-    #[inline]
-    pub fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
+    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
         match self {
             Named::Node(node) => Ok(node),
             Named::Entry(entry) => cx.core.entry_node(entry, g),
@@ -54,12 +94,9 @@ pub(crate) fn lookup<'g>(
 }
 
 /// What `name` means in `parent`; see [`lookup`].
-pub(crate) fn named<'g>(
-    cx: &Ctx<'_>,
-    parent: &'g Node,
-    name: &[u8],
-    g: &'g Guard,
-) -> Step<Named<'g>> {
+// Always: `lookup` is then as short as if it asked for inodes only.
+#[inline(always)]
+fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Named<'g>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {

@@ -34,7 +34,7 @@ impl Process {
             let mut entries = Vec::new();
             let mut batch = Batch::new();
             let more = self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                let node = walked.existing(cx, g)?;
+                let node = walked.existing()?;
                 if !node.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
@@ -110,7 +110,7 @@ impl Process {
     pub fn chdir(&self, path: impl AsRef<[u8]>) -> Result<()> {
         self.call(Call::Chdir, || {
             self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                enter(cx, &self.cwd, walked.existing(cx, g)?, g)
+                enter(cx, &self.cwd, walked.existing()?, g)
             })
         })
     }
@@ -126,7 +126,7 @@ impl Process {
     pub fn chroot(&self, path: impl AsRef<[u8]>) -> Result<()> {
         self.call(Call::Chroot, || {
             self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                let node = walked.existing(cx, g)?;
+                let node = walked.existing()?;
                 if !node.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }

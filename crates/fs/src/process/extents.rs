@@ -68,7 +68,7 @@ impl Process {
                 ..SetAttr::default()
             };
             self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                attr::setattr(cx, walked.existing(cx, g)?, &set, false, g)
+                attr::setattr(cx, walked.existing()?, &set, false, g)
             })
         })
     }

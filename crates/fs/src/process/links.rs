@@ -5,11 +5,11 @@ use crate::attr::Kind;
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
-use crate::ops::lookup::Named;
+use crate::ops::lookup::{Found, Named};
 use crate::ops::open::OpenFile;
 use crate::ops::{link, remove, rename};
 use crate::volume::{Ctx, Step};
-use crate::walk::{Follow, Last, Walked, walk};
+use crate::walk::{Follow, Last, ToName, walk};
 use hearth_sync::epoch::Guard;
 
 impl Process {
@@ -52,8 +52,8 @@ impl Process {
                     let linkable = file.is_some_and(|file| file.is_linkable());
                     (Named::Node(self.itself(olddirfd, g)?), linkable)
                 } else {
-                    let walked = walk(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
-                    let named = walked.named()?;
+                    let from = self.from(olddirfd, old, g)?;
+                    let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
                     // What a home has to be asked for is looked for at once: its entry may be gone
                     // after another walk.
                     let old = match cx.core.home.evictable() {
@@ -62,7 +62,7 @@ impl Process {
                     };
                     (old, false)
                 };
-                let to = walk(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
+                let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
                 let (parent, name) = new_name(&to, false)?;
                 link::link(cx, old.node(cx, g)?, parent, name, nameless, g)
             })
@@ -106,8 +106,8 @@ impl Process {
                     Ok(link::readlink(cx, node)?.to_vec())
                 });
             }
-            self.at(dirfd, path, Follow::Slash, |cx, walked, g| {
-                let named = walked.named()?;
+            self.at_name(dirfd, path, Follow::Slash, |cx, walked, g| {
+                let named = walked.existing()?;
                 if named.kind() != Kind::Symlink {
                     return Err(Errno::EINVAL.into());
                 }
@@ -163,7 +163,7 @@ impl Process {
             if flags & !libc::AT_REMOVEDIR != 0 {
                 return Err(Errno::EINVAL);
             }
-            self.at(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
+            self.at_name(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
                 if flags & libc::AT_REMOVEDIR != 0 {
                     rmdir(cx, &walked, g)
                 } else {
@@ -195,14 +195,14 @@ impl Process {
                 return Err(Errno::EINVAL);
             }
             self.run(|cx, g| {
-                let from = walk(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
+                let from = walk::<Named>(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
                 // A source that is not there says everything: who makes the target is not
                 // disturbed.
                 let follow = match from.found() {
                     Some(_) => Follow::Never,
                     None => Follow::Parent,
                 };
-                let to = walk(cx, self.from(newdirfd, new, g)?, new, follow, g)?;
+                let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, follow, g)?;
                 if from.last != Last::Name {
                     return Err(Errno::EBUSY.into());
                 }
@@ -238,7 +238,7 @@ impl Process {
 
     fn make(&self, dirfd: Fd, path: &[u8], new: &New<'_>, mode: u16) -> Result<()> {
         let directory = matches!(new, New::Directory);
-        self.at(dirfd, path, Follow::Never, |cx, walked, g| {
+        self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
             let (parent, name) = new_name(&walked, directory)?;
             let node = create(cx, parent, name, new, mode, g)?;
             cx.core.release(node, g);
@@ -249,7 +249,7 @@ impl Process {
 
 /// Directory and name of something to be made (`filename_create` of Linux).
 fn new_name<'x>(
-    walked: &Walked<'x>,
+    walked: &ToName<'x>,
     directory: bool,
 ) -> std::result::Result<(&'x crate::inode::Node, &'x [u8]), Errno> {
     if walked.last != Last::Name || walked.found().is_some() {
@@ -263,8 +263,8 @@ fn new_name<'x>(
 
 /// Slashes behind a name of a rename mean a directory.
 fn check_slashes(
-    from: &Walked<'_>,
-    to: &Walked<'_>,
+    from: &ToName<'_>,
+    to: &ToName<'_>,
     source_is_dir: bool,
     exchange: bool,
 ) -> std::result::Result<(), Errno> {
@@ -283,7 +283,7 @@ fn check_slashes(
     Ok(())
 }
 
-fn unlink(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
+fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, g: &Guard) -> Step<()> {
     if walked.last != Last::Name {
         return Err(Errno::EISDIR.into());
     }
@@ -299,7 +299,7 @@ fn unlink(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
     remove::unlink(cx, walked.parent, walked.name, g)
 }
 
-fn rmdir(cx: &Ctx<'_>, walked: &Walked<'_>, g: &Guard) -> Step<()> {
+fn rmdir(cx: &Ctx<'_>, walked: &ToName<'_>, g: &Guard) -> Step<()> {
     let errno = match walked.last {
         Last::Name => return remove::rmdir(cx, walked.parent, walked.name, g),
         Last::Dot => Errno::EINVAL,

@@ -251,7 +251,7 @@ impl Process {
         let nofollow = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
         let follow = if nofollow { Follow::Slash } else { Follow::Yes };
         self.at(dirfd, path, follow, |cx, walked, g| {
-            f(cx, walked.existing(cx, g)?, g)
+            f(cx, walked.existing()?, g)
         })
     }
 

@@ -29,7 +29,7 @@ use crate::inode::{Inode, Node, NodeRef};
 use crate::number::ROOT;
 use crate::ops::open::OpenFile;
 use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
-use crate::walk::{Follow, From, Walked, walk};
+use crate::walk::{Follow, From, ToName, ToNode, walk};
 use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
@@ -221,7 +221,22 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl FnMut(&Ctx<'_>, Walked<'_>, &Guard) -> Step<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Step<T>,
+    ) -> Result<T> {
+        self.run(|cx, g| {
+            let from = self.from(dirfd, path, g)?;
+            let walked = walk(cx, from, path, follow, g)?;
+            f(cx, walked, g)
+        })
+    }
+
+    /// The same without a look at the inode.
+    fn at_name<T>(
+        &self,
+        dirfd: Fd,
+        path: &[u8],
+        follow: Follow,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Step<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;

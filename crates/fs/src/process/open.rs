@@ -3,7 +3,7 @@
 use super::{AT_FDCWD, Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
-use crate::ops::lookup::lookup;
+use crate::ops::lookup::{Found, lookup};
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
 use crate::volume::{Ctx, Step, Stop};
 use crate::walk::{Follow, Last, Walked};
@@ -27,14 +27,16 @@ impl Process {
             let path = path.as_ref();
             let nofollow = flags & libc::O_NOFOLLOW != 0;
             let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
-            let follow = match () {
-                _ if exclusive => Follow::Never,
-                _ if nofollow => Follow::Slash,
-                _ => Follow::Yes,
+            let file = if exclusive {
+                self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
+                    open_walked(cx, &walked, flags, mode, g)
+                })?
+            } else {
+                let follow = if nofollow { Follow::Slash } else { Follow::Yes };
+                self.at(dirfd, path, follow, |cx, walked, g| {
+                    open_walked(cx, &walked, flags, mode, g)
+                })?
             };
-            let file = self.at(dirfd, path, follow, |cx, walked, g| {
-                open_walked(cx, &walked, flags, mode, g)
-            })?;
             Ok(reserved.install(Arc::new(file)))
         })
     }
@@ -50,19 +52,19 @@ impl Process {
     }
 }
 
-fn open_walked(
+fn open_walked<'x, F: Found<'x>>(
     cx: &Ctx<'_>,
-    walked: &Walked<'_>,
+    walked: &Walked<'x, F>,
     flags: i32,
     mode: u16,
-    g: &Guard,
+    g: &'x Guard,
 ) -> Step<OpenFile> {
     if flags & TMPFILE != 0 {
-        let parent = walked.existing(cx, g)?;
+        let parent = walked.existing()?.node(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);
     }
     if flags & libc::O_CREAT == 0 || flags & libc::O_PATH != 0 {
-        let node = walked.existing(cx, g)?;
+        let node = walked.existing()?.node(cx, g)?;
         if flags & libc::O_DIRECTORY != 0 && !node.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }

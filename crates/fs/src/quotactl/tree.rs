@@ -50,7 +50,7 @@ impl Quota<'_> {
         let top = self.core.run(&Caller::ROOT, |cx, g| {
             let root = cx.core.node(ROOT, g)?;
             let from = From { start: root, root };
-            let top = find(cx, from, path, Follow::Yes, g)?.existing(cx, g)?;
+            let top: &Node = find(cx, from, path, Follow::Yes, g)?.existing()?;
             top.hold().ok_or(Stop::Again)
         });
         self.enter_held(top, path, project)

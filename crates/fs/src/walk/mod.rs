@@ -12,7 +12,7 @@ use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::inode::{Body, Node};
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Named, named};
+use crate::ops::lookup::{Found, Named};
 use crate::stats::Event;
 use crate::volume::{Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
@@ -55,31 +55,31 @@ pub(crate) enum Last {
     Root,
 }
 
-/// End of a walk.
+/// End of a walk, with the inode or only with what names it.
 #[derive(Clone, Copy)]
-pub(crate) struct Walked<'x> {
+pub(crate) struct Walked<'x, F> {
     /// Directory of the last component.
     pub parent: &'x Node,
     /// Last component.
     pub name: &'x [u8],
     pub last: Last,
     /// What it means; `None` if the name is not there.
-    found: Option<Named<'x>>,
+    found: Option<F>,
     /// Slashes followed the last component.
     pub slash: bool,
 }
 
-impl<'x> Walked<'x> {
-    /// The inode: `ENOENT` if there is none, `ENOTDIR` if slashes follow something that is no
-    /// directory.
-    pub fn existing(&self, cx: &Ctx<'_>, g: &'x Guard) -> Step<&'x Node> {
-        self.named()?.node(cx, g)
-    }
+/// A walk that ends with an inode.
+pub(crate) type ToNode<'x> = Walked<'x, &'x Node>;
+/// A walk that ends with a name.
+pub(crate) type ToName<'x> = Walked<'x, Named<'x>>;
 
-    /// The same without a look at the inode.
-    pub fn named(&self) -> Result<Named<'x>, Errno> {
+impl<'x, F: Found<'x>> Walked<'x, F> {
+    /// What is there: `ENOENT` if nothing is, `ENOTDIR` if slashes follow something that is no
+    /// directory.
+    pub fn existing(&self) -> Result<F, Errno> {
         let found = self.found.ok_or(Errno::ENOENT)?;
-        if self.slash && !found.is_dir() {
+        if self.slash && found.kind() != Kind::Directory {
             Err(Errno::ENOTDIR)
         } else {
             Ok(found)
@@ -87,19 +87,19 @@ impl<'x> Walked<'x> {
     }
 
     /// What the name means if it is there, whatever follows.
-    pub fn found(&self) -> Option<Named<'x>> {
+    pub fn found(&self) -> Option<F> {
         self.found
     }
 }
 
 /// Walks `path`.
-pub(crate) fn walk<'x>(
+pub(crate) fn walk<'x, F: Found<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x>> {
+) -> Step<Walked<'x, F>> {
     if path.is_empty() {
         return Err(Errno::ENOENT.into());
     }
@@ -124,13 +124,13 @@ pub(crate) fn walk<'x>(
 
 /// The same under the rename lock: no directory moves meanwhile.
 #[cold]
-fn walk_slowly<'x>(
+fn walk_slowly<'x, F: Found<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x>> {
+) -> Step<Walked<'x, F>> {
     cx.core.stats.event(Event::WalkFallback);
     let _still = cx.core.rename.0.lock();
     Walker::new(cx, from.root, g).run(from.start, path, follow)
@@ -158,7 +158,12 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    fn run(&mut self, start: &'x Node, path: &'x [u8], follow: Follow) -> Step<Walked<'x>> {
+    fn run<F: Found<'x>>(
+        &mut self,
+        start: &'x Node,
+        path: &'x [u8],
+        follow: Follow,
+    ) -> Step<Walked<'x, F>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
         let mut rest = skip_slashes(path);
@@ -167,7 +172,7 @@ impl<'c, 'x> Walker<'c, 'x> {
                 parent: here,
                 name: b"/",
                 last: Last::Root,
-                found: Some(Named::Node(here)),
+                found: Some(F::of(here)),
                 slash: false,
             };
             return Ok(root);
@@ -179,12 +184,12 @@ impl<'c, 'x> Walker<'c, 'x> {
             if rest.is_empty() {
                 return self.last(here, name, !after.is_empty(), follow);
             }
-            let node = self.step(here, name)?;
+            let node = self.step::<&Node>(here, name)?;
             let (next, above) = match &node.body {
                 Body::Symlink(_) => {
-                    let walked = self.follow(here, node)?;
+                    let walked = self.follow::<&Node>(here, node)?;
                     let above = (walked.last == Last::Name).then_some(walked.parent);
-                    (walked.existing(self.cx, self.g)?, above)
+                    (walked.existing()?, above)
                 }
                 _ => (node, (!matches!(name, b"." | b"..")).then_some(here)),
             };
@@ -196,14 +201,15 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    fn last(
+    fn last<F: Found<'x>>(
         &mut self,
         parent: &'x Node,
         name: &'x [u8],
         slash: bool,
         follow: Follow,
-    ) -> Step<Walked<'x>> {
-        let found = match self.named(parent, if follow == Follow::Parent { b"." } else { name }) {
+    ) -> Step<Walked<'x, F>> {
+        let found = match self.step::<F>(parent, if follow == Follow::Parent { b"." } else { name })
+        {
             Ok(_) if follow == Follow::Parent => None,
             Ok(found) => Some(found),
             Err(Stop::Errno(Errno::ENOENT)) => None,
@@ -235,21 +241,17 @@ impl<'c, 'x> Walker<'c, 'x> {
         })
     }
 
-    fn step(&mut self, here: &'x Node, name: &[u8]) -> Step<&'x Node> {
-        self.named(here, name)?.node(self.cx, self.g)
-    }
-
-    fn named(&mut self, here: &'x Node, name: &[u8]) -> Step<Named<'x>> {
+    fn step<F: Found<'x>>(&mut self, here: &'x Node, name: &[u8]) -> Step<F> {
         if name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
-                return named(self.cx, here, b".", self.g);
+                return F::find(self.cx, here, b".", self.g);
             }
         }
-        named(self.cx, here, name, self.g)
+        F::find(self.cx, here, name, self.g)
     }
 
-    fn follow(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x>> {
+    fn follow<F: Found<'x>>(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x, F>> {
         self.links += 1;
         if self.links > LINKS {
             return Err(Errno::ELOOP.into());

@@ -1,4 +1,5 @@
-//! The size of a file: appends, cuts and changes of owner meet, and the end of the file meets a cut.
+//! The size of a file: appends, cuts and changes of owner meet, and the end of the file meets a
+//! cut.
 
 use hearth::{AT_FDCWD, Caller, Credentials, Errno, Origin, Process, SetAttr, Volume};
 use hearth_sync::primitive::thread;

@@ -26,8 +26,8 @@ pub fn set(flag: &AtomicBool) {
     super::atomic::fence(Ordering::SeqCst);
 }
 
-/// Makes `from` into `to`, or answers what was there instead. Loads that follow must be `SeqCst`, and
-/// so those of the other thread.
+/// Makes `from` into `to`, or answers what was there instead. Loads that follow must be `SeqCst`,
+/// and so those of the other thread.
 ///
 /// # Errors
 /// What was there, and nothing is written.
