@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | get: add to the word, then load the state | SeqCst | kill: see [`fenced`] |
 //! | put: subtract from the word | Release | the killer's loads: uses come before the end |
-//! | kill: LIVE to DYING, then load every word | SeqCst | get; Acquire for put and the last killer |
+//! | kill: LIVE to DYING, then load every word | SeqCst | get; Acquire: put, last killer |
 //! | leave: subtract from the handles | Release | the killer's loads: the count is seen |
 //! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
 //! | kill: DYING to LIVE or DEAD | Release | the next killer sums what this one saw |
