@@ -206,6 +206,21 @@ fn set_budget(process: &Process) {
 }
 
 #[test]
+fn what_comes_and_goes_leaves_nothing_under_the_budget_and_nothing_is_there_without_one() {
+    let memory = Volume::memory();
+    let evictable = Volume::builder().home(Arc::new(TestHome::new())).build();
+    for (volume, counts) in [(memory, false), (evictable.unwrap(), true)] {
+        let process = volume.process(Credentials::root());
+        let before = stat(&process, RESIDENT);
+        file(&process, "/file", 64 << 10);
+        let with = stat(&process, RESIDENT);
+        assert_eq!(with >= before + f64::from(64 << 10), counts, "{with}");
+        process.unlink("/file").unwrap();
+        assert_eq!(stat(&process, RESIDENT), before);
+    }
+}
+
+#[test]
 fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
     let home = Arc::new(TestHome::new());
     let volume = Volume::builder().workers(1).home(home.clone()).build();

@@ -195,7 +195,7 @@ fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
         (
             "hearth_resident_bytes",
             core.resident.sum().max(0) as u64,
-            "Bytes under the budget.",
+            "Bytes under the budget: what the home could take back; 0 if it takes nothing.",
         ),
         (
             "hearth_lock_waiters",

@@ -124,7 +124,7 @@ impl Core {
             ledger,
             promises: Promises::new(),
             nameless: Counter::new(),
-            resident: Resident::new(settings.budget),
+            resident: Resident::new(settings.budget, settings.home.evictable()),
             homing: [const { RawLock::new() }; 16],
             sweep: AtomicU64::new(0),
             home: settings.home,

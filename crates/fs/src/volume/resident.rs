@@ -16,8 +16,11 @@ use hearth_sync::spread::PerCore;
 /// Of so many parts of the budget, the grains of all cores are one.
 pub(super) const SLACK: u64 = 64;
 
-/// Bytes in memory that reclaim could win back, for homes that give them back.
+/// Bytes in memory that reclaim could win back, for homes that take them back; nothing is counted
+/// for others.
 pub(crate) struct Resident {
+    /// Whether the home takes anything back. Immutable.
+    counts: bool,
     parts: PerCore<Part>,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
     budget: AtomicU64,
@@ -51,13 +54,15 @@ struct Part {
 const ASK: i64 = i64::MIN / 2;
 
 impl Resident {
-    /// Nothing yet, with a budget of so many bytes or, for 0, without one.
-    pub fn new(budget: u64) -> Resident {
+    /// Nothing yet, with a budget of so many bytes or, for 0, without one; `counts`: the home takes
+    /// objects back.
+    pub fn new(budget: u64, counts: bool) -> Resident {
         let part = |_| Part {
             bytes: AtomicI64::new(0),
             asked: AtomicI64::new(ASK),
         };
         Resident {
+            counts,
             parts: PerCore::new(part),
             budget: AtomicU64::new(budget),
             mark: AtomicI64::new(0),
@@ -85,7 +90,9 @@ impl Resident {
     /// So many bytes more, or less, are in memory.
     #[inline]
     pub fn add(&self, delta: i64) {
-        self.parts.get().bytes.fetch_add(delta, Relaxed);
+        if self.counts {
+            self.parts.get().bytes.fetch_add(delta, Relaxed);
+        }
     }
 
     /// The bytes: exact when nobody adds meanwhile.
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_core_asks_when_it_has_grown_by_a_grain() {
-        let resident = Resident::new(BUDGET);
+        let resident = Resident::new(BUDGET, true);
         assert_eq!(resident.ask(), None);
         // In one step beyond the budget: seen at once, by every core once.
         resident.add(BUDGET as i64 + 100);
@@ -189,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_overlooked_is_less_than_the_grains_of_all_cores() {
-        let resident = Resident::new(BUDGET);
+        let resident = Resident::new(BUDGET, true);
         resident.add(BUDGET as i64 - 50_000);
         let mut seen = 0;
         while seen == 0 {
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn who_has_brought_in_little_does_not_ask() {
-        let resident = Resident::new(BUDGET);
+        let resident = Resident::new(BUDGET, true);
         resident.add(BUDGET as i64);
         // Every core has asked, whichever this thread goes to.
         for part in resident.parts.iter() {
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_new_budget_is_seen_by_all_cores() {
-        let resident = Resident::new(0);
+        let resident = Resident::new(0, true);
         resident.add(BUDGET as i64);
         assert_eq!((over(&resident), resident.over()), (0, 0));
         resident.set_budget(BUDGET - 1);
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_lowered_budget_is_no_growth_and_what_was_won_back_is_when_it_comes_again() {
-        let resident = Resident::new(BUDGET);
+        let resident = Resident::new(BUDGET, true);
         resident.add(BUDGET as i64);
         resident.set_budget(BUDGET / 2);
         assert_eq!((resident.over(), resident.ahead()), (BUDGET / 2, 0));
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_was_given_back_and_taken_again_is_growth() {
-        let resident = Resident::new(BUDGET);
+        let resident = Resident::new(BUDGET, true);
         resident.add(BUDGET as i64 / 2);
         assert_eq!(over(&resident), 0);
         resident.add(-(BUDGET as i64) / 2);
