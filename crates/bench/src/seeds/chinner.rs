@@ -7,11 +7,10 @@
 
 use super::Family;
 use super::grid::Grid;
-use super::session::{CROWD, Session};
+use super::session::Session;
 use crate::activity::{Job, Phased, must, path};
 use crate::chart::Chart;
 use crate::measure::PhaseTime;
-use crate::pinned::allowed_cores;
 use crate::row::percent;
 use crate::table::{Table, short};
 use crate::target::Client;
@@ -30,9 +29,6 @@ const WARM: usize = 2;
 /// Permissions after the change.
 const MODE: u16 = 0o600;
 
-/// How many threads, and how many times the usual number of files for each.
-type Cell = (usize, usize);
-
 /// Files per second, by phase.
 #[derive(Default)]
 struct Rates {
@@ -43,10 +39,6 @@ struct Rates {
 
 impl Rates {
     fn push(&mut self, name: &str, threads: usize, turns: &[Vec<PhaseTime>]) {
-        // A cell that was left out has none.
-        if turns.iter().any(Vec::is_empty) {
-            return;
-        }
         for (n, phase) in PHASES.iter().enumerate() {
             let time = PhaseTime::together(turns.iter().map(|phases| phases[n]));
             let files = time.operations as f64;
@@ -198,14 +190,12 @@ impl Family for Chinner {
         format!(
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
-             a directory, after it has done so {WARM} times.\nFiles per second of all \
-             threads, over the mean time of a core. What {CROWD} threads keep is asked\nof as many \
-             files in all: two threads have {} times as many each then.",
+             a directory, after it has done so {WARM} times.\nFiles per second of all threads, over \
+             the mean time of a core.",
             each(true, false),
             each(false, false),
             each(true, true),
-            each(false, true),
-            CROWD / 2
+            each(false, true)
         )
     }
 
@@ -219,44 +209,25 @@ impl Family for Chinner {
         } else {
             session.tasks()
         };
-        let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| (tasks, 1)).collect();
-        // With as many files in all: else it would be more files in the same caches that makes the
-        // difference.
-        if tasks.contains(&CROWD) && allowed_cores().len() == 2 {
-            cells.push((2, CROWD / 2));
-        }
-        let (mut rates, mut as_many) = (Rates::default(), Rates::default());
+        let mut rates = Rates::default();
         for round in 0..session.effort().runs {
-            let all = session.in_turns(&cells, round, |contender, (tasks, times), first| {
-                // Only the library is asked.
-                if times > 1 && !contender.is_library() {
-                    return Ok(Vec::new());
-                }
+            let all = session.in_turns(&tasks, round, |contender, tasks, first| {
                 let each = each(contender.is_library(), session.is_quick());
-                let files = Files { each: each * times };
-                session.job(contender, contender.fresh(), &files, (tasks, first))
+                session.job(
+                    contender,
+                    contender.fresh(),
+                    &Files { each },
+                    (tasks, first),
+                )
             })?;
-            for ((name, (tasks, times)), turns) in all {
-                if times == 1 {
-                    rates.push(name, tasks, &turns);
-                }
-                if tasks * times == CROWD {
-                    as_many.push(name, tasks, &turns);
-                }
+            for ((name, tasks), turns) in all {
+                rates.push(name, tasks, &turns);
             }
         }
         let grid = rates.by_core;
         println!("{}", table(&grid, &session.names(), &tasks));
         session.keep(grid.rows(self.name(), "files_per_s", "1/s"));
         session.keep(rates.by_cpu.rows(self.name(), "files_per_cpu_s", "1/s"));
-        let crowd = as_many
-            .by_core
-            .rows(self.name(), "files_per_s_as_many_files", "1/s");
-        session.keep(crowd);
-        session.by_cpu(as_many.by_cpu);
-        for phase in PHASES {
-            session.ask_of_a_crowd(&as_many.by_core, phase);
-        }
         session.by_cpu(rates.by_cpu);
         for phase in PHASES {
             let mut chart = Chart::new(phase, "files per second");
@@ -265,6 +236,7 @@ impl Family for Chinner {
                 chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
             }
             session.draw(&format!("chinner-{phase}"), &chart)?;
+            session.ask_of_a_crowd(&grid, phase);
             session.ask_of_two(&grid, phase);
         }
         Ok(())
@@ -275,7 +247,7 @@ impl Family for Chinner {
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
-        (true, false) => 12_500,
+        (true, false) => 50_000,
         (false, true) => 200,
         (false, false) => 2_000,
     }
