@@ -120,7 +120,8 @@ impl Rule {
 
     /// Whether it explains a conflict whose two sides have these source lines on their stacks:
     /// whoever writes must be at one of its places. That two things lie on one line no rule asks
-    /// for, but one that names [`BYTES`]: those of a file lie where the program puts them.
+    /// for, but one that has `words/` among its places: bytes of a file lie where the program puts
+    /// them.
     pub fn explains(&self, conflict: &Conflict, stacks: &[Vec<String>; 2]) -> bool {
         let here = |line: &String| self.places.iter().any(|place| line.contains(place));
         let is_here = |side: usize| !conflict.writes[side] || stacks[side].iter().any(here);
