@@ -125,7 +125,7 @@ impl Rule {
     pub fn explains(&self, conflict: &Conflict, stacks: &[Vec<String>; 2]) -> bool {
         let here = |line: &String| self.places.iter().any(|place| line.contains(place));
         let is_here = |side: usize| !conflict.writes[side] || stacks[side].iter().any(here);
-        let copies = |stack: &Vec<String>| stack.first().is_some_and(|line| line.contains(BYTES));
+        let copies = |stack: &Vec<String>| stack.iter().any(|line| line.contains(BYTES));
         let are_bytes = self.places.iter().any(|place| place == BYTES) && stacks.iter().all(copies);
         (!conflict.is_false_sharing || are_bytes) && is_here(0) && is_here(1)
     }
@@ -231,7 +231,12 @@ mod tests {
             is_false_sharing: true,
         };
         let page = "fs/data/page.rs:2 Page::write".to_owned();
-        let bytes = vec!["sync/words/copy.rs:1 store".to_owned(), page.clone()];
+        let store = "sync/atomic.rs:7 AtomicU64::store".to_owned();
+        let bytes = vec![
+            store,
+            "sync/words/copy.rs:1 copy::store".to_owned(),
+            page.clone(),
+        ];
         let head = vec!["sync/seq.rs:1 SeqLock::write".to_owned(), page];
         let both = [bytes.clone(), bytes.clone()];
         assert!(of_bytes.explains(&conflict, &both));
