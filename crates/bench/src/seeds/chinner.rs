@@ -190,8 +190,8 @@ impl Family for Chinner {
         format!(
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
-             a directory, after it has done so {WARM} times.\nFiles per second of all threads, over \
-             the mean time of a core.",
+             a directory, after it has done so {WARM} times.\nFiles per second of all threads, \
+             over the mean time of a core.",
             each(true, false),
             each(false, false),
             each(true, true),
