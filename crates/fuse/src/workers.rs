@@ -329,23 +329,38 @@ mod tests {
         for (lane, threads) in [(Lane::Io, IO_THREADS), (Lane::Load, LOAD_THREADS)] {
             let scheduler = Scheduler::builder().start().unwrap();
             let workers = Workers::new(&scheduler);
-            let (gate, order) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
-            let shut = gate.lock();
-            for (tenant, pieces) in [(1, 20 * threads), (2, 1)] {
+            // The tenants in the order of their begins, and how many pieces may end.
+            let turns = Arc::new((Mutex::new((Vec::new(), 0)), Condvar::new()));
+            let total = 20 * threads + 1;
+            for (tenant, pieces) in [(1, total - 1), (2, 1)] {
                 for _ in 0..pieces {
-                    let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
+                    let turns = Arc::clone(&turns);
                     let work = move || {
-                        // In the order of taking: who waits for the gate may be passed by others.
-                        order.lock().push(tenant);
-                        drop(gate.lock());
+                        let (lock, changed) = &*turns;
+                        let mut inside = lock.lock();
+                        inside.0.push(tenant);
+                        changed.notify_all();
+                        while inside.1 == 0 {
+                            changed.wait(&mut inside);
+                        }
+                        inside.1 -= 1;
                     };
                     let workers = workers.of(TenantId::User(tenant));
                     workers.submit(later(lane, work), Box::new(|_| {}));
                 }
             }
-            drop(shut);
+            let (lock, changed) = &*turns;
+            for ended in 0..total {
+                // One after the other: whoever has taken something and not begun it is waited for.
+                let mut inside = lock.lock();
+                while inside.0.len() < total.min(threads + ended) {
+                    changed.wait(&mut inside);
+                }
+                inside.1 += 1;
+                changed.notify_all();
+            }
             workers.close();
-            let place = order.lock().iter().position(|&tenant| tenant == 2);
+            let place = lock.lock().0.iter().position(|&tenant| tenant == 2);
             // Each thread may have taken something before, and one more since.
             assert!(place.unwrap() <= 3 * threads, "{lane:?}: {place:?}");
         }
