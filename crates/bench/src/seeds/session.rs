@@ -46,8 +46,8 @@ impl Session {
     /// # Errors
     /// A target that was named cannot be had, or there is too little room.
     pub fn new(options: SeedOptions) -> Result<Session, String> {
-        room::memory()?;
         let quick = options.common.quick;
+        room::memory(quick)?;
         let mut contenders = Vec::new();
         for name in &options.targets {
             contenders.push(Contender::new(name)?);

@@ -70,6 +70,20 @@ impl<'a, T> Place<'a, T> {
         address(self.word().load(Ordering::Acquire))
     }
 
+    /// Whether the number means nothing, asked by who is about to fill it and nobody else can.
+    ///
+    /// Asked with a write that changes nothing: were memory that nobody has touched read first, the
+    /// kernel would map its page of zeros there, and have to take it away again, on all cores, for
+    /// the write that follows.
+    #[inline]
+    pub(super) fn is_vacant(self) -> bool {
+        let nothing = ptr::null_mut();
+        // Relaxed: nothing is read through the word.
+        let changed =
+            (self.word()).compare_exchange(nothing, nothing, Ordering::Relaxed, Ordering::Relaxed);
+        changed.map_or_else(|found| address(found).is_null(), |_| true)
+    }
+
     /// Says that the room will soon be filled.
     #[inline]
     pub(super) fn prefetch(self) {

@@ -83,7 +83,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             }
             let place = self.storage.places.reach(number);
             // A number that was filled by `insert_at` or `restore` is passed over.
-            if place.load().is_null() {
+            if place.is_vacant() {
                 let made = Body::held(number, generation, make(number, generation));
                 return self.publish(place, made).unwrap_or_else(|_| {
                     panic!("number {number} was filled while `insert` owned it")

@@ -202,6 +202,35 @@ fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
 
 /// A table that is dropped while objects are on their way out frees nothing under them.
 #[test]
+fn memory_of_new_objects_is_touched_once() {
+    let faults = || {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: the kernel fills the structure in.
+        let usage = unsafe {
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
+            usage.assume_init()
+        };
+        usage.ru_minflt
+    };
+    type Large = Object<[u8; 936]>;
+    const _: () = assert!(
+        4096 % size_of::<Large>() == 0,
+        "every page begins with an object"
+    );
+    const PAGES: usize = BLOCK as usize * size_of::<Large>() / 4096;
+    force_core(0);
+    let table = Table::new(0);
+    drop(table.insert(|_, _| [1_u8; 936]));
+    let before = faults();
+    for _ in 1..BLOCK {
+        drop(table.insert(|_, _| [1_u8; 936]));
+    }
+    let faults = faults() - before;
+    // Pages that were read first would fault a second time, when they are written.
+    assert!(faults < PAGES as i64 * 3 / 2, "{faults} for {PAGES} pages");
+}
+
+#[test]
 fn a_table_goes_after_the_last_object_that_was_ended() {
     for _ in 0..50 {
         let (table, alive) = (Table::new(1), Arc::new(AtomicUsize::new(0)));

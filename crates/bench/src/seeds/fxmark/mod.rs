@@ -36,6 +36,9 @@ pub const NAMES: [&str; 19] = [
 const SCALES: f64 = 1.6;
 /// By how many of the 19.
 const MANY: f64 = 17.0;
+/// Operations of each task where a crowd is asked what it keeps: each is at work for some turns on
+/// its core, so that what counts is how they share it and not how a thread begins.
+const OF_A_CROWD: usize = 40_000;
 /// Branches of the tree of MRPM.
 const BRANCHES: usize = 8;
 
@@ -59,8 +62,9 @@ impl Family for FxMark {
              tree of MRPM has 4\nbranches a directory instead of {BRANCHES}. Of those that use up \
              their files the rate is the operations\nof all over the mean time of a core, as in \
              the program of the paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep \
-             of what 2 do is asked of each; of those that use up their\nfiles with as many files \
-             in all: two tasks have {} times as many each then.\n\n{}",
+             of what 2 do is asked of each; of those that use up their\nfiles with {} each, and as \
+             many files in all: two tasks have {} times as many each then.\n\n{}",
+            OF_A_CROWD,
             CROWD / 2,
             lines.join("\n")
         )
@@ -105,8 +109,14 @@ fn activities(branches: usize) -> Vec<Box<dyn Activity>> {
     Steady::all(branches).map(boxed).into()
 }
 
-/// How many tasks, and how many times the usual number of files for each.
-type Cell = (usize, usize);
+/// One kind of run of those that use up their files.
+struct Cell {
+    tasks: usize,
+    /// Operations of each.
+    times: usize,
+    /// It is in the table, and not one of the two that tell what a crowd keeps.
+    is_usual: bool,
+}
 
 /// Operations per second of the seven that use up their files.
 #[derive(Default)]
@@ -127,9 +137,9 @@ impl UsedUpRates {
             }
             for round in 0..session.effort().runs {
                 for contender in session.contenders() {
-                    let cells = cells(contender, tasks);
+                    let cells = cells(contender, tasks, session.is_quick());
                     let all = used_up_round(session, contender, kind, &cells, round)?;
-                    for (&cell, rate) in cells.iter().zip(all) {
+                    for (cell, rate) in cells.iter().zip(all) {
                         rates.push(&name, &contender.name, cell, rate);
                     }
                 }
@@ -139,22 +149,33 @@ impl UsedUpRates {
         Ok(rates)
     }
 
-    fn push(&mut self, name: &str, target: &str, (tasks, more): Cell, rate: f64) {
-        if more == 1 {
-            self.usual.push(name, target, tasks, rate);
-        }
-        if tasks * more == CROWD {
-            self.as_many.push(name, target, tasks, rate);
-        }
+    fn push(&mut self, name: &str, target: &str, cell: &Cell, rate: f64) {
+        let grid = match cell.is_usual {
+            true => &mut self.usual,
+            false => &mut self.as_many,
+        };
+        grid.push(name, target, cell.tasks, rate);
     }
 }
 
-/// Only the library is asked what a crowd keeps, where there are two cores.
-fn cells(contender: &Contender, tasks: &[usize]) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| (tasks, 1)).collect();
-    let has_crowd = tasks.contains(&CROWD) && allowed_cores().len() == 2;
-    if contender.is_library() && has_crowd {
-        cells.push((2, CROWD / 2));
+/// What `contender` is to do.
+fn cells(contender: &Contender, tasks: &[usize], is_quick: bool) -> Vec<Cell> {
+    let (usual, crowd) = match (contender.is_library(), is_quick) {
+        (true, true) => (4_000, 4_000),
+        (true, false) => (16_000, OF_A_CROWD),
+        (false, true) => (200, 0),
+        (false, false) => (1_000, 0),
+    };
+    let of = |tasks, times, is_usual| Cell {
+        tasks,
+        times,
+        is_usual,
+    };
+    let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| of(tasks, usual, true)).collect();
+    // Only the library is asked what a crowd keeps, where there are two cores.
+    if crowd > 0 && tasks.contains(&CROWD) && allowed_cores().len() == 2 {
+        let two = of(2, crowd * CROWD / 2, false);
+        cells.extend([of(CROWD, crowd, false), two]);
     }
     cells
 }
@@ -167,12 +188,6 @@ fn used_up_round(
     cells: &[Cell],
     round: u32,
 ) -> Result<Vec<f64>, String> {
-    let times = match (contender.is_library(), session.is_quick()) {
-        (true, true) => 4_000,
-        (true, false) => 16_000,
-        (false, true) => 200,
-        (false, false) => 1_000,
-    };
     let length = contender.turn(session.effort().run).as_secs_f64();
     let mut done = vec![(0, 0.0); cells.len()];
     for turn in 0..contender.turns() {
@@ -180,14 +195,16 @@ fn used_up_round(
         if turn % 2 == 1 {
             cells.reverse();
         }
-        for (&(tasks, more), (operations, seconds)) in cells {
-            let times = times * more;
+        for (cell, (operations, seconds)) in cells {
             // One job may be short: as many as make a run of the usual length. The time is
             // that of the program of the paper: the mean of the cores' own.
             let end = length * f64::from(turn + 1);
             while *operations == 0 || *seconds < end {
-                let at = (tasks, (round + turn) as usize);
-                let job = UsedUp { kind, times };
+                let at = (cell.tasks, (round + turn) as usize);
+                let job = UsedUp {
+                    kind,
+                    times: cell.times,
+                };
                 let time = session.job(contender, contender.fresh(), &job, at)?[0];
                 *operations += time.operations;
                 *seconds += time.per_core;

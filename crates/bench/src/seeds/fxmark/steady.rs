@@ -3,7 +3,7 @@
 use super::place::{self, PAGE, REGION};
 use crate::activity::{Activity, Repeat, must, path};
 use crate::target::{Client, Handle};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// One of the twelve.
 #[allow(missing_docs)]
@@ -275,32 +275,49 @@ fn make_tree(
     Ok(())
 }
 
-fn random_lookups(
-    client: &dyn Client,
-    task: usize,
-    branches: usize,
-) -> impl FnMut() -> Result<(), String> + '_ {
-    // The paths are made before, as long a list as makes its order random.
-    let mut state = 0x9E37_79B9_7F4A_7C15 ^ task as u64;
-    let mut element = || {
-        state = state
+/// Lookups of files all over the tree, however many tasks there are.
+struct RandomLookups<'c> {
+    client: &'c dyn Client,
+    branches: u32,
+    /// Of the generator: the next file, and all after it.
+    state: u64,
+    /// A path of one digit an element, and a NUL.
+    path: [u8; 2 * DEPTH + 1],
+}
+
+fn random_lookups(client: &dyn Client, task: usize, branches: usize) -> RandomLookups<'_> {
+    let mut path = [b'/'; 2 * DEPTH + 1];
+    path[2 * DEPTH] = 0;
+    RandomLookups {
+        client,
+        branches: branches as u32,
+        state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
+        path,
+    }
+}
+
+impl RandomLookups<'_> {
+    fn next_file(&mut self) -> &CStr {
+        self.state = (self.state)
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % branches
-    };
-    let mut file = || {
-        path(
-            (0..DEPTH)
-                .map(|_| format!("/{}", element()))
-                .collect::<String>(),
-        )
-    };
-    let files: Vec<CString> = (0..4096).map(|_| file()).collect();
-    let mut turn = 0;
-    move || {
-        let file = &files[turn % files.len()];
-        turn += 1;
-        must(client.stat(file), || format!("stat {file:?}"))
+        // The upper bits are the random ones.
+        let mut random = (self.state >> 32) as u32;
+        for digit in self.path.iter_mut().skip(1).step_by(2) {
+            *digit = b'0' + (random % self.branches) as u8;
+            random /= self.branches;
+        }
+        CStr::from_bytes_with_nul(&self.path).expect("digits, slashes and a NUL")
+    }
+}
+
+impl Repeat for RandomLookups<'_> {
+    fn repeat(&mut self, times: u32) -> Result<(), String> {
+        (0..times).try_for_each(|_| {
+            let client = self.client;
+            let file = self.next_file();
+            must(client.stat(file), || format!("stat {file:?}"))
+        })
     }
 }
 

@@ -383,10 +383,52 @@ fn names_come_and_go_in_private_directories_or_in_the_shared_one() {
 #[test]
 fn a_crowd_is_held_against_two_tasks_with_as_many_files() {
     let mut rates = UsedUpRates::default();
-    for (cell, rate) in [((2, 1), 1.0), ((CROWD, 1), 1.8), ((2, CROWD / 2), 2.0)] {
-        rates.push("MWUL", "lib", cell, rate);
+    let usual = |tasks, rate| (tasks, 10, true, rate);
+    let of_a_crowd = |tasks, times, rate| (tasks, times, false, rate);
+    for (tasks, times, is_usual, rate) in [
+        usual(2, 1.0),
+        usual(CROWD, 1.8),
+        of_a_crowd(CROWD, 20, 1.8),
+        of_a_crowd(2, 160, 2.0),
+    ] {
+        let cell = Cell {
+            tasks,
+            times,
+            is_usual,
+        };
+        rates.push("MWUL", "lib", &cell, rate);
     }
     let ratios = |grid: &Grid| grid.ratios("MWUL", ("lib", CROWD), ("lib", 2));
     assert_eq!(ratios(&rates.usual), [1.8]);
     assert_eq!(ratios(&rates.as_many), [0.9]);
+}
+
+#[test]
+fn both_cells_of_a_crowd_have_as_many_files() {
+    let lib = Contender::new("lib").unwrap();
+    let files = |cells: Vec<Cell>| -> Vec<usize> {
+        let crowd = cells.iter().filter(|cell| !cell.is_usual);
+        crowd.map(|cell| cell.tasks * cell.times).collect()
+    };
+    let has_crowd = allowed_cores().len() == 2;
+    for is_quick in [false, true] {
+        let files = files(cells(&lib, &[1, 2, CROWD], is_quick));
+        assert_eq!(files.len(), if has_crowd { 2 } else { 0 });
+        assert!(files.windows(2).all(|two| two[0] == two[1]), "{files:?}");
+    }
+    assert!(files(cells(&lib, &[1, 2], false)).is_empty());
+}
+
+#[test]
+fn random_lookups_of_one_task_reach_the_whole_tree() {
+    let spy = Spy::new();
+    let branches = 2;
+    let mrpm = Steady::Mrpm(branches);
+    apart(&spy, &|client| mrpm.prepare(client, 1)).unwrap();
+    spy.take();
+    let lookups = |client: &dyn Client| mrpm.task(client, 0, 1)?.repeat(1_000);
+    apart(&spy, &lookups).unwrap();
+    let calls = spy.take().concat();
+    let seen: BTreeSet<&str> = calls.iter().map(|call| &*call.on).collect();
+    assert_eq!(seen.len(), branches.pow(5));
 }
