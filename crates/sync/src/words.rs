@@ -17,13 +17,17 @@ const ANY: Ordering = Ordering::Relaxed;
 
 const WORD: usize = size_of::<u64>();
 
-/// `WORDS * 8` bytes that may be raced.
-#[repr(transparent)]
+/// `WORDS * 8` bytes that may be raced, alone on their cache lines.
+#[repr(C, align(64))]
 pub struct Words<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> Words<WORDS> {
     /// How many bytes there are.
-    pub const BYTES: usize = WORDS * WORD;
+    pub const BYTES: usize = {
+        let bytes = WORDS * WORD;
+        assert!(bytes == size_of::<Words<WORDS>>(), "whole cache lines");
+        bytes
+    };
 
     /// All bytes zero, straight from the allocator.
     pub fn boxed() -> Box<Words<WORDS>> {
@@ -36,6 +40,28 @@ impl<const WORDS: usize> Words<WORDS> {
         }
         // SAFETY: the memory has the layout of the type, and zero is a valid atomic word.
         unsafe { Box::from_raw(words) }
+    }
+
+    /// `src` from `off` on, and zeros around it.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not inside.
+    pub fn boxed_with(off: usize, src: &[u8]) -> Box<Words<WORDS>> {
+        if src.len() < Self::BYTES {
+            let words = Self::boxed();
+            words.write(off, src);
+            return words;
+        }
+        assert_eq!((off, src.len()), (0, Self::BYTES), "outside of the words");
+        let mut words = Box::<Words<WORDS>>::new_uninit();
+        // SAFETY: the box has room for as many bytes, which are all that a value is made of, and
+        // any of them are valid atomic words.
+        unsafe {
+            let to = words.as_mut_ptr().cast::<u8>();
+            to.copy_from_nonoverlapping(src.as_ptr(), Self::BYTES);
+            words.assume_init()
+        }
     }
 
     /// Copies the bytes from `off` into `out`.

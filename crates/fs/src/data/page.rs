@@ -12,24 +12,24 @@ use super::span::PAGE_BYTES;
 
 /// 4 KiB of a file and what is known of them.
 ///
-/// The header has a cache line of its own and the bytes start at the next one, so that pages
-/// share no line and a reader of warm pages writes none.
-#[repr(C)]
-pub(super) struct Page {
-    head: Head,
-    /// Written under the lock of `head.seq`; read at any time, whole under `head.seq`'s retry.
-    bytes: Words<{ PAGE_BYTES / 8 }>,
-}
-
+/// This has a cache line of its own and the bytes have theirs, so that pages share no line and a
+/// reader of warm pages writes none. The bytes are a piece of memory by themselves: allocators
+/// have pieces of 4 KiB, and give 5 to who asks for a line more.
 #[repr(align(64))]
-struct Head {
+pub(super) struct Page {
     seq: SeqLock<PageLock>,
     /// `DIRTY`, `WRITEBACK`, `REFERENCED`.
     flags: AtomicU8,
     last: LastCore,
+    /// Written under the lock of `seq`; read at any time, whole under `seq`'s retry.
+    bytes: Box<Words<{ PAGE_BYTES / 8 }>>,
     #[cfg(test)]
     _tally: super::tally::Ticket,
 }
+
+// Under a model checker the atomics are larger.
+#[cfg(not(any(test, feature = "shuttle")))]
+const _: () = assert!(size_of::<Page>() == 64);
 
 lock_class!(PageLock = "data.page", 80);
 
@@ -44,6 +44,9 @@ const WRITEBACK: u8 = 2;
 const REFERENCED: u8 = 4;
 
 impl Page {
+    /// Bytes of memory that a page takes.
+    pub(super) const SIZE: usize = size_of::<Page>() + PAGE_BYTES;
+
     /// A page of the home: clean.
     pub(super) fn loaded(bytes: &[u8]) -> Box<Page> {
         Page::with(0, &bytes[..bytes.len().min(PAGE_BYTES)], REFERENCED)
@@ -55,44 +58,40 @@ impl Page {
     }
 
     fn with(start: usize, bytes: &[u8], flags: u8) -> Box<Page> {
-        let page = Box::new(Page {
-            head: Head {
-                seq: SeqLock::new(),
-                flags: AtomicU8::new(flags),
-                last: LastCore::new(),
-                #[cfg(test)]
-                _tally: super::tally::Ticket::new(),
-            },
-            bytes: *Words::boxed(),
-        });
-        page.bytes.write(start, bytes);
-        page
+        Box::new(Page {
+            seq: SeqLock::new(),
+            flags: AtomicU8::new(flags),
+            last: LastCore::new(),
+            bytes: Words::boxed_with(start, bytes),
+            #[cfg(test)]
+            _tally: super::tally::Ticket::new(),
+        })
     }
 
     /// Copies bytes out, all of them from between two writes. Writes nothing shared, except the
     /// reference bit of a page that the clock has passed.
     #[inline]
     pub(super) fn read(&self, start: usize, out: &mut [u8]) {
-        self.head.seq.read(|| self.bytes.read(start, out));
+        self.seq.read(|| self.bytes.read(start, out));
         self.touch();
     }
 
     /// Copies the whole page out; no use in the clock's sense.
     pub(super) fn copy(&self, out: &mut [u8; PAGE_BYTES]) {
-        self.head.seq.read(|| self.bytes.read(0, out));
+        self.seq.read(|| self.bytes.read(0, out));
     }
 
     /// Puts `bytes` at `start`.
     #[inline]
     pub(super) fn write(&self, start: usize, bytes: &[u8]) {
-        let _changing = self.head.seq.write(&self.head.last);
+        let _changing = self.seq.write(&self.last);
         self.bytes.write(start, bytes);
         self.stain();
     }
 
     /// Zeroes a range; a page that has zeros there already stays as it is.
     pub(super) fn zero(&self, range: Range<usize>) {
-        let _changing = self.head.seq.write(&self.head.last);
+        let _changing = self.seq.write(&self.last);
         if !self.bytes.is_zero(range.clone()) {
             self.bytes.zero(range);
             self.stain();
@@ -107,21 +106,21 @@ impl Page {
     /// Takes the dirt off a dirty page, which must then be copied and given to the home.
     pub(super) fn begin_flush(&self) -> bool {
         // Relaxed: a page dirtied after this look is for the next flush.
-        if self.head.flags.load(Ordering::Relaxed) & DIRTY == 0 {
+        if self.flags.load(Ordering::Relaxed) & DIRTY == 0 {
             return false;
         }
         // Relaxed: `evict` is the only reader of WRITEBACK and the gate orders it after us.
-        self.head.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
+        self.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
         // Acquire pairs with the Release of `stain`: if the stain came first, the copy that
         // follows has its bytes; if it comes after, the page stays dirty.
-        self.head.flags.fetch_and(!DIRTY, Ordering::Acquire);
+        self.flags.fetch_and(!DIRTY, Ordering::Acquire);
         true
     }
 
     /// Whether a flush has begun and not ended.
     pub(super) fn is_flushing(&self) -> bool {
         // Relaxed: asked by the flush itself, of which there is one at a time.
-        self.head.flags.load(Ordering::Relaxed) & WRITEBACK != 0
+        self.flags.load(Ordering::Relaxed) & WRITEBACK != 0
     }
 
     /// Ends what `begin_flush` began; without `saved` the page is dirty again.
@@ -130,7 +129,7 @@ impl Page {
             self.stain();
         }
         // Relaxed: see `begin_flush`.
-        self.head.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
+        self.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
     }
 
     /// The clock passes: whether the page may go. A page in use since the last time stays and
@@ -138,12 +137,12 @@ impl Page {
     pub(super) fn is_cold(&self) -> bool {
         // Relaxed: with the gate closed only readers change flags, and only REFERENCED, which
         // is a hint.
-        let flags = self.head.flags.load(Ordering::Relaxed);
+        let flags = self.flags.load(Ordering::Relaxed);
         if flags & (DIRTY | WRITEBACK) != 0 {
             return false;
         }
         if flags & REFERENCED != 0 {
-            self.head.flags.fetch_and(!REFERENCED, Ordering::Relaxed);
+            self.flags.fetch_and(!REFERENCED, Ordering::Relaxed);
             return false;
         }
         true
@@ -151,8 +150,8 @@ impl Page {
 
     fn touch(&self) {
         // Relaxed: a hint of the clock.
-        if self.head.flags.load(Ordering::Relaxed) & REFERENCED == 0 {
-            self.head.flags.fetch_or(REFERENCED, Ordering::Relaxed);
+        if self.flags.load(Ordering::Relaxed) & REFERENCED == 0 {
+            self.flags.fetch_or(REFERENCED, Ordering::Relaxed);
         }
     }
 
@@ -160,8 +159,6 @@ impl Page {
     /// flush takes off while our bytes are still on their way.
     fn stain(&self) {
         // Release pairs with the Acquire of `begin_flush`.
-        self.head
-            .flags
-            .fetch_or(DIRTY | REFERENCED, Ordering::Release);
+        self.flags.fetch_or(DIRTY | REFERENCED, Ordering::Release);
     }
 }

@@ -221,7 +221,7 @@ pub(super) fn cut_leaf(
         let places = || part.clone().map(|index| leaf.place(index));
         *cut += places().filter(|place| place.is_allocated(g)).count() as u64;
         let resident = places().filter(|place| place.page(g).is_some()).count();
-        epoch::weigh(resident * size_of::<Page>(), g);
+        epoch::weigh(resident * Page::SIZE, g);
         return true;
     }
     for index in part {
@@ -261,8 +261,8 @@ impl<'g> Place<'g> {
     pub(super) fn clear(&self, mark: Mark, g: &Guard) -> bool {
         let allocated = self.is_allocated(g);
         self.spot.set(mark);
-        if !self.slot.is_empty() {
-            self.slot.take(g);
+        if !self.slot.is_empty() && self.slot.take(g) {
+            epoch::weigh(Page::SIZE - size_of::<Page>(), g);
         }
         allocated
     }

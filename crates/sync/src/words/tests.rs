@@ -40,6 +40,16 @@ fn every_small_range_reads_and_writes_like_a_byte_array() {
 }
 
 #[test]
+fn words_begin_with_what_is_given_and_zeros_around_it() {
+    for (off, len) in [(0, 0), (0, Page::BYTES), (1, Page::BYTES - 1), (100, 2_000)] {
+        let new = pattern(off, len);
+        let mut model = vec![0; Page::BYTES];
+        model[off..off + len].copy_from_slice(&new);
+        assert_eq!(bytes(&Page::boxed_with(off, &new)), model, "{len} at {off}");
+    }
+}
+
+#[test]
 fn every_long_range_reads_and_writes_like_a_byte_array() {
     for off in [0, 1, 7, 8, 9, 64, 500] {
         for len in [
