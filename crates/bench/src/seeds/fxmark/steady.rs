@@ -179,7 +179,7 @@ impl Activity for Steady {
             return Ok(Box::new(List { client, dir }));
         }
         Ok(match *self {
-            Mrpm(branches) => Box::new(random_lookups(client, task, branches)),
+            Mrpm(branches) => Box::new(random_lookups(client, task, branches)?),
             _ => Box::new(renames(client, task)),
         })
     }
@@ -285,38 +285,45 @@ struct RandomLookups<'c> {
     path: [u8; 2 * DEPTH + 1],
 }
 
-fn random_lookups(client: &dyn Client, task: usize, branches: usize) -> RandomLookups<'_> {
+/// With the whole tree looked up once: one task alone would find less of it warm than two do.
+fn random_lookups(
+    client: &dyn Client,
+    task: usize,
+    branches: usize,
+) -> Result<RandomLookups<'_>, String> {
     let mut path = [b'/'; 2 * DEPTH + 1];
     path[2 * DEPTH] = 0;
-    RandomLookups {
+    let mut lookups = RandomLookups {
         client,
         branches: branches as u32,
         state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
         path,
-    }
+    };
+    let all = lookups.branches.pow(DEPTH as u32);
+    (0..all).try_for_each(|number| lookups.look_up(number))?;
+    Ok(lookups)
 }
 
 impl RandomLookups<'_> {
-    fn next_file(&mut self) -> &CStr {
-        self.state = (self.state)
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        // The upper bits are the random ones.
-        let mut random = (self.state >> 32) as u32;
+    /// Looks up the file that the digits of `number` name.
+    fn look_up(&mut self, mut number: u32) -> Result<(), String> {
         for digit in self.path.iter_mut().skip(1).step_by(2) {
-            *digit = b'0' + (random % self.branches) as u8;
-            random /= self.branches;
+            *digit = b'0' + (number % self.branches) as u8;
+            number /= self.branches;
         }
-        CStr::from_bytes_with_nul(&self.path).expect("digits, slashes and a NUL")
+        let file = CStr::from_bytes_with_nul(&self.path).expect("digits, slashes and a NUL");
+        must(self.client.stat(file), || format!("stat {file:?}"))
     }
 }
 
 impl Repeat for RandomLookups<'_> {
     fn repeat(&mut self, times: u32) -> Result<(), String> {
         (0..times).try_for_each(|_| {
-            let client = self.client;
-            let file = self.next_file();
-            must(client.stat(file), || format!("stat {file:?}"))
+            self.state = (self.state)
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // The upper bits are the random ones.
+            self.look_up((self.state >> 32) as u32)
         })
     }
 }
