@@ -1,15 +1,18 @@
 //! The scheduler's own threads: each drives the station it is given, or waits for one.
 
-use hearth_sync::primitive::{Condvar, Mutex};
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
 use std::collections::VecDeque;
 
 /// More threads than this are not started for tasks that block.
 const MOST_BLOCKED: usize = 512;
 
+lock_class!(SparesLock = "sched.spares", 2030);
+
 /// Stations that want a thread, and threads that want a station.
 pub struct Spares<S> {
-    state: Mutex<State<S>>,
-    changed: Condvar,
+    state: Lock<SparesLock, State<S>>,
+    changed: Condition,
     /// No more threads than this wait for a station.
     most_idle: usize,
     most: usize,
@@ -39,13 +42,13 @@ impl<S> Spares<S> {
     /// No threads; `stations` need one each.
     pub fn new(stations: usize) -> Spares<S> {
         Spares {
-            state: Mutex::new(State {
+            state: Lock::new(State {
                 jobs: VecDeque::new(),
                 idle: 0,
                 threads: 0,
                 stopped: false,
             }),
-            changed: Condvar::new(),
+            changed: Condition::new(),
             most_idle: stations.max(4),
             most: stations + MOST_BLOCKED,
         }
@@ -90,7 +93,7 @@ impl<S> Spares<S> {
                 return None;
             }
             state.idle += 1;
-            self.changed.wait(&mut state);
+            state.wait(&self.changed);
             state.idle -= 1;
         }
     }
@@ -105,7 +108,7 @@ impl<S> Spares<S> {
     pub fn wait_for_end(&self) {
         let mut state = self.state.lock();
         while state.threads > 0 {
-            self.changed.wait(&mut state);
+            state.wait(&self.changed);
         }
     }
 }

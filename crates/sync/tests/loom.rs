@@ -6,6 +6,7 @@
 //! that the contract of `hearth_sync::epoch` allows and adds no ordering of its own: these tests
 //! prove the protocols above the epoch; `loom_epoch.rs` is about the epoch.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool as PlainBool, AtomicUsize as PlainUsize, Ordering::SeqCst};
 use std::sync::{Arc as PlainArc, LazyLock};
 
@@ -459,6 +460,28 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
             }
         });
     }
+}
+
+#[test]
+fn a_number_that_comes_back_is_given_to_one() {
+    check(3, || {
+        let table = Arc::new(Table::<u64>::new(0));
+        // More than a core keeps: a block of them goes to the pool that all cores take from.
+        let taken: Vec<_> = (0..4).map(|_| table.reserve()).collect();
+        for (number, generation) in taken {
+            table.release(number, generation);
+        }
+        let other = Arc::clone(&table);
+        let other = thread::spawn(move || [(); 3].map(|()| other.reserve()));
+        let mine = [(); 3].map(|()| table.reserve());
+        let given = [mine, other.join().unwrap()].concat();
+        let numbers: BTreeSet<u64> = given.iter().map(|&(number, _)| number).collect();
+        assert_eq!(numbers.len(), given.len(), "{given:?}");
+        for (number, generation) in given {
+            let came_back = number < 4;
+            assert_eq!(generation, if came_back { 2 } else { 1 }, "{number}");
+        }
+    });
 }
 
 #[test]

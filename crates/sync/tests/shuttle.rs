@@ -2,6 +2,7 @@
 //!
 //! Run with `cargo test -p hearth-sync --features shuttle --test shuttle`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64 as Plain, Ordering::SeqCst};
 
 use hearth_sync::epoch;
@@ -212,6 +213,39 @@ fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
             assert!(!held.is_dead());
         }
     }
+}
+
+/// Numbers go from core to core through the pool, and tables grow for the new ones meanwhile.
+#[test]
+fn a_number_has_one_owner_at_a_time_and_a_new_generation_for_each() {
+    check(500, || {
+        let table = Arc::new(Table::<u64>::new(1));
+        // What is owned now, and the last generation of each number. No part of the schedule.
+        let books = std::sync::Mutex::new((BTreeSet::new(), BTreeMap::new()));
+        together(3, move |task| {
+            let mut mine = Vec::new();
+            for round in 0..40_u64 {
+                // Each takes more than it gives for a while, then the other way round.
+                let takes = (round + 7 * task) / 20 % 2 == 0;
+                if takes {
+                    let (number, generation) = table.reserve();
+                    let mut books = books.lock().unwrap();
+                    assert!(
+                        number >= 1 && books.0.insert(number),
+                        "{number} has an owner"
+                    );
+                    let last = books.1.insert(number, generation);
+                    assert_eq!(generation, last.unwrap_or(0) + 1, "{number}");
+                    mine.push((number, generation));
+                } else if let Some((number, generation)) = mine.pop() {
+                    books.lock().unwrap().0.remove(&number);
+                    table.release(number, generation);
+                }
+            }
+            let held = table.insert(|number, _| number);
+            assert_eq!(**held, held.number());
+        });
+    });
 }
 
 #[test]

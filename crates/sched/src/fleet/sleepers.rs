@@ -3,6 +3,8 @@
 //! The protocol, with its fences and why no task is overlooked, is section 5 of
 //! `docs/design/scheduler.md`; the steps S1 to S5 and W1 to W4 are named where they are done.
 
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use hearth_sync::primitive::{Condvar, Mutex};
 use std::time::Duration;
@@ -125,13 +127,16 @@ impl Sleepers {
     }
 }
 
+lock_class!(UnparkLock = "sched.unpark", 2040);
+
 /// Where one worker sleeps.
 #[derive(Default)]
 pub struct Parker {
+    /// Of the condition: held while it is told or asked.
     token: Mutex<bool>,
     changed: Condvar,
     /// How a worker that sleeps elsewhere is woken.
-    elsewhere: Mutex<Option<Unpark>>,
+    elsewhere: Lock<UnparkLock, Option<Unpark>>,
 }
 
 /// Wakes a thread that sleeps in its own way; short, and calls nothing of the scheduler.

@@ -6,16 +6,19 @@
 
 use std::ptr::NonNull;
 
-use crate::primitive::Mutex;
+use crate::lock::Lock;
+use crate::lock_class;
 
 /// Pieces that are taken one by one.
 const SMALL: usize = 8;
 /// A huge page.
 const REGION: usize = 2 << 20;
 
+lock_class!(SlabsLock = "object.slabs", 952);
+
 /// All memory of one table. Freed when dropped.
 pub(super) struct Slabs {
-    state: Mutex<State>,
+    state: Lock<SlabsLock, State>,
 }
 
 #[derive(Default)]
@@ -32,7 +35,7 @@ unsafe impl Send for State {}
 impl Slabs {
     pub(super) fn new() -> Slabs {
         Slabs {
-            state: Mutex::new(State::default()),
+            state: Lock::new(State::default()),
         }
     }
 
@@ -63,7 +66,7 @@ impl Slabs {
 
 impl Drop for Slabs {
     fn drop(&mut self) {
-        for (at, length) in self.state.lock().regions.drain(..) {
+        for (at, length) in self.state.get_mut().regions.drain(..) {
             // SAFETY: mapped by `take` with this length, and the owner says that nobody is left.
             unsafe { memory::unmap(at, length) };
         }
