@@ -27,6 +27,8 @@ mod bursts;
 mod explore;
 #[path = "shuttle/fd_races.rs"]
 mod fd_races;
+#[path = "shuttle/grow_races.rs"]
+mod grow_races;
 #[path = "shuttle/heat_races.rs"]
 mod heat_races;
 #[path = "shuttle/lock_races.rs"]

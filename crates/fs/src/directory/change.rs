@@ -84,6 +84,13 @@ impl Directory {
     /// dropped.
     pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
         let grow = self.growth.0.grow.try_lock().ok_or(Refused::Busy)?;
+        if self.has_entries(g) {
+            return Err(Refused::NotEmpty);
+        }
+        // Only tried: the bucket of the parent is held.
+        if !self.end_growth(|bucket| bucket.lock.try_lock_guard(), g) {
+            return Err(Refused::Busy);
+        }
         if self.table.is_empty() {
             let _ = self.table.install(Box::new(Table::new(0)), g);
         }
@@ -113,6 +120,9 @@ impl Directory {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
         };
+        if !self.end_growth(|bucket| bucket.lock.try_lock_guard(), g) {
+            return false;
+        }
         let Some(table) = self.table.load(g) else {
             return false;
         };
@@ -151,19 +161,23 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether the table may be too small: the
-    /// bucket became more crowded than its lines could hold, or two wanted it at once. Seldom, for
-    /// the caller then counts the entries of all cores.
+    /// Puts or removes the entry and lets go. Answers whether [`Directory::grow_a_part`] has
+    /// something to do: the bucket became more crowded than its lines could hold, or two wanted it
+    /// at once, or it is this name's turn while the table grows. Seldom, for the caller then counts
+    /// the entries of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
         self.tell(g) | self.make(&change, g)
     }
 
-    /// Makes one change; answers whether a line was added to the bucket.
+    /// Makes one change; answers whether the table should grow for it, see [`Locked::apply`].
     fn make(&self, change: &Change<'_>, g: &Guard) -> bool {
         let Change { at, to } = change;
         match to {
-            Some(target) => put(self.bucket, at, *target, g),
+            Some(target) => {
+                let is_crowded = put(self.bucket, at, *target, g);
+                is_crowded || self.directory.is_turn(at.hash.value(), g)
+            }
             // Of a name that is not there the home would have to be asked.
             None if !self.directory.is_complete() => {
                 put_absence(self.bucket, at, g);

@@ -94,6 +94,9 @@ impl Directory {
                 // As large as it will be: in a small table each name is compared with all others.
                 self.begin(entries, &g);
                 self.grow(entries, &g);
+                let grow = self.growth.0.grow.lock();
+                self.end_growth(|bucket| Some(bucket.lock.lock_guard()), &g);
+                drop(grow);
                 self.table
                     .load(&g)
                     .map(|table| self.moment(table.buckets()))
@@ -130,6 +133,7 @@ impl Directory {
             return Ok(true);
         }
         let g = &pin();
+        self.end_growth(|bucket| Some(bucket.lock.lock_guard()), g);
         self.begin(entries, g);
         let Some(table) = self.table.load(g) else {
             return Ok(true);

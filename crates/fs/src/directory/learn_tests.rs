@@ -208,20 +208,10 @@ fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
         names.directory.unknown(a, &g).is_some(),
         "there is a table now"
     );
-    // What `grow` does, with a question in the middle.
     let directory = &names.directory;
-    directory.new_table();
-    let table = directory.table.load(&g).expect("a table");
+    assert!(directory.try_grow(100, 0, &g), "growth begins");
     let before = directory.unknown(a, &g).expect("unknown");
-    let next = Table::new(6);
-    let published = Box::new(next.share());
-    let next = table
-        .next
-        .install(Box::new(next), &g)
-        .ok()
-        .expect("nobody else grows it");
-    table.move_to(next, &g);
-    directory.table.store(Some(published), &g);
+    directory.grow(100, &g);
     assert!(directory.learn(a, Some(target(1)), before, &g).is_none());
     let before = directory.unknown(a, &g).expect("unknown");
     assert!(directory.learn(a, Some(target(1)), before, &g).is_some());

@@ -2,7 +2,8 @@
 //!
 //! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
-//! Growth moves bucket after bucket to a larger table while everything goes on. Buckets are in the
+//! Growth moves bucket after bucket to a larger table while everything goes on, some at a time, by
+//! those who insert. Buckets are in the
 //! order of the upper bits of the hash, so a listing in cookie order survives growth (C6). A table
 //! grows for its entries, and once for the cores, when two of them have wanted one bucket at the
 //! same time again and again.
@@ -17,6 +18,7 @@
 mod bucket;
 mod change;
 mod entry;
+mod grow;
 mod learn;
 #[cfg(test)]
 mod learn_tests;
@@ -33,8 +35,8 @@ use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock, Waiting};
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use hearth_sync::primitive::{Backoff, cores};
+use hearth_sync::primitive::Backoff;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
@@ -92,6 +94,8 @@ struct Growth {
     grow: Lock<Grow, ()>,
     /// How many tables went before the present one. Written by the holder of `grow`.
     tables: AtomicU32,
+    /// Buckets of a table that grows that have moved. Used by the holder of `grow`.
+    moved: AtomicUsize,
 }
 
 /// Answer of a lookup.
@@ -114,6 +118,7 @@ impl Directory {
                 meetings: AtomicU32::new(0),
                 grow: Lock::new(()),
                 tables: AtomicU32::new(0),
+                moved: AtomicUsize::new(0),
             }),
         }
     }
@@ -121,7 +126,9 @@ impl Directory {
     /// Bytes of the table and of `entries` names in it, without what long names take besides.
     pub fn bytes(&self, entries: u64, g: &Guard) -> u64 {
         let table = self.table.load(g);
-        let buckets = table.map_or(0, |table| table.buckets().len());
+        let next = table.and_then(|table| table.next.load(g));
+        let tables = table.into_iter().chain(next);
+        let buckets: usize = tables.map(|table| table.buckets().len()).sum();
         (buckets * size_of::<Bucket>()) as u64 + entries * size_of::<Entry>() as u64
     }
 
@@ -229,52 +236,5 @@ impl Directory {
         }
         let table = self.table.load(g);
         table.is_some_and(|table| self.wanted(0, table.log2()).is_some())
-    }
-
-    /// The size of the table that `entries` want, if `present` is too small for them, or for those
-    /// who change the directory at once: names that lie far apart in it do not meet.
-    fn wanted(&self, entries: u64, present: u32) -> Option<u32> {
-        let mut log2 = 0;
-        if entries > FULL << present {
-            let buckets = entries.div_ceil(FULL / 2).next_power_of_two();
-            log2 = buckets.trailing_zeros().min(MAX_LOG2);
-        }
-        // Relaxed: see `meet`.
-        if self.growth.0.meetings.load(Ordering::Relaxed) >= MEETINGS {
-            let buckets = (APART * cores()).next_power_of_two().min(MOST_APART);
-            log2 = log2.max(buckets.trailing_zeros());
-        }
-        (log2 > present).then_some(log2)
-    }
-
-    /// Grows the table if it is too small: for `entries`, or because threads met in it. No lock may
-    /// be held.
-    pub fn grow(&self, entries: u64, g: &Guard) {
-        // Asked first without the lock.
-        let present = self.table.load(g).map(Table::log2);
-        if present.is_none_or(|log2| self.wanted(entries, log2).is_none()) {
-            return;
-        }
-        let Some(_grow) = self.growth.0.grow.try_lock() else {
-            return;
-        };
-        let Some(table) = self.table.load(g) else {
-            return;
-        };
-        let Some(log2) = self.wanted(entries, table.log2()) else {
-            return;
-        };
-        // A directory dies under `grow`. In another table it would be alive.
-        if table.buckets()[0].is_dead() {
-            return;
-        }
-        self.new_table();
-        let next = Table::new(log2);
-        let published = Box::new(next.share());
-        let Ok(next) = table.next.install(Box::new(next), g) else {
-            return;
-        };
-        table.move_to(next, g);
-        self.table.store(Some(published), g);
     }
 }

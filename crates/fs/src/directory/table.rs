@@ -2,7 +2,6 @@
 
 use super::bucket::Bucket;
 use crate::name::{NameHash, bucket_of};
-use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::RcuSlot;
 
@@ -36,6 +35,11 @@ impl Table {
         }
     }
 
+    /// Whether buckets move to a successor. Of the head that a directory publishes: see `next`.
+    pub fn grows(&self) -> bool {
+        !self.next.is_empty()
+    }
+
     pub fn log2(&self) -> u32 {
         self.log2
     }
@@ -64,15 +68,5 @@ impl Table {
 
     pub fn index_of(&self, cookie: u64) -> usize {
         bucket_of(cookie, self.log2)
-    }
-
-    /// Moves every entry to `next`, bucket by bucket in order; readers and writers go on meanwhile.
-    pub fn move_to(&self, next: &Table, g: &Guard) {
-        for bucket in &*self.buckets {
-            let _held = bucket.lock.lock_guard();
-            let _write = bucket.seq.write();
-            bucket.move_all(g, |entry| next.bucket_of_cookie(entry.cookie));
-            bucket.set_moved();
-        }
     }
 }

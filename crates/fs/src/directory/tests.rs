@@ -2,6 +2,7 @@ use super::*;
 use crate::attr::{Kind, Target};
 use ahash::RandomState;
 use hearth_sync::epoch::pin;
+use hearth_sync::primitive::cores;
 use hearth_sync::primitive::thread;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -312,6 +313,78 @@ fn a_directory_that_several_change_at_once_spreads_its_names() {
     assert_eq!(1 << names.log2(), (APART * cores()).next_power_of_two());
     assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 2);
     assert_eq!(names.directory.wanted(2, names.log2()), None);
+}
+
+#[test]
+fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
+    let names = Names::new();
+    const OLD: u64 = 8_000;
+    for n in 1..=OLD {
+        names.set(&format!("old-{n}"), Some(n));
+    }
+    let g = pin();
+    let directory = &names.directory;
+    directory.grow(OLD, &g);
+    let (before, grows) = (names.log2(), || {
+        directory.table.load(&g).is_some_and(Table::grows)
+    });
+    let mut all: BTreeSet<u64> = (1..=OLD).collect();
+    let mut parts = 0;
+    for n in OLD + 1.. {
+        directory.grow_a_part(|| 3 * OLD, &g);
+        parts += 1;
+        names.set(&format!("new-{n}"), Some(n));
+        names.set(&format!("old-{}", n - OLD), None);
+        all.insert(n);
+        all.remove(&(n - OLD));
+        assert_eq!(names.get(&format!("new-{n}")), Some(n));
+        assert_eq!(names.get(&format!("old-{}", n - OLD)), None);
+        assert_eq!(
+            names.get(&format!("old-{}", n - OLD + 1)),
+            Some(n - OLD + 1)
+        );
+        assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>(), all);
+        assert_eq!(names.list().len(), all.len());
+        if !grows() {
+            break;
+        }
+        assert_eq!(names.log2(), before, "not before all have moved");
+    }
+    assert!(parts > 4, "{parts} parts");
+    assert!(names.log2() > before);
+}
+
+/// Whoever needs all names in one table ends growth that has begun.
+#[test]
+fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
+    let g = pin();
+    let half_grown = || {
+        let names = Names::new();
+        (1..=2_000).for_each(|n| names.set(&format!("{n}"), Some(n)));
+        names.directory.grow(2_000, &g);
+        names.directory.grow_a_part(|| 6_000, &g);
+        let table = names.directory.table.load(&g);
+        assert!(table.is_some_and(Table::grows));
+        names
+    };
+    let names = half_grown();
+    assert_eq!(names.directory.kill(&g).err(), Some(Refused::NotEmpty));
+    let names = half_grown();
+    (1..=2_000).for_each(|n| names.set(&format!("{n}"), None));
+    {
+        let table = names.directory.table.load(&g).expect("a table");
+        let _last = table.buckets().last().expect("buckets").lock.lock_guard();
+        assert_eq!(names.directory.kill(&g).err(), Some(Refused::Busy));
+    }
+    names.directory.kill(&g).expect("empty").finish();
+    assert!(names.directory.lock(names.at("a"), &g).is_err());
+
+    let names = half_grown();
+    assert!(names.directory.evict(&g));
+    let list = || Ok::<_, ()>(vec![(Box::from(&b"a"[..]), target(1))]);
+    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    assert_eq!(names.directory.load(1, hash, list), Ok(()));
+    assert_eq!(names.list(), [1]);
 }
 
 /// Once, growth that began before a directory was removed made it alive again.

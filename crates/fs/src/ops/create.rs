@@ -72,7 +72,7 @@ pub(crate) fn create(
     match insert(cx, parent, directory, at, &node, g) {
         Ok(crowded) => {
             if crowded {
-                directory.grow(parent.entries(), g);
+                directory.grow_a_part(|| parent.entries(), g);
             }
             cx.entry_changed(parent, name);
             Ok(node)

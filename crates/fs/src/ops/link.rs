@@ -39,7 +39,10 @@ pub(crate) fn link(
         may_link(cx.caller, node, g)?;
     }
     let _parent = cx.keep(parent, g)?;
-    let _node = cx.keep(node, g)?;
+    let _node = match nameless {
+        true => cx.hold(node, g)?,
+        false => cx.keep(node, g)?,
+    };
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Look::Absent => {}
@@ -79,7 +82,7 @@ pub(crate) fn link(
     let crowded = locked.apply(Change { at, to: Some(to) }, g);
     parent.count_entry(1, false, now);
     if crowded {
-        directory.grow(parent.entries(), g);
+        directory.grow_a_part(|| parent.entries(), g);
     }
     cx.entry_changed(parent, name);
     cx.node_changed(node, None);

@@ -95,8 +95,8 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
     let crowded = turn.run(pair)?;
     drop(tree);
     if crowded {
-        a.grow(from.parent.entries(), g);
-        b.grow(to.parent.entries(), g);
+        a.grow_a_part(|| from.parent.entries(), g);
+        b.grow_a_part(|| to.parent.entries(), g);
     }
     Ok(())
 }

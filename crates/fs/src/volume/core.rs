@@ -129,7 +129,7 @@ impl Core {
             sweep: AtomicU64::new(0),
             home: settings.home,
             clock: settings.clock,
-            keys: RandomState::new(),
+            keys: keys(),
             atime: AtomicU8::new(settings.atime as u8),
             errors: settings.errors,
             read_only: AtomicBool::new(settings.read_only),
@@ -382,6 +382,15 @@ pub(super) fn scheduler(settings: &Settings) -> std::result::Result<Scheduler, S
     let spare = usize::from(settings.workers == 0 && settings.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(settings.workers);
     builder.seats(settings.seats + spare).start()
+}
+
+/// Keys of the hashes of names: nobody outside can choose names that meet.
+fn keys() -> RandomState {
+    if cfg!(feature = "shuttle") {
+        // A schedule that failed is to fail again.
+        return RandomState::with_seeds(1, 2, 3, 4);
+    }
+    RandomState::new()
 }
 
 impl Drop for Core {

@@ -46,6 +46,11 @@ impl Ctx<'_> {
                 node: None,
             });
         }
+        self.hold(node, g)
+    }
+
+    /// Keeps `node` from its end: whoever found it without a name may be the last to know it.
+    pub fn hold<'c>(&'c self, node: &Node, g: &'c Guard) -> Step<Kept<'c>> {
         Kept::new(self.core, node, g).ok_or(Stop::Again)
     }
 }
