@@ -337,3 +337,28 @@ fn who_waits_for_a_lock_of_an_open_file_has_had_it_though_the_last_descriptor_is
         "it is given back"
     );
 }
+
+/// Once, a call that had found the old file as its last descriptor went was `EBADF`.
+#[test]
+fn a_descriptor_that_dup2_replaces_names_something_all_the_time() {
+    let p = root();
+    let fd = p.open("/f", NEW, 0o600).unwrap();
+    p.write(fd, b"x").unwrap();
+    std::thread::scope(|threads| {
+        let replacer = threads.spawn(|| {
+            for _ in 0..20_000 {
+                let other = p.open("/f", RW, 0).unwrap();
+                p.dup2(other, fd).unwrap();
+                p.close(other).unwrap();
+            }
+        });
+        while !replacer.is_finished() {
+            assert_eq!(p.pread(fd, &mut [0; 2], 0), Ok(1));
+            assert_eq!(p.read(fd, &mut []), Ok(0));
+            assert_eq!(p.fstat(fd).unwrap().size, 1);
+            assert_eq!(p.pwrite(fd, b"y", 0), Ok(1));
+            assert_eq!(p.fsync(fd), Ok(()));
+            assert_eq!(p.flock(fd, libc::LOCK_SH), Ok(()));
+        }
+    });
+}

@@ -23,6 +23,8 @@ mod locks;
 
 #[path = "shuttle/bursts.rs"]
 mod bursts;
+#[path = "shuttle/dup2_races.rs"]
+mod dup2_races;
 #[path = "shuttle/explore.rs"]
 mod explore;
 #[path = "shuttle/fd_races.rs"]

@@ -181,6 +181,11 @@ impl OpenFile {
         self.node.get(g).ok_or(Errno::EBADF)
     }
 
+    /// Whether its last close has begun: no descriptor names it any more, and it has no inode.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.node.is_empty()
+    }
+
     /// What a control file says; `None` for other files.
     pub(crate) fn dialogue(&self) -> Option<&Arc<Dialogue>> {
         self.dialogue.as_ref()

@@ -9,7 +9,7 @@ use crate::number::ROOT;
 use crate::ops::list::list;
 use crate::ops::open::OpenFile;
 use crate::ops::perm::{EXEC, READ, may};
-use crate::volume::{Ctx, Step};
+use crate::volume::{Ctx, Step, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::object::HeldSlot;
@@ -66,9 +66,19 @@ impl Process {
         self.call(Call::Getdents, || {
             let mut batch = Batch::new();
             let more = self.with_share(fd, |file| {
-                self.getdents_part(&file, &mut batch, f)?;
-                Ok(batch.is_full().then(|| file.to_arc()))
-            })?;
+                let mut is_begun = false;
+                let listed = self.getdents_part(&file, &mut batch, &mut |entry| {
+                    is_begun = true;
+                    f(entry)
+                });
+                match listed {
+                    Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
+                    // The last close ends it, and nobody gets entries of two directories.
+                    Err(Errno::EBADF) if is_begun && file.is_finished() => Ok(Ok(None)),
+                    Err(errno) if is_begun => Ok(Err(errno)),
+                    Err(errno) => Err(errno),
+                }
+            })??;
             let Some(file) = more else {
                 return Ok(());
             };
@@ -118,7 +128,7 @@ impl Process {
     /// `fchdir(2)`.
     pub fn fchdir(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fchdir, || {
-            self.run(|cx, g| enter(cx, &self.cwd, self.file(fd, g)?.node(g)?, g))
+            self.run(|cx, g| enter(cx, &self.cwd, self.any_node_of(fd, g)?, g))
         })
     }
 
@@ -172,12 +182,13 @@ impl Process {
     }
 }
 
+/// The slot gets `node`, which may have had its last use meanwhile: then the call looks again.
 fn enter(cx: &Ctx<'_>, slot: &HeldSlot<Inode>, node: &Node, g: &Guard) -> Step<()> {
     if !node.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }
     may(cx.caller, node, EXEC, g)?;
-    let held = node.hold().ok_or(Errno::ENOENT)?;
+    let held = node.hold().ok_or(Stop::Again)?;
     if let Some(old) = slot.replace(Some(held)) {
         cx.core.release(old, g);
     }

@@ -49,8 +49,7 @@ impl Process {
                 size: Some(size),
                 ..SetAttr::default()
             };
-            self.run(|cx, g| {
-                let file = self.usable(fd, g)?;
+            self.run_on(fd, |cx, file, g| {
                 if !file.writable() || file.kind() != Kind::File {
                     return Err(Errno::EINVAL.into());
                 }
@@ -76,8 +75,7 @@ impl Process {
     /// `fallocate(2)`.
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
         self.call(Call::Fallocate, || {
-            self.run(|cx, g| {
-                let file = self.usable(fd, g)?;
+            self.run_on(fd, |cx, file, g| {
                 range::check_request(mode, off, len)?;
                 if !file.writable() {
                     return Err(Errno::EBADF.into());
@@ -96,37 +94,32 @@ impl Process {
         flags: u32,
     ) -> Result<u64> {
         self.call(Call::CopyFileRange, || {
-            let (source, target) = (&*self.counted(from.0)?, &*self.counted(to.0)?);
-            if flags != 0 {
-                return Err(Errno::EINVAL);
-            }
-            if source.kind() == Kind::Directory || target.kind() == Kind::Directory {
-                return Err(Errno::EISDIR);
-            }
-            if source.kind() != Kind::File || target.kind() != Kind::File {
-                return Err(Errno::EINVAL);
-            }
-            let append = target.flags() & libc::O_APPEND != 0;
-            if !source.readable() || !target.writable() || append {
-                return Err(Errno::EBADF);
-            }
             let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
                 Some(off) => **off,
                 None => *file.position().lock(),
             };
-            let (from_off, to_off) = (off(source, &from.1), off(target, &to.1));
-            let noatime = source.flags() & libc::O_NOATIME != 0;
-            let copying = Copying::new((from_off, to_off), len, noatime);
-            let copied = copying.in_pieces(|copying| {
-                self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
-            })?;
+            let (source, target, copied) = loop {
+                let (source, target) = (self.counted(from.0)?, self.counted(to.0)?);
+                let copied = check_copy(&source, &target, flags).and_then(|()| {
+                    let offsets = (off(&source, &from.1), off(&target, &to.1));
+                    let noatime = source.flags() & libc::O_NOATIME != 0;
+                    Copying::new(offsets, len, noatime).in_pieces(|copying| {
+                        self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
+                    })
+                });
+                // As in `Process::on`.
+                let is_late = source.is_finished() || target.is_finished();
+                if !is_late || copied != Err(Errno::EBADF) {
+                    break (source, target, copied?);
+                }
+            };
             let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
                 Some(off) => *off += copied,
                 None => *file.position().lock() += copied,
             };
-            advance(source, from.1);
-            advance(target, to.1);
-            self.sync_written(target)?;
+            advance(&source, from.1);
+            advance(&target, to.1);
+            self.sync_written(&target)?;
             Ok(copied)
         })
     }
@@ -134,24 +127,41 @@ impl Process {
     /// `fsync(2)`.
     pub fn fsync(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fsync, || {
-            self.volume().door().fsync(&*self.counted(fd)?, false)
+            self.with_counted(fd, |file| self.volume().door().fsync(file, false))
         })
     }
 
     /// `fdatasync(2)`.
     pub fn fdatasync(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fdatasync, || {
-            self.volume().door().fsync(&*self.counted(fd)?, true)
+            self.with_counted(fd, |file| self.volume().door().fsync(file, true))
         })
     }
 
     /// `syncfs(2)`.
     pub fn syncfs(&self, fd: Fd) -> Result<()> {
         self.call(Call::Syncfs, || {
-            self.usable(fd, &pin())?;
+            self.usable_share(fd, &pin())?;
             self.volume().sync()
         })
     }
+}
+
+fn check_copy(source: &OpenFile, target: &OpenFile, flags: u32) -> Result<()> {
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if source.kind() == Kind::Directory || target.kind() == Kind::Directory {
+        return Err(Errno::EISDIR);
+    }
+    if source.kind() != Kind::File || target.kind() != Kind::File {
+        return Err(Errno::EINVAL);
+    }
+    let append = target.flags() & libc::O_APPEND != 0;
+    if !source.readable() || !target.writable() || append {
+        return Err(Errno::EBADF);
+    }
+    Ok(())
 }
 
 fn moved(from: u64, by: i64) -> Result<u64> {

@@ -68,8 +68,7 @@ impl Process {
     /// directory.
     pub fn set_status_flags(&self, fd: Fd, flags: i32) -> Result<()> {
         self.call(Call::Fcntl, || {
-            self.run(|cx, g| {
-                let file = self.usable(fd, g)?;
+            self.run_on(fd, |cx, file, g| {
                 let node = file.node(g)?;
                 let old = file.flags();
                 let append_only = node.meta.flags() & crate::flags::APPEND != 0;

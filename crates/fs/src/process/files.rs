@@ -9,6 +9,7 @@ use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
 use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
 use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::Shared;
 use std::io::{IoSlice, IoSliceMut};
 
@@ -37,10 +38,10 @@ impl Process {
             if in_range.is_ok() && out.len() > piece::BYTES {
                 return self.readv_long(fd, &mut [IoSliceMut::new(out)], Some(off));
             }
-            self.run(|cx, g| {
-                let file = check_reads(self.usable(fd, g)?)?;
+            self.run_on(fd, |cx, file, g| {
+                check_reads(&file)?;
                 in_range?;
-                read_at(cx, check_readable(file)?, off, out, g)
+                read_at(cx, check_readable(&file)?, off, out, g)
             })
         })
     }
@@ -74,13 +75,13 @@ impl Process {
             if in_range.is_ok() && len > piece::BYTES {
                 return self.readv_long(fd, outs, Some(off));
             }
-            self.run(|cx, g| {
-                let file = check_reads(self.usable(fd, g)?)?;
+            self.run_on(fd, |cx, file, g| {
+                check_reads(&file)?;
                 if len == 0 {
                     return Ok(0);
                 }
                 in_range?;
-                readv_at(cx, check_readable(file)?, off, outs, g)
+                readv_at(cx, check_readable(&file)?, off, outs, g)
             })
         })
     }
@@ -113,12 +114,13 @@ impl Process {
             let mut position = check_writable(file)?.position().lock();
             check_range(*position, data.len())?;
             let (at, done) = self.run(|cx, g| write_at(cx, file, *position, data, g))?;
-            self.sync_written(file)?;
-            if done > 0 {
+            // What has been written is not written again, also if it cannot be made durable.
+            let synced = self.sync_written(file);
+            if done > 0 && synced.is_ok() {
                 *position = at + done as u64;
             }
-            Ok(done)
-        })
+            Ok(synced.map(|()| done))
+        })?
     }
 
     fn do_pwrite(&self, fd: Fd, data: &[u8], off: u64) -> Result<usize> {
@@ -127,8 +129,7 @@ impl Process {
             return self.write_long(fd, data, Some(off));
         }
         let in_range = check_range(off, data.len());
-        let (done, syncs) = self.run(|cx, g| {
-            let file = self.usable_share(fd, g)?;
+        let (done, syncs) = self.run_on(fd, |cx, file, g| {
             check_writable(&file)?;
             in_range?;
             let (_, done) = write_at(cx, &file, off, data, g)?;
@@ -142,7 +143,7 @@ impl Process {
 
     /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
-    pub(super) fn with<R>(&self, fd: Fd, f: impl FnOnce(&OpenFile) -> Result<R>) -> Result<R> {
+    pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         self.with_share(fd, |file| f(&file))
     }
 
@@ -150,24 +151,56 @@ impl Process {
     pub(super) fn with_share<R>(
         &self,
         fd: Fd,
-        f: impl FnOnce(Shared<'_, OpenFile>) -> Result<R>,
+        mut f: impl FnMut(Shared<'_, OpenFile>) -> Result<R>,
     ) -> Result<R> {
         let g = pin();
-        let file = self.usable_share(fd, &g)?;
-        if !self.core().home.evictable() && file.dialogue().is_none() {
-            return f(file);
+        if !self.core().home.evictable() {
+            let done = self.on(fd, &g, |file| match file.dialogue() {
+                None => f(file).map(Some),
+                Some(_) => Ok(None),
+            })?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
         }
-        let file = file.to_arc();
         drop(g);
-        f(Shared::from(&file))
+        self.with_counted(fd, |file| f(Shared::from(file)))
+    }
+
+    /// Runs `f` on what `fd` names, counted, so that it may wait; see [`Process::on`].
+    pub(super) fn with_counted<R>(
+        &self,
+        fd: Fd,
+        mut f: impl FnMut(&Arc<OpenFile>) -> Result<R>,
+    ) -> Result<R> {
+        loop {
+            let file = self.counted(fd)?;
+            match f(&file) {
+                Err(Errno::EBADF) if file.is_finished() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Runs an operation on what `fd` names; see [`Process::on`].
+    pub(super) fn run_on<R>(
+        &self,
+        fd: Fd,
+        mut f: impl FnMut(&Ctx<'_>, Shared<'_, OpenFile>, &Guard) -> Step<R>,
+    ) -> Result<R> {
+        self.run(|cx, g| self.on(fd, g, |file| f(cx, file, g)))
     }
 
     /// What `O_SYNC` and `O_DSYNC` ask for after a write.
     pub(super) fn sync_written(&self, file: &OpenFile) -> Result<()> {
-        if file.is_synchronous() {
-            self.volume().door().fsync(file, false)?;
+        if !file.is_synchronous() {
+            return Ok(());
         }
-        Ok(())
+        match self.volume().door().fsync(file, false) {
+            // Its last descriptor was closed since: nobody knows any more which file it was.
+            Err(Errno::EBADF) if file.is_finished() => self.volume().sync(),
+            synced => synced,
+        }
     }
 }
 

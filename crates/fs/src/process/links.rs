@@ -6,7 +6,6 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
 use crate::ops::lookup::{Found, Named};
-use crate::ops::open::OpenFile;
 use crate::ops::{link, remove, rename};
 use crate::volume::{Ctx, Step};
 use crate::walk::{Follow, Last, ToName, walk};
@@ -40,17 +39,17 @@ impl Process {
                 Follow::Slash
             };
             self.run(|cx, g| {
-                let (old, nameless) = if empty {
-                    let file = (olddirfd != AT_FDCWD).then(|| self.file(olddirfd, g));
-                    let file = file.transpose()?;
-                    // As Linux since 6.10: what others opened is named by those only who may find
-                    // it anyway.
-                    let is_own = |file: &OpenFile| file.is_opened_by(cx.caller);
-                    if !cx.caller.privileged() && !file.is_none_or(is_own) {
-                        return Err(Errno::ENOENT.into());
-                    }
-                    let linkable = file.is_some_and(|file| file.is_linkable());
-                    (Named::Node(self.itself(olddirfd, g)?), linkable)
+                let (old, nameless) = if empty && olddirfd == AT_FDCWD {
+                    (Named::Node(self.itself(olddirfd, g)?), false)
+                } else if empty {
+                    self.on_any(olddirfd, g, |file| {
+                        // As Linux since 6.10: what others opened is named by those only who may
+                        // find it anyway.
+                        if !cx.caller.privileged() && !file.is_opened_by(cx.caller) {
+                            return Err(Errno::ENOENT);
+                        }
+                        Ok((Named::Node(file.get().node(g)?), file.is_linkable()))
+                    })?
                 } else {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;

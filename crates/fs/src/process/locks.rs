@@ -49,13 +49,15 @@ impl Process {
             if operation & libc::LOCK_NB != 0 || kind == LockKind::Unlock {
                 // Nothing to wait for: the guard keeps the open file, and nobody counts.
                 let g = pin();
-                let file = self.usable(fd, &g)?;
-                check_opened(file, kind)?;
-                return lock::set(self.core(), file, &request(file), None);
+                return self.on(fd, &g, |file| {
+                    check_opened(&file, kind)?;
+                    lock::set(self.core(), &file, &request(&file), None)
+                });
             }
-            let file = self.counted(fd)?;
-            check_opened(&file, kind)?;
-            lock::set(self.core(), &file, &request(&file), Some(interrupt))
+            self.with_counted(fd, |file| {
+                check_opened(file, kind)?;
+                lock::set(self.core(), file, &request(file), Some(interrupt))
+            })
         })
     }
 
@@ -94,28 +96,32 @@ impl Process {
     /// `fcntl(F_GETLK)`: what would be in the way.
     pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         self.call(Call::GetLk, || {
-            let file = self.counted(fd)?;
-            let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
-            lock::get(self.core(), &file, &request)
+            self.with_counted(fd, |file| {
+                let owner = self.lock_owner();
+                let request = self.request(file, spec, owner, std::process::id())?;
+                lock::get(self.core(), file, &request)
+            })
         })
     }
 
     /// `fcntl(F_OFD_SETLK)` and `F_OFD_SETLKW`: locks of the open file description.
     pub fn set_ofd_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         self.call(Call::SetLk, || {
-            let file = self.counted(fd)?;
-            let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
-            check_mode(&file, spec.kind)?;
-            lock::set(self.core(), &file, &request, wait)
+            self.with_counted(fd, |file| {
+                let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
+                check_mode(file, spec.kind)?;
+                lock::set(self.core(), file, &request, wait)
+            })
         })
     }
 
     /// `fcntl(F_OFD_GETLK)`.
     pub fn get_ofd_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         self.call(Call::GetLk, || {
-            let file = self.counted(fd)?;
-            let request = self.request(&file, spec, file.id(), LockRequest::OFD_PID)?;
-            lock::get(self.core(), &file, &request)
+            self.with_counted(fd, |file| {
+                let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
+                lock::get(self.core(), file, &request)
+            })
         })
     }
 

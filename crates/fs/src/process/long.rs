@@ -10,6 +10,7 @@ use super::files::{check_range, check_readable, check_writable, read_at, write_a
 use super::piece::BYTES;
 use super::{Fd, Process};
 use crate::errno::Result;
+use crate::ops::open::OpenFile;
 use std::io::IoSliceMut;
 
 impl Process {
@@ -20,14 +21,22 @@ impl Process {
         outs: &mut [IoSliceMut<'_>],
         off: Option<u64>,
     ) -> Result<usize> {
-        let file = self.counted(fd)?;
-        check_readable(&file)?;
+        self.with_counted(fd, |file| self.readv_in_parts(file, outs, off))
+    }
+
+    fn readv_in_parts(
+        &self,
+        file: &OpenFile,
+        outs: &mut [IoSliceMut<'_>],
+        off: Option<u64>,
+    ) -> Result<usize> {
+        check_readable(file)?;
         let mut position = off.is_none().then(|| file.position().lock());
         let at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, outs.iter().map(|out| out.len()).sum())?;
         let mut total = 0;
         for part in outs.iter_mut().flat_map(|out| out.chunks_mut(BYTES)) {
-            match self.run(|cx, g| read_at(cx, &file, at + total as u64, part, g)) {
+            match self.run(|cx, g| read_at(cx, file, at + total as u64, part, g)) {
                 Ok(got) => {
                     total += got;
                     if got < part.len() {
@@ -47,30 +56,42 @@ impl Process {
     /// Writes `data`, at `off` or at the file offset. What is appended stays in one piece, under
     /// one guard.
     pub(super) fn write_long(&self, fd: Fd, data: &[u8], off: Option<u64>) -> Result<usize> {
-        let file = self.counted(fd)?;
-        check_writable(&file)?;
+        // What has been written is not written again, also if it cannot be made durable.
+        self.with_counted(fd, |file| self.write_in_parts(file, data, off))?
+    }
+
+    fn write_in_parts(
+        &self,
+        file: &OpenFile,
+        data: &[u8],
+        off: Option<u64>,
+    ) -> Result<Result<usize>> {
+        check_writable(file)?;
         let mut position = off.is_none().then(|| file.position().lock());
         let mut at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, data.len())?;
         let append = file.flags() & libc::O_APPEND != 0;
         let mut total = 0;
         for part in data.chunks(if append { data.len() } else { BYTES }) {
-            let step = self.run(|cx, g| write_at(cx, &file, at, part, g));
-            match step.and_then(|done| self.sync_written(&file).map(|()| done)) {
-                Ok((start, done)) => {
-                    total += done;
-                    at = start + done as u64;
-                    if done < part.len() {
-                        break;
-                    }
-                }
+            let (start, done) = match self.run(|cx, g| write_at(cx, file, at, part, g)) {
+                Ok(written) => written,
                 Err(_) if total > 0 => break,
                 Err(errno) => return Err(errno),
+            };
+            match self.sync_written(file) {
+                Ok(()) => {}
+                Err(_) if total > 0 => break,
+                Err(errno) => return Ok(Err(errno)),
+            }
+            total += done;
+            at = start + done as u64;
+            if done < part.len() {
+                break;
             }
         }
         if let Some(position) = &mut position {
             **position = at;
         }
-        Ok(total)
+        Ok(Ok(total))
     }
 }

@@ -25,7 +25,7 @@ impl Process {
     /// `fstat(2)`.
     pub fn fstat(&self, fd: Fd) -> Result<Attr> {
         self.call(Call::Fstat, || {
-            self.run(|_, g| Ok(self.file(fd, g)?.node(g)?.attr()))
+            self.run(|_, g| Ok(self.any_node_of(fd, g)?.attr()))
         })
     }
 
@@ -183,7 +183,7 @@ impl Process {
                 return Ok(());
             }
             self.run(|cx, g| {
-                let node = self.usable(fd, g)?.node(g)?;
+                let node = self.node_of(fd, g)?;
                 attr::setattr(cx, node, &times(atime, mtime)?, false, g)
             })
         })
@@ -201,35 +201,35 @@ impl Process {
     /// `fstatfs(2)`.
     pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
         self.call(Call::Fstatfs, || {
-            self.run(|cx, g| Ok(statfs::statfs(cx.core, self.file(fd, g)?.node(g)?, g)))
+            self.run(|cx, g| Ok(statfs::statfs(cx.core, self.any_node_of(fd, g)?, g)))
         })
     }
 
     /// `ioctl(FS_IOC_GETFLAGS)`.
     pub fn get_flags(&self, fd: Fd) -> Result<u32> {
         self.call(Call::Ioctl, || {
-            self.run(|_, g| Ok(self.usable(fd, g)?.node(g)?.meta.flags()))
+            self.run(|_, g| Ok(self.node_of(fd, g)?.meta.flags()))
         })
     }
 
     /// `ioctl(FS_IOC_SETFLAGS)`.
     pub fn set_flags(&self, fd: Fd, flags: u32) -> Result<()> {
         self.call(Call::Ioctl, || {
-            self.run(|cx, g| ioctl::set_flags(cx, self.usable(fd, g)?.node(g)?, flags, g))
+            self.run(|cx, g| ioctl::set_flags(cx, self.node_of(fd, g)?, flags, g))
         })
     }
 
     /// `ioctl(FS_IOC_FSGETXATTR)`.
     pub fn get_fsxattr(&self, fd: Fd) -> Result<FsXAttr> {
         self.call(Call::Ioctl, || {
-            self.run(|_, g| Ok(ioctl::get_fsxattr(self.usable(fd, g)?.node(g)?)))
+            self.run(|_, g| Ok(ioctl::get_fsxattr(self.node_of(fd, g)?)))
         })
     }
 
     /// `ioctl(FS_IOC_FSSETXATTR)`.
     pub fn set_fsxattr(&self, fd: Fd, new: &FsXAttr) -> Result<()> {
         self.call(Call::Ioctl, || {
-            self.run(|cx, g| ioctl::set_fsxattr(cx, self.usable(fd, g)?.node(g)?, new, g))
+            self.run(|cx, g| ioctl::set_fsxattr(cx, self.node_of(fd, g)?, new, g))
         })
     }
 
@@ -256,7 +256,7 @@ impl Process {
     }
 
     fn setattr_fd(&self, fd: Fd, set: &SetAttr) -> Result<()> {
-        self.run(|cx, g| attr::setattr(cx, self.usable(fd, g)?.node(g)?, set, false, g))
+        self.run(|cx, g| attr::setattr(cx, self.node_of(fd, g)?, set, false, g))
     }
 }
 

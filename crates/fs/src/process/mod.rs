@@ -254,7 +254,7 @@ impl Process {
             Some(b'/') => root,
             _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
             _ => {
-                let node = self.file(dirfd, g)?.node(g)?;
+                let node = self.any_node_of(dirfd, g)?;
                 if !node.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
@@ -269,7 +269,7 @@ impl Process {
     fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Node> {
         match dirfd {
             AT_FDCWD => Ok(self.place(&self.cwd, g)),
-            _ => self.file(dirfd, g)?.node(g),
+            _ => self.any_node_of(dirfd, g),
         }
     }
 
@@ -292,12 +292,41 @@ impl Process {
         self.files.get(fd, g).map(Shared::get).ok_or(Errno::EBADF)
     }
 
-    /// The same for a call that an `O_PATH` descriptor does not serve.
-    fn usable<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
-        self.usable_share(fd, g).map(Shared::get)
+    /// The inode of what a descriptor names.
+    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
+        self.on_any(fd, g, |file| file.get().node(g))
     }
 
-    /// The same for a call that may keep it.
+    /// The same for a call that an `O_PATH` descriptor does not serve.
+    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
+        self.on(fd, g, |file| file.get().node(g))
+    }
+
+    /// Does `f` with what a descriptor names, which is no `O_PATH` one.
+    ///
+    /// After the last close an open file has no inode. A call that fails for that comes after the
+    /// close, and after the `dup2` that it may have been a part of: it looks again what the
+    /// descriptor names.
+    fn on<'g, R, E: MayBeClosed>(
+        &'g self,
+        fd: Fd,
+        g: &'g Guard,
+        f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        on(|| self.usable_share(fd, g), f)
+    }
+
+    /// The same with any descriptor.
+    fn on_any<'g, R, E: MayBeClosed>(
+        &'g self,
+        fd: Fd,
+        g: &'g Guard,
+        f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        on(|| self.files.get(fd, g).ok_or(Errno::EBADF), f)
+    }
+
+    /// What a descriptor names, for a call that an `O_PATH` one does not serve.
     fn usable_share<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
         let file = self.files.get(fd, g).ok_or(Errno::EBADF)?;
         if file.is_path() {
@@ -323,6 +352,39 @@ impl Process {
 
     fn lock_owner(&self) -> u64 {
         std::ptr::from_ref(&*self.identity) as u64
+    }
+}
+
+/// An error that may be that of a call on a file that is open no more.
+trait MayBeClosed: std::convert::From<Errno> {
+    /// Whether it is.
+    fn is_bad_descriptor(&self) -> bool;
+}
+
+impl MayBeClosed for Errno {
+    fn is_bad_descriptor(&self) -> bool {
+        *self == Errno::EBADF
+    }
+}
+
+impl MayBeClosed for Stop {
+    fn is_bad_descriptor(&self) -> bool {
+        matches!(self, Stop::Errno(Errno::EBADF))
+    }
+}
+
+/// Does `f` with what `find` finds, and again if that has had its last close when `f` fails: then
+/// no descriptor names it any more.
+fn on<'g, R, E: MayBeClosed>(
+    find: impl Fn() -> Result<Shared<'g, OpenFile>>,
+    mut f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,
+) -> std::result::Result<R, E> {
+    loop {
+        let file = find()?;
+        match f(file) {
+            Err(stop) if file.is_finished() && stop.is_bad_descriptor() => {}
+            done => return done,
+        }
     }
 }
 

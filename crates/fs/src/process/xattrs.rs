@@ -37,7 +37,7 @@ impl Process {
         self.call(Call::Fgetxattr, || {
             xattr::check_name(name)?;
             self.run(|cx, g| {
-                let node = self.usable(fd, g)?.node(g)?;
+                let node = self.node_of(fd, g)?;
                 Ok(xattr::get(cx, node, name, g)?.into_vec())
             })
         })
@@ -81,7 +81,7 @@ impl Process {
         self.call(Call::Fsetxattr, || {
             xattr::check_request(name, value, flags)?;
             self.run(|cx, g| {
-                let node = self.usable(fd, g)?.node(g)?;
+                let node = self.node_of(fd, g)?;
                 xattr::set(cx, node, name, value, flags, false, g)
             })
         })
@@ -109,7 +109,7 @@ impl Process {
     /// `flistxattr(2)`.
     pub fn flistxattr(&self, fd: Fd) -> Result<Vec<u8>> {
         self.call(Call::Flistxattr, || {
-            self.run(|cx, g| xattr::list(cx, self.usable(fd, g)?.node(g)?, g))
+            self.run(|cx, g| xattr::list(cx, self.node_of(fd, g)?, g))
         })
     }
 
@@ -138,7 +138,7 @@ impl Process {
     pub fn fremovexattr(&self, fd: Fd, name: &[u8]) -> Result<()> {
         self.call(Call::Fremovexattr, || {
             xattr::check_name(name)?;
-            self.run(|cx, g| xattr::remove(cx, self.usable(fd, g)?.node(g)?, name, g))
+            self.run(|cx, g| xattr::remove(cx, self.node_of(fd, g)?, name, g))
         })
     }
 }
