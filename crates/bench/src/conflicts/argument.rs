@@ -32,9 +32,17 @@ pub fn mode(op: &Operation) -> u32 {
     [0o600, 0o640][usize::from(op.value)]
 }
 
+/// Flags of `open`: a directory can only be read.
+pub fn flags(op: &Operation) -> i32 {
+    match op.on.name {
+        Name::Empty | Name::Empty2 => libc::O_RDONLY,
+        _ => libc::O_RDWR,
+    }
+}
+
 /// Operation of `flock`.
 pub fn lock(op: &Operation) -> i32 {
-    [libc::LOCK_SH, libc::LOCK_EX][usize::from(op.choice)] | libc::LOCK_NB
+    [libc::LOCK_SH, libc::LOCK_EX, libc::LOCK_UN][usize::from(op.choice)] | libc::LOCK_NB
 }
 
 /// Seconds that `utimensat` sets the time of modification to.

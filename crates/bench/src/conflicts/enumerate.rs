@@ -90,18 +90,20 @@ fn operations(verb: Verb, dirs: &[Dir], is_second: bool) -> Vec<Operation> {
 fn names(verb: Verb) -> &'static [Name] {
     use Name::{Empty, Empty2, File, File2, Itself, Link, Missing, Missing2, Sub};
     match verb {
-        Verb::Open => &[File, File2, Link, Missing, Missing2],
+        Verb::Open => &[File, File2, Link, Empty, Missing, Missing2],
         Verb::CreateNew => &[Missing, Missing2],
         Verb::CreateExisting => &[File, File2, Link],
         Verb::Exclusive | Verb::MkDir | Verb::Symlink => &[Missing, Missing2, File, File2],
         Verb::Stat | Verb::Access => &[File, File2, Link, Missing, Missing2, Itself],
-        Verb::Truncate | Verb::UTimens => &[File, File2, Missing],
-        Verb::GetXattr | Verb::SetXattr | Verb::Link => &[File, File2],
-        Verb::ChMod => &[File, File2, Empty, Missing],
+        Verb::Truncate | Verb::Link => &[File, File2, Missing],
+        Verb::GetXattr | Verb::SetXattr | Verb::ChMod | Verb::UTimens => {
+            &[File, File2, Empty, Missing]
+        }
         Verb::Unlink => &[File, File2, Link, Missing, Missing2],
         Verb::Rename => &[File, File2, Empty, Empty2, Missing],
         Verb::RmDir => &[Empty, Empty2, Sub, Missing],
-        Verb::ReadDir | Verb::StatFs | Verb::Fork => &[Itself],
+        Verb::ReadDir => &[Itself, Missing],
+        Verb::StatFs | Verb::Fork => &[Itself],
         Verb::ReadLink => &[Link, File, Missing],
         Verb::Exit => &[File, File2],
         _ => &[File, File2, Missing],
@@ -130,7 +132,7 @@ fn targets(verb: Verb, on: Place) -> Vec<Option<Place>> {
         Some(elsewhere),
     ];
     match (verb, on.name) {
-        (Verb::Rename, Name::Missing) => vec![beside(Name::Missing2)],
+        (Verb::Link | Verb::Rename, Name::Missing) => vec![beside(Name::Missing2)],
         (Verb::Rename, Name::Sub) => Vec::new(),
         (Verb::Link | Verb::Rename, _) => [&free[..], &[beside(other)]].concat(),
         _ => vec![None],
@@ -140,8 +142,8 @@ fn targets(verb: Verb, on: Place) -> Vec<Option<Place>> {
 /// The choices, values and descriptors of a call.
 fn variants(plain: Operation, is_second: bool) -> Vec<Operation> {
     let choices: u8 = match plain.verb {
-        Verb::Read | Verb::PRead | Verb::Write | Verb::PWrite | Verb::Dup2 => 3,
-        Verb::LSeek | Verb::Truncate | Verb::FLock | Verb::Exit => 2,
+        Verb::Read | Verb::PRead | Verb::Write | Verb::PWrite | Verb::Dup2 | Verb::FLock => 3,
+        Verb::LSeek | Verb::Truncate | Verb::Exit => 2,
         _ => 1,
     };
     let values = if plain.verb.has_value() && is_second {

@@ -1,6 +1,6 @@
 //! A call on the library, with everything that it needs made ready before the window.
 
-use super::argument::{CHUNK, PAGE, XATTR, length, lock, mode, modified};
+use super::argument::{CHUNK, PAGE, XATTR, flags, length, lock, mode, modified};
 use super::operation::Operation;
 use super::verb::Verb;
 use hearth::{Errno, Fd, Process, SetTime, Time};
@@ -69,7 +69,7 @@ impl Call {
 
     fn on_path(&self, p: &Process) -> Result<(), Errno> {
         let (on, to) = (&self.on, &self.to);
-        let open = |flags: i32| p.open(on, flags | libc::O_RDWR, 0o644).map(seen);
+        let open = |more: i32| p.open(on, flags(&self.op) | more, 0o644).map(seen);
         match self.op.verb {
             Verb::Open => open(0),
             Verb::CreateNew | Verb::CreateExisting => open(libc::O_CREAT),

@@ -1,6 +1,8 @@
 //! Cases on the reference model: the small state, and what a call does to it.
 
-use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR, length, lock, mode, modified, path};
+use super::argument::{
+    CHUNK, DUP2_TARGETS, PAGE, XATTR, flags, length, lock, mode, modified, path,
+};
 use super::bare_tree::{extra_names, ground, open_op};
 use super::case::{Case, Open, Sharing};
 use super::operation::{Dir, Name, Operation, Place, Slot};
@@ -237,7 +239,7 @@ impl Reference {
         let target = Target::Path(on.clone());
         let create = libc::O_CREAT | libc::O_RDWR;
         match op.verb {
-            Verb::Open => open_op(&*on, libc::O_RDWR),
+            Verb::Open => open_op(&*on, flags(op)),
             Verb::CreateNew | Verb::CreateExisting => open_op(&*on, create),
             Verb::Exclusive => open_op(&*on, create | libc::O_EXCL),
             Verb::Close => Op::Close { fd },
