@@ -66,16 +66,11 @@ impl Process {
         self.call(Call::Getdents, || {
             let mut batch = Batch::new();
             let more = self.with_share(fd, |file| {
-                let mut is_begun = false;
-                let listed = self.getdents_part(&file, &mut batch, &mut |entry| {
-                    is_begun = true;
-                    f(entry)
-                });
-                match listed {
+                match self.getdents_part(&file, &mut batch, f) {
                     Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
                     // The last close ends it, and nobody gets entries of two directories.
-                    Err(Errno::EBADF) if is_begun && file.is_finished() => Ok(Ok(None)),
-                    Err(errno) if is_begun => Ok(Err(errno)),
+                    Err(Errno::EBADF) if batch.has_moved() && file.is_finished() => Ok(Ok(None)),
+                    Err(errno) if batch.has_moved() => Ok(Err(errno)),
                     Err(errno) => Err(errno),
                 }
             })??;
@@ -105,7 +100,7 @@ impl Process {
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
         let mut position = file.position().lock();
-        batch.reached = *position;
+        (batch.begun, batch.reached) = (*position, *position);
         let listed = self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g));
         *position = batch.reached;
         listed
@@ -210,6 +205,8 @@ fn name_in(cx: &Ctx<'_>, parent: &Node, ino: u64, g: &Guard) -> Step<Vec<u8>> {
 
 /// Entries that are listed under one guard.
 struct Batch {
+    /// Cookie that the call began behind.
+    begun: u64,
     /// Cookie of the last entry that was taken.
     reached: u64,
     taken: usize,
@@ -218,9 +215,15 @@ struct Batch {
 impl Batch {
     fn new() -> Batch {
         Batch {
+            begun: 0,
             reached: 0,
             taken: 0,
         }
+    }
+
+    /// Whether entries were handed out.
+    fn has_moved(&self) -> bool {
+        self.reached != self.begun
     }
 
     /// Whether it ended because it is long enough.
