@@ -16,8 +16,7 @@ const PART: usize = if cfg!(feature = "shuttle") { 2 } else { 512 };
 /// One insertion of so many does.
 const TURN: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
 
-// The next time comes when there are as many entries again. A part of a bucket for each insertion is
-// enough until then: a bucket has FULL entries when its table is full.
+// The next time comes after FULL insertions for each bucket, at the earliest: all have moved then.
 const _: () = assert!(PART as u64 * FULL > TURN);
 
 impl Directory {
