@@ -63,6 +63,11 @@ pub trait Job: Sync {
     /// Names of its phases, in order.
     fn phases(&self) -> Vec<&'static str>;
 
+    /// About how many bytes of new memory all tasks take.
+    fn memory(&self, _tasks: usize) -> u64 {
+        0
+    }
+
     /// Makes what all tasks need.
     ///
     /// # Errors
@@ -98,6 +103,10 @@ impl<J: Job + ?Sized> Job for Box<J> {
         (**self).phases()
     }
 
+    fn memory(&self, tasks: usize) -> u64 {
+        (**self).memory(tasks)
+    }
+
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
         (**self).prepare(client, tasks)
     }
@@ -123,6 +132,14 @@ pub trait Phased {
     /// # Errors
     /// The target refuses, or its answer is wrong.
     fn phase(&mut self, phase: usize) -> Result<u64, String>;
+}
+
+/// Bytes that a file without contents takes in memory, its name and its descriptor too.
+const FILE: usize = 1 << 10;
+
+/// Bytes that so many files take, each with so many bytes of contents.
+pub fn of_files(files: usize, contents: usize) -> u64 {
+    (files * (FILE + contents)) as u64
 }
 
 /// `text` as a path.

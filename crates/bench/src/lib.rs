@@ -4,6 +4,7 @@
 
 pub mod activity;
 pub mod allocations;
+pub mod backed;
 pub mod cell;
 pub mod chart;
 pub mod compare;

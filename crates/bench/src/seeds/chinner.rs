@@ -8,7 +8,7 @@
 use super::Family;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, must, of_files, path};
 use crate::chart::Chart;
 use crate::measure::PhaseTime;
 use crate::row::percent;
@@ -69,6 +69,10 @@ impl Job for Files {
 
     fn phases(&self) -> Vec<&'static str> {
         PHASES.to_vec()
+    }
+
+    fn memory(&self, tasks: usize) -> u64 {
+        of_files(tasks * self.each, 0)
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {

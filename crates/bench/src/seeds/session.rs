@@ -7,6 +7,7 @@ use super::grid::Grid;
 use super::options::SeedOptions;
 use super::{Family, rates_table, room};
 use crate::activity::{Activity, Job};
+use crate::backed::back;
 use crate::chart::Chart;
 use crate::measure::{Effort, PhaseTime, Rate, prepare, rate, times};
 use crate::pinned::allowed_cores;
@@ -325,6 +326,7 @@ impl Session {
     ) -> Result<Vec<PhaseTime>, String> {
         let named = |what| format!("{}, {} x{tasks}: {what}", contender.name, job.name());
         let fresh = fresh.map_err(named)?;
+        back(job.memory(tasks));
         times(fresh.target(), job, tasks, first).map_err(named)
     }
 

@@ -8,7 +8,7 @@ use super::Family;
 use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, must, of_files, path};
 use crate::chart::Chart;
 use crate::pinned::allowed_cores;
 use crate::row::percent;
@@ -48,6 +48,10 @@ impl Job for Sockets {
 
     fn phases(&self) -> Vec<&'static str> {
         PHASES.to_vec()
+    }
+
+    fn memory(&self, tasks: usize) -> u64 {
+        of_files(tasks * self.descriptors, 0)
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {

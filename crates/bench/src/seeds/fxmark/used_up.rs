@@ -1,7 +1,7 @@
 //! The seven that use up what they work on: a fixed number of operations for each task.
 
 use super::place::{self, PAGE};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, must, of_files, path};
 use crate::target::{Client, Handle};
 use std::ffi::CString;
 
@@ -96,6 +96,14 @@ impl Job for UsedUp {
 
     fn phases(&self) -> Vec<&'static str> {
         vec!["work"]
+    }
+
+    fn memory(&self, tasks: usize) -> u64 {
+        let contents = match self.kind {
+            Dwal | Dwtl | Mwcm => PAGE,
+            Mwcl | Mwul | Mwum | Mwrm => 0,
+        };
+        of_files(tasks * self.times, contents)
     }
 
     fn prepare(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
