@@ -46,7 +46,7 @@ fn page_size() -> i64 {
 mod tests {
     use super::*;
 
-    /// Pages that this program has been given at their first use.
+    /// Pages that this thread has been given at their first use.
     fn faults() -> i64 {
         // SAFETY: an all-zero structure is one.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
