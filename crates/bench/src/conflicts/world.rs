@@ -110,8 +110,13 @@ impl World {
             self.warm_dir(&process, dir, side);
         }
         for op in self.case.sides {
-            for place in op.places().filter(|place| place.name.is_file()) {
-                self.warm_file(&process, &self.path(place, 0));
+            for place in op.places() {
+                let path = self.path(place, 0);
+                match place.name {
+                    Name::Empty | Name::Empty2 => self.warm_empty(&process, &path),
+                    name if name.is_file() => self.warm_file(&process, &path),
+                    _ => {}
+                }
             }
         }
         if !self.is_lean {
@@ -337,6 +342,17 @@ impl World {
         p.symlink("f", &from).expect("symlink");
         p.unlink(&from).expect("unlink");
         p.stat(self.dir(dir)).expect("stat");
+    }
+
+    /// A directory that stays empty: what is made when it is first opened or gets attributes.
+    fn warm_empty(&self, p: &Process, path: &[u8]) {
+        let fd = p.open(path, libc::O_RDONLY, 0).expect("open");
+        p.close(fd).expect("close");
+        if !self.is_lean {
+            p.setxattr(path, XATTR.as_bytes(), &[0; CHUNK], 0)
+                .expect("setxattr");
+            p.removexattr(path, XATTR.as_bytes()).expect("removexattr");
+        }
     }
 
     fn warm_file(&self, p: &Process, path: &[u8]) {
