@@ -50,10 +50,34 @@ impl NameHash {
 
     /// The bits that are kept beside the pointer to an entry, so that who looks for a name does not
     /// follow the pointers to all others of a bucket, and who looks for a free cookie does not
-    /// either: cookies can only be the same where these bits are, and they choose no bucket.
+    /// either: cookies can only be the same where these bits are.
+    ///
+    /// Some of them choose the bucket in a large table, so that who moves entries there follows no
+    /// pointer either ([`split_by_tag`]); the others choose none.
     pub fn tag(self) -> u16 {
-        (self.0 >> Self::PROBE_BITS) as u16
+        let choosing = self.0 >> (Self::BITS - TAGGED_END) & ((1 << CHOOSING) - 1);
+        let others = self.0 >> Self::PROBE_BITS & ((1 << OTHERS) - 1);
+        (choosing << OTHERS | others) as u16
     }
+}
+
+/// Bits of a tag that choose no bucket.
+const OTHERS: u32 = 6;
+/// Those that do, in tables of more than `1 << TAGGED` and up to `1 << TAGGED_END` buckets. The
+/// entries of smaller ones are in a cache as they move.
+const CHOOSING: u32 = u16::BITS - OTHERS;
+const TAGGED: u32 = 12;
+const TAGGED_END: u32 = TAGGED + CHOOSING;
+
+/// Index in a table of `1 << to` buckets of an entry with this `tag` that is in bucket `index` of a
+/// smaller one of `1 << from`; `None` if the tag does not say.
+pub(crate) fn split_by_tag(index: usize, tag: u16, from: u32, to: u32) -> Option<usize> {
+    if from < TAGGED || to > TAGGED_END {
+        return None;
+    }
+    let more = to - from;
+    let bits = usize::from(tag >> OTHERS) >> (TAGGED_END - to);
+    Some(index << more | bits & ((1 << more) - 1))
 }
 
 /// Index of the bucket of a cookie or hash.
@@ -62,5 +86,45 @@ pub(crate) fn bucket_of(hash: u64, log2: u32) -> usize {
         0
     } else {
         (hash >> (NameHash::BITS - log2)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_tells_the_bucket_in_a_larger_table() {
+        let keys = RandomState::with_seeds(1, 2, 3, 4);
+        let hashes = (0..1000u32).map(|n| NameHash::of(&keys, &n.to_ne_bytes()));
+        let mut told = 0;
+        for hash in hashes {
+            for from in 0..28 {
+                for to in from + 1..29 {
+                    let split = split_by_tag(hash.bucket(from), hash.tag(), from, to);
+                    assert_eq!(split.is_some(), from >= 12 && to <= 22, "{from} to {to}");
+                    if let Some(split) = split {
+                        assert_eq!(split, hash.bucket(to), "{hash:?}, {from} to {to}");
+                        told += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(told, 1000 * 55);
+    }
+
+    #[test]
+    fn names_of_one_bucket_of_a_large_table_have_many_tags() {
+        let one = NameHash::from_value(0x2A5A_5A5A_5A5A_5A5A);
+        for log2 in [3, 12, 22, 32] {
+            let mask = u64::MAX >> (64 - NameHash::BITS + log2);
+            let mut tags: Vec<u16> = (0..4096u64)
+                .map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+                .map(|noise| NameHash::from_value(one.value() ^ noise & mask).tag())
+                .collect();
+            tags.sort_unstable();
+            tags.dedup();
+            assert!(tags.len() >= 1 << OTHERS, "{log2}: {}", tags.len());
+        }
     }
 }

@@ -169,12 +169,12 @@ impl Bucket {
         });
     }
 
-    /// Moves every entry to the bucket that `target` names for it; needs this lock and a write
-    /// section, and nobody may have reached the targets yet.
-    pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(&Entry) -> &'t Bucket) {
+    /// Moves every entry to the bucket that `target` names for its tag, or for the entry; needs this
+    /// lock and a write section, and nobody may have reached the targets yet.
+    pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(u16, &Entry) -> &'t Bucket) {
         self.for_each_slot(g, |slot| {
-            if let Some((_, entry)) = slot.load(g) {
-                let to = target(entry);
+            if let Some((tag, entry)) = slot.load(g) {
+                let to = target(tag, entry);
                 slot.move_to(to.free_slot(g), g);
             }
         });

@@ -108,12 +108,14 @@ impl Directory {
         // Relaxed: only the holder of `grow` reads or writes it.
         let moved = || self.growth.0.moved.load(Ordering::Relaxed);
         let (first, end) = (moved(), table.buckets().len());
-        for bucket in table.buckets().iter().skip(first).take(most) {
+        for (index, bucket) in table.buckets_from(first).take(most) {
             let Some(_held) = lock(bucket) else {
                 return false;
             };
             let _write = bucket.seq.write();
-            bucket.move_all(g, |entry| next.bucket_of_cookie(entry.cookie));
+            bucket.move_all(g, |tag, entry| {
+                next.successor_of(index, table.log2(), tag, entry)
+            });
             bucket.set_moved();
             // Relaxed: as above.
             self.growth.0.moved.store(moved() + 1, Ordering::Relaxed);

@@ -19,6 +19,8 @@ mod bucket;
 mod change;
 mod entry;
 mod grow;
+#[cfg(test)]
+mod grow_tests;
 mod learn;
 #[cfg(test)]
 mod learn_tests;

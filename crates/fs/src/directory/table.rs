@@ -1,7 +1,8 @@
 //! A table of buckets and its successor while it grows.
 
 use super::bucket::Bucket;
-use crate::name::{NameHash, bucket_of};
+use super::entry::Entry;
+use crate::name::{NameHash, bucket_of, split_by_tag};
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::RcuSlot;
 
@@ -50,6 +51,15 @@ impl Table {
 
     pub fn bucket_of_cookie(&self, cookie: u64) -> &Bucket {
         &self.buckets[bucket_of(cookie, self.log2)]
+    }
+
+    /// Where an entry goes that is in bucket `index` of a table of `1 << from` buckets. Looks at it
+    /// only if its tag does not say: an entry of a large table is in no cache.
+    pub fn successor_of(&self, index: usize, from: u32, tag: u16, entry: &Entry) -> &Bucket {
+        match split_by_tag(index, tag, from, self.log2) {
+            Some(index) => &self.buckets[index],
+            None => self.bucket_of_cookie(entry.cookie),
+        }
     }
 
     pub fn buckets(&self) -> &[Bucket] {
