@@ -6,9 +6,10 @@
 //! same time.
 
 use super::Family;
+use super::counted::OPERATIONS;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Job, Phased, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
 use crate::chart::Chart;
 use crate::measure::PhaseTime;
 use crate::row::percent;
@@ -60,6 +61,20 @@ fn top(task: usize) -> CString {
 
 fn file(task: usize, n: usize) -> CString {
     path(format!("/thread-{task}/{}/file-{n}", n / IN_DIRECTORY))
+}
+
+/// Makes file number `n`, and its directory if it is the first one there.
+fn create(client: &dyn Client, task: usize, n: usize) -> Result<(), String> {
+    if n.is_multiple_of(IN_DIRECTORY) {
+        client.mkdir(&path(format!("/thread-{task}/{}", n / IN_DIRECTORY)))?;
+    }
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+    client.close(client.open(&file(task, n), flags)?)
+}
+
+fn look(client: &dyn Client, file: &CString) -> Result<(), String> {
+    let about = client.about(file)?;
+    must(!about.is_dir && about.size == 0, || format!("{file:?}"))
 }
 
 impl Job for Files {
@@ -114,19 +129,6 @@ struct Thread<'c> {
 }
 
 impl Thread<'_> {
-    fn create(&self) -> Result<usize, String> {
-        for n in 0..self.job.each {
-            if n % IN_DIRECTORY == 0 {
-                let dir = format!("/thread-{}/{}", self.task, n / IN_DIRECTORY);
-                self.client.mkdir(&path(dir))?;
-            }
-            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-            self.client
-                .close(self.client.open(&file(self.task, n), flags)?)?;
-        }
-        Ok(self.job.each)
-    }
-
     /// Calls `f` with every file below `dir`, as `find` finds them, and `after` with every
     /// directory once it is through with it.
     fn walk(
@@ -153,14 +155,16 @@ impl Phased for Thread<'_> {
         let mut files = 0;
         let mut keep = |_: &CString| Ok(());
         match PHASES[phase] {
-            "create" => files = self.create()?,
+            "create" => {
+                (0..self.job.each).try_for_each(|n| create(&**client, self.task, n))?;
+                files = self.job.each;
+            }
             "walk" => {
-                let mut look = |file: CString| {
-                    let about = client.about(&file)?;
+                let mut seen = |file: CString| {
                     files += 1;
-                    must(!about.is_dir && about.size == 0, || format!("{file:?}"))
+                    look(&**client, &file)
                 };
-                self.walk(&top, &mut look, &mut keep)?;
+                self.walk(&top, &mut seen, &mut keep)?;
             }
             "chmod" => {
                 for n in 0..self.job.each {
@@ -182,6 +186,74 @@ impl Phased for Thread<'_> {
             format!("{}: {files} files", PHASES[phase])
         })?;
         Ok(files as u64)
+    }
+}
+
+/// A phase, a file at a time, for who counts what one operation does.
+struct Phase(&'static str);
+
+impl Activity for Phase {
+    fn name(&self) -> String {
+        self.0.to_owned()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
+    }
+
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String> {
+        let mut numbers = 0..OPERATIONS;
+        let mut next = move || numbers.next().ok_or("there are no more files");
+        if self.0 == "create" {
+            return Ok(Box::new(move || create(client, task, next()?)));
+        }
+        (0..OPERATIONS).try_for_each(|n| create(client, task, n))?;
+        let mut found = Found {
+            client,
+            directories: (0..OPERATIONS.div_ceil(IN_DIRECTORY))
+                .map(|n| path(format!("/thread-{task}/{n}")))
+                .collect(),
+            files: Vec::new(),
+            through: None,
+        };
+        let again: Box<dyn Repeat + 'c> = match self.0 {
+            "chmod" => Box::new(move || client.chmod(&file(task, next()?), MODE)),
+            "walk" => Box::new(move || look(client, &found.file(|_| Ok(()))?)),
+            _ => Box::new(move || client.unlink(&found.file(|dir| client.rmdir(dir))?)),
+        };
+        Ok(again)
+    }
+}
+
+/// The files of a thread, directory by directory, as each is listed.
+struct Found<'c> {
+    client: &'c dyn Client,
+    /// Those to come, the last one first.
+    directories: Vec<CString>,
+    files: Vec<CString>,
+    /// The one whose files these are.
+    through: Option<CString>,
+}
+
+impl Found<'_> {
+    /// The next one; `after` gets every directory once it is through with it.
+    fn file(&mut self, after: impl Fn(&CString) -> Result<(), String>) -> Result<CString, String> {
+        loop {
+            if let Some(file) = self.files.pop() {
+                return Ok(file);
+            }
+            self.through.take().iter().try_for_each(&after)?;
+            let directory = self.directories.pop().ok_or("there are no more files")?;
+            let entries = self.client.entries(&directory)?;
+            let below = |name: &[u8]| path([directory.to_bytes(), b"/", name].concat());
+            self.files = entries.iter().map(|entry| below(&entry.name)).collect();
+            self.through = Some(directory);
+        }
     }
 }
 
@@ -207,6 +279,12 @@ impl Family for Chinner {
         vec![WORKLOAD.to_owned()]
     }
 
+    fn activities(&self) -> Vec<Box<dyn Activity>> {
+        PHASES
+            .map(|phase| Box::new(Phase(phase)) as Box<dyn Activity>)
+            .into()
+    }
+
     fn run(&self, session: &mut Session) -> Result<(), String> {
         let tasks = if session.is_quick() {
             vec![1, 2]
@@ -230,6 +308,7 @@ impl Family for Chinner {
         }
         let grid = rates.by_core;
         println!("{}", table(&grid, &session.names(), &tasks));
+        println!("{}", session.table_of_facts(self.name()));
         session.keep(grid.rows(self.name(), "files_per_s", "1/s"));
         session.keep(rates.by_cpu.rows(self.name(), "files_per_cpu_s", "1/s"));
         session.by_cpu(rates.by_cpu);

@@ -40,20 +40,12 @@ pub fn text(
                 }
             }
             if n == 0 {
-                line.extend(facts(bench, &workload, counted));
+                line.extend(counted.cells(bench, &workload));
             }
             table.row(line);
         }
     }
     table.text()
-}
-
-fn facts(bench: &str, workload: &str, counted: &Counted) -> [String; 3] {
-    Fact::ALL.map(|fact| match (counted.of(bench, workload, fact), fact) {
-        (None, _) => String::new(),
-        (Some(value), Fact::Instructions) => format!("{value:.0}"),
-        (Some(value), _) => format!("{value:.2}"),
-    })
 }
 
 #[cfg(test)]

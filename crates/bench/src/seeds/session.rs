@@ -151,13 +151,23 @@ impl Session {
     /// in the source most lines are shared: what stops scaling next.
     pub fn table_of_rates(&self, bench: &str, grid: &Grid, tasks: &[usize]) -> String {
         let (names, base) = (self.names(), self.baseline());
-        let mut text = rates_table::text(bench, grid, &names, base, tasks, &self.counted);
+        let text = rates_table::text(bench, grid, &names, base, tasks, &self.counted);
+        text + &self.places(bench)
+    }
+
+    /// The counted facts in a table of their own, for a family that prints no rates.
+    pub fn table_of_facts(&self, bench: &str) -> String {
+        self.counted.table(bench) + &self.places(bench)
+    }
+
+    fn places(&self, bench: &str) -> String {
         let places = self.counted.places(bench);
-        if !places.is_empty() {
-            text.push_str("\nMost of the shared lines of two tasks on the library:\n\n");
-            text.extend(places.lines().map(|line| format!("- {line}\n")));
+        if places.is_empty() {
+            return String::new();
         }
-        text
+        let lines = places.lines().map(|line| format!("- {line}\n"));
+        let heading = "\nMost of the shared lines of two tasks on the library:\n\n".to_owned();
+        heading + &lines.collect::<String>()
     }
 
     /// Asks that two tasks on two cores do 1.8 times what one does, and that 16 keep 0.9 of that,

@@ -8,12 +8,13 @@ use super::Family;
 use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Job, Phased, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
 use crate::chart::Chart;
 use crate::pinned::allowed_cores;
 use crate::row::percent;
 use crate::table::Table;
 use crate::target::Client;
+use std::ffi::{CStr, CString};
 
 /// The test.
 pub struct Teardown;
@@ -95,13 +96,44 @@ impl Phased for Holder<'_> {
             client.end();
             return Ok(self.descriptors as u64);
         }
-        let name = path(format!("{}/anonymous", self.directory));
-        for _ in 0..self.descriptors {
-            client.open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)?;
-            client.unlink(&name)?;
-        }
+        let name = anonymous(&self.directory);
+        (0..self.descriptors).try_for_each(|_| set_up(&*client, &name))?;
         self.client = Some(client);
         Ok(self.descriptors as u64)
+    }
+}
+
+fn anonymous(directory: &str) -> CString {
+    path(format!("{directory}/anonymous"))
+}
+
+/// One more object.
+fn set_up(client: &dyn Client, name: &CStr) -> Result<(), String> {
+    client.open(name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)?;
+    client.unlink(name)
+}
+
+/// The setup, an object at a time, for who counts what one operation does. Of the teardown nothing
+/// is counted: it is one operation, the end of a task.
+struct SetUp;
+
+impl Activity for SetUp {
+    fn name(&self) -> String {
+        PHASES[0].to_owned()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/task-{task}"))))
+    }
+
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String> {
+        let name = anonymous(&format!("/task-{task}"));
+        Ok(Box::new(move || set_up(client, &name)))
     }
 }
 
@@ -121,6 +153,10 @@ impl Family for Teardown {
 
     fn workloads(&self) -> Vec<String> {
         vec![WORKLOAD.to_owned()]
+    }
+
+    fn activities(&self) -> Vec<Box<dyn Activity>> {
+        vec![Box::new(SetUp)]
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
@@ -163,6 +199,7 @@ impl Family for Teardown {
             }
         }
         println!("{}", table(&grid, &session.names(), &tasks, descriptors));
+        println!("{}", session.table_of_facts(self.name()));
         let rows = grid.rows(self.name(), "seconds", "s");
         session.keep(rows);
         for phase in PHASES {

@@ -15,7 +15,7 @@ pub const LOOPS: &str = "seeds-loops";
 const COUNTED: &str = "hearth_bench::seeds::counted::instructions::in_window";
 
 /// Repetitions that are counted, in strides.
-const STRIDES: u32 = 32;
+pub(super) const STRIDES: u32 = 32;
 
 /// Instructions of one operation of each of `wanted`.
 pub fn count(wanted: &[Wanted], options: &SeedOptions) -> Result<Vec<f64>, String> {

@@ -14,6 +14,7 @@ use crate::allocations;
 use crate::conflicts::instrumented;
 use crate::measure::prepare;
 use crate::row::Row;
+use crate::table::Table;
 use crate::target::{Library, Sharing, Target};
 use std::process::Command;
 
@@ -21,6 +22,9 @@ use std::process::Command;
 pub const BUILD: &str = "seeds-build";
 /// The argument by which the instrumented program counts shared lines.
 pub const SHARED_LINES: &str = "shared-lines";
+
+/// No fact takes more operations of a task, its first ones included, which do not count.
+pub const OPERATIONS: usize = 2048;
 
 /// What is counted of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +142,36 @@ impl Counted {
         self.facts.iter().map(row).collect()
     }
 
+    /// A line for each workload of a family; empty if nothing was counted.
+    pub fn table(&self, family: &str) -> String {
+        let mut workloads: Vec<&String> = Vec::new();
+        for (of, workload, ..) in &self.facts {
+            if *of == family && !workloads.contains(&workload) {
+                workloads.push(workload);
+            }
+        }
+        if workloads.is_empty() {
+            return String::new();
+        }
+        let heading = ["one operation on lib"].into_iter();
+        let heading = heading.chain(Fact::ALL.map(Fact::heading));
+        let mut table = Table::new(heading.map(str::to_owned));
+        for workload in workloads {
+            let cells = self.cells(family, workload);
+            table.row([workload.clone()].into_iter().chain(cells));
+        }
+        table.text()
+    }
+
+    /// What stands in the columns of the facts; nothing for what was not counted.
+    pub fn cells(&self, family: &str, workload: &str) -> [String; 3] {
+        Fact::ALL.map(|fact| match (self.of(family, workload, fact), fact) {
+            (None, _) => String::new(),
+            (Some(value), Fact::Instructions) => format!("{value:.0}"),
+            (Some(value), _) => format!("{value:.2}"),
+        })
+    }
+
     /// Where the lines of a family's workloads are shared, one line for each.
     pub fn places(&self, family: &str) -> String {
         let of_family = self.places.iter().filter(|(of, _, _)| *of == family);
@@ -185,6 +219,9 @@ fn wanted_of_all(options: &SeedOptions) -> Vec<Wanted> {
     wanted(&all, options)
 }
 
+/// Repetitions of which allocations are counted, in strides.
+const STRIDES: u32 = 16;
+
 /// Allocations of one operation, over many.
 fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
     let named = |what| format!("{}: {what}", activity.name());
@@ -192,7 +229,7 @@ fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
     prepare(&library, activity, 1).map_err(named)?;
     let client = library.client();
     let mut task = activity.task(&*client, 0, 1).map_err(named)?;
-    let times = task.stride() * 16;
+    let times = task.stride() * STRIDES;
     task.repeat(times).map_err(named)?;
     let before = allocations::of_this_thread();
     task.repeat(times).map_err(named)?;
@@ -262,5 +299,25 @@ mod tests {
         assert_eq!(counted.of(one.family, &name, Fact::Instructions), None);
         let row = &counted.rows()[0];
         assert_eq!((row.tasks, row.metric), (2, "shared_lines_written_per_op"));
+        let table = counted.table(one.family);
+        let line = table.lines().nth(2).expect("a line for the workload");
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..5], [&*name, "", "", "1.50"]);
+        assert_eq!(counted.table("git"), "");
+    }
+
+    /// What uses up files has enough of them for every fact.
+    #[test]
+    fn every_activity_can_be_repeated_as_often_as_a_fact_needs() {
+        let strides = (2 * instructions::STRIDES).max(2 * STRIDES);
+        for one in wanted_of_all(&SeedOptions::default()) {
+            let library = Library::new(Sharing::Processes).unwrap();
+            prepare(&library, &*one.activity, 1).unwrap();
+            let client = library.client();
+            let mut task = one.activity.task(&*client, 0, 1).unwrap();
+            let times = task.stride() * strides;
+            assert!(times as usize <= OPERATIONS, "{}", one.activity.name());
+            task.repeat(times).unwrap();
+        }
     }
 }

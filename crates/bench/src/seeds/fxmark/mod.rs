@@ -13,10 +13,11 @@ mod steady;
 mod used_up;
 
 pub use steady::Steady;
-pub use used_up::{Kind, UsedUp};
+pub use used_up::{Kind, OneByOne, UsedUp};
 
 use super::Family;
 use super::contender::Contender;
+use super::counted::OPERATIONS;
 use super::grid::Grid;
 use super::session::{CROWD, Session};
 use crate::activity::{Activity, Job};
@@ -75,7 +76,10 @@ impl Family for FxMark {
     }
 
     fn activities(&self) -> Vec<Box<dyn Activity>> {
-        activities(4)
+        let times = OPERATIONS;
+        let used_up = Kind::ALL.map(|kind| OneByOne(UsedUp { kind, times }));
+        let used_up = used_up.map(|one| Box::new(one) as Box<dyn Activity>);
+        activities(4).into_iter().chain(used_up).collect()
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {

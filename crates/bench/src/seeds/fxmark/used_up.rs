@@ -1,7 +1,7 @@
 //! The seven that use up what they work on: a fixed number of operations for each task.
 
 use super::place::{self, PAGE};
-use crate::activity::{Job, Phased, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
 use crate::target::{Client, Handle};
 use std::ffi::CString;
 
@@ -116,22 +116,8 @@ impl Job for UsedUp {
         task: usize,
         _tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
-        self.prepare_task(&*client, task)?;
-        let file = match self.kind {
-            Dwal => {
-                let flags = libc::O_WRONLY | libc::O_APPEND;
-                Some(client.open(&place::private_file(task), flags)?)
-            }
-            Dwtl => Some(client.open(&place::private_file(task), libc::O_RDWR)?),
-            _ => None,
-        };
-        Ok(Box::new(Task {
-            client,
-            job: *self,
-            task,
-            file,
-            page: vec![place::BYTE; PAGE],
-        }))
+        let work = Work::begin(*self, &*client, task)?;
+        Ok(Box::new(Task { client, work }))
     }
 
     fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
@@ -173,17 +159,34 @@ impl Job for UsedUp {
     }
 }
 
-struct Task<'c> {
-    client: Box<dyn Client + 'c>,
+/// What a task works on.
+struct Work {
     job: UsedUp,
     task: usize,
     file: Option<Handle>,
     page: Vec<u8>,
 }
 
-impl Task<'_> {
-    fn once(&self, n: usize) -> Result<(), String> {
-        let (client, file) = (&self.client, self.job.kind.file(self.task, n));
+impl Work {
+    fn begin(job: UsedUp, client: &dyn Client, task: usize) -> Result<Work, String> {
+        job.prepare_task(client, task)?;
+        let flags = match job.kind {
+            Dwal => Some(libc::O_WRONLY | libc::O_APPEND),
+            Dwtl => Some(libc::O_RDWR),
+            _ => None,
+        };
+        let open = |flags| client.open(&place::private_file(task), flags);
+        Ok(Work {
+            job,
+            task,
+            file: flags.map(open).transpose()?,
+            page: vec![place::BYTE; PAGE],
+        })
+    }
+
+    /// Operation number `n`.
+    fn once(&self, client: &dyn Client, n: usize) -> Result<(), String> {
+        let file = self.job.kind.file(self.task, n);
         let open = self.file.unwrap_or(-1);
         match self.job.kind {
             Dwal => {
@@ -191,7 +194,7 @@ impl Task<'_> {
                 must(done == PAGE, || format!("append number {n}"))
             }
             Dwtl => client.truncate(open, ((self.job.times - n - 1) * PAGE) as u64),
-            Mwcl => place::make(&**client, &file),
+            Mwcl => place::make(client, &file),
             Mwcm => {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
                 let handle = client.open(&file, flags)?;
@@ -205,17 +208,50 @@ impl Task<'_> {
     }
 }
 
+struct Task<'c> {
+    client: Box<dyn Client + 'c>,
+    work: Work,
+}
+
 impl Phased for Task<'_> {
     fn phase(&mut self, _phase: usize) -> Result<u64, String> {
-        (0..self.job.times).try_for_each(|n| self.once(n))?;
-        Ok(self.job.times as u64)
+        let times = self.work.job.times;
+        (0..times).try_for_each(|n| self.work.once(&*self.client, n))?;
+        Ok(times as u64)
     }
 }
 
 impl Drop for Task<'_> {
     fn drop(&mut self) {
-        if let Some(file) = self.file {
+        if let Some(file) = self.work.file {
             let _ = self.client.close(file);
         }
+    }
+}
+
+/// The same for who counts what one operation does: up to [`UsedUp::times`] of them.
+pub struct OneByOne(pub UsedUp);
+
+impl Activity for OneByOne {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        self.0.prepare(client, tasks)
+    }
+
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        _tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String> {
+        let work = Work::begin(self.0, client, task)?;
+        let mut numbers = 0..self.0.times;
+        Ok(Box::new(move || {
+            let n = numbers.next().ok_or("everything is used up")?;
+            work.once(client, n)
+        }))
     }
 }

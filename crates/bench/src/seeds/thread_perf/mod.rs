@@ -5,14 +5,14 @@ mod allocation;
 mod test;
 
 pub use allocation::{CHILD, run_child};
-pub use test::{ALL, Kind, Test};
+pub use test::{ALL, Again, Kind, Test};
 
 use super::Family;
 use super::ask::Ask;
 use super::contender::Contender;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::Job;
+use crate::activity::{Activity, Job};
 use crate::chart::Chart;
 use crate::pinned::allowed_cores;
 use crate::table::Table;
@@ -40,6 +40,11 @@ impl Family for ThreadPerf {
     fn workloads(&self) -> Vec<String> {
         let tests = ALL.iter().map(|(kind, _)| kind.name().to_owned());
         tests.chain([allocation::NAME.to_owned()]).collect()
+    }
+
+    fn activities(&self) -> Vec<Box<dyn Activity>> {
+        ALL.map(|(kind, _)| Box::new(Again(kind)) as Box<dyn Activity>)
+            .into()
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
@@ -75,6 +80,7 @@ impl Family for ThreadPerf {
         let rows = grid.rows(self.name(), "seconds", "s");
         session.keep(rows);
         println!("{}", table(&grid, &tasks));
+        println!("{}", session.table_of_facts(self.name()));
         draw(session, &grid, &tasks)?;
         ask(session, &grid, cores.max(2));
         Ok(())

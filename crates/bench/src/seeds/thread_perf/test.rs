@@ -1,10 +1,10 @@
 //! The tests of thread_perf that use files.
 
 use super::{Session, ThreadPerf};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Activity, Job, Phased, Repeat, must, path};
 use crate::seeds::Family;
 use crate::target::{Client, Handle};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// One of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,17 +113,12 @@ impl Job for Test {
         task: usize,
         tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
-        let own = Test::directory(task);
-        let name = |name: &str| path(format!("{own}/{name}"));
+        let work = Work::begin(self.kind, &*client, task, tasks)?;
+        let times = self.times;
         Ok(Box::new(Task {
-            zero: client.open(&name("zero"), libc::O_RDONLY)?,
-            null: client.open(&name("null"), libc::O_WRONLY)?,
-            there: name("there"),
-            missing: name("missing"),
-            own: path(&*own),
-            tasks,
             client,
-            test: *self,
+            work,
+            times,
         }))
     }
 
@@ -153,9 +148,9 @@ impl Job for Test {
 /// What is written.
 const MARK: u8 = 0x5a;
 
-struct Task<'c> {
-    client: Box<dyn Client + 'c>,
-    test: Test,
+/// What a task works on.
+struct Work {
+    kind: Kind,
     zero: Handle,
     null: Handle,
     there: CString,
@@ -164,61 +159,127 @@ struct Task<'c> {
     tasks: usize,
 }
 
-impl Phased for Task<'_> {
-    fn phase(&mut self, _phase: usize) -> Result<u64, String> {
-        let times = self.test.times;
-        match self.test.kind {
-            Kind::ReadWrite => self.read_and_write(times)?,
-            Kind::Stat => (0..times).try_for_each(|_| {
-                let is_right = self.client.stat(&self.there) && !self.client.stat(&self.missing);
-                must(is_right, || "stat".to_owned())
-            })?,
-            Kind::Dir => self.lists(&self.own, 3, times)?,
-            Kind::DirSingle => self.lists(c"/", self.tasks, times)?,
-            Kind::Create => (0..times).try_for_each(|_| self.create())?,
-            Kind::Lock => (0..times).try_for_each(|_| {
-                self.client.lock(self.null, 0, true)?;
-                self.client.lock(self.null, 0, false)
-            })?,
-        }
-        Ok(times.into())
-    }
+struct Task<'c> {
+    client: Box<dyn Client + 'c>,
+    work: Work,
+    times: u32,
 }
 
-impl Task<'_> {
-    fn read_and_write(&self, times: u32) -> Result<(), String> {
-        let (mut zeros, marks) = ([1; BYTES], [MARK; BYTES]);
-        for _ in 0..times {
-            let got = self.client.read(self.zero, &mut zeros, 0)?;
-            let done = self.client.write(self.null, &marks, 0)?;
-            must((got, done) == (BYTES, BYTES), || "readwrite".to_owned())?;
-        }
-        must(zeros == [0; BYTES], || "a hole".to_owned())
-    }
-
-    fn lists(&self, directory: &std::ffi::CStr, entries: usize, times: u32) -> Result<(), String> {
-        (0..times).try_for_each(|_| {
-            let found = self.client.list(directory)?;
-            must(found == entries, || {
-                format!("{directory:?}: {found} entries")
-            })
-        })
-    }
-
-    fn create(&self) -> Result<(), String> {
-        let flags = libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY;
-        let file = self.client.open(&self.missing, flags)?;
-        let again = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-        let is_refused = self.client.refuses(&self.missing, again);
-        self.client.close(file)?;
-        self.client.unlink(&self.missing)?;
-        must(is_refused, || "creat, again".to_owned())
+impl Phased for Task<'_> {
+    fn phase(&mut self, _phase: usize) -> Result<u64, String> {
+        self.work.repeat(&*self.client, self.times)?;
+        Ok(self.times.into())
     }
 }
 
 impl Drop for Task<'_> {
     fn drop(&mut self) {
-        let _ = self.client.close(self.zero);
-        let _ = self.client.close(self.null);
+        let _ = self.client.close(self.work.zero);
+        let _ = self.client.close(self.work.null);
+    }
+}
+
+impl Work {
+    fn begin(kind: Kind, client: &dyn Client, task: usize, tasks: usize) -> Result<Work, String> {
+        let own = Test::directory(task);
+        let name = |name: &str| path(format!("{own}/{name}"));
+        Ok(Work {
+            kind,
+            zero: client.open(&name("zero"), libc::O_RDONLY)?,
+            null: client.open(&name("null"), libc::O_WRONLY)?,
+            there: name("there"),
+            missing: name("missing"),
+            own: path(&*own),
+            tasks,
+        })
+    }
+
+    fn repeat(&self, client: &dyn Client, times: u32) -> Result<(), String> {
+        match self.kind {
+            Kind::ReadWrite => self.read_and_write(client, times),
+            Kind::Stat => (0..times).try_for_each(|_| {
+                let is_right = client.stat(&self.there) && !client.stat(&self.missing);
+                must(is_right, || "stat".to_owned())
+            }),
+            Kind::Dir => lists(client, &self.own, 3, times),
+            Kind::DirSingle => lists(client, c"/", self.tasks, times),
+            Kind::Create => (0..times).try_for_each(|_| self.create(client)),
+            Kind::Lock => (0..times).try_for_each(|_| {
+                client.lock(self.null, 0, true)?;
+                client.lock(self.null, 0, false)
+            }),
+        }
+    }
+
+    fn read_and_write(&self, client: &dyn Client, times: u32) -> Result<(), String> {
+        let (mut zeros, marks) = ([1; BYTES], [MARK; BYTES]);
+        for _ in 0..times {
+            let got = client.read(self.zero, &mut zeros, 0)?;
+            let done = client.write(self.null, &marks, 0)?;
+            must((got, done) == (BYTES, BYTES), || "readwrite".to_owned())?;
+        }
+        must(zeros == [0; BYTES], || "a hole".to_owned())
+    }
+
+    fn create(&self, client: &dyn Client) -> Result<(), String> {
+        let flags = libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY;
+        let file = client.open(&self.missing, flags)?;
+        let again = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+        let is_refused = client.refuses(&self.missing, again);
+        client.close(file)?;
+        client.unlink(&self.missing)?;
+        must(is_refused, || "creat, again".to_owned())
+    }
+}
+
+fn lists(client: &dyn Client, directory: &CStr, entries: usize, times: u32) -> Result<(), String> {
+    (0..times).try_for_each(|_| {
+        let found = client.list(directory)?;
+        must(found == entries, || {
+            format!("{directory:?}: {found} entries")
+        })
+    })
+}
+
+/// A test as one operation again and again, for who counts what one does.
+pub struct Again(pub Kind);
+
+impl Again {
+    fn test(&self) -> Test {
+        Test {
+            kind: self.0,
+            times: 1,
+        }
+    }
+}
+
+impl Activity for Again {
+    fn name(&self) -> String {
+        self.test().name()
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        self.test().prepare(client, tasks)
+    }
+
+    fn task<'c>(
+        &self,
+        client: &'c dyn Client,
+        task: usize,
+        tasks: usize,
+    ) -> Result<Box<dyn Repeat + 'c>, String> {
+        let work = Work::begin(self.0, client, task, tasks)?;
+        Ok(Box::new(Repeated { client, work }))
+    }
+}
+
+struct Repeated<'c> {
+    client: &'c dyn Client,
+    work: Work,
+}
+
+impl Repeat for Repeated<'_> {
+    fn repeat(&mut self, times: u32) -> Result<(), String> {
+        self.work.repeat(self.client, times)
     }
 }

@@ -6,19 +6,20 @@
 //! time of a phase includes the `fsync` of a write and the close. The size is fixed instead of
 //! twice the memory, because what is compared is in memory.
 
+mod thread;
+
+pub use thread::Tio;
+
 use super::Family;
 use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::Activity;
 use crate::chart::Chart;
 use crate::histogram::Histogram;
 use crate::measure::PhaseTime;
 use crate::row::percent;
 use crate::table::Table;
-use crate::target::Client;
-use std::ffi::CString;
-use std::sync::Mutex;
-use std::time::Instant;
+use thread::Block;
 
 /// The test.
 pub struct TioBench;
@@ -30,141 +31,6 @@ const RANDOM: usize = 4_000;
 /// Threads.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 const PHASES: [&str; 4] = ["write", "random write", "read", "random read"];
-
-/// One run.
-pub struct Tio {
-    /// Blocks of all files together.
-    blocks: usize,
-    /// Latencies of each phase, of all threads.
-    latencies: [Mutex<Histogram>; 4],
-}
-
-impl Tio {
-    fn new(blocks: usize) -> Tio {
-        Tio {
-            blocks,
-            latencies: [(); 4].map(|()| Mutex::default()),
-        }
-    }
-
-    /// Blocks and random operations of each thread.
-    fn each(&self, tasks: usize) -> (usize, usize) {
-        (self.blocks / tasks, RANDOM / tasks)
-    }
-}
-
-fn file(task: usize) -> CString {
-    path(format!("/tiotest-{task}"))
-}
-
-impl Job for Tio {
-    fn name(&self) -> String {
-        WORKLOAD.to_owned()
-    }
-
-    fn phases(&self) -> Vec<&'static str> {
-        PHASES.to_vec()
-    }
-
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        let bytes = (self.each(tasks).0 * BLOCK) as u64;
-        (0..tasks).try_for_each(|task| {
-            let handle = client.open(&file(task), libc::O_CREAT | libc::O_RDWR)?;
-            client.truncate(handle, bytes)?;
-            client.close(handle)
-        })
-    }
-
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
-        let (blocks, random) = self.each(tasks);
-        Ok(Box::new(Thread {
-            job: self,
-            client,
-            file: file(task),
-            blocks,
-            random,
-            state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
-            block: vec![task as u8 + 1; BLOCK],
-        }))
-    }
-
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        let (blocks, random) = self.each(tasks);
-        for task in 0..tasks {
-            let size = client.about(&file(task))?.size;
-            must(size == (blocks * BLOCK) as u64, || {
-                format!("{size} bytes, thread {task}")
-            })?;
-        }
-        let counts = self.latencies.each_ref().map(count);
-        let (in_order, at_random) = ((blocks * tasks) as u64, (random * tasks) as u64);
-        must(counts == [in_order, at_random, in_order, at_random], || {
-            format!("{counts:?} operations were timed")
-        })
-    }
-}
-
-fn count(latencies: &Mutex<Histogram>) -> u64 {
-    latencies.lock().map_or(0, |histogram| histogram.count())
-}
-
-struct Thread<'c> {
-    job: &'c Tio,
-    client: Box<dyn Client + 'c>,
-    file: CString,
-    blocks: usize,
-    random: usize,
-    state: u64,
-    block: Vec<u8>,
-}
-
-impl Thread<'_> {
-    fn random_block(&mut self) -> usize {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 33) as usize % self.blocks
-    }
-}
-
-impl Phased for Thread<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
-        let (is_random, writes) = (phase % 2 == 1, phase < 2);
-        let file = self.client.open(&self.file, libc::O_RDWR)?;
-        let times = if is_random { self.random } else { self.blocks };
-        let mut latencies = Histogram::new();
-        let byte = self.block[0];
-        for n in 0..times {
-            let at = if is_random { self.random_block() } else { n };
-            let at = (at * BLOCK) as u64;
-            let begin = Instant::now();
-            let done = if writes {
-                self.client.write(file, &self.block, at)?
-            } else {
-                self.client.read(file, &mut self.block, at)?
-            };
-            latencies.add(begin.elapsed().as_nanos() as u64);
-            must(done == BLOCK && self.block[BLOCK - 1] == byte, || {
-                format!("{} at {at}", PHASES[phase])
-            })?;
-        }
-        if writes {
-            self.client.sync(file)?;
-        }
-        self.client.close(file)?;
-        let mut all = self.job.latencies[phase]
-            .lock()
-            .map_err(|_| "a thread panicked")?;
-        all.absorb(&latencies);
-        Ok(times as u64)
-    }
-}
 
 /// What is reported of a phase, in the order of tiobench's columns.
 const COLUMNS: [(&str, &str); 7] = [
@@ -210,6 +76,12 @@ impl Family for TioBench {
         vec![WORKLOAD.to_owned()]
     }
 
+    fn activities(&self) -> Vec<Box<dyn Activity>> {
+        (0..PHASES.len())
+            .map(|n| Box::new(Block(n)) as Box<dyn Activity>)
+            .collect()
+    }
+
     fn run(&self, session: &mut Session) -> Result<(), String> {
         let blocks = (if session.is_quick() {
             16 << 20
@@ -241,6 +113,7 @@ impl Family for TioBench {
             }
             session.draw(&format!("tiobench-{}", phase.replace(' ', "-")), &chart)?;
         }
+        println!("{}", session.table_of_facts(self.name()));
         for (grid, (metric, unit)) in grids.iter().zip(COLUMNS) {
             // What could not be measured has no row.
             let rows = grid.rows(WORKLOAD, metric, unit);
@@ -286,6 +159,7 @@ fn table(phase: &str, grids: &[Grid; 7], targets: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::thread::count;
     use super::*;
     use crate::measure::times;
     use crate::target::{Library, Sharing};
