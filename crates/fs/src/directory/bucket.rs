@@ -169,8 +169,8 @@ impl Bucket {
         });
     }
 
-    /// Moves every entry to the bucket that `target` names for its tag, or for the entry; needs this
-    /// lock and a write section, and nobody may have reached the targets yet.
+    /// Moves every entry to the bucket that `target` names for its tag, or for the entry; needs
+    /// this lock and a write section, and nobody may have reached the targets yet.
     pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(u16, &Entry) -> &'t Bucket) {
         self.for_each_slot(g, |slot| {
             if let Some((tag, entry)) = slot.load(g) {

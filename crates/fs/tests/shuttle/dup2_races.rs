@@ -12,6 +12,8 @@ const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 /// Sizes of the two files.
 const OLD: usize = 3;
 const OTHER: usize = 5;
+/// An attribute of both, whose value is as long as the file.
+const SIZE: &[u8] = b"user.size";
 
 /// Two files and two directories; the first of each has one descriptor, which a thread replaces.
 fn race(call: impl Fn(&Process, Fd, Fd) -> usize + Send + Sync + 'static) {
@@ -22,6 +24,7 @@ fn race(call: impl Fn(&Process, Fd, Fd) -> usize + Send + Sync + 'static) {
             let file = process.open(format!("{dir}/f"), NEW, 0o600).unwrap();
             process.write(file, &vec![b'x'; size]).unwrap();
             process.lseek(file, 0, libc::SEEK_SET).unwrap();
+            process.fsetxattr(file, SIZE, &vec![b'x'; size], 0).unwrap();
             (file, process.open(dir, libc::O_RDONLY, 0).unwrap())
         };
         let (old, other) = (open("/old", OLD), open("/other", OTHER));
@@ -38,6 +41,16 @@ fn race(call: impl Fn(&Process, Fd, Fd) -> usize + Send + Sync + 'static) {
             size => panic!("{size} bytes"),
         }
     });
+}
+
+/// The one of the two files that has got 8 bytes.
+fn grown(process: &Process) -> usize {
+    let size = |path| process.stat(path).unwrap().size;
+    match [size("/old/f"), size("/other/f")] {
+        [8, 5] => OLD,
+        [3, 8] => OTHER,
+        sizes => panic!("{sizes:?}"),
+    }
 }
 
 #[test]
@@ -61,29 +74,69 @@ fn dup2_of_a_descriptor_that_is_asked_about_is_seen_before_or_after() {
 
 #[test]
 fn dup2_of_a_descriptor_that_is_written_is_seen_before_or_after() {
-    let sizes = |process: &Process| {
-        let size = |path| process.stat(path).unwrap().size;
-        match [size("/old/f"), size("/other/f")] {
-            [8, 5] => OLD,
-            [3, 8] => OTHER,
-            sizes => panic!("{sizes:?}"),
-        }
-    };
-    race(move |process, file, _| {
+    race(|process, file, _| {
         assert_eq!(process.pwrite(file, b"x", 7), Ok(1));
-        sizes(process)
+        grown(process)
     });
-    race(move |process, file, _| {
+    race(|process, file, _| {
         assert_eq!(process.write(file, &[b'x'; 8]), Ok(8));
-        sizes(process)
+        grown(process)
     });
-    race(move |process, file, _| {
+    race(|process, file, _| {
         process.ftruncate(file, 8).unwrap();
-        sizes(process)
+        grown(process)
     });
-    race(move |process, file, _| {
+    race(|process, file, _| {
         process.fallocate(file, 0, 7, 1).unwrap();
-        sizes(process)
+        grown(process)
+    });
+}
+
+#[test]
+fn dup2_of_a_descriptor_that_is_copied_is_seen_before_or_after() {
+    race(|process, file, _| {
+        let copy = process.open("/copy", NEW, 0o600).unwrap();
+        let copied = process.copy_file_range((file, Some(&mut 0)), (copy, None), 8, 0);
+        copied.unwrap() as usize
+    });
+    race(|process, file, _| {
+        let eight = process.open("/eight", NEW, 0o600).unwrap();
+        process.write(eight, &[b'x'; 8]).unwrap();
+        let to = (file, Some(&mut 0));
+        let copied = process.copy_file_range((eight, Some(&mut 0)), to, 8, 0);
+        assert_eq!(copied, Ok(8));
+        grown(process)
+    });
+}
+
+#[test]
+fn dup2_of_a_descriptor_whose_attributes_are_used_is_seen_before_or_after() {
+    race(|process, file, _| process.fgetxattr(file, SIZE).unwrap().len());
+    race(|process, file, _| {
+        process.fsetxattr(file, b"user.new", b"", 0).unwrap();
+        let has = |path| process.getxattr(path, b"user.new").is_ok();
+        match [has("/old/f"), has("/other/f")] {
+            [true, false] => OLD,
+            [false, true] => OTHER,
+            both => panic!("{both:?}"),
+        }
+    });
+    race(|process, file, _| {
+        process.fremovexattr(file, SIZE).unwrap();
+        let lacks = |path| process.getxattr(path, SIZE) == Err(Errno::ENODATA);
+        match [lacks("/old/f"), lacks("/other/f")] {
+            [true, false] => OLD,
+            [false, true] => OTHER,
+            both => panic!("{both:?}"),
+        }
+    });
+}
+
+#[test]
+fn dup2_of_a_directory_that_is_entered_is_seen_before_or_after() {
+    race(|process, _, dir| {
+        process.fchdir(dir).unwrap();
+        process.stat("f").unwrap().size as usize
     });
 }
 
