@@ -12,7 +12,7 @@ const SESSION: &[&str] = &[
     "git -C project -c user.name=demo -c user.email=demo@example.org commit --quiet -m 'first'",
     "git -C project log --oneline",
     "gcc -o project/main project/main.c && project/main && echo 'compiled and ran'",
-    "mkdir many && (cd many && touch $(seq 1 1000)) && ls many | wc -l",
+    "mkdir many && (cd many && touch $(seq 1 1000)) && ls many | wc -l | grep -x 1000",
     "setfattr -n user.colour -v green project/main.c && getfattr -d project/main.c",
     "df -h .",
     "cat .hearth/version",

@@ -1,7 +1,8 @@
-//! `cargo xtask test`: every test of the project, and one closing line for all of them.
+//! `cargo xtask test`: every test of the project and the demonstration, and one closing line for
+//! all of them.
 
 use crate::failures::Failures;
-use crate::{install, place, process};
+use crate::{demo, install, place, process};
 use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
 use std::process::Command;
@@ -83,6 +84,9 @@ pub fn run(filter: &[String]) -> Result<(), String> {
         sum.add(more);
         failures.extend(others);
     }
+    if filter.is_empty() {
+        sum.add(Sum::of_step(demo::run(), &mut failures));
+    }
     if !failures.is_empty() {
         println!("\n== what failed ==\n\n{}\n", failures.join("\n\n"));
     }
@@ -107,6 +111,16 @@ impl Sum {
     fn add(&mut self, other: Sum) {
         self.passed += other.passed;
         self.failed += other.failed;
+    }
+
+    /// One verb that is run as a test.
+    fn of_step(done: Result<(), String>, failures: &mut Vec<String>) -> Sum {
+        let failed = u64::from(done.is_err());
+        failures.extend(done.err());
+        Sum {
+            passed: 1 - failed,
+            failed,
+        }
     }
 
     /// What one line of a test program's output adds.
@@ -220,6 +234,15 @@ mod tests {
             }
         );
         assert_eq!(Sum::of_line("3 passed; 1 failed"), Sum::default());
+    }
+
+    #[test]
+    fn a_step_that_fails_is_a_failure_with_its_report() {
+        let mut failures = Vec::new();
+        let mut sum = Sum::of_step(Ok(()), &mut failures);
+        sum.add(Sum::of_step(Err("no mount".into()), &mut failures));
+        assert_eq!((sum.passed, sum.failed), (1, 1));
+        assert_eq!(failures, ["no mount"]);
     }
 
     /// Cargo leaves out a target whose feature is off, without a word.
