@@ -1,58 +1,15 @@
-//! Chinner's test: every thread makes a fixed number of empty files in a directory of its own,
-//! walks them, changes their modes and removes them (the script around fs_mark with which he
-//! measured XFS: create, `find -ctime`, chmod, `rm -rf`).
-//!
-//! The number of files per thread is fixed, so N threads do N times the work of one: ideally in the
-//! same time.
+//! What the threads do.
 
-use super::Family;
-use super::counted::OPERATIONS;
-use super::grid::Grid;
-use super::session::Session;
+use super::{IN_DIRECTORY, MODE, PHASES, WARM, WORKLOAD};
 use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
-use crate::chart::Chart;
-use crate::measure::PhaseTime;
-use crate::row::percent;
-use crate::table::{Table, short};
+use crate::seeds::counted::OPERATIONS;
 use crate::target::Client;
 use std::ffi::CString;
 
-/// The test.
-pub struct Chinner;
-
-const PHASES: [&str; 4] = ["create", "walk", "chmod", "unlink"];
-const WORKLOAD: &str = "create/walk/chmod/unlink";
-/// Files in one directory; a thread has as many directories as it needs.
-const IN_DIRECTORY: usize = 1_000;
-/// Times that a thread does all of it before it counts: afterwards the memory is there, as it is
-/// for a kernel, and so is what is made on first use.
-const WARM: usize = 2;
-/// Permissions after the change.
-const MODE: u16 = 0o600;
-
-/// Files per second, by phase.
-#[derive(Default)]
-struct Rates {
-    /// Over the mean time of a core.
-    by_core: Grid,
-    by_cpu: Grid,
-}
-
-impl Rates {
-    fn push(&mut self, name: &str, threads: usize, turns: &[Vec<PhaseTime>]) {
-        for (n, phase) in PHASES.iter().enumerate() {
-            let time = PhaseTime::together(turns.iter().map(|phases| phases[n]));
-            let files = time.operations as f64;
-            self.by_core
-                .push(phase, name, threads, files / time.per_core);
-            self.by_cpu.push(phase, name, threads, files / time.cpu);
-        }
-    }
-}
-
 /// So many files for each thread.
 pub struct Files {
-    each: usize,
+    /// How many.
+    pub each: usize,
 }
 
 fn top(task: usize) -> CString {
@@ -190,7 +147,7 @@ impl Phased for Thread<'_> {
 }
 
 /// A phase, a file at a time, for who counts what one operation does.
-struct Phase(&'static str);
+pub(super) struct Phase(pub &'static str);
 
 impl Activity for Phase {
     fn name(&self) -> String {
@@ -253,122 +210,6 @@ impl Found<'_> {
             let below = |name: &[u8]| path([directory.to_bytes(), b"/", name].concat());
             self.files = entries.iter().map(|entry| below(&entry.name)).collect();
             self.through = Some(directory);
-        }
-    }
-}
-
-impl Family for Chinner {
-    fn name(&self) -> &'static str {
-        "chinner"
-    }
-
-    fn about(&self) -> String {
-        format!(
-            "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
-             them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
-             a directory, after it has done so {WARM} times.\nFiles per second of all threads, \
-             over the mean time of a core.",
-            each(true, false),
-            each(false, false),
-            each(true, true),
-            each(false, true)
-        )
-    }
-
-    fn workloads(&self) -> Vec<String> {
-        vec![WORKLOAD.to_owned()]
-    }
-
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
-        PHASES
-            .map(|phase| Box::new(Phase(phase)) as Box<dyn Activity>)
-            .into()
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let tasks = if session.is_quick() {
-            vec![1, 2]
-        } else {
-            session.tasks()
-        };
-        let mut rates = Rates::default();
-        for round in 0..session.effort().runs {
-            let all = session.in_turns(&tasks, round, |contender, tasks, first| {
-                let each = each(contender.is_library(), session.is_quick());
-                session.job(
-                    contender,
-                    contender.fresh(),
-                    &Files { each },
-                    (tasks, first),
-                )
-            })?;
-            for ((name, tasks), turns) in all {
-                rates.push(name, tasks, &turns);
-            }
-        }
-        let grid = rates.by_core;
-        println!("{}", table(&grid, &session.names(), &tasks));
-        println!("{}", session.table_of_facts(self.name()));
-        session.keep(grid.rows(self.name(), "files_per_s", "1/s"));
-        session.keep(rates.by_cpu.rows(self.name(), "files_per_cpu_s", "1/s"));
-        session.by_cpu(rates.by_cpu);
-        for phase in PHASES {
-            let mut chart = Chart::new(phase, "files per second");
-            for name in session.names() {
-                let median = |n| grid.median(phase, &name, n).map(|cell| cell.0);
-                chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
-            }
-            session.draw(&format!("chinner-{phase}"), &chart)?;
-            session.ask_of_a_crowd(&grid, phase);
-            session.ask_of_two(&grid, phase);
-        }
-        Ok(())
-    }
-}
-
-/// Files of each thread.
-fn each(is_library: bool, quick: bool) -> usize {
-    match (is_library, quick) {
-        (true, true) => 4_000,
-        (true, false) => 50_000,
-        (false, true) => 200,
-        (false, false) => 2_000,
-    }
-}
-
-fn table(grid: &Grid, targets: &[String], tasks: &[usize]) -> String {
-    let mut heading = vec!["files per second".to_owned(), "threads".to_owned()];
-    heading.extend(PHASES.map(str::to_owned));
-    let mut table = Table::new(heading);
-    for target in targets {
-        for &tasks in tasks {
-            let cell = |phase| {
-                let cell = grid.median(phase, target, tasks);
-                cell.map_or(String::new(), |(value, ci95)| {
-                    format!("{} ±{}", short(value), percent(value, ci95))
-                })
-            };
-            let line = [target.clone(), tasks.to_string()];
-            table.row(line.into_iter().chain(PHASES.map(cell)));
-        }
-    }
-    table.text()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::times;
-    use crate::target::{Library, Sharing};
-
-    #[test]
-    fn every_phase_is_about_every_file() {
-        for each in [1, 1_000, 1_001] {
-            let target = Library::new(Sharing::Processes).unwrap();
-            let job = Files { each };
-            let phases = times(&target, &job, 2, 0).unwrap();
-            let done: Vec<u64> = phases.iter().map(|phase| phase.operations).collect();
-            assert_eq!(done, [2 * each as u64; 4]);
         }
     }
 }
