@@ -168,7 +168,7 @@ impl Family for Chinner {
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
-        (true, false) => 25_000,
+        (true, false) => 40_000,
         (false, true) => 200,
         (false, false) => 2_000,
     }
