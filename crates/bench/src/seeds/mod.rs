@@ -38,10 +38,15 @@ pub trait Family: Sync {
     /// Names of its workloads, which `--only` takes as well.
     fn workloads(&self) -> Vec<String>;
 
-    /// Those of them that repeat one operation: their instructions, allocations and shared lines
-    /// are counted on the library.
+    /// Those of them that repeat one operation.
     fn activities(&self) -> Vec<Box<dyn Activity>> {
         Vec::new()
+    }
+
+    /// Those whose instructions, allocations and shared lines are counted on the library: they, and
+    /// what a job does an operation at a time, up to [`counted::OPERATIONS`] of them.
+    fn counted(&self) -> Vec<Box<dyn Activity>> {
+        self.activities()
     }
 
     /// Measures what is wanted and prints it.

@@ -155,7 +155,7 @@ impl Family for Teardown {
         vec![WORKLOAD.to_owned()]
     }
 
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
+    fn counted(&self) -> Vec<Box<dyn Activity>> {
         vec![Box::new(SetUp)]
     }
 

@@ -107,7 +107,7 @@ impl Family for Chinner {
         vec![WORKLOAD.to_owned()]
     }
 
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
+    fn counted(&self) -> Vec<Box<dyn Activity>> {
         PHASES
             .map(|phase| Box::new(Phase(phase)) as Box<dyn Activity>)
             .into()

@@ -202,7 +202,7 @@ fn wanted(families: &[&dyn Family], options: &SeedOptions) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for family in families {
         let family: &dyn Family = *family;
-        let activities = family.activities().into_iter();
+        let activities = family.counted().into_iter();
         let of_this = activities.map(|activity| Wanted {
             family: family.name(),
             activity,

@@ -42,7 +42,7 @@ impl Family for ThreadPerf {
         tests.chain([allocation::NAME.to_owned()]).collect()
     }
 
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
+    fn counted(&self) -> Vec<Box<dyn Activity>> {
         ALL.map(|(kind, _)| Box::new(Again(kind)) as Box<dyn Activity>)
             .into()
     }

@@ -76,7 +76,7 @@ impl Family for TioBench {
         vec![WORKLOAD.to_owned()]
     }
 
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
+    fn counted(&self) -> Vec<Box<dyn Activity>> {
         (0..PHASES.len())
             .map(|n| Box::new(Block(n)) as Box<dyn Activity>)
             .collect()
