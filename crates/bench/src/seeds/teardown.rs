@@ -6,6 +6,7 @@
 
 use super::Family;
 use super::contender::Contender;
+use super::counted::OPERATIONS;
 use super::grid::Grid;
 use super::session::Session;
 use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
@@ -123,7 +124,8 @@ impl Activity for SetUp {
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/task-{task}"))))
+        let descriptors = OPERATIONS;
+        Sockets { descriptors }.prepare(client, tasks)
     }
 
     fn task<'c>(

@@ -107,10 +107,32 @@ fn a_large_table_grows_and_every_name_is_found() {
         for n in 1..=LARGE {
             assert_eq!(names.get(&format!("name-{n}")), Some(n), "{entries}");
         }
+        let listed = names.list();
+        assert_eq!(listed.len() as u64, LARGE);
         assert_eq!(
-            names.list().into_iter().collect::<BTreeSet<_>>().len(),
-            20_000
+            listed.into_iter().collect::<BTreeSet<_>>(),
+            (1..=LARGE).collect()
         );
     }
     assert!(names.log2() > large + 4, "{}", names.log2());
+}
+
+/// The entry says a wrong place, and is not asked.
+#[test]
+fn an_entry_of_a_large_table_moves_without_being_looked_at() {
+    let names = Names::new();
+    let (small, large) = (Table::new(12), Table::new(14));
+    let wrong = |at: Hashed<'_>| !at.hash.value() & (u64::MAX >> 2);
+    let next = |table: &Table, at: Hashed<'_>| {
+        let entry = Entry::new(at.name, wrong(at), target(1));
+        let index = at.hash.bucket(table.log2());
+        std::ptr::from_ref(large.successor_of(index, table.log2(), at.hash.tag(), &entry))
+    };
+    for n in 0..1_000 {
+        let name = format!("name-{n}");
+        let at = names.at(&name);
+        assert!(std::ptr::eq(next(&small, at), large.bucket(at.hash)), "{n}");
+        let other = large.bucket_of_cookie(wrong(at));
+        assert!(!std::ptr::eq(other, large.bucket(at.hash)), "{n}");
+    }
 }

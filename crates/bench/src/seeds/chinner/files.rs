@@ -155,7 +155,7 @@ impl Activity for Phase {
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
+        Files { each: OPERATIONS }.prepare(client, tasks)
     }
 
     fn task<'c>(
