@@ -48,14 +48,19 @@ pub(crate) fn setattr_acknowledged(
     let growth = size.map(|_| node.meta.growth.lock());
     // Writers inside would charge the old owner.
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
+    let before = node.meta.read();
     if gives {
         give(cx, node, set, g)?;
     }
-    if (gives || set.kill_suidgid) && !node.is_dir() {
-        drop_capability_held(cx, node, &change, g);
+    if let (Some(size), Some(growth)) = (size, &growth)
+        && let Err(stop) = set_size(cx, node, size, growth, closed.as_ref(), g)
+    {
+        if gives {
+            take_back(cx, node, &before, g);
+        }
+        return Err(stop);
     }
-    if let (Some(size), Some(growth)) = (size, &growth) {
-        set_size(cx, node, size, growth, closed.as_ref(), g)?;
+    if (gives || size.is_some() || set.kill_suidgid) && !node.is_dir() {
         drop_capability_held(cx, node, &change, g);
     }
     let now = cx.core.now();
@@ -120,6 +125,22 @@ fn give(cx: &Ctx<'_>, node: &Node, set: &SetAttr, g: &Guard) -> Step<()> {
     Ok(())
 }
 
+/// The owners of `before` pay again, whatever their limits are: a later part of the change failed.
+fn take_back(cx: &Ctx<'_>, node: &Node, before: &Fields, g: &Guard) {
+    let ledger = &cx.core.ledger;
+    let (account, amounts) = (node.meta.account(), charged(cx, node));
+    let back = ledger.transfer(account, before.owners(), amounts, true, g);
+    node.meta.update(|fields| {
+        (fields.uid, fields.gid, fields.perm) = (before.uid, before.gid, before.perm);
+        fields.account = back.unwrap_or(account);
+    });
+}
+
+/// Blocks, kept and promised, and the inode itself.
+fn charged(cx: &Ctx<'_>, node: &Node) -> [u64; 2] {
+    [node.blocks() + promise::count(cx.core, node), 1]
+}
+
 /// Moves what `node` is charged for to other owners, and answers the account that pays from now on.
 /// The caller holds `change`, has closed the gate of a file, and writes the number down. `EBUSY`: a
 /// kernel in front has acknowledged writes that the limits of the new owners could refuse.
@@ -136,9 +157,8 @@ pub(crate) fn recharge(
             if node.data().is_some() && cx.core.would_lose_writes(node, owners, g) {
                 return Err(Errno::EBUSY.into());
             }
-            let amounts = [node.blocks() + promise::count(cx.core, node), 1];
             let ledger = &cx.core.ledger;
-            Ok(ledger.transfer(account, owners, amounts, force, g)?)
+            Ok(ledger.transfer(account, owners, charged(cx, node), force, g)?)
         }
     }
 }
