@@ -3,17 +3,17 @@
 
 #[path = "model/driver.rs"]
 mod driver;
+#[path = "eviction/faults.rs"]
+mod faults;
 
 use driver::Library;
 use hearth::home::TestHome;
 use hearth::{Clock, Credentials, Errno, SystemClock, Time, Volume};
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{
-    Model, Numbers, Op, Outcome, PROCESSES, System, compare, compare_trees, listing,
-};
+use hearth_model::{Op, Outcome, System, compare, listing};
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -22,14 +22,6 @@ const ABILITIES: Abilities = Abilities {
     projects: true,
     direct: true,
 };
-/// What no operation answers by itself here.
-const INJECTED: [Errno; 5] = [
-    Errno(libc::EREMOTEIO),
-    Errno::EIO,
-    Errno::ENOSPC,
-    Errno::EDQUOT,
-    Errno(libc::ETIMEDOUT),
-];
 /// Scripts of one run: some hundred thousand operations.
 const SCRIPTS: u32 = 1_700;
 
@@ -64,10 +56,6 @@ struct Met {
     operations: AtomicU64,
     /// Bytes that were given back to the home.
     reclaimed: AtomicU64,
-    /// Calls of the home that were failed, by name.
-    faults: Mutex<BTreeMap<&'static str, u64>>,
-    /// Operations that answered so.
-    stopped: AtomicU64,
 }
 
 /// A library that forgets something before every operation.
@@ -163,33 +151,6 @@ fn a_volume_that_has_little_memory_equals_the_model() {
     );
 }
 
-/// An operation that a failing home stopped has changed nothing: the model, which never saw it, has
-/// the same tree. (One that read a link before has moved its access time, as in Linux: once in many
-/// thousand scripts that time was one that had been set. Such an operation is not stopped.)
-#[test]
-fn an_operation_that_the_home_fails_changes_nothing() {
-    let met = Met::default();
-    run(SCRIPTS, |seed, steps| with_faults(seed, steps, &met).err());
-    met.enough();
-    let faults = met.faults.lock().expect("nobody panicked");
-    for call in [
-        "load_inode",
-        "load_entry",
-        "load_directory",
-        "load_page",
-        "list_pages",
-        "commit",
-        "write_page",
-    ] {
-        assert!(faults.contains_key(call), "{call} never failed: {faults:?}");
-    }
-    let stopped = met.stopped.load(Ordering::Relaxed);
-    assert!(
-        stopped > u64::from(cases(SCRIPTS)),
-        "{stopped} operations stopped"
-    );
-}
-
 impl Met {
     fn enough(&self) {
         let scripts = u64::from(cases(SCRIPTS));
@@ -204,93 +165,6 @@ impl Met {
             "{reclaimed} bytes were given back"
         );
     }
-}
-
-fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met) -> Result<(), String> {
-    let home = Arc::new(TestHome::new());
-    let library = Library::new(volume(&home));
-    let dice = Dice::new(seed);
-    let mut forgetful = Forgetful {
-        library,
-        dice: dice.clone(),
-        met,
-    };
-    let mut model = Model::new();
-    for (uid, gid, groups) in PROCESSES {
-        model.add_process(uid, gid, groups);
-    }
-    let mut numbers = Numbers::default();
-    for (step, (p, op)) in steps.iter().enumerate() {
-        let injected = INJECTED[step % INJECTED.len()];
-        let (dice, calls) = (dice.clone(), Arc::new(Mutex::new(Vec::new())));
-        let failed = Arc::clone(&calls);
-        let is_clean = stops_cleanly(op) && !model.reads_links(*p, op);
-        if is_clean && !is_synchronous(&mut forgetful, *p, op) {
-            home.set_fault(Some(Box::new(move |call| {
-                let fails = dice.one_in(4);
-                if fails {
-                    failed.lock().expect("nobody panicked").push(call);
-                }
-                fails.then_some(injected)
-            })));
-        }
-        // What Linux leaves to the filesystem is done on neither side, as in `compare`.
-        if model.clone().apply(*p, op) == Outcome::Unspecified {
-            home.set_fault(None);
-            continue;
-        }
-        let found = forgetful.apply(*p, op);
-        home.set_fault(None);
-        let failed = std::mem::take(&mut *calls.lock().expect("nobody panicked"));
-        for call in &failed {
-            let mut faults = met.faults.lock().expect("nobody panicked");
-            *faults.entry(call).or_default() += 1;
-        }
-        if !failed.is_empty() && found == Outcome::Error(injected.0) {
-            met.stopped.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        let expected = model.apply(*p, op);
-        if !expected.agrees(&found, &mut numbers) {
-            return Err(format!(
-                "step {step}, process {p}: {op:?}\n  expected {expected:?}\n  found    {found:?}"
-            ));
-        }
-    }
-    compare_trees(&mut model, &mut forgetful)
-}
-
-/// A write to a file that is open with `O_DSYNC` may have written and then failed to make it
-/// durable; as in Linux it answers the error and the bytes stay.
-fn is_synchronous(system: &mut Forgetful<'_>, p: usize, op: &Op) -> bool {
-    let fd = match op {
-        Op::Write { fd, .. }
-        | Op::WriteV { fd, .. }
-        | Op::WriteAt { fd, .. }
-        | Op::WriteVAt { fd, .. } => *fd,
-        _ => return false,
-    };
-    match system.library.apply(p, &Op::GetStatus { fd }) {
-        Outcome::Number(flags) => flags & (libc::O_SYNC | libc::O_DSYNC) as u64 != 0,
-        _ => false,
-    }
-}
-
-/// Operations made of several parts may stop between them with a short count, which the model
-/// cannot follow; listings ask for the generation of each entry besides; `fork` and `exit` answer
-/// no errors.
-fn stops_cleanly(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Copy { .. }
-            | Op::ReadV { .. }
-            | Op::ReadVAt { .. }
-            | Op::List { .. }
-            | Op::ListFd { .. }
-            | Op::Fork
-            | Op::Exit
-            | Op::Close { .. }
-    )
 }
 
 /// Once, a listing ended where the directory was forgotten, as if there were no more.

@@ -352,11 +352,11 @@ impl Call<'_> {
             } => process
                 .renameat2(*old_dirfd, &**old, *new_dirfd, &**new, *flags)
                 .map(done),
-            Op::List { path } => process.read_dir(&**path).map(|entries| {
+            Op::List { path } => process.read_dir(&**path).and_then(|entries| {
                 let entries = entries
                     .into_iter()
                     .map(|e| self.entry(e.ino, e.kind, &e.name));
-                sorted(entries.collect())
+                Ok(sorted(entries.collect::<Result<_>>()?))
             }),
             Op::ListFd { fd, split } => self.list(*fd, *split),
             _ => return None,
@@ -448,30 +448,22 @@ impl Call<'_> {
             }
             room
         })?;
-        out.extend(
-            found
-                .into_iter()
-                .map(|(ino, kind, name)| self.entry(ino, kind, &name)),
-        );
+        for (ino, kind, name) in found {
+            out.push(self.entry(ino, kind, &name)?);
+        }
         Ok(())
     }
 
-    fn entry(&self, ino: u64, of: hearth::Kind, name: &[u8]) -> Entry {
-        let generation = self
-            .volume
-            .door()
-            .getattr(ino)
-            .map_or(0, |attr| attr.generation);
-        let ino = if name == b".." {
-            0
-        } else {
-            identity(ino, generation)
+    fn entry(&self, ino: u64, of: hearth::Kind, name: &[u8]) -> Result<Entry> {
+        let ino = match name {
+            b".." => 0,
+            _ => identity(ino, self.volume.door().getattr(ino)?.generation),
         };
-        Entry {
+        Ok(Entry {
             name: Bytes(name.to_vec()),
             kind: kind(of),
             ino,
-        }
+        })
     }
 }
 

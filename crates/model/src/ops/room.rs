@@ -160,10 +160,19 @@ impl Model {
     /// Whether an operation moves the access time of a symbolic link on its way. It does that also
     /// if it is stopped behind the link.
     pub fn reads_links(&self, p: usize, op: &Op) -> bool {
+        self.reads(p, op, Node::is_symlink)
+    }
+
+    /// Whether an operation moves any access time.
+    pub fn reads_anything(&self, p: usize, op: &Op) -> bool {
+        self.reads(p, op, |_| true)
+    }
+
+    fn reads(&self, p: usize, op: &Op, counts: impl Fn(&Node) -> bool) -> bool {
         let mut after = self.clone();
         after.apply(p, op);
-        let links = self.nodes.iter().filter(|(_, node)| node.is_symlink());
-        links
+        let nodes = self.nodes.iter().filter(|(_, node)| counts(node));
+        nodes
             .filter_map(|(id, node)| Some((node, after.nodes.get(id)?)))
             .any(|(before, after)| before.atime != after.atime)
     }
