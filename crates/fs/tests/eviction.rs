@@ -167,6 +167,27 @@ impl Met {
     }
 }
 
+/// Once, `..` was a stale handle there, and not a name that is missing as in a volume that forgets
+/// nothing.
+#[test]
+fn a_removed_directory_below_one_that_is_gone_has_nothing_above() {
+    let volume = volume(&Arc::new(TestHome::new()));
+    let root = volume.process(Credentials::root());
+    root.mkdir("/a", 0o755).expect("a new name");
+    root.mkdir("/a/b", 0o755).expect("a new name");
+    root.chdir("/a/b").expect("it is there");
+    root.rmdir("/a/b").expect("it is empty");
+    volume.reclaim(u64::MAX);
+    assert!(root.stat("..").is_ok(), "it is there and comes back");
+    root.rmdir("/a").expect("it is empty");
+    volume.reclaim(u64::MAX);
+    for _ in 0..2 {
+        assert_eq!(root.unlink(".."), Err(Errno::EISDIR));
+        assert_eq!(root.stat("..").err(), Some(Errno::ENOENT));
+    }
+    assert_eq!(root.stat(".").map(|attr| attr.nlink), Ok(0));
+}
+
 /// Once, a listing ended where the directory was forgotten, as if there were no more.
 #[test]
 fn a_listing_beside_evictions_has_every_name_once() {

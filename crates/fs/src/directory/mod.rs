@@ -47,6 +47,9 @@ use table::Table;
 const FIRST_LOG2: u32 = 3;
 /// Largest table; the cookie's upper bits choose the bucket.
 const MAX_LOG2: u32 = 32;
+
+/// Instead of the generation of what was above a removed directory: that is gone.
+pub(crate) const ALONE: u32 = u32::MAX;
 /// A table grows when it holds more entries than this for each bucket.
 const FULL: u64 = 4;
 /// Buckets for each core in the table of a directory that several change at once, and of all cores.
@@ -139,13 +142,14 @@ impl Directory {
         self.parent.load(Ordering::Relaxed)
     }
 
-    /// Generation of the directory that was above when this one was removed.
+    /// Generation of the directory that was above when this one was removed, or [`ALONE`].
     pub fn orphaned(&self) -> u32 {
-        // Relaxed: written once, before the link count that tells of the removal.
+        // Relaxed: written before the link count that tells of the removal, and once more when the
+        // one above is found to be gone, which it stays.
         self.orphaned.load(Ordering::Relaxed)
     }
 
-    /// Remembers which directory this one was removed from.
+    /// Remembers which directory this one was removed from, or that it is gone.
     pub fn orphan(&self, generation: u32) {
         // Relaxed: as `orphaned`.
         self.orphaned.store(generation, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::perm::may_search;
 use crate::attr::Kind;
 use crate::control;
-use crate::directory::{Directory, Entry, Hashed, Look};
+use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
 use crate::inode::{Inode, Node};
 use crate::name::{NAME_MAX, NameHash};
@@ -132,12 +132,14 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
 /// The directory above `here`. The one above a removed directory may be gone as well, and its
 /// number may be another's: then there is none.
 fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
-    match cx.core.node(directory.parent(), g) {
-        Ok(node) if !here.meta.is_nameless() || node.generation() == directory.orphaned() => {
-            Ok(node)
-        }
-        Err(stop) if !here.meta.is_nameless() => Err(stop),
-        Err(Stop::Load(load)) => Err(Stop::Load(load)),
+    let above = cx.core.node(directory.parent(), g);
+    if !here.meta.is_nameless() {
+        return above;
+    }
+    match above {
+        _ if directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
+        Ok(node) if node.generation() == directory.orphaned() => Ok(node),
+        Err(Stop::Load(_)) => Err(Stop::Load(Load::Above(here.number()))),
         _ => Err(Errno::ENOENT.into()),
     }
 }

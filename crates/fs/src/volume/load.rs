@@ -6,7 +6,7 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::control;
 use crate::data::{Data, PAGE};
-use crate::directory::{Directory, Hashed};
+use crate::directory::{ALONE, Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
 use crate::inode::{Body, COUNT, Extra, Fields, Inode, LinkText, Node, NodeExt, SUBDIR, split};
@@ -24,6 +24,7 @@ impl Core {
         }
         match what {
             Load::Inode(ino) => self.load_inode(*ino),
+            Load::Above(dir) => self.loading(*dir, |node| self.load_above(node)),
             Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
             Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
             Load::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
@@ -47,6 +48,19 @@ impl Core {
         let result = catch_unwind(AssertUnwindSafe(|| load(&node)));
         self.release(node, &pin());
         result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn load_above(&self, removed: &Node) -> Result<()> {
+        let Some(directory) = removed.directory() else {
+            return Ok(());
+        };
+        match self.load_inode(directory.parent()) {
+            Err(Errno::ESTALE) => {
+                directory.orphan(ALONE);
+                Ok(())
+            }
+            loaded => loaded,
+        }
     }
 
     fn load_inode(&self, ino: u64) -> Result<()> {

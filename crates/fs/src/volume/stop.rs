@@ -34,6 +34,8 @@ pub(crate) type Step<T> = std::result::Result<T, Stop>;
 #[derive(Debug)]
 pub(crate) enum Load {
     Inode(u64),
+    /// What is above this directory, which was removed: it may be gone as well.
+    Above(u64),
     Entry {
         dir: u64,
         name: Box<[u8]>,
