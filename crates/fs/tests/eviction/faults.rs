@@ -119,10 +119,14 @@ fn name(op: &Op) -> String {
 }
 
 /// Whether an operation that fails leaves something behind all the same: the access time of a
-/// link, or of what it had begun to copy or to list.
+/// link, or of what it had begun to read in several parts, to copy or to list.
 fn moves_on(model: &Model, p: usize, op: &Op) -> bool {
     match op {
-        Op::Copy { .. } | Op::List { .. } | Op::ListFd { .. } => model.reads_anything(p, op),
+        Op::ReadV { .. }
+        | Op::ReadVAt { .. }
+        | Op::Copy { .. }
+        | Op::List { .. }
+        | Op::ListFd { .. } => model.reads_anything(p, op),
         op => model.reads_links(p, op),
     }
 }
