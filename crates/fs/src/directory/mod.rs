@@ -43,13 +43,12 @@ use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
 
+/// Instead of the generation of what was above a removed directory: that is gone.
+pub(crate) const ALONE: u32 = u32::MAX;
 /// Buckets of a new table, as a power of two.
 const FIRST_LOG2: u32 = 3;
 /// Largest table; the cookie's upper bits choose the bucket.
 const MAX_LOG2: u32 = 32;
-
-/// Instead of the generation of what was above a removed directory: that is gone.
-pub(crate) const ALONE: u32 = u32::MAX;
 /// A table grows when it holds more entries than this for each bucket.
 const FULL: u64 = 4;
 /// Buckets for each core in the table of a directory that several change at once, and of all cores.

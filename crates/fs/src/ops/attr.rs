@@ -48,15 +48,15 @@ pub(crate) fn setattr_acknowledged(
     let growth = size.map(|_| node.meta.growth.lock());
     // Writers inside would charge the old owner.
     let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
-    let before = node.meta.read();
+    let before = gives.then(|| node.meta.read());
     if gives {
         give(cx, node, set, g)?;
     }
     if let (Some(size), Some(growth)) = (size, &growth)
         && let Err(stop) = set_size(cx, node, size, growth, closed.as_ref(), g)
     {
-        if gives {
-            take_back(cx, node, &before, g);
+        if let Some(before) = &before {
+            take_back(cx, node, before, g);
         }
         return Err(stop);
     }
