@@ -270,6 +270,8 @@ fn a_caller_gets_its_seat_back_after_a_task_has_blocked() {
     });
     assert!(worker.tick());
     blocked.join().expect("it ends");
+    // Until it is taken back the seat is the substitute's, with every task that comes.
+    worker.tick();
     let here = std::thread::current().id();
     let ran_on = scheduler.spawn_fn(Spec::default(), || std::thread::current().id());
     while !ran_on.is_finished() {
