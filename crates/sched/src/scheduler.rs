@@ -129,8 +129,8 @@ impl Scheduler {
 
     /// Ends the scheduler: steps of tasks that run are waited for, except on workers of callers
     /// and when a task calls this, also one that blocks in place. Tasks that are runnable or sleep
-    /// are cancelled, others when they are woken. A task whose wakers are never used nor dropped
-    /// never ends.
+    /// are cancelled, others when they are woken. A task that nobody wakes never ends while its
+    /// handle or a waker is kept.
     pub fn shutdown(self) {}
 }
 
@@ -154,10 +154,7 @@ impl Drop for Scheduler {
         }
         // Destructors of tasks run here, with no lock held.
         drop(shared.fleet.close());
-        for timers in &shared.timers {
-            drop(timers.take());
-        }
-        shared.fleet.weights().close();
+        shared.timers.iter().for_each(Timers::close);
     }
 }
 

@@ -27,6 +27,8 @@ pub type TimerKey = (u64, u64);
 struct Tree {
     wakers: BTreeMap<TimerKey, Waker>,
     number: u64,
+    /// Nothing waits any more.
+    closed: bool,
 }
 
 impl Timers {
@@ -45,11 +47,17 @@ impl Timers {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Wakes `waker` at `at`; the key, and whether it is the earliest now.
+    /// Wakes `waker` at `at`, or now if nothing waits any more; the key, and whether it is the
+    /// earliest now.
     pub fn insert(&self, at: u64, waker: Waker) -> (TimerKey, bool) {
         let mut tree = self.tree.lock();
         tree.number += 1;
         let key = (at, tree.number);
+        if tree.closed {
+            drop(tree);
+            waker.wake();
+            return (key, false);
+        }
         tree.wakers.insert(key, waker);
         let earliest = at < self.next();
         self.publish(&tree);
@@ -101,6 +109,15 @@ impl Timers {
         all.into_iter()
             .map(|((at, _), waker)| (at, waker))
             .collect()
+    }
+
+    /// Wakes all, and from now on who comes: the scheduler has ended, and a task that is woken is
+    /// cancelled. One whose waker is dropped would not be while its handle is kept.
+    pub fn close(&self) {
+        self.tree.lock().closed = true;
+        for (_, waker) in self.take() {
+            waker.wake();
+        }
     }
 
     fn publish(&self, tree: &Tree) {

@@ -292,6 +292,40 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
+/// A task whose handle is kept is not cancelled by the drop of its wakers.
+#[test]
+fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
+    let scheduler = with_workers(0);
+    let held = scheduler.tenant(7);
+    let limits = Limits {
+        ops: Some(1),
+        bytes: None,
+    };
+    scheduler.set_limits(held, limits).expect("it is sound");
+    assert_eq!(scheduler.charge(held, 1000, 0), None);
+    let ticket = scheduler.charge(held, 1000, 0);
+    let turn = scheduler.turn(ticket.expect("there is a ceiling"));
+    let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
+    let held_back = scheduler.spawn(Spec::default(), turn);
+    assert_eq!(run_all(&scheduler), 2);
+    scheduler.shutdown();
+    for handle in [sleeper, held_back] {
+        assert!(matches!(handle.join(), Err(TaskError::Cancelled)));
+    }
+}
+
+#[test]
+fn a_task_that_begins_to_sleep_after_the_end_is_cancelled() {
+    let scheduler = with_workers(1);
+    let handle = scheduler.handle();
+    let own = handle.clone();
+    let task = handle.spawn(Spec::default(), async move {
+        drop(scheduler);
+        own.sleep(LONG * 60).await;
+    });
+    assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+}
+
 #[test]
 fn a_scheduler_may_end_inside_of_a_task() {
     let scheduler = with_workers(1);

@@ -274,15 +274,6 @@ impl Tenants {
         drop(old);
     }
 
-    /// Forgets who waits: the scheduler ends. The wakers are dropped without a lock.
-    pub fn close(&self) {
-        let all = (0..self.count()).filter_map(|index| self.record(index));
-        for record in all {
-            let wakers = record.ceilings.lock().end();
-            drop(wakers);
-        }
-    }
-
     /// A task of the tenant begins.
     pub fn count_task(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
