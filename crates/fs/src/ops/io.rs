@@ -19,7 +19,8 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::GateClosed;
 
-/// Reads at `off`; answers the bytes read, 0 at the end of the file.
+/// Reads at `off`; answers the bytes read, 0 at the end of the file. What comes before a page that
+/// the home fails is a short read, as in Linux; the error is the next call's.
 pub(crate) fn read(
     cx: &Ctx<'_>,
     node: &Node,
@@ -29,10 +30,15 @@ pub(crate) fn read(
     g: &Guard,
 ) -> Step<usize> {
     let data = data_of(node)?;
-    let len = below_size(node, off, out.len());
-    if len > 0 {
-        data.read(off, &mut out[..len], g)
-            .map_err(|absent| page(node, absent))?;
+    let mut len = below_size(node, off, out.len());
+    if len > 0
+        && let Err(absent) = data.read(off, &mut out[..len], g)
+    {
+        let before = (absent.0 * PAGE).saturating_sub(off) as usize;
+        if before == 0 || !cx.settles {
+            return Err(page(node, absent));
+        }
+        len = before;
     }
     // A truncate that ran along may have shown zeros that were never in the file.
     let len = below_size(node, off, len);

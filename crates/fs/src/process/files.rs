@@ -256,6 +256,7 @@ fn readv_at(
         let got = match read_at(cx, file, off + total as u64, out, g) {
             Ok(got) => got,
             Err(Stop::Errno(_)) if total > 0 => break,
+            Err(Stop::Load(_)) if total > 0 && cx.settles => break,
             Err(stop) => return Err(stop),
         };
         total += got;

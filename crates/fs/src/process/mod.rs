@@ -198,7 +198,7 @@ impl Process {
             Err(stop) => {
                 let credentials = credentials.clone();
                 drop(g);
-                run.go_on(stop, &self.caller(&credentials), f)
+                run.settling().go_on(stop, &self.caller(&credentials), f)
             }
         }
     }

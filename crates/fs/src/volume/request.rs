@@ -15,6 +15,9 @@ pub(crate) struct Ctx<'a> {
     /// What it has changed so far, for observers.
     pub(super) notes: &'a RefCell<Vec<Note>>,
     pub(super) observed: bool,
+    /// The home has failed what the attempt before this one lacked: a call that may answer a part
+    /// (`read(2)`) answers what is here, and stops where it lacks something.
+    pub settles: bool,
 }
 
 impl Ctx<'_> {

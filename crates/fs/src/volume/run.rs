@@ -16,6 +16,7 @@ pub(crate) struct Run<'c> {
     /// Whether somebody wants to know.
     observed: bool,
     notes: RefCell<Vec<Note>>,
+    settles: bool,
 }
 
 impl Core {
@@ -54,7 +55,15 @@ impl<'c> Run<'c> {
             core,
             observed: origin == Origin::Library && !core.observers.load(g).is_empty(),
             notes: RefCell::new(Vec::new()),
+            settles: false,
         }
+    }
+
+    /// The caller takes a part for an answer when the home fails. A kernel does not: it takes a
+    /// short read for the end of the file.
+    pub fn settling(mut self) -> Run<'c> {
+        self.settles = true;
+        self
     }
 
     /// Runs the operation once.
@@ -65,17 +74,22 @@ impl<'c> Run<'c> {
         operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
         g: &Guard,
     ) -> Step<T> {
-        let cx = Ctx {
+        operation(&self.context(caller, false), g)
+    }
+
+    fn context<'a>(&'a self, caller: &'a Caller<'a>, settles: bool) -> Ctx<'a> {
+        Ctx {
             core: self.core,
             caller,
             notes: &self.notes,
             observed: self.observed,
-        };
-        operation(&cx, g)
+            settles,
+        }
     }
 
     /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
-    /// home takes its time.
+    /// home takes its time. When it fails, a last attempt may answer a part to who
+    /// [takes it](Self::settling).
     #[cold]
     pub fn go_on<T>(
         self,
@@ -83,10 +97,15 @@ impl<'c> Run<'c> {
         caller: &Caller<'_>,
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
     ) -> Result<T> {
+        let mut failed = None;
         loop {
             match stop {
-                Stop::Load(load) if may_wait() => self.core.load(&load)?,
-                Stop::Load(load) => return Err(absent::leave(load)),
+                Stop::Load(load) if !may_wait() => return Err(absent::leave(load)),
+                Stop::Load(load) => match failed {
+                    Some(errno) => return Err(errno),
+                    None if self.settles => failed = self.core.load(&load).err(),
+                    None => self.core.load(&load)?,
+                },
                 Stop::Again => hearth_sync::primitive::thread::yield_now(),
                 Stop::Errno(errno) => {
                     self.end(pin());
@@ -94,7 +113,8 @@ impl<'c> Run<'c> {
                 }
             }
             let guard = pin();
-            stop = match self.attempt(caller, &mut operation, &guard) {
+            let cx = self.context(caller, failed.is_some());
+            stop = match operation(&cx, &guard) {
                 Ok(value) => {
                     self.end(guard);
                     return Ok(value);

@@ -1,10 +1,12 @@
 //! The home fails: the tree equals that of a model which did not do what was stopped.
 
 use super::{Dice, Forgetful, Met, SCRIPTS, cases, driver::Library, run, volume};
-use hearth::Errno;
 use hearth::home::TestHome;
+use hearth::{Credentials, Errno};
 use hearth_model::{Model, Numbers, Op, Outcome, PROCESSES, System, compare_trees};
 use std::collections::BTreeMap;
+use std::io::IoSliceMut;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// What no operation answers by itself here.
@@ -14,6 +16,11 @@ const INJECTED: [Errno; 5] = [
     Errno::ENOSPC,
     Errno::EDQUOT,
     Errno(libc::ETIMEDOUT),
+];
+
+/// What moves bytes.
+const MOVES: &[&str] = &[
+    "Read", "ReadAt", "ReadV", "ReadVAt", "Write", "WriteAt", "WriteV", "WriteVAt", "Copy",
 ];
 
 /// What came of the faults.
@@ -48,14 +55,68 @@ fn an_operation_that_the_home_fails_changes_nothing() {
         assert!(calls.contains_key(call), "{call} never failed: {calls:?}");
     }
     let stopped = faults.stopped.lock().expect("nobody panicked");
-    // Those that are made of several parts, among others.
-    for op in [
-        "ReadV", "ReadVAt", "WriteV", "Copy", "List", "ListFd", "Rename",
-    ] {
-        assert!(stopped.contains_key(op), "{op} never stopped: {stopped:?}");
+    // Those that are made of several parts, among others; few are of each that moves bytes.
+    for parts in [&["List"] as &[&str], &["ListFd"], &["Rename"], MOVES] {
+        let met = parts.iter().any(|&op| stopped.contains_key(op));
+        assert!(met, "none of {parts:?} ever stopped: {stopped:?}");
     }
     let (all, scripts) = (stopped.values().sum::<u64>(), cases(SCRIPTS));
     assert!(all > u64::from(scripts), "{all} operations stopped");
+}
+
+/// The model test says of a short read only that it equals a shorter one.
+#[test]
+fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
+    const PAGE: usize = 4096;
+    const START: usize = 100;
+    let home = Arc::new(TestHome::new());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    let whole: Vec<u8> = (0..3 * PAGE).map(|at| (at / PAGE) as u8 + 1).collect();
+    let fd = root.open("/f", libc::O_CREAT | libc::O_RDWR, 0o600);
+    let fd = fd.expect("a new name");
+    root.pwrite(fd, &whole, 0).expect("there is room");
+    // A vector's first part ends where the second page begins, or inside of it.
+    for first in [PAGE - START, PAGE] {
+        for (at_offset, in_parts) in [(false, false), (false, true), (true, false), (true, true)] {
+            let read = |at: usize| {
+                let mut out = vec![0; 3 * PAGE];
+                let (one, two) = out.split_at_mut(first);
+                let parts = &mut [IoSliceMut::new(one), IoSliceMut::new(two)];
+                let got = match (at_offset, in_parts) {
+                    (false, false) => root.read(fd, &mut out),
+                    (false, true) => root.readv(fd, parts),
+                    (true, false) => root.pread(fd, &mut out, at as u64),
+                    (true, true) => root.preadv(fd, parts, at as u64),
+                };
+                got.map(|got| out[..got].to_vec())
+            };
+            root.lseek(fd, START as i64, libc::SEEK_SET)
+                .expect("inside");
+            for pages in 0..=2 {
+                volume.reclaim(u64::MAX);
+                let left = AtomicUsize::new(pages);
+                home.set_fault(Some(Box::new(move |call| {
+                    let take = |left: usize| left.checked_sub(1);
+                    let is_over =
+                        call == "load_page" && left.fetch_update(SeqCst, SeqCst, take).is_err();
+                    is_over.then_some(Errno::EIO)
+                })));
+                let case = format!("{pages} pages, {at_offset}, {in_parts}, {first}");
+                if pages == 0 {
+                    assert_eq!(read(START), Err(Errno::EIO), "{case}");
+                    continue;
+                }
+                let end = pages * PAGE;
+                assert_eq!(read(START), Ok(whole[START..end].to_vec()), "{case}");
+                assert_eq!(read(end), Err(Errno::EIO), "{case}");
+                home.set_fault(None);
+                assert_eq!(read(end), Ok(whole[end..].to_vec()), "{case}");
+                root.lseek(fd, START as i64, libc::SEEK_SET)
+                    .expect("inside");
+            }
+        }
+    }
 }
 
 fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> Result<(), String> {
@@ -101,6 +162,16 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> 
             *stopped.entry(name(op)).or_default() += 1;
             continue;
         }
+        // A read that the home stopped after a part is a shorter one.
+        let short = match &found {
+            Outcome::Data(bytes) if !failed.is_empty() => cut(op, bytes.len()),
+            _ => None,
+        };
+        if short.as_ref().is_some_and(|short| short != op) {
+            let mut stopped = faults.stopped.lock().expect("nobody panicked");
+            *stopped.entry(format!("short {}", name(op))).or_default() += 1;
+        }
+        let op = short.as_ref().unwrap_or(op);
         let expected = model.apply(*p, op);
         if !expected.agrees(&found, &mut numbers) {
             return Err(format!(
@@ -118,15 +189,50 @@ fn name(op: &Op) -> String {
     text[..end].to_owned()
 }
 
+/// The same read of no more than `len` bytes; `None` if it is none, or reads nothing.
+fn cut(op: &Op, len: usize) -> Option<Op> {
+    let cut = |lens: Vec<usize>| {
+        let mut left = len;
+        let each = lens.into_iter().map(|most| {
+            let most = most.min(left);
+            left -= most;
+            most
+        });
+        each.collect()
+    };
+    match op.clone() {
+        _ if len == 0 => None,
+        Op::Read { fd, len: most } => Some(Op::Read {
+            fd,
+            len: most.min(len),
+        }),
+        Op::ReadAt {
+            fd,
+            len: most,
+            offset,
+        } => Some(Op::ReadAt {
+            fd,
+            len: most.min(len),
+            offset,
+        }),
+        Op::ReadV { fd, lens } => Some(Op::ReadV {
+            fd,
+            lens: cut(lens),
+        }),
+        Op::ReadVAt { fd, lens, offset } => Some(Op::ReadVAt {
+            fd,
+            lens: cut(lens),
+            offset,
+        }),
+        _ => None,
+    }
+}
+
 /// Whether an operation that fails leaves something behind all the same: the access time of a
-/// link, or of what it had begun to read in several parts, to copy or to list.
+/// link, or of what it had begun to copy or to list.
 fn moves_on(model: &Model, p: usize, op: &Op) -> bool {
     match op {
-        Op::ReadV { .. }
-        | Op::ReadVAt { .. }
-        | Op::Copy { .. }
-        | Op::List { .. }
-        | Op::ListFd { .. } => model.reads_anything(p, op),
+        Op::Copy { .. } | Op::List { .. } | Op::ListFd { .. } => model.reads_anything(p, op),
         op => model.reads_links(p, op),
     }
 }
