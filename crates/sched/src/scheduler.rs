@@ -155,6 +155,7 @@ impl Drop for Scheduler {
         // Destructors of tasks run here, with no lock held.
         drop(shared.fleet.close());
         shared.timers.iter().for_each(Timers::close);
+        shared.fleet.weights().close();
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Sleep {
     at: Time,
     /// Station and key of the timer.
     timer: Option<(usize, TimerKey)>,
+    /// It has woken its task after the end of the scheduler.
+    has_ended: bool,
 }
 
 impl Sleep {
@@ -23,6 +25,7 @@ impl Sleep {
             shared,
             at,
             timer: None,
+            has_ended: false,
         }
     }
 
@@ -54,10 +57,19 @@ impl Future for Sleep {
         let here = station_here(&self.shared);
         let station = here.unwrap_or_else(|| self.shared.any_station());
         let timers = &self.shared.timers[station];
-        let (key, earliest) = timers.insert(self.at.ns(), context.waker().clone());
-        self.timer = Some((station, key));
-        if earliest && here.is_none() {
-            self.shared.tell_of_timer(station, now.ns());
+        match timers.insert(self.at.ns(), context.waker().clone()) {
+            Ok((key, earliest)) => {
+                self.timer = Some((station, key));
+                if earliest && here.is_none() {
+                    self.shared.tell_of_timer(station, now.ns());
+                }
+            }
+            // A task of the scheduler's is cancelled by that. Another would ask again for ever.
+            Err(waker) if !self.has_ended => {
+                self.has_ended = true;
+                waker.wake();
+            }
+            Err(_) => {}
         }
         Poll::Pending
     }

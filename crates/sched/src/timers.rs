@@ -47,21 +47,21 @@ impl Timers {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Wakes `waker` at `at`, or now if nothing waits any more; the key, and whether it is the
-    /// earliest now.
-    pub fn insert(&self, at: u64, waker: Waker) -> (TimerKey, bool) {
+    /// Wakes `waker` at `at`; the key, and whether it is the earliest now.
+    ///
+    /// # Errors
+    /// Nothing waits any more; the waker comes back.
+    pub fn insert(&self, at: u64, waker: Waker) -> Result<(TimerKey, bool), Waker> {
         let mut tree = self.tree.lock();
+        if tree.closed {
+            return Err(waker);
+        }
         tree.number += 1;
         let key = (at, tree.number);
-        if tree.closed {
-            drop(tree);
-            waker.wake();
-            return (key, false);
-        }
         tree.wakers.insert(key, waker);
         let earliest = at < self.next();
         self.publish(&tree);
-        (key, earliest)
+        Ok((key, earliest))
     }
 
     /// Puts another waker in the place of one that waits; false when it has fired.
@@ -111,7 +111,7 @@ impl Timers {
             .collect()
     }
 
-    /// Wakes all, and from now on who comes: the scheduler has ended, and a task that is woken is
+    /// Wakes all, and takes none from now on: the scheduler has ended, and a task that is woken is
     /// cancelled. One whose waker is dropped would not be while its handle is kept.
     pub fn close(&self) {
         self.tree.lock().closed = true;

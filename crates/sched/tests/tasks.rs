@@ -1,7 +1,7 @@
 //! Tasks from spawn to end: results, panics, cancelling, blocking, draining.
 
 use hearth_sched::{
-    Class, Handle, Limits, SchedError, Scheduler, Spec, TaskError, block_in_place, yield_now,
+    Class, Handle, SchedError, Scheduler, Spec, TaskError, block_in_place, yield_now,
 };
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -248,129 +248,6 @@ fn a_drain_gives_up_when_its_time_is_over() {
     drop(scheduler.spawn(Spec::default(), std::future::pending::<()>()));
     assert!(!scheduler.drain(Some(Duration::from_millis(20))));
     assert_eq!(scheduler.tasks(), 1);
-}
-
-#[test]
-fn what_is_left_at_the_end_is_cancelled_and_dropped() {
-    let scheduler = with_workers(2);
-    let kept = Arc::new(());
-    let held = scheduler.tenant(7);
-    let limits = Limits {
-        ops: Some(1),
-        bytes: None,
-    };
-    scheduler.set_limits(held, limits).expect("it is sound");
-    assert_eq!(scheduler.charge(held, 1000, 0), None);
-    let handles: Vec<_> = (0..100)
-        .map(|number| {
-            let (kept, handle) = (Arc::clone(&kept), scheduler.handle());
-            scheduler.spawn(Spec::default(), async move {
-                let _kept = kept;
-                match number % 3 {
-                    0 if number % 2 == 0 => {
-                        let ticket = handle.charge(held, 1000, 0);
-                        handle.turn(ticket.expect("there is a ceiling")).await;
-                    }
-                    0 => handle.sleep(LONG * 60).await,
-                    1 => loop {
-                        yield_now().await;
-                    },
-                    _ => std::future::pending().await,
-                }
-            })
-        })
-        .collect();
-    scheduler.shutdown();
-    for (number, handle) in handles.into_iter().enumerate() {
-        if number % 3 < 2 {
-            assert!(
-                matches!(handle.join(), Err(TaskError::Cancelled)),
-                "{number}"
-            );
-        }
-    }
-    assert_eq!(Arc::strong_count(&kept), 1);
-}
-
-/// A task whose handle is kept is not cancelled by the drop of its wakers.
-#[test]
-fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
-    let scheduler = with_workers(0);
-    let held = scheduler.tenant(7);
-    let limits = Limits {
-        ops: Some(1),
-        bytes: None,
-    };
-    scheduler.set_limits(held, limits).expect("it is sound");
-    assert_eq!(scheduler.charge(held, 1000, 0), None);
-    let ticket = scheduler.charge(held, 1000, 0);
-    let turn = scheduler.turn(ticket.expect("there is a ceiling"));
-    let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
-    let held_back = scheduler.spawn(Spec::default(), turn);
-    assert_eq!(run_all(&scheduler), 2);
-    scheduler.shutdown();
-    for handle in [sleeper, held_back] {
-        assert!(matches!(handle.join(), Err(TaskError::Cancelled)));
-    }
-}
-
-#[test]
-fn a_task_that_begins_to_sleep_after_the_end_is_cancelled() {
-    let scheduler = with_workers(1);
-    let handle = scheduler.handle();
-    let own = handle.clone();
-    let task = handle.spawn(Spec::default(), async move {
-        drop(scheduler);
-        own.sleep(LONG * 60).await;
-    });
-    assert!(matches!(task.join(), Err(TaskError::Cancelled)));
-}
-
-#[test]
-fn a_scheduler_may_end_inside_of_a_task() {
-    let scheduler = with_workers(1);
-    let (ended, end) = mpsc::channel();
-    let handle = scheduler.handle();
-    drop(handle.spawn_fn(Spec::default(), move || {
-        drop(scheduler);
-        ended.send(()).expect("the test waits");
-    }));
-    end.recv_timeout(LONG).expect("the task ends");
-}
-
-#[test]
-fn a_scheduler_may_end_inside_of_a_task_that_blocks_or_has_blocked() {
-    for drops_while_it_blocks in [true, false] {
-        let scheduler = with_workers(1);
-        let (ended, end) = mpsc::channel();
-        let handle = scheduler.handle();
-        drop(handle.spawn_fn(Spec::default(), move || {
-            let rest = block_in_place(|| match drops_while_it_blocks {
-                true => {
-                    drop(scheduler);
-                    None
-                }
-                false => Some(scheduler),
-            });
-            drop(rest);
-            ended.send(()).expect("the test waits");
-        }));
-        end.recv_timeout(LONG).expect("the task ends");
-    }
-}
-
-/// The same where the thread drives another scheduler's station meanwhile.
-#[test]
-fn a_scheduler_may_end_inside_of_another_that_its_task_drives() {
-    let (scheduler, other) = (with_workers(1), with_workers(0));
-    let (ended, end) = mpsc::channel();
-    let handle = scheduler.handle();
-    drop(handle.spawn_fn(Spec::default(), move || {
-        drop(other.spawn_fn(Spec::default(), move || drop(scheduler)));
-        assert_eq!(other.run_once(), 1);
-        ended.send(()).expect("the test waits");
-    }));
-    end.recv_timeout(LONG).expect("the task ends");
 }
 
 #[test]

@@ -217,7 +217,9 @@ fn move_timers(seat: &Seat, now: u64) {
     let other = (0..stations.len()).find(|&at| at != seat.station && stations[at].helps());
     let Some(other) = other else { return };
     for (at, waker) in shared.timers[seat.station].take() {
-        shared.timers[other].insert(at, waker);
+        if let Err(waker) = shared.timers[other].insert(at, waker) {
+            waker.wake();
+        }
     }
     shared.tell_of_timer(other, now);
 }

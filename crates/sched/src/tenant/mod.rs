@@ -274,6 +274,16 @@ impl Tenants {
         drop(old);
     }
 
+    /// Forgets who waits: the scheduler ends, and its tasks are cancelled by their timers. A future
+    /// that somebody else drives may own itself through such a waker. Dropped without a lock.
+    pub fn close(&self) {
+        let all = (0..self.count()).filter_map(|index| self.record(index));
+        for record in all {
+            let wakers = record.ceilings.lock().end();
+            drop(wakers);
+        }
+    }
+
     /// A task of the tenant begins.
     pub fn count_task(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
