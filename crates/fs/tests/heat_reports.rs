@@ -354,6 +354,11 @@ fn a_bad_line_is_named_and_nothing_is_imported() {
         "{reason}"
     );
     assert!(reason.contains("line 6: no 'temperature'"), "{reason}");
+    // Once, the end in a piece of its own was taken for the begin of the next import.
+    let pieces = [&b"garbage\nend"[..], b"\n"];
+    let (errno, reason) = say(&process, "heat/import", &pieces).unwrap_err();
+    assert_eq!(errno, Errno::EINVAL);
+    assert!(reason.contains("line 1: not JSON"), "{reason}");
     assert_eq!(other.heat().export(0, 10).unwrap(), before);
     // Without the last line nothing happens at all.
     say(&process, "heat/import", &[good.as_bytes()]).unwrap();

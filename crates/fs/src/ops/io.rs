@@ -18,6 +18,7 @@ use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::GateClosed;
+use std::io::IoSliceMut;
 
 /// Reads at `off`; answers the bytes read, 0 at the end of the file. What comes before a page that
 /// the home fails is a short read, as in Linux; the error is the next call's.
@@ -29,6 +30,43 @@ pub(crate) fn read(
     noatime: bool,
     g: &Guard,
 ) -> Step<usize> {
+    let len = fill(cx, node, off, out, g)?;
+    if !out.is_empty() {
+        touch_atime(cx, node, noatime);
+    }
+    cx.core.heat.note(node, Access::Read, off, len);
+    Ok(len)
+}
+
+/// [`read`] into one part after the other: one access, which leaves no trace unless it succeeds.
+pub(crate) fn read_vector(
+    cx: &Ctx<'_>,
+    node: &Node,
+    off: u64,
+    outs: &mut [IoSliceMut<'_>],
+    noatime: bool,
+    g: &Guard,
+) -> Step<usize> {
+    let mut total = 0;
+    for out in outs.iter_mut().filter(|out| !out.is_empty()) {
+        let got = match fill(cx, node, off + total as u64, out, g) {
+            Ok(got) => got,
+            Err(Stop::Load(_)) if total > 0 && cx.settles => break,
+            Err(stop) => return Err(stop),
+        };
+        total += got;
+        if got < out.len() {
+            break;
+        }
+    }
+    if outs.iter().any(|out| !out.is_empty()) {
+        touch_atime(cx, node, noatime);
+    }
+    cx.core.heat.note(node, Access::Read, off, total);
+    Ok(total)
+}
+
+fn fill(cx: &Ctx<'_>, node: &Node, off: u64, out: &mut [u8], g: &Guard) -> Step<usize> {
     let data = data_of(node)?;
     let mut len = below_size(node, off, out.len());
     if len > 0
@@ -41,12 +79,7 @@ pub(crate) fn read(
         len = before;
     }
     // A truncate that ran along may have shown zeros that were never in the file.
-    let len = below_size(node, off, len);
-    if !out.is_empty() {
-        touch_atime(cx, node, noatime);
-    }
-    cx.core.heat.note(node, Access::Read, off, len);
-    Ok(len)
+    Ok(below_size(node, off, len))
 }
 
 /// How many of `len` bytes at `off` the file has.

@@ -251,12 +251,15 @@ fn readv_at(
     outs: &mut [IoSliceMut<'_>],
     g: &Guard,
 ) -> Step<usize> {
+    let Some(dialogue) = file.dialogue() else {
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        return io::read_vector(cx, file.node(g)?, off, outs, noatime, g);
+    };
     let mut total = 0;
     for out in outs {
-        let got = match read_at(cx, file, off + total as u64, out, g) {
+        let got = match dialogue.read(off + total as u64, out) {
             Ok(got) => got,
             Err(Stop::Errno(_)) if total > 0 => break,
-            Err(Stop::Load(_)) if total > 0 && cx.settles => break,
             Err(stop) => return Err(stop),
         };
         total += got;

@@ -3,7 +3,7 @@
 use super::absent::{self, may_wait};
 use super::core::Core;
 use super::request::Ctx;
-use super::stop::{Step, Stop};
+use super::stop::{Load, Step, Stop};
 use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::Note;
@@ -88,8 +88,8 @@ impl<'c> Run<'c> {
     }
 
     /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
-    /// home takes its time. When it fails, a last attempt may answer a part to who
-    /// [takes it](Self::settling).
+    /// home takes its time. When it fails a page, a last attempt may answer a part to who
+    /// [takes it](Self::settling). Observers are told also of what an error leaves behind.
     #[cold]
     pub fn go_on<T>(
         self,
@@ -98,19 +98,22 @@ impl<'c> Run<'c> {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
     ) -> Result<T> {
         let mut failed = None;
-        loop {
+        let errno = loop {
             match stop {
                 Stop::Load(load) if !may_wait() => return Err(absent::leave(load)),
-                Stop::Load(load) => match failed {
-                    Some(errno) => return Err(errno),
-                    None if self.settles => failed = self.core.load(&load).err(),
-                    None => self.core.load(&load)?,
-                },
-                Stop::Again => hearth_sync::primitive::thread::yield_now(),
-                Stop::Errno(errno) => {
-                    self.end(pin());
-                    return Err(errno);
+                Stop::Load(load) => {
+                    if let Some(errno) = failed {
+                        break errno;
+                    }
+                    if let Err(errno) = self.core.load(&load) {
+                        if !self.settles || !matches!(load, Load::Page { .. }) {
+                            break errno;
+                        }
+                        failed = Some(errno);
+                    }
                 }
+                Stop::Again => hearth_sync::primitive::thread::yield_now(),
+                Stop::Errno(errno) => break errno,
             }
             let guard = pin();
             let cx = self.context(caller, failed.is_some());
@@ -121,7 +124,9 @@ impl<'c> Run<'c> {
                 }
                 Err(stop) => stop,
             };
-        }
+        };
+        self.end(pin());
+        Err(errno)
     }
 
     /// Tells observers. Neither run nor answer pass through here: moving them costs more than all

@@ -2,10 +2,11 @@
 
 use super::{Dice, Forgetful, Met, SCRIPTS, cases, driver::Library, run, volume};
 use hearth::home::TestHome;
-use hearth::{Credentials, Errno};
+use hearth::{Credentials, Errno, Observer};
 use hearth_model::{Model, Numbers, Op, Outcome, PROCESSES, System, compare_trees};
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -95,13 +96,7 @@ fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
                 .expect("inside");
             for pages in 0..=2 {
                 volume.reclaim(u64::MAX);
-                let left = AtomicUsize::new(pages);
-                home.set_fault(Some(Box::new(move |call| {
-                    let take = |left: usize| left.checked_sub(1);
-                    let is_over =
-                        call == "load_page" && left.fetch_update(SeqCst, SeqCst, take).is_err();
-                    is_over.then_some(Errno::EIO)
-                })));
+                home.set_fault(Some(Box::new(fails_after(pages))));
                 let case = format!("{pages} pages, {at_offset}, {in_parts}, {first}");
                 if pages == 0 {
                     assert_eq!(read(START), Err(Errno::EIO), "{case}");
@@ -116,6 +111,54 @@ fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
                     .expect("inside");
             }
         }
+    }
+}
+
+/// What changed of contents, for a kernel in front.
+#[derive(Default)]
+struct Told(Mutex<Vec<(u64, Range<u64>)>>);
+
+impl Observer for Told {
+    fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
+    fn node_changed(&self, ino: u64, data: Option<Range<u64>>) {
+        let mut told = self.0.lock().expect("nobody panicked");
+        told.extend(data.map(|data| (ino, data)));
+    }
+}
+
+#[test]
+fn a_copy_that_the_home_fails_half_way_is_short_and_observers_know_of_it() {
+    let home = Arc::new(TestHome::new());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    let open = |path: &str| {
+        let fd = root.open(path, libc::O_CREAT | libc::O_RDWR, 0o600);
+        fd.expect("a new name")
+    };
+    let (from, to) = (open("/from"), open("/to"));
+    root.pwrite(from, &[7; 8192], 0).expect("there is room");
+    let ino = root.fstat(to).expect("it is open").ino;
+    volume.reclaim(u64::MAX);
+    let told = Arc::new(Told::default());
+    volume.observe(told.clone());
+    home.set_fault(Some(Box::new(fails_after(1))));
+    let mut end = 0;
+    let copied = root.copy_file_range((from, None), (to, Some(&mut end)), 8192, 0);
+    home.set_fault(None);
+    assert_eq!((copied, end), (Ok(4096), 4096));
+    assert_eq!(root.fstat(to).map(|attr| attr.size), Ok(4096));
+    assert_eq!(root.lseek(from, 0, libc::SEEK_CUR), Ok(4096));
+    let told = told.0.lock().expect("nobody panicked");
+    assert!(told.contains(&(ino, 0..4096)), "{told:?}");
+}
+
+/// Fails every page after so many.
+fn fails_after(pages: usize) -> impl Fn(&'static str) -> Option<Errno> + Send {
+    let left = AtomicUsize::new(pages);
+    move |call| {
+        let take = |left: usize| left.checked_sub(1);
+        let is_over = call == "load_page" && left.fetch_update(SeqCst, SeqCst, take).is_err();
+        is_over.then_some(Errno::EIO)
     }
 }
 
@@ -162,9 +205,10 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> 
             *stopped.entry(name(op)).or_default() += 1;
             continue;
         }
-        // A read that the home stopped after a part is a shorter one.
+        // A read or copy that the home stopped after a part is a shorter one.
         let short = match &found {
             Outcome::Data(bytes) if !failed.is_empty() => cut(op, bytes.len()),
+            Outcome::Number(len) if !failed.is_empty() => cut(op, *len as usize),
             _ => None,
         };
         if short.as_ref().is_some_and(|short| short != op) {
@@ -189,43 +233,24 @@ fn name(op: &Op) -> String {
     text[..end].to_owned()
 }
 
-/// The same read of no more than `len` bytes; `None` if it is none, or reads nothing.
-fn cut(op: &Op, len: usize) -> Option<Op> {
-    let cut = |lens: Vec<usize>| {
-        let mut left = len;
-        let each = lens.into_iter().map(|most| {
-            let most = most.min(left);
-            left -= most;
-            most
-        });
-        each.collect()
-    };
-    match op.clone() {
-        _ if len == 0 => None,
-        Op::Read { fd, len: most } => Some(Op::Read {
-            fd,
-            len: most.min(len),
-        }),
-        Op::ReadAt {
-            fd,
-            len: most,
-            offset,
-        } => Some(Op::ReadAt {
-            fd,
-            len: most.min(len),
-            offset,
-        }),
-        Op::ReadV { fd, lens } => Some(Op::ReadV {
-            fd,
-            lens: cut(lens),
-        }),
-        Op::ReadVAt { fd, lens, offset } => Some(Op::ReadVAt {
-            fd,
-            lens: cut(lens),
-            offset,
-        }),
-        _ => None,
+/// The same read or copy of no more than `most` bytes; `None` if it is neither, or moves nothing.
+fn cut(op: &Op, most: usize) -> Option<Op> {
+    let mut cut = op.clone();
+    match &mut cut {
+        _ if most == 0 => return None,
+        Op::Read { len, .. } | Op::ReadAt { len, .. } | Op::Copy { len, .. } => {
+            *len = most.min(*len);
+        }
+        Op::ReadV { lens, .. } | Op::ReadVAt { lens, .. } => {
+            let mut left = most;
+            for len in lens {
+                *len = left.min(*len);
+                left -= *len;
+            }
+        }
+        _ => return None,
     }
+    Some(cut)
 }
 
 /// Whether an operation that fails leaves something behind all the same: the access time of a
