@@ -26,6 +26,8 @@ mod pace;
 mod pace;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod participant;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod tick;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod work;
 

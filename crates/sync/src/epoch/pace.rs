@@ -6,14 +6,14 @@
 //! between operations, where a thread is not pinned:
 //!
 //! - Where a part of what may wait does, threads that retire give their cores away of their own
-//!   accord before the kernel takes them in the middle of an operation: who is not pinned while he
-//!   is off his core holds nobody back.
+//!   accord just before the kernel takes them in the middle of an operation (at the timer's next
+//!   interrupt, [`tick`]): who is not pinned while he is off his core holds nobody back.
 //! - A thread that finds the count above [`limit`] waits before its next operation, at most a
 //!   millisecond: the reader gets the core and the count falls, or the thread goes on after one
 //!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
-use super::{Guard, pin};
+use super::{Guard, pin, tick};
 use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::primitive::{self, cores, thread};
 use crossbeam_utils::CachePadded;
@@ -31,9 +31,17 @@ const LIMIT: i64 = 512 << 10;
 const MOST: i64 = 3 << 20;
 /// Bytes for each core from which on threads take turns.
 const CROWDED: i64 = 128 << 10;
-/// Nanoseconds that a thread then works before it gives its core away: less than a scheduler lets
-/// it, but most of that, for the kernel takes a turn that is given away for a whole one.
+/// Nanoseconds before the timer's interrupt in which a turn ends: a thread that is given the core
+/// then has not had its slice at the interrupt, and keeps it until the next.
+const END: u64 = 300_000;
+/// Nanoseconds that a thread has worked by then, at least: less, and the scheduler leaves it its
+/// core at the interrupt (EEVDF's base slice).
+const SLICE: u64 = 700_000;
+/// Nanoseconds of a turn where nobody knows when the timer interrupts: less than a scheduler lets
+/// a thread work, but most of that, for the kernel takes a turn that is given away for a whole one.
 const TURN: u64 = 1_000_000;
+/// Operations between two looks at the time while threads take turns: some ten microseconds.
+const OFTEN: u32 = 32;
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.
@@ -47,8 +55,10 @@ static PENDING: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 thread_local! {
     /// Bytes that this thread has retired since its last batch.
     static OWN: Cell<usize> = const { Cell::new(0) };
-    /// The last batch found so much that there is something to look at.
-    static LOOKS: Cell<bool> = const { Cell::new(false) };
+    /// Operations until this thread looks whether to wait or to end its turn; 0 for never.
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
+    /// It has handed over a batch since, and found so much that it may have to wait.
+    static BATCHED: Cell<bool> = const { Cell::new(false) };
     /// Nanoseconds that this thread had worked when its turn began; 0 if none has.
     static BEGAN: Cell<u64> = const { Cell::new(0) };
 }
@@ -61,34 +71,47 @@ pub fn pending() -> u64 {
 /// Called between operations, without a lock: waits a little if readers hold back too much.
 #[inline]
 pub fn pace() {
-    if LOOKS.get() {
-        look();
+    let left = LOOKS.get();
+    if left > 0 {
+        LOOKS.set(left - 1);
+        if left == 1 {
+            look();
+        }
     }
 }
 
 #[cold]
 fn look() {
-    // Whoever is pinned waits for itself; its next operation looks again.
     if backend::is_pinned() {
+        // Whoever is pinned waits for itself; its next operation looks again.
+        LOOKS.set(1);
         return;
     }
-    if !wait(limit()) {
+    if !BATCHED.get() || !wait(limit()) {
         take_turns();
     }
     // Now, because the wait hands over what is left of a batch as well.
-    LOOKS.set(false);
+    BATCHED.set(false);
+    let goes_on = is_crowded(PENDING.load(Ordering::Relaxed));
+    LOOKS.set(if goes_on { OFTEN } else { 0 });
 }
 
-/// Gives the core away if the thread has had it for its turn and is not pinned.
+/// Gives the core away if the thread has had it for its turn and is not pinned: just before the
+/// kernel would take it.
 fn take_turns() {
     if backend::is_pinned() {
         return;
     }
+    let least = match tick::left() {
+        Some(left) if left > END => return,
+        Some(_) => SLICE,
+        None => TURN,
+    };
     let Some(now) = primitive::thread_time() else {
         return;
     };
     let began = BEGAN.get();
-    if began != 0 && now - began < TURN {
+    if began != 0 && now - began < least {
         return;
     }
     BEGAN.set(now);
@@ -132,7 +155,8 @@ pub(super) fn send(g: &Guard) {
     }
     backend::close_soon();
     if is_crowded(now) {
-        LOOKS.set(true);
+        LOOKS.set(1);
+        BATCHED.set(true);
     }
 }
 
@@ -193,22 +217,26 @@ mod tests {
         };
         let reader = pin();
         let in_turn = thread::spawn(move || {
-            while !LOOKS.get() {
+            while LOOKS.get() != 1 {
                 batch();
             }
             {
                 let _pinned = pin();
                 pace();
-                assert!(LOOKS.get(), "cores are given away between operations");
+                assert_eq!(LOOKS.get(), 1, "cores are given away between operations");
             }
             pace();
-            assert!(!LOOKS.get(), "it has looked");
-            take_turns();
-            let began = BEGAN.get();
-            assert!(began > 0, "the turn has begun");
-            while primitive::thread_time().unwrap() < began + TURN {}
-            take_turns();
-            assert!(BEGAN.get() >= began + TURN, "and the next one");
+            assert!(LOOKS.get() != 1, "it has looked");
+            let limit = Instant::now() + Duration::from_secs(60);
+            let mut began = [0; 3];
+            for turn in 0..began.len() {
+                while BEGAN.get() == began[turn.saturating_sub(1)] {
+                    assert!(Instant::now() < limit, "no turn begins: {began:?}");
+                    take_turns();
+                }
+                began[turn] = BEGAN.get();
+            }
+            assert!(began.is_sorted_by(|a, b| a + SLICE <= *b), "{began:?}");
         });
         in_turn.join().unwrap();
         let paced = thread::spawn(move || {

@@ -24,7 +24,7 @@ pub use modelled::*;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use native::*;
 pub use prefetch::prefetch;
-pub use thread_time::thread_time;
+pub use thread_time::{clock, resolution, thread_time};
 pub use ticks::Stopwatch;
 pub use word_lock::WordLock;
 

@@ -1,19 +1,29 @@
-//! The processor time of a thread.
-
-use std::mem::MaybeUninit;
+//! The processor time of a thread, and other clocks of the kernel.
 
 /// Nanoseconds that the calling thread has run on a processor: time in which it slept or others ran
 /// is not in it. A system call (200 ns). `None` where the system does not count it.
 pub fn thread_time() -> Option<u64> {
-    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds of a clock, see `clock_gettime(2)`; `None` where there is no such clock.
+pub fn clock(id: libc::clockid_t) -> Option<u64> {
     // SAFETY: the call gets the address of a timespec to fill in.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, time.as_mut_ptr()) };
-    if failed != 0 {
-        return None;
-    }
-    // SAFETY: the call has succeeded, so it has filled it in.
-    let time = unsafe { time.assume_init() };
-    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    nanoseconds(|time| unsafe { libc::clock_gettime(id, time) })
+}
+
+/// Nanoseconds between two values of a clock, see `clock_getres(2)`.
+pub fn resolution(id: libc::clockid_t) -> Option<u64> {
+    // SAFETY: as above.
+    nanoseconds(|time| unsafe { libc::clock_getres(id, time) })
+}
+
+fn nanoseconds(ask: impl FnOnce(*mut libc::timespec) -> libc::c_int) -> Option<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    (ask(&raw mut time) == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 #[cfg(test)]
