@@ -28,6 +28,8 @@ mod pace;
 mod participant;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod tick;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod turn;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod work;
 

@@ -7,15 +7,15 @@
 //!
 //! - Where a part of what may wait does, threads that retire give their cores away of their own
 //!   accord just before the kernel takes them in the middle of an operation (at the timer's next
-//!   interrupt, [`tick`]): who is not pinned while he is off his core holds nobody back.
+//!   interrupt, [`turn`]): who is not pinned while he is off his core holds nobody back.
 //! - A thread that finds the count above [`limit`] waits before its next operation, at most a
 //!   millisecond: the reader gets the core and the count falls, or the thread goes on after one
 //!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
-use super::{Guard, pin, tick};
+use super::{Guard, pin, tick, turn};
 use crate::primitive::atomic::{AtomicI64, Ordering};
-use crate::primitive::{self, cores, thread};
+use crate::primitive::{cores, thread};
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::time::Duration;
@@ -31,17 +31,10 @@ const LIMIT: i64 = 512 << 10;
 const MOST: i64 = 3 << 20;
 /// Bytes for each core from which on threads take turns.
 const CROWDED: i64 = 128 << 10;
-/// Nanoseconds before the timer's interrupt in which a turn ends: a thread that is given the core
-/// then has not had its slice at the interrupt, and keeps it until the next.
-const END: u64 = 300_000;
-/// Nanoseconds that a thread has worked by then, at least: less, and the scheduler leaves it its
-/// core at the interrupt (EEVDF's base slice).
-const SLICE: u64 = 700_000;
-/// Nanoseconds of a turn where nobody knows when the timer interrupts: less than a scheduler lets
-/// a thread work, but most of that, for the kernel takes a turn that is given away for a whole one.
-const TURN: u64 = 1_000_000;
-/// Operations between two looks at the time while threads take turns: some ten microseconds.
+/// Calls between two looks at the time while threads take turns: some ten microseconds.
 const OFTEN: u32 = 32;
+/// The same where calls take so long that the interrupt would be missed.
+const SOON: u32 = 2;
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.
@@ -59,8 +52,6 @@ thread_local! {
     static LOOKS: Cell<u32> = const { Cell::new(0) };
     /// It has handed over a batch since, and found so much that it may have to wait.
     static BATCHED: Cell<bool> = const { Cell::new(false) };
-    /// Nanoseconds that this thread had worked when its turn began; 0 if none has.
-    static BEGAN: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
@@ -87,44 +78,26 @@ fn look() {
         LOOKS.set(1);
         return;
     }
-    if !BATCHED.get() || !wait(limit()) {
-        take_turns();
+    if BATCHED.get() && wait(limit()) {
+        turn::begin();
+    } else {
+        turn::end_in_time();
     }
     // Now, because the wait hands over what is left of a batch as well.
     BATCHED.set(false);
     let goes_on = is_crowded(PENDING.load(Ordering::Relaxed));
-    LOOKS.set(if goes_on { OFTEN } else { 0 });
-}
-
-/// Gives the core away if the thread has had it for its turn and is not pinned: just before the
-/// kernel would take it.
-fn take_turns() {
-    if backend::is_pinned() {
-        return;
-    }
-    let least = match tick::left() {
-        Some(left) if left > END => return,
-        Some(_) => SLICE,
-        None => TURN,
-    };
-    let Some(now) = primitive::thread_time() else {
-        return;
-    };
-    let began = BEGAN.get();
-    if began != 0 && now - began < least {
-        return;
-    }
-    BEGAN.set(now);
-    if began != 0 {
-        thread::yield_now();
-    }
+    LOOKS.set(match goes_on {
+        false => 0,
+        true if tick::is_near() => OFTEN,
+        true => SOON,
+    });
 }
 
 /// For work in the background that retires much, between its parts: waits a little while half of
 /// what may wait does, so that it is the first to wait and not those who work in the foreground.
 pub fn give_way() {
     if !wait(limit() / 2) && is_crowded(PENDING.load(Ordering::Relaxed)) {
-        take_turns();
+        turn::end_by_clock();
     }
 }
 
@@ -226,17 +199,18 @@ mod tests {
                 assert_eq!(LOOKS.get(), 1, "cores are given away between operations");
             }
             pace();
-            assert!(LOOKS.get() != 1, "it has looked");
-            let limit = Instant::now() + Duration::from_secs(60);
-            let mut began = [0; 3];
-            for turn in 0..began.len() {
-                while BEGAN.get() == began[turn.saturating_sub(1)] {
-                    assert!(Instant::now() < limit, "no turn begins: {began:?}");
-                    take_turns();
-                }
-                began[turn] = BEGAN.get();
+            let next = LOOKS.get();
+            assert!(next == OFTEN || next == SOON, "it goes on to look: {next}");
+            for _ in 1..next {
+                pace();
             }
-            assert!(began.is_sorted_by(|a, b| a + SLICE <= *b), "{began:?}");
+            assert_eq!(LOOKS.get(), 1);
+            pace();
+            let next = LOOKS.get();
+            assert!(
+                next == OFTEN || next == SOON,
+                "while too much waits: {next}"
+            );
         });
         in_turn.join().unwrap();
         let paced = thread::spawn(move || {

@@ -13,52 +13,72 @@ use std::cell::Cell;
 
 /// Nanoseconds between two looks that are near enough to tell by them.
 const NEAR: u64 = 200_000;
+/// Nanoseconds between two interrupts, at least; less means that there is no coarse clock.
+const SHORTEST: u64 = 900_000;
 /// Nanoseconds after which what was seen is seen anew.
 const STALE: u64 = 1_000_000_000;
 
 /// Nanoseconds until the next interrupt, or up to [`NEAR`] more; `None` if nobody has seen one
 /// lately. To be asked often: only who looks again within [`NEAR`] sees any.
 pub(super) fn left() -> Option<u64> {
+    let period = period()?;
     let here = Look::now()?;
     let before = LAST.replace(here);
-    let period = period()?;
     if before.has_seen(here) {
-        TICK.see(here.time, period);
+        TICK.see(here.end, period);
     }
-    TICK.left(here.time, period)
+    IS_NEAR.set(here.is_within(NEAR / 2, before));
+    TICK.left(here.end, period)
+}
+
+/// Whether the last two looks of this thread were so near that it may ask less often.
+pub(super) fn is_near() -> bool {
+    IS_NEAR.get()
 }
 
 thread_local! {
-    static LAST: Cell<Look> = const { Cell::new(Look { coarse: 0, time: 0 }) };
+    static LAST: Cell<Look> = const { Cell::new(Look { begin: 0, coarse: 0, end: 0 }) };
+    static IS_NEAR: Cell<bool> = const { Cell::new(true) };
 }
 
 static TICK: CachePadded<Tick> = CachePadded::new(Tick(AtomicU64::new(0)));
 
-/// Nanoseconds from one interrupt to the next: what the coarse clock moves by.
+/// Nanoseconds from one interrupt to the next: what the coarse clock moves by. `None` where that
+/// clock is as fine as the other.
 fn period() -> Option<u64> {
     static PERIOD: OnceLock<Option<u64>> = OnceLock::new();
-    *PERIOD.get_or_init(|| resolution(libc::CLOCK_MONOTONIC_COARSE).filter(|&ns| ns > 0))
+    let coarse = || resolution(libc::CLOCK_MONOTONIC_COARSE).filter(|&ns| ns >= SHORTEST);
+    *PERIOD.get_or_init(coarse)
 }
 
-/// Both clocks, in nanoseconds.
+/// The coarse clock, and the fine one before and after it, in nanoseconds: a thread may be off its
+/// core in between.
 #[derive(Clone, Copy)]
 struct Look {
+    begin: u64,
     coarse: u64,
-    /// Not before `coarse` was read.
-    time: u64,
+    end: u64,
 }
 
 impl Look {
     fn now() -> Option<Look> {
-        // In this order: a thread that is off its core in between has seen nothing too early.
-        let coarse = clock(libc::CLOCK_MONOTONIC_COARSE)?;
-        let time = clock(libc::CLOCK_MONOTONIC)?;
-        Some(Look { coarse, time })
+        Some(Look {
+            begin: clock(libc::CLOCK_MONOTONIC)?,
+            coarse: clock(libc::CLOCK_MONOTONIC_COARSE)?,
+            end: clock(libc::CLOCK_MONOTONIC)?,
+        })
     }
 
-    /// Whether there was an interrupt just before `next`, the next look of the same thread.
+    /// Whether all of this and of `before` was within so many nanoseconds.
+    fn is_within(self, ns: u64, before: Look) -> bool {
+        let apart = self.end.checked_sub(before.begin);
+        apart.is_some_and(|apart| apart <= ns)
+    }
+
+    /// Whether there was an interrupt just before the end of `next`, the next look of the same
+    /// thread.
     fn has_seen(self, next: Look) -> bool {
-        next.coarse != self.coarse && next.time - self.time <= NEAR
+        next.coarse != self.coarse && next.is_within(NEAR, self)
     }
 }
 
@@ -76,9 +96,10 @@ impl Tick {
     }
 
     fn left(&self, now: u64, period: u64) -> Option<u64> {
+        let seen = self.0.load(Ordering::Relaxed);
         // Another thread may have seen one since `now` was read.
-        let since = now.saturating_sub(self.0.load(Ordering::Relaxed));
-        (since <= STALE).then(|| period - since % period)
+        let is_known = seen != 0 && seen.abs_diff(now) <= STALE;
+        is_known.then(|| period - now.saturating_sub(seen) % period)
     }
 }
 
@@ -111,29 +132,41 @@ mod tests {
 
     #[test]
     fn only_two_looks_side_by_side_tell_of_one() {
-        let look = |coarse, time| Look { coarse, time };
-        let before = look(0, 10 * NEAR);
-        assert!(before.has_seen(look(PERIOD, 11 * NEAR)));
-        assert!(!before.has_seen(look(0, 11 * NEAR)));
-        assert!(!before.has_seen(look(PERIOD, 11 * NEAR + 1)));
+        let look = |begin, coarse, end| Look { begin, coarse, end };
+        let before = look(10 * NEAR, 0, 10 * NEAR + 1);
+        assert!(before.has_seen(look(10 * NEAR + 2, PERIOD, 11 * NEAR)));
+        assert!(!before.has_seen(look(10 * NEAR + 2, 0, 11 * NEAR)));
+        assert!(!before.has_seen(look(10 * NEAR + 2, PERIOD, 11 * NEAR + 1)));
+        // The coarse clock was read long before the end of the first look.
+        let long = look(0, 0, 10 * NEAR);
+        assert!(!long.has_seen(look(10 * NEAR + 1, PERIOD, 10 * NEAR + 2)));
+        // A clock that goes back.
+        assert!(!before.has_seen(look(0, PERIOD, 1)));
     }
 
-    /// The clocks are as is said above: the coarse one stands still for a period.
+    /// The clocks are as is said above: the coarse one moves where that is foreseen.
     #[test]
     fn the_coarse_clock_moves_where_it_is_foreseen() {
-        let (period, mut met) = (period().expect("Linux has one"), 0);
+        let Some(period) = period() else {
+            return eprintln!("the coarse clock of this machine is a fine one");
+        };
+        let tick = Tick(AtomicU64::new(0));
         let mut before = Look::now().expect("Linux has both");
-        let end = before.time + 60 * SECOND;
-        while met < 20 {
+        let end = before.end + 60 * SECOND;
+        let (mut seen, mut foreseen) = (0, 0);
+        while seen < 50 {
             let here = Look::now().expect("Linux has both");
-            assert!(here.time < end, "only {met} interrupts were foreseen");
-            let left = TICK.left(before.time, period);
-            // What it is about is a thread that is not disturbed.
-            if before.has_seen(here) && here.time - before.time < 20_000 {
-                met += u32::from(left.is_some_and(|left| left < 60_000));
+            assert!(here.end < end, "{seen} interrupts were seen in a minute");
+            if before.has_seen(here) {
+                // Within the error of either side.
+                let left = tick.left(here.end, period);
+                let is_foreseen = |left: u64| left <= NEAR || period - left <= NEAR;
+                foreseen += u32::from(left.is_some_and(is_foreseen));
+                seen += 1;
+                tick.see(here.end, period);
             }
-            super::left();
             before = here;
         }
+        assert!(foreseen * 2 > seen, "{foreseen} of {seen} were foreseen");
     }
 }

@@ -1,0 +1,93 @@
+//! Turns: a thread gives its core away between two operations, of its own accord.
+//!
+//! It does so just before the kernel would take it, at the timer's next [interrupt](tick). Where
+//! nobody knows when that is, a turn is shorter than the kernel's. Where threads are taken off
+//! their cores at other times (by a timer of high resolution, `HRTICK`, or on a kernel whose cores
+//! are interrupted one after the other, `skew_tick=1`), most turns are not given but taken.
+
+use super::{backend, tick};
+use crate::primitive::{self, thread, thread_local};
+use std::cell::Cell;
+
+/// Nanoseconds before the timer's interrupt in which a turn ends: a thread that is given the core
+/// then has not had its slice at the interrupt, and keeps it until the next.
+const END: u64 = 300_000;
+/// Nanoseconds that a thread has worked by then, at least: less, and the scheduler leaves it its
+/// core at the interrupt (EEVDF's base slice for one core).
+const SLICE: u64 = 700_000;
+/// Nanoseconds of a turn that ends at no interrupt: less than a scheduler lets a thread work, but
+/// most of that, for the kernel takes a turn that is given away for a whole one.
+const TURN: u64 = 1_000_000;
+
+thread_local! {
+    /// Nanoseconds that this thread had worked when its turn began; 0 if none has.
+    static BEGAN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Gives the core away if the thread has had it for its turn and is not pinned. It ends just before
+/// the kernel's, for who asks every few microseconds; else after a [`TURN`].
+pub(super) fn end_in_time() {
+    if backend::is_pinned() {
+        return;
+    }
+    match tick::left() {
+        Some(left) if left > END => {}
+        Some(_) => end_after(SLICE),
+        None => end_after(TURN),
+    }
+}
+
+/// The same for who asks seldom.
+pub(super) fn end_by_clock() {
+    if !backend::is_pinned() {
+        end_after(TURN);
+    }
+}
+
+/// A turn begins: the thread has waited.
+pub(super) fn begin() {
+    BEGAN.set(primitive::thread_time().unwrap_or(0));
+}
+
+fn end_after(least: u64) {
+    let Some(now) = primitive::thread_time() else {
+        return;
+    };
+    let began = BEGAN.replace(now);
+    if began == 0 {
+        return;
+    }
+    // The time of a thread begins anew in the child of a `fork`.
+    if now.checked_sub(began).is_some_and(|worked| worked < least) {
+        BEGAN.set(began);
+        return;
+    }
+    thread::yield_now();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn each_turn_begins_where_the_one_before_it_ends_and_none_while_pinned() {
+        let limit = Instant::now() + Duration::from_secs(60);
+        let mut began = [0; 4];
+        for turn in 0..began.len() {
+            while BEGAN.get() == began[turn.saturating_sub(1)] {
+                assert!(Instant::now() < limit, "no turn begins: {began:?}");
+                end_in_time();
+            }
+            began[turn] = BEGAN.get();
+        }
+        assert!(began.is_sorted_by(|a, b| a + SLICE <= *b), "{began:?}");
+        let _pinned = super::super::pin();
+        let before = BEGAN.get();
+        while primitive::thread_time().unwrap() < before + 2 * TURN {
+            end_in_time();
+            end_by_clock();
+        }
+        assert_eq!(BEGAN.get(), before);
+    }
+}
