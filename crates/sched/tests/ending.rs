@@ -1,6 +1,6 @@
 //! What becomes of tasks when their scheduler ends, and where it may end.
 
-use hearth_sched::{Limits, Scheduler, Spec, TaskError, block_in_place, yield_now};
+use hearth_sched::{Handle, Limits, Scheduler, Spec, TaskError, Tenant, block_in_place, yield_now};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -14,10 +14,8 @@ fn with_workers(workers: usize) -> Scheduler {
     scheduler.expect("a few workers are no problem")
 }
 
-#[test]
-fn what_is_left_at_the_end_is_cancelled_and_dropped() {
-    let scheduler = with_workers(2);
-    let kept = Arc::new(());
+/// A tenant that waits for its ceiling whatever it does.
+fn held_back(scheduler: &Handle) -> Tenant {
     let held = scheduler.tenant(7);
     let limits = Limits {
         ops: Some(1),
@@ -25,6 +23,14 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
     };
     scheduler.set_limits(held, limits).expect("it is sound");
     assert_eq!(scheduler.charge(held, 1000, 0), None);
+    held
+}
+
+#[test]
+fn what_is_left_at_the_end_is_cancelled_and_dropped() {
+    let scheduler = with_workers(2);
+    let kept = Arc::new(());
+    let held = held_back(&scheduler);
     let handles: Vec<_> = (0..100)
         .map(|number| {
             let (kept, handle) = (Arc::clone(&kept), scheduler.handle());
@@ -60,20 +66,14 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
 #[test]
 fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
     let scheduler = with_workers(0);
-    let held = scheduler.tenant(7);
-    let limits = Limits {
-        ops: Some(1),
-        bytes: None,
-    };
-    scheduler.set_limits(held, limits).expect("it is sound");
-    assert_eq!(scheduler.charge(held, 1000, 0), None);
+    let held = held_back(&scheduler);
     let ticket = scheduler.charge(held, 1000, 0);
     let turn = scheduler.turn(ticket.expect("there is a ceiling"));
     let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
-    let held_back = scheduler.spawn(Spec::default(), turn);
+    let waiting = scheduler.spawn(Spec::default(), turn);
     assert_eq!(scheduler.run_once(), 2);
     scheduler.shutdown();
-    for handle in [sleeper, held_back] {
+    for handle in [sleeper, waiting] {
         assert!(matches!(handle.join(), Err(TaskError::Cancelled)));
     }
 }
