@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const FULL: usize = 64;
 /// Pins of a thread between two sweeps through what others have left.
 const SWEEP: u32 = 4096;
-/// How long a bag waits for its thread: longer than it takes 32 others to have a core in turn, each
+/// How long a bag waits for its thread: longer than it takes 24 others to have a core in turn, each
 /// for the kernel's turn of 4 ms.
-const WAIT: Duration = Duration::from_millis(250);
+const WAIT: Duration = Duration::from_millis(100);
 /// Bags of others that one sweep frees: whoever sweeps does it on the way to something else.
 const MOST: usize = 4;
 

@@ -143,30 +143,4 @@ mod tests {
         // A clock that goes back.
         assert!(!before.has_seen(look(0, PERIOD, 1)));
     }
-
-    /// The clocks are as is said above: the coarse one moves where that is foreseen.
-    #[test]
-    fn the_coarse_clock_moves_where_it_is_foreseen() {
-        let Some(period) = period() else {
-            return eprintln!("the coarse clock of this machine is a fine one");
-        };
-        let tick = Tick(AtomicU64::new(0));
-        let mut before = Look::now().expect("Linux has both");
-        let end = before.end + 60 * SECOND;
-        let (mut seen, mut foreseen) = (0, 0);
-        while seen < 50 {
-            let here = Look::now().expect("Linux has both");
-            assert!(here.end < end, "{seen} interrupts were seen in a minute");
-            if before.has_seen(here) {
-                // Within the error of either side.
-                let left = tick.left(here.end, period);
-                let is_foreseen = |left: u64| left <= NEAR || period - left <= NEAR;
-                foreseen += u32::from(left.is_some_and(is_foreseen));
-                seen += 1;
-                tick.see(here.end, period);
-            }
-            before = here;
-        }
-        assert!(foreseen * 2 > seen, "{foreseen} of {seen} were foreseen");
-    }
 }
