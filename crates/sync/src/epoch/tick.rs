@@ -19,7 +19,8 @@ const SHORTEST: u64 = 900_000;
 const STALE: u64 = 1_000_000_000;
 
 /// Nanoseconds until the next interrupt, or up to [`NEAR`] more; `None` if nobody has seen one
-/// lately. To be asked often: only who looks again within [`NEAR`] sees any.
+/// lately. To be asked often: only who looks again within [`NEAR`] sees any. Wrong for a [`STALE`]
+/// at most where the first that was seen came late.
 pub(super) fn left() -> Option<u64> {
     let period = period()?;
     let here = Look::now()?;
