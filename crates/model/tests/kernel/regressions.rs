@@ -62,3 +62,26 @@ fn agree(kind: Kind, scripts: Vec<Script>) {
         }
     }
 }
+
+/// A walk that the kernel begins again, because of the mounts, counts its links anew.
+#[test]
+fn forty_links_are_followed_while_others_mount() {
+    check_machine();
+    let mut scripts = regressions::all().into_iter();
+    let (_, links) = scripts
+        .find(|(fact, _)| fact.starts_with("40 symbolic links"))
+        .expect("a script of links");
+    let compare_often = || {
+        (0..50)
+            .map(|_| compare(&mut Kernel::start(Kind::Tmpfs), &links, 1))
+            .find_map(Result::err)
+    };
+    let difference = std::thread::scope(|scope| {
+        let comparison = scope.spawn(compare_often);
+        while !comparison.is_finished() {
+            drop(Kernel::start(Kind::Tmpfs));
+        }
+        comparison.join().expect("the comparison ends")
+    });
+    assert!(difference.is_none(), "{}", difference.expect("it is some"));
+}
