@@ -42,6 +42,36 @@ struct Overflow {
     next: RcuSlot<Overflow>,
 }
 
+#[inline]
+fn find_in<'g>(
+    slots: &'g [TagSlot<Entry>],
+    name: &[u8],
+    tag: u16,
+    g: &'g Guard,
+) -> Option<&'g Entry> {
+    slots
+        .iter()
+        .find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
+}
+
+impl Overflow {
+    /// The entry of `name` in this line or one behind it.
+    #[inline(never)]
+    fn find_from<'g>(
+        mut line: &'g Overflow,
+        name: &[u8],
+        tag: u16,
+        g: &'g Guard,
+    ) -> Option<&'g Entry> {
+        loop {
+            if let Some(entry) = find_in(&line.slots, name, tag, g) {
+                return Some(entry);
+            }
+            line = line.next.load(g)?;
+        }
+    }
+}
+
 // Under shuttle the atomics are larger.
 #[cfg(not(feature = "shuttle"))]
 const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<Overflow>() == 64);
@@ -80,23 +110,13 @@ impl Bucket {
 
     /// The entry of `name`, positive or negative. Without the lock the answer holds only if `seq`
     /// stood still.
+    // Always: every step of every walk asks, and a call would cost as much as the answer.
+    #[inline(always)]
     pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
-        let in_line = |slots: &'g [TagSlot<Entry>]| {
-            slots
-                .iter()
-                .find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
-        };
-        if let Some(entry) = in_line(&self.slots) {
-            return Some(entry);
+        match find_in(&self.slots, name, tag, g) {
+            Some(entry) => Some(entry),
+            None => Overflow::find_from(self.next.load(g)?, name, tag, g),
         }
-        let mut line = self.next.load(g);
-        while let Some(overflow) = line {
-            if let Some(entry) = in_line(&overflow.slots) {
-                return Some(entry);
-            }
-            line = overflow.next.load(g);
-        }
-        None
     }
 
     /// Every entry, in no order.

@@ -1,0 +1,280 @@
+//! Numbers to places, found without a lock and grown without a stop.
+//!
+//! Trees whose nodes have [`BLOCK`](super::BLOCK) slots each; the leaves are the places of as many
+//! objects in a row. A root knows how many bits of a number the levels below it tell apart, so that
+//! small numbers are found in few steps; a number that is too large for the tree puts a new root on
+//! top, with the old one as its first child. Numbers from [`FAR`] on have a tree of their own: one
+//! of them, which its user chose, makes no others slow. Nodes and leaves are never removed while
+//! the tree lives.
+
+mod node;
+
+use std::marker::PhantomData;
+use std::ptr;
+
+use super::held::Object;
+use super::numbers::BLOCK_BITS;
+use super::place::Place;
+use super::slabs::Slabs;
+use crate::primitive::atomic::{AtomicPtr, Ordering};
+use node::{Node, covers, free, index, join, new_leaf, place, scan_node, split};
+
+/// Two trees of places.
+pub(super) struct Radix<T> {
+    /// The root of the numbers below [`FAR`].
+    near: Root,
+    /// The root of all others; null before the first of them.
+    far: Root,
+    /// Where the leaves are.
+    slabs: Slabs,
+    _places: PhantomData<*mut Object<T>>,
+}
+
+/// A node or a leaf, with the bits of a number that the levels below tell apart in the low bits of
+/// the address.
+type Root = AtomicPtr<Node>;
+
+/// A thousand million objects have numbers below, found in three steps at most.
+const FAR: u64 = 1 << (3 * BLOCK_BITS);
+
+// SAFETY: the tree hands out places, whose words are atomic; objects are put there and taken out by
+// the user, who states the bounds.
+unsafe impl<T> Send for Radix<T> {}
+// SAFETY: as for Send.
+unsafe impl<T> Sync for Radix<T> {}
+
+impl<T> Radix<T> {
+    pub(super) fn new() -> Radix<T> {
+        let slabs = Slabs::new();
+        Radix {
+            near: Root::new(join(new_leaf::<T>(&slabs), 0)),
+            far: Root::new(ptr::null_mut()),
+            slabs,
+            _places: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn root_of(&self, number: u64) -> &Root {
+        if number < FAR { &self.near } else { &self.far }
+    }
+
+    /// The place of `number`, if its tree reaches there.
+    #[inline]
+    pub(super) fn find(&self, number: u64) -> Option<Place<'_, T>> {
+        // Acquire: pairs with the Release in `grow`; the nodes below are complete.
+        let (mut node, mut below) = split(self.root_of(number).load(Ordering::Acquire));
+        if !covers(below, number) {
+            return None;
+        }
+        let mut at = index(number, below);
+        while below > 0 {
+            // SAFETY: roots and inner slots point to nodes that live as long as the tree.
+            let slot = unsafe { &*node }.slot(at);
+            // Acquire: pairs with the Release in `child`.
+            node = slot.load(Ordering::Acquire);
+            if node.is_null() {
+                return None;
+            }
+            below -= BLOCK_BITS;
+            at = index(number, below);
+        }
+        // SAFETY: where nothing is below it is a leaf.
+        Some(unsafe { place(node, at) })
+    }
+
+    /// The place of `number`; its tree grows there if it must.
+    pub(super) fn reach(&self, number: u64) -> Place<'_, T> {
+        let at = self.root_of(number);
+        let (mut node, mut below) = loop {
+            // Acquire: pairs with the Release in `grow`.
+            let root = at.load(Ordering::Acquire);
+            let (node, below) = split(root);
+            if covers(below, number) {
+                break (node, below);
+            }
+            grow(at, root, number);
+        };
+        while below > 0 {
+            // SAFETY: roots and inner slots point to nodes that live as long as the tree.
+            let slot = unsafe { &*node }.slot(index(number, below));
+            below -= BLOCK_BITS;
+            node = self.child(slot, below);
+        }
+        // SAFETY: where nothing is below it is a leaf.
+        unsafe { place(node, index(number, 0)) }
+    }
+
+    /// Shows the place of every number from `from` on that means something, in the order of the
+    /// numbers, until `see` returns false.
+    pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Place<'_, T>) -> bool) {
+        for (root, from) in [(&self.near, from), (&self.far, from.max(FAR))] {
+            // Acquire: pairs with the Release in `grow`.
+            let (node, below) = split(root.load(Ordering::Acquire));
+            // SAFETY: so much is below the root, which lives as long as the tree.
+            if covers(below, from) && !unsafe { scan_node(node, below, from, &mut see) } {
+                return;
+            }
+        }
+    }
+
+    /// The child in `slot`, made now unless another thread was faster.
+    fn child(&self, slot: &AtomicPtr<Node>, below: u32) -> *mut Node {
+        // Acquire: pairs with the Release below.
+        let found = slot.load(Ordering::Acquire);
+        if !found.is_null() {
+            return found;
+        }
+        let new = match below {
+            0 => new_leaf::<T>(&self.slabs),
+            _ => Node::new(),
+        };
+        // Release: pairs with the Acquire loads of inner slots. Acquire on failure: the other
+        // thread's node is about to be used.
+        match slot.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => new,
+            Err(theirs) => {
+                if below > 0 {
+                    // SAFETY: the exchange failed, so nobody else has seen the node.
+                    drop(unsafe { Box::from_raw(new) });
+                }
+                // A leaf too many lies idle until the tree goes: it takes addresses, not memory.
+                theirs
+            }
+        }
+    }
+}
+
+/// Puts a new root on top of `root`, the one in `at`, unless another thread was faster. The first
+/// of all has `number` at once.
+#[cold]
+fn grow(at: &Root, root: *mut Node, number: u64) {
+    let (node, mut below) = split(root);
+    below += BLOCK_BITS;
+    while node.is_null() && !covers(below, number) {
+        below += BLOCK_BITS;
+    }
+    let taller = Node::new();
+    // Relaxed: published by the exchange below.
+    // SAFETY: the node was made here and is not shared yet.
+    unsafe { &*taller }.slot(0).store(node, Ordering::Relaxed);
+    // AcqRel: Release pairs with the Acquire loads of the root; Acquire keeps what is below
+    // the old root visible to those who come through the new one. Relaxed on failure: the
+    // caller looks again.
+    let grown = at.compare_exchange(
+        root,
+        join(taller, below),
+        Ordering::AcqRel,
+        Ordering::Relaxed,
+    );
+    if grown.is_err() {
+        // SAFETY: the exchange failed, so nobody else has seen the node.
+        drop(unsafe { Box::from_raw(taller) });
+    }
+}
+
+impl<T> Drop for Radix<T> {
+    fn drop(&mut self) {
+        for root in [&self.near, &self.far] {
+            // Relaxed: `&mut self` has synchronised with every writer.
+            let (node, below) = split(root.load(Ordering::Relaxed));
+            if !node.is_null() {
+                // SAFETY: the tree owns its nodes, and `&mut self` proves that nobody uses them.
+                unsafe { free::<T>(node, below) };
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::object::held::Body;
+
+    const NUMBERS: [u64; 10] = [
+        0,
+        1,
+        1_023,
+        1_024,
+        1 << 20,
+        FAR - 1,
+        FAR,
+        (1 << 40) + 7,
+        (1 << 61) - 1,
+        u64::MAX,
+    ];
+
+    fn put(place: Place<'_, u64>, number: u64) -> bool {
+        place.fill(Body::held(number, 1, number)).is_ok()
+    }
+
+    fn value(place: Place<'_, u64>) -> Option<u64> {
+        // SAFETY: objects that these tests put are never ended.
+        unsafe { place.load().as_ref() }.map(|object| **object)
+    }
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        let radix = Radix::<u64>::new();
+        for number in NUMBERS {
+            assert_eq!(radix.find(number).and_then(value), None, "{number}");
+            assert!(put(radix.reach(number), number));
+        }
+        for number in NUMBERS {
+            let place = radix.find(number).expect("it was reached");
+            assert_eq!(value(place), Some(number));
+            assert!(!put(place, 3));
+        }
+        let (_, below) = split(radix.near.load(Ordering::Relaxed));
+        assert_eq!(
+            below,
+            2 * BLOCK_BITS,
+            "far numbers make near ones no slower"
+        );
+        assert!(radix.find(5).is_some_and(|place| place.load().is_null()));
+        assert!(radix.find(1 << 50).is_none());
+    }
+
+    #[test]
+    fn a_scan_sees_numbers_in_order_from_where_it_starts() {
+        let radix = Radix::<u64>::new();
+        for number in NUMBERS {
+            assert!(put(radix.reach(number), number));
+        }
+        for from in 0..NUMBERS.len() {
+            let mut seen = Vec::new();
+            radix.scan(NUMBERS[from], |place| {
+                seen.extend(value(place));
+                true
+            });
+            assert_eq!(seen, NUMBERS[from..]);
+        }
+        let mut seen = 0;
+        radix.scan(0, |_| {
+            seen += 1;
+            seen < 3
+        });
+        assert_eq!(seen, 3);
+    }
+
+    #[test]
+    fn threads_that_grow_the_tree_lose_nothing() {
+        for _ in 0..20 {
+            let radix = Radix::<u64>::new();
+            std::thread::scope(|scope| {
+                for thread in 0..4_u64 {
+                    let radix = &radix;
+                    scope.spawn(move || {
+                        for bits in 0..15 {
+                            let number = (1 << (4 * bits)) + thread;
+                            assert!(put(radix.reach(number), number));
+                        }
+                    });
+                }
+            });
+            for number in (0..15).flat_map(|bits| (0..4).map(move |t| (1 << (4 * bits)) + t)) {
+                assert_eq!(radix.find(number).and_then(value), Some(number));
+            }
+        }
+    }
+}

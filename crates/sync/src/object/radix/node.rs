@@ -1,0 +1,146 @@
+//! The nodes and leaves of a tree of places, and how a root says how tall it is.
+
+use std::ptr::{self, NonNull};
+
+use crate::object::held::{Object, Word};
+use crate::object::numbers::BLOCK_BITS;
+use crate::object::place::Place;
+use crate::object::slabs::Slabs;
+use crate::primitive::atomic::{AtomicPtr, Ordering};
+
+pub(super) const FAN: usize = 1 << BLOCK_BITS;
+
+/// An inner node points to nodes or leaves.
+///
+/// Every slot has a cache line of its own: whoever looks a number up does not notice that others
+/// make what lies beside it.
+pub(super) struct Node([OwnLine; FAN]);
+
+#[repr(align(64))]
+struct OwnLine(AtomicPtr<Node>);
+
+/// The part of a root's address that is not one; nodes and leaves are aligned beyond it.
+const BELOW: usize = align_of::<Node>() - 1;
+
+impl Node {
+    /// What lies below, `at` less than [`FAN`].
+    #[inline]
+    pub(super) fn slot(&self, at: usize) -> &AtomicPtr<Node> {
+        &self.0[at].0
+    }
+
+    pub(super) fn new() -> *mut Node {
+        Box::into_raw(Box::new(Node(std::array::from_fn(|_| {
+            OwnLine(AtomicPtr::new(ptr::null_mut()))
+        }))))
+    }
+}
+
+/// Places of as many numbers as a leaf has, each meaning nothing.
+pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
+    let leaf = slabs.take(FAN * size_of::<Object<T>>()).cast::<Object<T>>();
+    // Zeros are null words; under a model checker a word is more than a pointer.
+    if cfg!(any(feature = "loom", feature = "shuttle")) {
+        for at in 0..FAN {
+            // SAFETY: the memory is ours and has room for that many places.
+            unsafe { Object::word_of(leaf.add(at)).write(Word::new(ptr::null_mut())) };
+        }
+    }
+    leaf.as_ptr().cast()
+}
+
+/// # Safety
+///
+/// `leaf` is a leaf of a tree of `T` that lives as long as `'a`, and `at` is below [`FAN`].
+#[inline]
+pub(super) unsafe fn place<'a, T>(leaf: *mut Node, at: usize) -> Place<'a, T> {
+    // SAFETY: leaves have FAN places with initialised words.
+    unsafe { Place::new(NonNull::new_unchecked(leaf.cast::<Object<T>>().add(at))) }
+}
+
+/// # Safety
+///
+/// `node` is one of a tree of `T` that lives for the length of the call, and has `below` below it.
+pub(super) unsafe fn scan_node<T>(
+    node: *mut Node,
+    below: u32,
+    from: u64,
+    see: &mut impl FnMut(Place<'_, T>) -> bool,
+) -> bool {
+    let first = index(from, below);
+    for at in first..FAN {
+        let go_on = if below == 0 {
+            // SAFETY: where nothing is below it is a leaf.
+            let place: Place<'_, T> = unsafe { place(node, at) };
+            place.load().is_null() || see(place)
+        } else {
+            // SAFETY: where something is below it is a node.
+            let slot = unsafe { &*node }.slot(at);
+            // Acquire: pairs with the Release in `child`.
+            let child = slot.load(Ordering::Acquire);
+            // Only the first child on the way is entered in the middle.
+            let from = if at == first { from } else { 0 };
+            // SAFETY: inner slots point to what lies a level below.
+            child.is_null() || unsafe { scan_node(child, below - BLOCK_BITS, from, see) }
+        };
+        if !go_on {
+            return false;
+        }
+    }
+    true
+}
+
+/// # Safety
+///
+/// `node` is one of a tree of `T` with `below` below it, and nobody uses it any more.
+pub(super) unsafe fn free<T>(node: *mut Node, below: u32) {
+    if below == 0 {
+        // The leaf itself goes with the slabs.
+        for at in 0..FAN * usize::from(std::mem::needs_drop::<Word<T>>()) {
+            // SAFETY: a leaf has that many initialised words, and the caller has them alone.
+            unsafe {
+                let at = NonNull::new_unchecked(node.cast::<Object<T>>().add(at));
+                Object::word_of(at).drop_in_place();
+            }
+        }
+        return;
+    }
+    // SAFETY: the caller owns the node.
+    let node = unsafe { Box::from_raw(node) };
+    for OwnLine(slot) in &node.0 {
+        // Relaxed: the caller has exclusive access.
+        let child = slot.load(Ordering::Relaxed);
+        if !child.is_null() {
+            // SAFETY: an inner slot points to what lies a level below, which it owns.
+            unsafe { free::<T>(child, below - BLOCK_BITS) };
+        }
+    }
+}
+
+// The tallest root, whose index no number exceeds, says how much is below it.
+const _: () = assert!(((u64::BITS - 1) / BLOCK_BITS * BLOCK_BITS) as usize <= BELOW);
+
+/// Where a number is in a node with so many bits `below` it.
+#[inline]
+pub(super) fn index(number: u64, below: u32) -> usize {
+    (number >> below) as usize % FAN
+}
+
+/// Whether a root with so many bits `below` it has the number.
+#[inline]
+pub(super) fn covers(below: u32, number: u64) -> bool {
+    number >> below < FAN as u64
+}
+
+#[inline]
+pub(super) fn split(root: *mut Node) -> (*mut Node, u32) {
+    (
+        root.map_addr(|address| address & !BELOW),
+        (root.addr() & BELOW) as u32,
+    )
+}
+
+pub(super) fn join(node: *mut Node, below: u32) -> *mut Node {
+    debug_assert!(below as usize <= BELOW);
+    node.map_addr(|address| address | below as usize)
+}
