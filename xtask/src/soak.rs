@@ -79,7 +79,8 @@ fn round(seed: u64) -> Result<(), String> {
     let again = |what: String| format!("{what}; again: HEARTH_SEED={seed}");
     let mut model = process::cargo();
     model
-        .args(["test", "--package", "hearth", "--tests"])
+        .args(["test", "--package", "hearth", "--package", "hearth-model"])
+        .arg("--tests")
         .env("HEARTH_SEED", seed.to_string())
         .env("PROPTEST_RNG_SEED", seed.to_string());
     process::run(&mut model).map_err(again)?;

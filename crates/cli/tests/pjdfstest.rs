@@ -24,7 +24,7 @@ rename_ctime = {}
 utime_now = {}
 utimensat = {}
 [settings]
-naptime = 0.02
+naptime = 0.05
 allow_remount = false
 [dummy_auth]
 entries = [["nobody", "nogroup"], ["daemon", "daemon"]]

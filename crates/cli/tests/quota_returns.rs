@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions, create_dir, remove_file};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 harness::on_both_transports!(
     who_removes_a_file_at_the_limit_can_make_another,
@@ -21,6 +22,8 @@ harness::on_both_transports!(
 /// How often room is given up and taken again.
 const TIMES: usize = 2_000;
 const PAGE: usize = 4_096;
+/// One at a time: a daemon waits for its readers only so long.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A project with room for one file of one page, besides its directory.
 fn narrow(mounted: &Mounted) -> PathBuf {
@@ -50,6 +53,7 @@ fn create(path: &Path) -> std::io::Result<File> {
 }
 
 fn who_removes_a_file_at_the_limit_can_make_another(transport: Transport) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mounted = Mounted::new(transport, "quota");
     let directory = narrow(&mounted);
     let orders: [(&str, End); 2] = [
@@ -76,6 +80,7 @@ fn who_removes_a_file_at_the_limit_can_make_another(transport: Transport) {
 }
 
 fn a_write_is_cut_short_only_where_the_room_is_not_there(transport: Transport) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Half of the room is there all the time, the other half comes back with what is removed.
     let mounted = Mounted::new(transport, "quota");
     let directory = with_limits(&mounted, 6, "none");
@@ -103,6 +108,7 @@ fn a_write_is_cut_short_only_where_the_room_is_not_there(transport: Transport) {
 }
 
 fn what_is_refused_is_counted_once(transport: Transport) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mounted = Mounted::new(transport, "quota");
     let directory = narrow(&mounted);
     let _kept = create(&directory.join("kept")).unwrap();

@@ -49,16 +49,15 @@ fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
     let file = project(&mounted, 7, 4096);
     done(&mounted, "limit project:7 --iops 1k @");
     // The pause before may be used for fifty operations at once.
-    let begin = Instant::now();
-    let reads = race(&[&streams(&file, 3)], Duration::from_secs(10), read(1))[0];
-    let rate = reads as f64 / begin.elapsed().as_secs_f64();
-    assert!((990.0..=1010.0).contains(&rate), "{rate} a second");
+    held_to(1_000.0, 0.01, || {
+        race(&[&streams(&file, 3)], Duration::from_secs(10), read(1))[0] as f64
+    });
     let seen = tenant(&mounted, "project:7");
     assert!(
         seen["throttled_ns"].as_u64() > Some(1_000_000_000),
         "{seen}"
     );
-    assert!(seen["requests"].as_u64() < Some(11_000), "{seen}");
+    assert!(seen["requests"].as_u64() < Some(31_000), "{seen}");
 
     done(&mounted, "limit project:7 --iops none @");
     let free = race(&[&streams(&file, 3)], Duration::from_secs(1), read(1))[0];
@@ -69,10 +68,24 @@ fn a_tenant_gets_the_bytes_that_it_is_held_to(transport: Transport) {
     let mounted = Mounted::new(transport, "direct_io");
     let file = project(&mounted, 7, 65_536);
     done(&mounted, "limit project:7 --bw 20M @");
-    let begin = Instant::now();
-    let reads = race(&[&streams(&file, 4)], Duration::from_secs(3), read(65_536))[0];
-    let rate = (reads * 65_536) as f64 / begin.elapsed().as_secs_f64() / f64::from(20 << 20);
-    assert!((0.95..=1.05).contains(&rate), "{rate} of what it may");
+    held_to(f64::from(20 << 20), 0.05, || {
+        let reads = race(&[&streams(&file, 4)], Duration::from_secs(3), read(65_536))[0];
+        (reads * 65_536) as f64
+    });
+}
+
+/// Nothing makes a tenant faster than it may be, but the machine may stand still for longer than
+/// is made up for afterwards: one round of three has to reach the rate.
+fn held_to(rate: f64, within: f64, done: impl Fn() -> f64) {
+    let mut seen = Vec::new();
+    let reached = (0..3).any(|_| {
+        let begin = Instant::now();
+        let share = done() / begin.elapsed().as_secs_f64() / rate;
+        assert!(share <= 1.0 + within, "{share} of what it may");
+        seen.push(share);
+        share >= 1.0 - within
+    });
+    assert!(reached, "{seen:?} of what it may");
 }
 
 fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transport) {

@@ -229,6 +229,7 @@ fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
     for number in 0..256 {
         file(&process, &format!("/{number}"), 64 << 10);
     }
+    wait_for_the_background(&volume);
     let writers = Writers::of(&home);
     set_budget(&process);
     let begin = Instant::now();

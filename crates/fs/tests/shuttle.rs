@@ -15,6 +15,9 @@ mod errno;
 #[path = "../src/fdtable/mod.rs"]
 mod fdtable;
 #[allow(dead_code)]
+#[path = "../src/volume/handle.rs"]
+mod handle;
+#[allow(dead_code)]
 #[path = "../src/line.rs"]
 mod line;
 #[allow(dead_code, missing_docs, unused_imports)]
@@ -31,6 +34,8 @@ mod explore;
 mod fd_races;
 #[path = "shuttle/grow_races.rs"]
 mod grow_races;
+#[path = "shuttle/handle_races.rs"]
+mod handle_races;
 #[path = "shuttle/heat_races.rs"]
 mod heat_races;
 #[path = "shuttle/lock_races.rs"]

@@ -10,6 +10,8 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// `FS_APPEND_FL`.
 const APPEND: libc::c_long = 0x20;
@@ -127,6 +129,8 @@ on_both_transports! {
             fs::read_dir(mounted.path()).unwrap().for_each(drop);
         };
         open();
+        // Who closed what it created did not wait for the answer.
+        while sent(&mounted, "release", || sleep(Duration::from_millis(50))) > 0 {}
         for op in ["open", "opendir", "release", "releasedir"] {
             assert_eq!(sent(&mounted, op, open), 0, "{op}");
         }

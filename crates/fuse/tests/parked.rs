@@ -98,7 +98,7 @@ fn statfs(path: &Path) {
 }
 
 fn a_core_goes_on_while_the_home_takes_its_time(transport: &str) {
-    const DELAY: Duration = Duration::from_millis(100);
+    const DELAY: Duration = Duration::from_millis(300);
     let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
     for file in 0..FILES {
         mounted.command(&format!("write /{file} text-{file}"));

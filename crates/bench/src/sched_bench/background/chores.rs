@@ -68,7 +68,9 @@ pub fn run(client: &dyn Client, chores: Chores, course: &Course) -> Result<Passe
     }
     let mut next_check = chores.check.then_some(begin);
     while !course.ended.load(Ordering::Relaxed) || wanted.is_some() {
-        if let Some(due) = next_check.filter(|&due| Instant::now() >= due) {
+        // Relaxed: see `Course`.
+        let is_over = course.ended.load(Ordering::Relaxed) && !passes.checks.is_empty();
+        if let Some(due) = next_check.filter(|&due| !is_over && Instant::now() >= due) {
             let asked = Instant::now();
             ask(client, "quota check")?;
             passes.checks.push(asked.elapsed().as_secs_f64());

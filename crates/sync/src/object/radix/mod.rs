@@ -17,25 +17,33 @@ use super::numbers::BLOCK_BITS;
 use super::place::Place;
 use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
-use node::{Node, covers, free, index, join, new_leaf, place, scan_node, split};
+use crossbeam_utils::CachePadded;
+use node::{FAN, Node, covers, free, index, join, new_leaf, place, scan_node, split};
 
 /// Two trees of places.
 pub(super) struct Radix<T> {
-    /// The root of the numbers below [`FAR`].
-    near: Root,
-    /// The root of all others; null before the first of them.
-    far: Root,
+    /// On a line of their own: every lookup reads one, and what lies behind moves.
+    roots: CachePadded<Roots>,
     /// Where the leaves are.
     slabs: Slabs,
     _places: PhantomData<*mut Object<T>>,
 }
 
-/// A node or a leaf, with the bits of a number that the levels below tell apart in the low bits of
+struct Roots {
+    /// Of the numbers below [`FAR`].
+    near: Root,
+    /// Of all others. Null before the first of them, which covers none: a leaf's worth of numbers
+    /// lies below [`FAR`].
+    far: Root,
+}
+
+/// A node or a leaf, with how many bits of a number the levels below tell apart in the low bits of
 /// the address.
 type Root = AtomicPtr<Node>;
 
 /// A thousand million objects have numbers below, found in three steps at most.
 const FAR: u64 = 1 << (3 * BLOCK_BITS);
+const _: () = assert!(FAR > FAN as u64);
 
 // SAFETY: the tree hands out places, whose words are atomic; objects are put there and taken out by
 // the user, who states the bounds.
@@ -47,8 +55,10 @@ impl<T> Radix<T> {
     pub(super) fn new() -> Radix<T> {
         let slabs = Slabs::new();
         Radix {
-            near: Root::new(join(new_leaf::<T>(&slabs), 0)),
-            far: Root::new(ptr::null_mut()),
+            roots: CachePadded::new(Roots {
+                near: Root::new(join(new_leaf::<T>(&slabs), 0)),
+                far: Root::new(ptr::null_mut()),
+            }),
             slabs,
             _places: PhantomData,
         }
@@ -56,7 +66,12 @@ impl<T> Radix<T> {
 
     #[inline]
     fn root_of(&self, number: u64) -> &Root {
-        if number < FAR { &self.near } else { &self.far }
+        let roots = &*self.roots;
+        if number < FAR {
+            &roots.near
+        } else {
+            &roots.far
+        }
     }
 
     /// The place of `number`, if its tree reaches there.
@@ -69,7 +84,8 @@ impl<T> Radix<T> {
         }
         let mut at = index(number, below);
         while below > 0 {
-            // SAFETY: roots and inner slots point to nodes that live as long as the tree.
+            // SAFETY: roots that cover a number and inner slots point to nodes that live as long
+            // as the tree.
             let slot = unsafe { &*node }.slot(at);
             // Acquire: pairs with the Release in `child`.
             node = slot.load(Ordering::Acquire);
@@ -96,7 +112,7 @@ impl<T> Radix<T> {
             grow(at, root, number);
         };
         while below > 0 {
-            // SAFETY: roots and inner slots point to nodes that live as long as the tree.
+            // SAFETY: as in `find`.
             let slot = unsafe { &*node }.slot(index(number, below));
             below -= BLOCK_BITS;
             node = self.child(slot, below);
@@ -108,10 +124,12 @@ impl<T> Radix<T> {
     /// Shows the place of every number from `from` on that means something, in the order of the
     /// numbers, until `see` returns false.
     pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Place<'_, T>) -> bool) {
-        for (root, from) in [(&self.near, from), (&self.far, from.max(FAR))] {
+        let Roots { near, far } = &*self.roots;
+        for (root, from) in [(near, from), (far, from.max(FAR))] {
             // Acquire: pairs with the Release in `grow`.
             let (node, below) = split(root.load(Ordering::Acquire));
-            // SAFETY: so much is below the root, which lives as long as the tree.
+            // SAFETY: so much is below the root, which lives as long as the tree; null covers
+            // none of what it is asked for.
             if covers(below, from) && !unsafe { scan_node(node, below, from, &mut see) } {
                 return;
             }
@@ -175,7 +193,7 @@ fn grow(at: &Root, root: *mut Node, number: u64) {
 
 impl<T> Drop for Radix<T> {
     fn drop(&mut self) {
-        for root in [&self.near, &self.far] {
+        for root in [&self.roots.near, &self.roots.far] {
             // Relaxed: `&mut self` has synchronised with every writer.
             let (node, below) = split(root.load(Ordering::Relaxed));
             if !node.is_null() {
@@ -225,7 +243,7 @@ mod tests {
             assert_eq!(value(place), Some(number));
             assert!(!put(place, 3));
         }
-        let (_, below) = split(radix.near.load(Ordering::Relaxed));
+        let (_, below) = split(radix.roots.near.load(Ordering::Relaxed));
         assert_eq!(
             below,
             2 * BLOCK_BITS,
@@ -255,6 +273,35 @@ mod tests {
             seen < 3
         });
         assert_eq!(seen, 3);
+    }
+
+    #[test]
+    fn a_scan_may_start_where_no_number_is() {
+        let radix = Radix::<u64>::new();
+        let far = 1 << 59;
+        for number in [1, far, far + 5] {
+            assert!(put(radix.reach(number), number));
+        }
+        let first_from = |from| {
+            let mut first = None;
+            radix.scan(from, |place| {
+                first = value(place);
+                false
+            });
+            first
+        };
+        for (from, first) in [
+            (0, Some(1)),
+            (2, Some(far)),
+            (1 << 20, Some(far)),
+            (FAR - 1, Some(far)),
+            (FAR, Some(far)),
+            (far + 1, Some(far + 5)),
+            (far + 6, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(first_from(from), first, "{from}");
+        }
     }
 
     #[test]
