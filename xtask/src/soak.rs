@@ -76,7 +76,8 @@ fn first_seed() -> u64 {
 }
 
 fn round(seed: u64) -> Result<(), String> {
-    let again = |what: String| format!("{what}; again: HEARTH_SEED={seed}");
+    let again =
+        |what: String| format!("{what}; again: HEARTH_SEED={seed} PROPTEST_RNG_SEED={seed}");
     let mut model = process::cargo();
     model
         .args(["test", "--package", "hearth", "--package", "hearth-model"])

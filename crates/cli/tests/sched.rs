@@ -49,7 +49,7 @@ fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
     let file = project(&mounted, 7, 4096);
     done(&mounted, "limit project:7 --iops 1k @");
     // The pause before may be used for fifty operations at once.
-    held_to(1_000.0, 0.01, || {
+    let reads = held_to(1_000.0, 0.01, || {
         race(&[&streams(&file, 3)], Duration::from_secs(10), read(1))[0] as f64
     });
     let seen = tenant(&mounted, "project:7");
@@ -57,7 +57,8 @@ fn a_tenant_gets_the_operations_that_it_is_held_to(transport: Transport) {
         seen["throttled_ns"].as_u64() > Some(1_000_000_000),
         "{seen}"
     );
-    assert!(seen["requests"].as_u64() < Some(31_000), "{seen}");
+    let requests = seen["requests"].as_u64().unwrap() as f64;
+    assert!(requests < 1.1 * reads, "{reads} reads: {seen}");
 
     done(&mounted, "limit project:7 --iops none @");
     let free = race(&[&streams(&file, 3)], Duration::from_secs(1), read(1))[0];
@@ -75,17 +76,20 @@ fn a_tenant_gets_the_bytes_that_it_is_held_to(transport: Transport) {
 }
 
 /// Nothing makes a tenant faster than it may be, but the machine may stand still for longer than
-/// is made up for afterwards: one round of three has to reach the rate.
-fn held_to(rate: f64, within: f64, done: impl Fn() -> f64) {
-    let mut seen = Vec::new();
+/// is made up for afterwards: one round of three has to reach the rate. Answers what all did.
+fn held_to(rate: f64, within: f64, done: impl Fn() -> f64) -> f64 {
+    let (mut seen, mut all) = (Vec::new(), 0.0);
     let reached = (0..3).any(|_| {
         let begin = Instant::now();
-        let share = done() / begin.elapsed().as_secs_f64() / rate;
+        let some = done();
+        all += some;
+        let share = some / begin.elapsed().as_secs_f64() / rate;
         assert!(share <= 1.0 + within, "{share} of what it may");
         seen.push(share);
         share >= 1.0 - within
     });
     assert!(reached, "{seen:?} of what it may");
+    all
 }
 
 fn a_tenant_without_a_ceiling_does_not_wait_for_one_that_has(transport: Transport) {
