@@ -4,7 +4,9 @@
 
 mod harness;
 
-use harness::{Mounted, Transport, Watchdog, hearth, mounts_below, program, said, shell, until};
+use harness::{
+    Lookout, Mounted, Transport, Watchdog, hearth, mounts_below, program, said, shell, until,
+};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -129,9 +131,16 @@ fn who_waits_for_a_stopped_daemon_is_freed_by_the_watchdog(transport: Transport)
     let mounted = Mounted::new(transport, "");
     let daemon = mounted.daemon().to_string();
     assert!(said(program("kill").args(["-s", "STOP", &daemon])).success());
-    let watchdog = Watchdog::start(mounted.path(), Duration::from_secs(1));
-    assert!(std::fs::create_dir(mounted.at("dir")).is_err());
+    let watchdog = Watchdog::start(mounted.path(), Duration::from_secs(2));
+    let lookout = Lookout::start(Duration::from_secs(1));
+    assert!(!said(program("mkdir").arg(mounted.at("dir"))).success());
     assert!(watchdog.has_barked());
+    // Before that everybody was named, with what he waited in.
+    let seen = lookout.end();
+    let client = seen.lines().find(|line| line.contains(" mkdir: "));
+    assert!(client.is_some_and(|line| line.contains("fuse")), "{seen}");
+    let mut daemons = seen.lines().filter(|line| line.starts_with(&daemon));
+    assert!(daemons.any(|line| line.contains(": T")), "{seen}");
     until("the mount is taken away", || {
         mounts_below(mounted.path()).is_empty()
     });

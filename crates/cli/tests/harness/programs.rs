@@ -1,13 +1,17 @@
 //! Running other programs: found or missed with a remedy, never for longer than a limit.
 
+use super::stuck::Lookout;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
+use std::time::Duration;
 
 /// Seconds after which a program and its children are killed. Less than the watchdog of a mount
 /// has, so that the suite names the program that hangs.
-const LIMIT_S: &str = "240";
+const LIMIT_S: u64 = 240;
+/// How long before that it is told what everybody waits in.
+const EARLIER_S: u64 = 10;
 
 /// How a program ended and what it said.
 #[derive(Debug)]
@@ -68,9 +72,12 @@ pub fn shell(directory: &Path, script: &str) -> Command {
     bash
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end. Its standard error is followed by what all were waiting in when it
+/// came near its limit.
 pub fn said(command: &mut Command) -> Said {
+    let lookout = Lookout::start(Duration::from_secs(LIMIT_S - EARLIER_S));
     let output = command.output();
+    let seen = lookout.end();
     let Output {
         status,
         stdout,
@@ -79,7 +86,7 @@ pub fn said(command: &mut Command) -> Said {
     Said {
         status,
         out: String::from_utf8_lossy(&stdout).into_owned(),
-        err: String::from_utf8_lossy(&stderr).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned() + &seen,
     }
 }
 
@@ -112,7 +119,7 @@ pub fn git(directory: &Path) -> Command {
 fn limited(path: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args([OsStr::new("-s"), OsStr::new("KILL")]);
-    command.arg(LIMIT_S).arg(path);
+    command.arg(LIMIT_S.to_string()).arg(path);
     command
 }
 
@@ -128,6 +135,6 @@ fn installed(name: &str) -> PathBuf {
 /// The last lines, which say why.
 fn end_of(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let first = lines.len().saturating_sub(60);
+    let first = lines.len().saturating_sub(200);
     lines[first..].join("\n") + "\n"
 }

@@ -1,6 +1,7 @@
 //! Ends what takes too long.
 
 use super::pids_naming;
+use super::stuck::threads_of;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +35,9 @@ impl Watchdog {
                     mount.display()
                 );
                 let daemons = pids_naming(&mount);
-                daemons.iter().for_each(|&pid| tell_of_threads(pid));
+                daemons
+                    .iter()
+                    .for_each(|&pid| eprint!("{}", threads_of(pid)));
                 daemons.into_iter().for_each(kill);
                 detach(&mount);
             }
@@ -46,18 +49,6 @@ impl Watchdog {
     pub fn has_barked(&self) -> bool {
         // Acquire pairs with the Release in `start`.
         self.barked.load(Ordering::Acquire)
-    }
-}
-
-/// What each thread of a process waits in, as far as the kernel tells.
-fn tell_of_threads(pid: u32) {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-    for thread in threads.into_iter().flatten().flatten() {
-        let of = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-        let (name, syscall, stack) = (of("comm"), of("syscall"), of("stack"));
-        let frames: Vec<_> = stack.lines().map(|line| line.trim()).collect();
-        let (name, syscall) = (name.trim(), syscall.trim());
-        eprintln!("watchdog: {name}: syscall {syscall}; {}", frames.join(" "));
     }
 }
 
