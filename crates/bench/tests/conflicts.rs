@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The recorded figures; `cargo xtask conflicts --record` writes them. That of a quick run does not
-/// vary: no case was told differently in ten runs, with one to seven workers.
+/// vary: no case was told differently in twelve runs, idle and beside load.
 const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
 /// How far the same tree with quotas or heat on may be below: three cases, for memory lies
 /// elsewhere then. A link that read more of an inode than its project cost four.

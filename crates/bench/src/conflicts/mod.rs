@@ -43,6 +43,7 @@ pub mod judge;
 pub mod recorder;
 #[cfg(feature = "recorder")]
 pub mod report;
+mod reserve;
 #[cfg(feature = "recorder")]
 pub mod second;
 #[cfg(feature = "recorder")]

@@ -6,6 +6,7 @@ use super::ground::{Ground, MADE};
 use super::manner::Manner;
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::perform::{Call, Hands};
+use super::reserve::Reserve;
 use super::verb::Verb;
 use hearth::fdtable::FdPolicy;
 use hearth::{Credentials, Fd, Process, SetTime, Time};
@@ -34,6 +35,8 @@ pub struct Seat {
     pub calls: Vec<Call>,
     /// What the calls need.
     pub hands: Hands,
+    /// What they may allocate from.
+    _reserve: Option<Reserve>,
 }
 
 impl World {
@@ -99,6 +102,7 @@ impl World {
             process,
             calls: Vec::new(),
             hands: Hands::default(),
+            _reserve: None,
         });
     }
 
@@ -164,8 +168,9 @@ impl World {
                 .map(|_| Some(self.ending(&process, &op)))
                 .collect();
         }
+        let reserve = (self.count > 1).then(Reserve::new);
         let seat = self.seats[side].as_mut().expect("the side has a seat");
-        (seat.calls, seat.hands) = (calls, hands);
+        (seat.calls, seat.hands, seat._reserve) = (calls, hands, reserve);
     }
 
     /// What a side works with.

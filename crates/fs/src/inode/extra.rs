@@ -1,14 +1,16 @@
 //! Extended attributes and ACLs: what few inodes have, replaced as a whole.
 
+use super::xattrs::Xattrs;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::quota::BLOCK;
-use std::collections::BTreeMap;
 
-/// Everything beyond the plain attributes. Immutable once published.
+/// Everything beyond the plain attributes. Immutable once published. Lines of its own: whoever
+/// looks at an attribute or an ACL reads it.
 #[derive(Clone, Default)]
+#[repr(align(64))]
 pub(crate) struct Extra {
     /// `user.`, `trusted.` and `security.` attributes by full name.
-    pub xattrs: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    pub xattrs: Xattrs,
     /// Access ACL; absent when the mode says everything.
     pub access: Option<Acl>,
     /// Default ACL of a directory.
@@ -20,7 +22,7 @@ pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
 impl Extra {
     pub fn has_capability(&self) -> bool {
-        self.xattrs.contains_key(CAPABILITY)
+        self.xattrs.contains(CAPABILITY)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -20,15 +20,16 @@
 //! Who holds `growth` does not wait for `change`: file capabilities go after a cut, under neither.
 
 mod extra;
-mod link_text;
 mod marks;
 mod meta;
+mod own_bytes;
 mod rare;
+mod xattrs;
 
 pub(crate) use extra::{CAPABILITY, Extra};
-pub(crate) use link_text::LinkText;
 pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
+pub(crate) use own_bytes::OwnBytes;
 
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
@@ -97,7 +98,7 @@ pub(crate) struct Alias {
 pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
-    Symlink(LinkText),
+    Symlink(OwnBytes),
     /// A device (its number), FIFO or socket (0).
     Special(u32),
     /// A file below `.hearth`, by its index there.

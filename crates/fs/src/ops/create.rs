@@ -10,7 +10,7 @@ use crate::directory::{Change, Directory, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::home;
-use crate::inode::{Body, Extra, Fields, LinkText, Node, NodeExt, NodeRef};
+use crate::inode::{Body, Extra, Fields, Node, NodeExt, NodeRef, OwnBytes};
 use crate::name::check_name;
 use crate::volume::{Ctx, Load, Step, Stop, record_of};
 use hearth_sync::epoch::Guard;
@@ -169,7 +169,7 @@ pub(crate) fn make(
     let body = match new {
         New::File => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
-        New::Symlink(target) => Body::Symlink(LinkText::new(target)),
+        New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = above.account;

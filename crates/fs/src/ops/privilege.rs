@@ -53,7 +53,7 @@ pub(crate) fn drop_capability_held(
         return;
     }
     if let Some(mut extra) = node.extra(g).cloned()
-        && extra.xattrs.remove(CAPABILITY).is_some()
+        && extra.xattrs.remove(CAPABILITY)
     {
         publish(cx, node, extra, None, g);
     }

@@ -38,7 +38,7 @@ pub(crate) fn get(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<Box
     let acl = match space {
         Space::Access => &extra.access,
         Space::Default => &extra.default,
-        _ => return Ok(extra.xattrs.get(name).ok_or(Errno::ENODATA)?.clone()),
+        _ => return Ok(extra.xattrs.get(name).ok_or(Errno::ENODATA)?.into()),
     };
     Ok(acl.as_ref().ok_or(Errno::ENODATA)?.to_xattr().into())
 }
@@ -57,15 +57,15 @@ pub(crate) fn set(
     let space = space_of(name)?;
     let change = |extra: &mut Extra| {
         check_served(name, &space)?;
-        let there = extra.xattrs.contains_key(name);
+        let there = extra.xattrs.contains(name);
         if flags & libc::XATTR_CREATE != 0 && there {
             return Err(Errno::EEXIST);
         }
         if flags & libc::XATTR_REPLACE != 0 && !there {
             return Err(Errno::ENODATA);
         }
-        extra.xattrs.insert(name.into(), value.into());
-        let names: usize = extra.xattrs.keys().map(|n| n.len() + 1).sum();
+        extra.xattrs.insert(name, value);
+        let names: usize = extra.xattrs.names().map(|n| n.len() + 1).sum();
         if names > LIST_MAX {
             Err(Errno::ENOSPC)
         } else {
@@ -94,7 +94,8 @@ pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<
             &space,
             |extra| {
                 check_served(name, &space)?;
-                extra.xattrs.remove(name).map(drop).ok_or(Errno::ENODATA)
+                let there = extra.xattrs.remove(name);
+                there.then_some(()).ok_or(Errno::ENODATA)
             },
             g,
         ),
@@ -117,7 +118,7 @@ pub(crate) fn list(cx: &Ctx<'_>, node: &Node, g: &Guard) -> Step<Vec<u8>> {
     if extra.default.is_some() {
         push(ACL_DEFAULT);
     }
-    for name in extra.xattrs.keys() {
+    for name in extra.xattrs.names() {
         if cx.caller.privileged() || !name.starts_with(b"trusted.") {
             push(name);
         }

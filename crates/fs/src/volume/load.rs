@@ -9,7 +9,7 @@ use crate::data::{Data, PAGE};
 use crate::directory::{ALONE, Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
-use crate::inode::{Body, COUNT, Extra, Fields, Inode, LinkText, Node, NodeExt, SUBDIR, split};
+use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, OwnBytes, SUBDIR, split};
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
@@ -122,21 +122,21 @@ impl Core {
         let body = match attr.kind {
             Kind::File => Body::File(Data::new(false)),
             Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-            Kind::Symlink => Body::Symlink(LinkText::new(&record.target)),
+            Kind::Symlink => Body::Symlink(OwnBytes::new(&record.target)),
             _ => Body::Special(attr.rdev),
         };
         let inode = Inode::new(name, attr.kind, &fields, body);
         if !record.xattrs.is_empty() {
             let mut extra = Extra::default();
+            let mut plain = Vec::new();
             for (name, value) in &record.xattrs {
                 match &name[..] {
                     ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
                     ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
-                    _ => {
-                        extra.xattrs.insert(name.clone(), value.clone());
-                    }
+                    name => plain.push((name, &value[..])),
                 }
             }
+            extra.xattrs = plain.into_iter().collect();
             inode.set_extra_blocks(extra.blocks());
             inode.set_extra(extra, g);
         }
@@ -213,7 +213,7 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
     };
     let mut xattrs = Vec::new();
     if let Some(extra) = node.extra(g) {
-        xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.clone(), v.clone())));
+        xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.into(), v.into())));
         let acls = [(ACL_ACCESS, &extra.access), (ACL_DEFAULT, &extra.default)];
         for (name, acl) in acls {
             if let Some(acl) = acl {

@@ -1,0 +1,42 @@
+//! Memory that a thread has at hand, as one has that was busy for long.
+//!
+//! The allocator (mimalloc 3) gives a page that is full away, and lets the next thread that wants
+//! memory have it once something in it is free. A thread with free blocks of its own asks for none:
+//! so a window of many calls that frees shares nothing with the next one that allocates.
+
+/// The smallest and the largest blocks, in bytes; a page of a file with its header is a little
+/// larger than 4 KiB.
+const SMALLEST: usize = 16;
+const LARGEST: usize = 8 << 10;
+/// Free blocks of each size: what a window retires comes back after two ends of an epoch, so up to
+/// three blocks of a size are wanted for each of its calls.
+const FREE: usize = 3 * super::case::LONG;
+/// One block of so many is kept, so that no page is given up as empty.
+const KEPT: usize = 8;
+
+/// Blocks between free ones. To be dropped by the thread that made it.
+pub struct Reserve(Vec<Vec<u8>>);
+
+impl Reserve {
+    /// Makes room for a window of many calls on this thread.
+    pub fn new() -> Reserve {
+        let mut kept = Vec::new();
+        let mut power = SMALLEST;
+        while power < LARGEST {
+            // The allocator has four sizes for each power of two.
+            for size in (4..8).map(|quarters| power / 4 * quarters) {
+                let blocks = (0..FREE + FREE / KEPT).map(|_| Vec::with_capacity(size));
+                let blocks: Vec<Vec<u8>> = blocks.collect();
+                kept.extend(blocks.into_iter().step_by(KEPT));
+            }
+            power *= 2;
+        }
+        Reserve(kept)
+    }
+}
+
+impl std::fmt::Debug for Reserve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reserve({} blocks)", self.0.len())
+    }
+}
