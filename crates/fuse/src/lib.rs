@@ -31,6 +31,7 @@ mod request;
 mod room;
 mod service;
 mod session;
+mod signals;
 mod suspend;
 mod transport;
 mod uring_switch;

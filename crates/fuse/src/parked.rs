@@ -7,6 +7,7 @@ use crate::pieces;
 use crate::room;
 use crate::service::{Answer, Attempt, Later, Pieces, Service};
 use crate::suspend::{Delay, Tickets, bring, delay, suspend};
+use crate::waiting::Asker;
 use crate::workers::Finish;
 use hearth::{Absent, Errno};
 use hearth_sync::primitive::Arc;
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// A request in the hands of a task, with the way back for its answer.
 pub(crate) trait Parcel: Send + 'static {
-    /// The kernel's number for it.
-    fn unique(&self) -> u64;
+    /// Which request it is, and whose.
+    fn asker(&self) -> Asker;
 
     /// Works on it, once more. Unless it needs something, the answer goes its way.
     fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<Self>
@@ -115,7 +116,7 @@ pub(crate) async fn live<S: Service>(
     let since = Instant::now();
     match reason {
         Some(Reason::Ceiling(tickets))
-            if delay(&hall, parcel.unique(), tickets).await == Delay::Ended =>
+            if delay(&hall, parcel.asker(), tickets).await == Delay::Ended =>
         {
             return parcel.refuse(Errno::ENODEV);
         }
@@ -152,7 +153,7 @@ pub(crate) async fn live<S: Service>(
                 break;
             }
             Step::Pieces(parcel, work) => {
-                let result = pieces::run(&hall, parcel.unique(), work).await;
+                let result = pieces::run(&hall, parcel.asker(), work).await;
                 parcel.finish()(result);
                 break;
             }
@@ -176,7 +177,7 @@ pub(crate) async fn live_in_pieces<S: Service>(
     work: Pieces,
     open: Open,
 ) {
-    let result = pieces::run(&hall, parcel.unique(), work).await;
+    let result = pieces::run(&hall, parcel.asker(), work).await;
     parcel.finish()(result);
     drop(open);
 }

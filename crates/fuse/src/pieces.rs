@@ -5,6 +5,7 @@ use crate::hall::Hall;
 use crate::room::Attempts;
 use crate::service::{Lane, Later, Piece, Pieces, Service, Small, Try};
 use crate::suspend::{Delay, bring, delay};
+use crate::waiting::Asker;
 use hearth::Errno;
 use hearth::sched::yield_now;
 use hearth_sync::primitive::{Arc, thread};
@@ -12,7 +13,7 @@ use hearth_sync::primitive::{Arc, thread};
 /// Does all pieces, and says what the answer is.
 pub(crate) async fn run<S: Service>(
     hall: &Hall<S>,
-    unique: u64,
+    asker: Asker,
     mut work: Pieces,
 ) -> Result<Small, Errno> {
     let (mut attempts, mut how, mut delays) = (Attempts::default(), Try::Again, true);
@@ -42,12 +43,13 @@ pub(crate) async fn run<S: Service>(
                 };
                 match ticket {
                     // Who was interrupted is to end soon; what it is charged others wait for.
-                    Some(ticket) if delays => match delay(hall, unique, [Some(ticket), None]).await
-                    {
-                        Delay::Waited => {}
-                        Delay::Interrupted => delays = false,
-                        Delay::Ended => return Err(Errno::ENODEV),
-                    },
+                    Some(ticket) if delays => {
+                        match delay(hall, asker, [Some(ticket), None]).await {
+                            Delay::Waited => {}
+                            Delay::Interrupted => delays = false,
+                            Delay::Ended => return Err(Errno::ENODEV),
+                        }
+                    }
                     _ => yield_now().await,
                 }
             }

@@ -11,6 +11,7 @@ use crate::notify::Notifier;
 use crate::options::MountOptions;
 use crate::policy::{IdleWatch, SchedPolicy, be_usual};
 use crate::queues::Queues;
+use crate::signals;
 use crate::transport::cpu;
 use crate::transport::dev::{Place, Reader};
 use crate::transport::device::Device;
@@ -157,6 +158,10 @@ impl Session {
         }
         match queues {
             Some(queues) => {
+                let waiting = Arc::clone(&self.connection.waiting);
+                let watch = Builder::new().name("hearth-signals".into());
+                let watch = watch.spawn(move || signals::watch(&waiting))?;
+                self.threads.lock().push(watch);
                 self.read_alone(&hall, agreed)?;
                 self.run_queues(queues, hall, agreed)
             }
@@ -295,12 +300,13 @@ impl Session {
         if let Some(idle) = &self.idle {
             idle.close();
         }
+        // Where no thread ever carried requests, none has done this.
+        self.connection.waiting.close();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             // Panics inside requests are caught; what is left is reported by the program's hook.
             let _ = thread.join();
         }
-        self.connection.waiting.close();
         self.workers.close();
         self.notifier.close();
         self.volume.unobserve(&self.observer());

@@ -2,6 +2,7 @@
 
 use crate::hall::Hall;
 use crate::service::{Lane, Later, Service, Small};
+use crate::waiting::Asker;
 use crate::workers::Workers;
 use hearth::sched::{Ticket, yield_now};
 use hearth::{Absent, Errno};
@@ -31,7 +32,7 @@ pub(crate) enum Delay {
 }
 
 /// Waits for the turns of what was charged, or a little after a signal.
-pub(crate) async fn delay<S: Service>(hall: &Hall<S>, unique: u64, tickets: Tickets) -> Delay {
+pub(crate) async fn delay<S: Service>(hall: &Hall<S>, asker: Asker, tickets: Tickets) -> Delay {
     let mut turns = pin!(async {
         // One after the other: each place is taken already.
         for ticket in tickets.into_iter().flatten() {
@@ -39,9 +40,9 @@ pub(crate) async fn delay<S: Service>(hall: &Hall<S>, unique: u64, tickets: Tick
         }
     });
     let mut came = false;
-    if let Some(nudge) = hall.waiting.begin_task(unique) {
+    if let Some(nudge) = hall.waiting.begin_task(asker) {
         came = first(turns.as_mut(), poll_fn(|context| nudge.poll(context))).await;
-        hall.waiting.end(unique);
+        hall.waiting.end(asker.unique);
     }
     if hall.waiting.is_closed() {
         return Delay::Ended;

@@ -3,12 +3,14 @@
 //! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
 //! inside it.
 
+use crate::wire::InHeader;
 use hearth::Interrupt;
-use hearth_sync::lock::Lock;
+use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Interrupts that are remembered because their request may not have begun to wait yet.
 const EARLY: usize = 1024;
@@ -72,35 +74,59 @@ impl Token {
     }
 }
 
+/// A request, and who waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The kernel's number of the request.
+    pub unique: u64,
+    /// The thread, as this program sees it; 0 if it does not.
+    pub thread: u32,
+}
+
+impl Asker {
+    /// Of a request with this header.
+    pub fn of(header: &InHeader) -> Asker {
+        Asker {
+            unique: header.unique,
+            thread: header.pid,
+        }
+    }
+}
+
 /// The waiting requests of one session by their unique number.
 #[derive(Default)]
 pub(crate) struct Waiting {
     state: Lock<WaitingLock, State>,
+    /// Somebody waits, or the session ends.
+    roused: Condition,
 }
 
 #[derive(Default)]
 struct State {
-    tokens: HashMap<u64, Token>,
+    tokens: HashMap<u64, (Token, u32)>,
     early: VecDeque<u64>,
     closed: bool,
+    /// The thread of [`super::signals`] sleeps until somebody waits.
+    is_watch_asleep: bool,
 }
 
 impl Waiting {
     /// A token for a request that is about to wait; `None` if it was interrupted already.
-    pub fn begin(&self, unique: u64) -> Option<Interrupt> {
+    pub fn begin(&self, asker: Asker) -> Option<Interrupt> {
         let token = Interrupt::new();
-        let begun = self.enter(unique, Token::Thread(token.clone()));
+        let begun = self.enter(asker, Token::Thread(token.clone()));
         begun.then_some(token)
     }
 
     /// The same for a request that waits as a task.
-    pub fn begin_task(&self, unique: u64) -> Option<Arc<Nudge>> {
+    pub fn begin_task(&self, asker: Asker) -> Option<Arc<Nudge>> {
         let nudge = Arc::new(Nudge::default());
-        let begun = self.enter(unique, Token::Task(Arc::clone(&nudge)));
+        let begun = self.enter(asker, Token::Task(Arc::clone(&nudge)));
         begun.then_some(nudge)
     }
 
-    fn enter(&self, unique: u64, token: Token) -> bool {
+    fn enter(&self, asker: Asker, token: Token) -> bool {
+        let Asker { unique, thread } = asker;
         let mut state = self.state.lock();
         if state.closed {
             return false;
@@ -109,7 +135,10 @@ impl Waiting {
             state.early.remove(at);
             return false;
         }
-        state.tokens.insert(unique, token);
+        state.tokens.insert(unique, (token, thread));
+        if std::mem::take(&mut state.is_watch_asleep) {
+            self.roused.notify_one();
+        }
         true
     }
 
@@ -128,7 +157,7 @@ impl Waiting {
     /// about.
     pub fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
-        let token = state.tokens.get(&unique).cloned();
+        let token = state.tokens.get(&unique).map(|(token, _)| token.clone());
         if token.is_none() {
             if state.early.len() == EARLY {
                 state.early.pop_front();
@@ -147,18 +176,40 @@ impl Waiting {
         state.closed = true;
         let tokens = std::mem::take(&mut state.tokens);
         drop(state);
-        tokens.values().for_each(Token::trigger);
+        self.roused.notify_one();
+        tokens.values().for_each(|(token, _)| token.trigger());
+    }
+
+    /// For one thread: waits for `pause`, and for somebody to wait. Who waits; `None` when the
+    /// session ends.
+    pub fn look(&self, pause: Duration) -> Option<Vec<Asker>> {
+        let mut state = self.state.lock();
+        if !state.closed {
+            state.wait_for(&self.roused, pause);
+        }
+        while !state.closed && state.tokens.is_empty() {
+            state.is_watch_asleep = true;
+            state.wait(&self.roused);
+        }
+        let askers = state.tokens.iter();
+        let askers = askers.map(|(&unique, &(_, thread))| Asker { unique, thread });
+        (!state.closed).then(|| askers.collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_sync::primitive::thread;
+
+    fn asker(unique: u64) -> Asker {
+        Asker { unique, thread: 0 }
+    }
 
     #[test]
     fn an_interrupt_reaches_the_request_that_waits() {
         let waiting = Waiting::default();
-        let (one, two) = (waiting.begin(1).unwrap(), waiting.begin(2).unwrap());
+        let [one, two] = [1, 2].map(|unique| waiting.begin(asker(unique)).unwrap());
         waiting.interrupt(1);
         assert!(one.is_triggered() && !two.is_triggered());
     }
@@ -167,8 +218,8 @@ mod tests {
     fn an_interrupt_that_came_first_is_not_lost() {
         let waiting = Waiting::default();
         waiting.interrupt(7);
-        assert!(waiting.begin(7).is_none());
-        assert!(waiting.begin(7).is_some());
+        assert!(waiting.begin(asker(7)).is_none());
+        assert!(waiting.begin(asker(7)).is_some());
     }
 
     #[test]
@@ -176,15 +227,42 @@ mod tests {
         let waiting = Waiting::default();
         (0..10_000).for_each(|unique| waiting.interrupt(unique));
         assert_eq!(waiting.state.lock().early.len(), EARLY);
-        assert!(waiting.begin(9_999).is_none());
+        assert!(waiting.begin(asker(9_999)).is_none());
     }
 
     #[test]
     fn the_end_of_the_session_interrupts_everybody() {
         let waiting = Waiting::default();
-        let token = waiting.begin(1).unwrap();
+        let token = waiting.begin(asker(1)).unwrap();
         waiting.close();
         assert!(token.is_triggered());
-        assert!(waiting.begin(2).is_none());
+        assert!(waiting.begin(asker(2)).is_none());
+    }
+
+    #[test]
+    fn who_looks_sees_those_who_wait_and_the_end() {
+        let waiting = Arc::new(Waiting::default());
+        let looks = Arc::clone(&waiting);
+        let watch = thread::spawn(move || {
+            let first = looks.look(Duration::ZERO);
+            (first, looks.look(Duration::from_secs(600)))
+        });
+        while !waiting.state.lock().is_watch_asleep {
+            thread::yield_now();
+        }
+        let one = Asker {
+            unique: 1,
+            thread: 9,
+        };
+        let _token = waiting.begin(one).unwrap();
+        while waiting.state.lock().is_watch_asleep {
+            thread::yield_now();
+        }
+        // The first look has begun to wake up, and sees nobody if the end comes before.
+        thread::sleep(Duration::from_millis(50));
+        waiting.close();
+        let (first, second) = watch.join().unwrap();
+        assert!(first.is_none_or(|seen| seen == [one]));
+        assert_eq!(second, None);
     }
 }

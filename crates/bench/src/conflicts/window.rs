@@ -5,6 +5,9 @@ use super::overlap::{Conflict, Line, overlap};
 use super::recorder;
 use hearth_sync::epoch;
 
+/// More calls than there ever are between two looks at the time (`epoch::pace`).
+const LOOKS: usize = 64;
+
 /// The recorder as a watcher.
 #[derive(Clone, Copy)]
 pub struct Recording;
@@ -13,9 +16,11 @@ impl Watch for Recording {
     type Seen = Vec<Line>;
 
     /// Records `work` from a known point of the epoch: nothing retired waits, and the next round of
-    /// collection is as far away as it can be, so that a short window never meets one by chance.
+    /// collection is as far away as it can be, so that a short window never meets one by chance; nor
+    /// a look at the time, which threads take at every so many calls while much waits.
     fn window(self, _: usize, work: &mut dyn FnMut()) -> Vec<Line> {
         empty_epoch();
+        (0..LOOKS).for_each(|_| epoch::pace());
         let mut least = usize::MAX;
         for _ in 0..1_000 {
             let lines = recorder::count(|| drop(epoch::pin()));

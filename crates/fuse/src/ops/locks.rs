@@ -4,6 +4,7 @@ use crate::dispatch::{Context, Dispatcher, Done};
 use crate::handles::Handles;
 use crate::reply::Reply;
 use crate::service::Small;
+use crate::waiting::Asker;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
 use hearth::{Errno, LockKind, LockRequest};
 use hearth_sync::primitive::Arc;
@@ -41,7 +42,8 @@ impl Dispatcher {
             }
         }
         let (unique, handle) = (cx.header.unique, args.fh);
-        let token = self.waiting.begin(unique).ok_or(Errno::EINTR)?;
+        let token = self.waiting.begin(Asker::of(&cx.header));
+        let token = token.ok_or(Errno::EINTR)?;
         let (door, waiting) = (self.door.clone(), Arc::clone(&self.waiting));
         let handles = Arc::clone(&self.handles);
         Ok(Done::waiting(move || {

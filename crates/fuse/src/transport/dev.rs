@@ -16,6 +16,7 @@ use crate::parked::{Parcel, Reason, Step};
 use crate::pieces;
 use crate::request::RawRequest;
 use crate::service::{Answer, Attempt, Handled, Later, Pieces, Service, Small};
+use crate::waiting::Asker;
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Finish;
 use hearth::{Absent, Errno};
@@ -352,7 +353,7 @@ impl<S: Service> Turns<'_, S> {
 /// A request that was copied out of its reader's buffer, answered through its reader's descriptor.
 struct DevParcel {
     bytes: Box<[u8]>,
-    unique: u64,
+    asker: Asker,
     setxattr_ext: bool,
     device: Arc<Device>,
     /// Bytes that an answer may have.
@@ -368,7 +369,7 @@ impl DevParcel {
     fn new<S>(reader: &Reader<S>, raw: &RawRequest<'_>, request: &[u8]) -> DevParcel {
         DevParcel {
             bytes: request.into(),
-            unique: raw.header.unique,
+            asker: Asker::of(&raw.header),
             setxattr_ext: reader.setxattr_ext,
             device: Arc::clone(&reader.device),
             room: reader.max_write.max(SMALL_ANSWER),
@@ -377,8 +378,8 @@ impl DevParcel {
 }
 
 impl Parcel for DevParcel {
-    fn unique(&self) -> u64 {
-        self.unique
+    fn asker(&self) -> Asker {
+        self.asker
     }
 
     fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<DevParcel> {
@@ -394,7 +395,11 @@ impl Parcel for DevParcel {
             match service.handle(&raw, out, attempt).answer {
                 Answer::Silent => Step::Done,
                 answer => Step::of(answer, (), |(), result| {
-                    send(&self.device, self.unique, result.map(|size| &out[..size]));
+                    send(
+                        &self.device,
+                        self.asker.unique,
+                        result.map(|size| &out[..size]),
+                    );
                 }),
             }
         });
@@ -402,11 +407,11 @@ impl Parcel for DevParcel {
     }
 
     fn refuse(self, errno: Errno) {
-        send(&self.device, self.unique, Err(errno));
+        send(&self.device, self.asker.unique, Err(errno));
     }
 
     fn finish(self) -> Finish {
-        finish(self.device, self.unique)
+        finish(self.device, self.asker.unique)
     }
 }
 

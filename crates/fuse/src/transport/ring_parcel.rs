@@ -5,6 +5,7 @@ use super::region::Region;
 use crate::parked::{Parcel, Step};
 use crate::request::RawRequest;
 use crate::service::{Answer, Attempt, Handled, Service, Small};
+use crate::waiting::Asker;
 use crate::wire::{InHeader, Opcode};
 use crate::workers::Finish;
 use hearth::Errno;
@@ -57,7 +58,7 @@ pub(super) fn answer<S: Service>(
 /// A parked request with the memory of its entry.
 pub(super) struct RingParcel {
     index: usize,
-    unique: u64,
+    asker: Asker,
     region: Region,
     mailbox: Arc<Mailbox>,
 }
@@ -67,7 +68,7 @@ impl RingParcel {
     pub fn new(index: usize, mut region: Region, mailbox: &Arc<Mailbox>) -> RingParcel {
         RingParcel {
             index,
-            unique: header(&mut region).0.unique,
+            asker: Asker::of(&header(&mut region).0),
             region,
             mailbox: Arc::clone(mailbox),
         }
@@ -80,8 +81,8 @@ impl RingParcel {
 }
 
 impl Parcel for RingParcel {
-    fn unique(&self) -> u64 {
-        self.unique
+    fn asker(&self) -> Asker {
+        self.asker
     }
 
     fn work<S: Service>(mut self, service: &S, attempt: Attempt) -> Step<RingParcel> {
