@@ -15,15 +15,24 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(250);
 /// Looks take at most one part in so many of the time.
 const SHARE: u32 = 20;
+/// Signals that end a wait without an end, as a set of the kernel.
+const ANY: u64 = u64::MAX;
+/// The one that ends a delay: every fatal signal becomes this one for all threads. A thread that
+/// waits for a page of the cache, which no other signal ends, is not told from one that was
+/// interrupted.
+const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
 /// Looks until the session ends.
 pub(crate) fn watch(waiting: &Waiting) {
     let (mut pause, mut before) = (PAUSE, HashSet::new());
     while let Some(askers) = waiting.look(pause) {
         let begin = Instant::now();
-        let has_signal = |asker: &Asker| asker.thread != 0 && has_signal(asker.thread);
-        let now = askers.into_iter().filter(has_signal);
-        let now: HashSet<u64> = now.map(|asker| asker.unique).collect();
+        let is_interrupted = |&(asker, endless): &(Asker, bool)| {
+            let signals = if endless { ANY } else { KILL };
+            asker.thread != 0 && has_one_of(signals, asker.thread)
+        };
+        let now = askers.into_iter().filter(is_interrupted);
+        let now: HashSet<u64> = now.map(|(asker, _)| asker.unique).collect();
         // At the second look: by then INTERRUPT has come if it was sent.
         for &unique in now.intersection(&before) {
             waiting.interrupt(unique);
@@ -33,15 +42,15 @@ pub(crate) fn watch(waiting: &Waiting) {
     }
 }
 
-/// Whether a thread waits in the kernel with a signal that it is to get.
-fn has_signal(thread: u32) -> bool {
+/// Whether a thread waits in the kernel with one of these signals, which it is to get.
+fn has_one_of(signals: u64, thread: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
-    status.is_ok_and(|status| tells_of_signal(&status))
+    status.is_ok_and(|status| tells_of_one_of(signals, &status))
 }
 
 /// The kernel lets every signal end the first part of a wait; what is left of it counts as waiting
 /// for a disk.
-fn tells_of_signal(status: &str) -> bool {
+fn tells_of_one_of(wanted: u64, status: &str) -> bool {
     let field = |name| {
         let mut lines = status.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"))
@@ -50,7 +59,7 @@ fn tells_of_signal(status: &str) -> bool {
     let waits = field("State").is_some_and(|state| state.starts_with('D'));
     let masks = ["SigPnd", "ShdPnd", "SigBlk"].map(signals);
     matches!(masks, [Some(own), Some(shared), Some(blocked)]
-        if waits && (own | shared) & !blocked != 0)
+        if waits && (own | shared) & !blocked & wanted != 0)
 }
 
 #[cfg(test)]
@@ -68,25 +77,26 @@ mod tests {
     #[test]
     fn who_waits_with_a_signal_that_is_not_blocked_has_one() {
         let (none, kill, term) = ("0000000000000000", "0000000000000100", "0000000000004000");
-        for (state, own, shared, blocked, has) in [
-            ("D (disk sleep)", kill, none, none, true),
-            ("D (disk sleep)", none, term, none, true),
-            ("D (disk sleep)", none, term, term, false),
-            ("D (disk sleep)", kill, term, term, true),
-            ("D (disk sleep)", none, none, none, false),
-            ("S (sleeping)", kill, kill, none, false),
+        for (state, own, shared, blocked, any, killed) in [
+            ("D (disk sleep)", kill, none, none, true, true),
+            ("D (disk sleep)", none, term, none, true, false),
+            ("D (disk sleep)", none, term, term, false, false),
+            ("D (disk sleep)", kill, term, term, true, true),
+            ("D (disk sleep)", none, none, none, false, false),
+            ("S (sleeping)", kill, kill, none, false, false),
         ] {
             let status = status(state, own, shared, blocked);
-            assert_eq!(tells_of_signal(&status), has, "{status}");
+            assert_eq!(tells_of_one_of(ANY, &status), any, "{status}");
+            assert_eq!(tells_of_one_of(KILL, &status), killed, "{status}");
         }
-        assert!(!tells_of_signal("") && !tells_of_signal("State:\tD (disk sleep)\n"));
+        assert!(!tells_of_one_of(ANY, "") && !tells_of_one_of(ANY, "State:\tD (disk sleep)\n"));
     }
 
     #[test]
     fn a_thread_that_runs_or_is_not_there_has_none() {
         // SAFETY: takes nothing.
-        assert!(!has_signal(unsafe { libc::gettid() } as u32));
-        assert!(!has_signal(1 << 30));
+        assert!(!has_one_of(ANY, unsafe { libc::gettid() } as u32));
+        assert!(!has_one_of(ANY, 1 << 30));
     }
 
     #[test]

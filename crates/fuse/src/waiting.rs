@@ -180,9 +180,9 @@ impl Waiting {
         tokens.values().for_each(|(token, _)| token.trigger());
     }
 
-    /// For one thread: waits for `pause`, and for somebody to wait. Who waits; `None` when the
-    /// session ends.
-    pub fn look(&self, pause: Duration) -> Option<Vec<Asker>> {
+    /// For one thread: waits for `pause`, and for somebody to wait. Who waits, and whether it may be
+    /// without an end, as for a lock; `None` when the session ends.
+    pub fn look(&self, pause: Duration) -> Option<Vec<(Asker, bool)>> {
         let mut state = self.state.lock();
         if !state.closed {
             state.wait_for(&self.roused, pause);
@@ -191,8 +191,10 @@ impl Waiting {
             state.is_watch_asleep = true;
             state.wait(&self.roused);
         }
-        let askers = state.tokens.iter();
-        let askers = askers.map(|(&unique, &(_, thread))| Asker { unique, thread });
+        let askers = state.tokens.iter().map(|(&unique, (token, thread))| {
+            let thread = *thread;
+            (Asker { unique, thread }, matches!(token, Token::Thread(_)))
+        });
         (!state.closed).then(|| askers.collect())
     }
 }
@@ -262,7 +264,7 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         waiting.close();
         let (first, second) = watch.join().unwrap();
-        assert!(first.is_none_or(|seen| seen == [one]));
+        assert!(first.is_none_or(|seen| seen == [(one, true)]));
         assert_eq!(second, None);
     }
 }
