@@ -2,6 +2,7 @@
 
 use hearth::{Credentials, Process, Volume};
 use hearth_bench::allocations::{Counting, of_this_thread};
+use hearth_bench::pinned::{allowed_cores, pin};
 use std::alloc::System;
 
 #[global_allocator]
@@ -25,6 +26,8 @@ fn work(process: &Process, fds: &[i32], large: i32) {
 
 #[test]
 fn recording_allocates_nothing_one_by_one_where_lines_spill_and_as_a_sample() {
+    // A file that a second core comes to gets parts for each core.
+    pin(allowed_cores()[0]).expect("the core is one that this process may use");
     let built = Volume::builder().hot_track(true).workers(0).build();
     let volume = built.expect("the defaults are a valid volume");
     let process = volume.process(Credentials::root());
