@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 /// A daemon frees on one thread what another allocated (nodes retired by one core and dropped by
 /// the next): mimalloc gives such blocks back to their owner without a lock, where the system's
-/// allocator takes the lock of the owner's arena. Version 3 of it, because a page of a thread that is
-/// idle goes to who frees in it: of 920 MiB of files that were written on one core and removed on
-/// another, 79 stayed with the daemon, and 930 with version 2.
+/// allocator takes the lock of the owner's arena. Version 3 of it, because a page of a thread that
+/// is idle goes to who frees in it: of 920 MiB of files that were written on one core and removed
+/// on another, 79 stayed with the daemon, and 930 with version 2.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

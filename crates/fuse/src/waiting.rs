@@ -180,8 +180,8 @@ impl Waiting {
         tokens.values().for_each(|(token, _)| token.trigger());
     }
 
-    /// For one thread: waits for `pause`, and for somebody to wait. Who waits, and whether it may be
-    /// without an end, as for a lock; `None` when the session ends.
+    /// For one thread: waits for `pause`, and for somebody to wait. Who waits, and whether it may
+    /// be without an end, as for a lock; `None` when the session ends.
     pub fn look(&self, pause: Duration) -> Option<Vec<(Asker, bool)>> {
         let mut state = self.state.lock();
         if !state.closed {

@@ -16,8 +16,9 @@ impl Watch for Recording {
     type Seen = Vec<Line>;
 
     /// Records `work` from a known point of the epoch: nothing retired waits, and the next round of
-    /// collection is as far away as it can be, so that a short window never meets one by chance; nor
-    /// a look at the time, which threads take at every so many calls while much waits.
+    /// collection is as far away as it can be, so that a short window never meets one by chance.
+    /// Nor does it meet a look at the time, which threads take at every so many calls while much
+    /// waits.
     fn window(self, _: usize, work: &mut dyn FnMut()) -> Vec<Line> {
         empty_epoch();
         (0..LOOKS).for_each(|_| epoch::pace());
