@@ -132,14 +132,15 @@ fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
     let (tell, told) = mpsc::channel();
     let lazy = Arc::clone(&drops);
     let lazy = thread::spawn(move || {
-        // A little more than two bags, so that the second one is closed too.
+        // A little more than two bags, so that the second one is closed too. What it frees of
+        // others may retire more, or flush.
         retire_some(&lazy, 2 * FULL + FULL / 2);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
     told.recv().unwrap();
     let all = || drops.0[0].load(SeqCst) + drops.0[1].load(SeqCst);
-    wait_until(|| all() >= 2 * FULL);
+    wait_until(|| all() >= FULL + FULL / 2);
     go.send(()).unwrap();
     lazy.join().unwrap();
     wait_until(|| all() == 2 * FULL + FULL / 2);
@@ -152,16 +153,18 @@ fn who_only_reads_frees_what_others_left() {
     let (tell, told) = mpsc::channel();
     let stops = Arc::clone(&drops);
     let stops = thread::spawn(move || {
-        retire_some(&stops, FULL);
+        // More than a bag: what it frees of others may flush, which closes one that is not full.
+        retire_some(&stops, 2 * FULL);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
     told.recv().unwrap();
     let limit = Instant::now() + Duration::from_secs(60);
     // By itself, if other tests end epochs just then.
-    while drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>() < FULL {
+    let all = || drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>();
+    while all() < FULL {
         drop(pin());
-        assert!(Instant::now() < limit, "nobody frees it");
+        assert!(Instant::now() < limit, "{} are freed", all());
     }
     go.send(()).unwrap();
     stops.join().unwrap();
