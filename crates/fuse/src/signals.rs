@@ -1,11 +1,10 @@
 //! Signals of which the kernel tells nothing.
 //!
-//! A signal to who waits for an answer is to come as INTERRUPT. Over io_uring Linux (6.14 and all
-//! since, as of 6.18) sends none if the signal comes between the moment in which the request gets
-//! an entry and the one in which the ring's thread takes it (`fuse_uring_prepare_send` sets
-//! `FR_SENT` and does not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). Whoever waits for
-//! a lock would then wait for it without an end, killed or not. So a thread looks at those who
-//! wait, in `/proc`.
+//! A signal to who waits for an answer is to come as INTERRUPT. Over io_uring Linux (measured on
+//! 6.18) sends none if the signal comes between the moment in which the request gets an entry and
+//! the one in which the ring's thread takes it (`fuse_uring_prepare_send` sets `FR_SENT` and does
+//! not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). Whoever waits for a lock would then
+//! wait for it without an end, killed or not. So a thread looks at those who wait, in `/proc`.
 
 use crate::waiting::{Asker, Waiting};
 use std::collections::HashSet;

@@ -203,6 +203,7 @@ impl Waiting {
 mod tests {
     use super::*;
     use hearth_sync::primitive::thread;
+    use std::sync::mpsc;
 
     fn asker(unique: u64) -> Asker {
         Asker { unique, thread: 0 }
@@ -245,9 +246,10 @@ mod tests {
     fn who_looks_sees_those_who_wait_and_the_end() {
         let waiting = Arc::new(Waiting::default());
         let looks = Arc::clone(&waiting);
+        let (tell, told) = mpsc::channel();
         let watch = thread::spawn(move || {
-            let first = looks.look(Duration::ZERO);
-            (first, looks.look(Duration::from_secs(600)))
+            tell.send(looks.look(Duration::ZERO)).unwrap();
+            looks.look(Duration::from_secs(600))
         });
         while !waiting.state.lock().is_watch_asleep {
             thread::yield_now();
@@ -257,14 +259,8 @@ mod tests {
             thread: 9,
         };
         let _token = waiting.begin(one).unwrap();
-        while waiting.state.lock().is_watch_asleep {
-            thread::yield_now();
-        }
-        // The first look has begun to wake up, and sees nobody if the end comes before.
-        thread::sleep(Duration::from_millis(50));
+        assert_eq!(told.recv().unwrap(), Some(vec![(one, true)]));
         waiting.close();
-        let (first, second) = watch.join().unwrap();
-        assert!(first.is_none_or(|seen| seen == [(one, true)]));
-        assert_eq!(second, None);
+        assert_eq!(watch.join().unwrap(), None);
     }
 }
