@@ -12,7 +12,10 @@
 //! entry, the group class is the mask (or the owning group when there is none), the other class is
 //! the other entry. [`Acl::equiv_mode`], [`Acl::chmod_masq`] and [`Acl::create_masq`] keep it so.
 
+mod entries;
 mod xattr;
+
+use entries::Entries;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -61,7 +64,7 @@ pub struct Entry {
 /// A valid access or default list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
-    entries: Box<[Entry]>,
+    entries: Entries,
 }
 
 /// Who asks, in the terms a list is evaluated in.
@@ -85,9 +88,7 @@ impl Acl {
         if !is_valid(&entries) {
             return Err(Invalid);
         }
-        Ok(Acl {
-            entries: entries.into_boxed_slice(),
-        })
+        Ok(Acl::of(&entries))
     }
 
     /// The minimal list that says what the permission bits of `mode` say.
@@ -96,23 +97,17 @@ impl Acl {
             tag,
             perm: class(mode, shift),
         };
-        Acl {
-            entries: Box::new([
-                entry(Tag::UserObj, OWNER),
-                entry(Tag::GroupObj, GROUP),
-                entry(Tag::Other, OTHER),
-            ]),
-        }
+        let minimal = [
+            entry(Tag::UserObj, OWNER),
+            entry(Tag::GroupObj, GROUP),
+            entry(Tag::Other, OTHER),
+        ];
+        Acl::of(&minimal)
     }
 
     /// The entries in their order.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// Heap bytes that the list occupies.
-    pub fn heap_bytes(&self) -> usize {
-        size_of_val::<[Entry]>(&self.entries)
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.entries.iter()
     }
 
     /// Whether `who` gets all of `want` (a subset of [`RWX`]) on a file of this owner and group.
@@ -124,7 +119,7 @@ impl Acl {
         let member = |gid: u32| who.gid == gid || who.groups.contains(&gid);
         let grants = |perm: u8| perm & want == want;
         let mut in_a_group = false;
-        for entry in &self.entries {
+        for entry in self.entries() {
             match entry.tag {
                 Tag::UserObj if who.uid == owner => return grants(entry.perm),
                 Tag::User(uid) if who.uid == uid => return grants(entry.perm & self.mask()),
@@ -145,7 +140,7 @@ impl Acl {
     pub fn equiv_mode(&self) -> (u16, bool) {
         let mut mode = 0;
         let mut is_minimal = true;
-        for entry in &self.entries {
+        for entry in self.entries() {
             match entry.tag {
                 Tag::UserObj => mode |= bits(entry.perm, OWNER),
                 Tag::GroupObj => mode |= bits(entry.perm, GROUP),
@@ -163,7 +158,7 @@ impl Acl {
     /// The list after `chmod` to `mode`: owner and other take the mode's classes; the group class
     /// goes to the mask, or to the owning group when there is no mask.
     pub fn chmod_masq(&self, mode: u16) -> Acl {
-        let mut entries = self.entries.clone();
+        let mut entries: Vec<Entry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -173,14 +168,14 @@ impl Acl {
                 _ => {}
             }
         }
-        Acl { entries }
+        Acl::of(&entries)
     }
 
     /// What a new file gets in a directory whose default list is `self`: its mode, limited by both
     /// the requested `mode` and the list, and its access list unless the mode says all of it. The
     /// umask plays no part. Bits of `mode` beyond 0o777 pass through.
     pub fn create_masq(&self, mode: u16) -> (u16, Option<Acl>) {
-        let mut entries = self.entries.clone();
+        let mut entries: Vec<Entry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -190,21 +185,26 @@ impl Acl {
                 _ => {}
             }
         }
-        let access = Acl { entries };
+        let access = Acl::of(&entries);
         let (perm, is_minimal) = access.equiv_mode();
         (mode & !0o777 | perm, (!is_minimal).then_some(access))
     }
 
+    /// The list of valid entries.
+    fn of(entries: &[Entry]) -> Acl {
+        let entries = Entries::from(entries);
+        Acl { entries }
+    }
+
     fn mask(&self) -> u8 {
-        self.entries
-            .iter()
+        self.entries()
             .find(|e| e.tag == Tag::Mask)
             .map_or(RWX, |e| e.perm)
     }
 
     /// The entry that the group bits of the mode stand for.
     fn group_class(&self) -> Tag {
-        let has_mask = self.entries.iter().any(|e| e.tag == Tag::Mask);
+        let has_mask = self.entries().any(|e| e.tag == Tag::Mask);
         if has_mask { Tag::Mask } else { Tag::GroupObj }
     }
 }

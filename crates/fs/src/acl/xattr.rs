@@ -57,10 +57,10 @@ impl Acl {
 
     /// The attribute's value.
     pub fn to_xattr(&self) -> Vec<u8> {
-        let entries = self.entries();
-        let mut value = Vec::with_capacity(HEADER_BYTES + entries.len() * ENTRY_BYTES);
+        let bytes = HEADER_BYTES + self.entries().count() * ENTRY_BYTES;
+        let mut value = Vec::with_capacity(bytes);
         value.extend_from_slice(&VERSION.to_le_bytes());
-        for entry in entries {
+        for entry in self.entries() {
             let (tag, id) = encode(entry.tag);
             value.extend_from_slice(&tag.to_le_bytes());
             value.extend_from_slice(&u16::from(entry.perm).to_le_bytes());
