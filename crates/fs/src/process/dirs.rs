@@ -65,8 +65,8 @@ impl Process {
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         self.call(Call::Getdents, || {
             let mut batch = Batch::new();
-            let more = self.with_share(fd, |file| {
-                match self.getdents_part(&file, &mut batch, f) {
+            let more = self.with_position(fd, check_directory, |file, position| {
+                match self.getdents_part(&file, position, &mut batch, f) {
                     Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
                     // The last close ends it, and nobody gets entries of two directories.
                     Err(Errno::EBADF) if batch.has_moved() && file.is_finished() => Ok(Ok(None)),
@@ -80,7 +80,8 @@ impl Process {
             // What comes now would be a next call on Linux.
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
-                listed = self.getdents_part(&file, &mut batch, f);
+                let mut position = file.position().lock();
+                listed = self.getdents_part(&file, &mut position, &mut batch, f);
             }
             match file.node(&pin()) {
                 Ok(node) => unless_removed(listed, node),
@@ -92,14 +93,11 @@ impl Process {
     fn getdents_part(
         &self,
         file: &OpenFile,
+        position: &mut u64,
         batch: &mut Batch,
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        if file.kind() != Kind::Directory {
-            return Err(Errno::ENOTDIR);
-        }
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        let mut position = file.position().lock();
         (batch.begun, batch.reached) = (*position, *position);
         let listed = self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g));
         *position = batch.reached;
@@ -252,6 +250,13 @@ impl Batch {
             goes_on
         };
         list(cx, node, from, noatime, each, g)
+    }
+}
+
+fn check_directory(file: &OpenFile) -> Result<&OpenFile> {
+    match file.kind() {
+        Kind::Directory => Ok(file),
+        _ => Err(Errno::ENOTDIR),
     }
 }
 

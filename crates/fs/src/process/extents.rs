@@ -16,11 +16,7 @@ impl Process {
     /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
     pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
         self.call(Call::Lseek, || {
-            self.with(fd, |file| {
-                if matches!(file.kind(), Kind::Fifo | Kind::Socket) {
-                    return Err(Errno::ESPIPE);
-                }
-                let mut position = file.position().lock();
+            self.with_position(fd, check_seekable, |file, position| {
                 let new = match whence {
                     libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
                     libc::SEEK_CUR => moved(*position, off)?,
@@ -162,6 +158,14 @@ fn check_copy(source: &OpenFile, target: &OpenFile, flags: u32) -> Result<()> {
         return Err(Errno::EBADF);
     }
     Ok(())
+}
+
+/// It has an offset.
+fn check_seekable(file: &OpenFile) -> Result<&OpenFile> {
+    match file.kind() {
+        Kind::Fifo | Kind::Socket => Err(Errno::ESPIPE),
+        _ => Ok(file),
+    }
 }
 
 fn moved(from: u64, by: i64) -> Result<u64> {

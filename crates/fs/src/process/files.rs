@@ -20,10 +20,9 @@ impl Process {
             if out.len() > piece::BYTES {
                 return self.readv_long(fd, &mut [IoSliceMut::new(out)], None);
             }
-            self.with(fd, |file| {
-                let mut position = check_readable(file)?.position().lock();
+            self.with_position(fd, check_readable, |file, position| {
                 check_range(*position, out.len())?;
-                let got = self.run(|cx, g| read_at(cx, file, *position, out, g))?;
+                let got = self.run(|cx, g| read_at(cx, &file, *position, out, g))?;
                 *position += got as u64;
                 Ok(got)
             })
@@ -53,13 +52,12 @@ impl Process {
             if len > piece::BYTES {
                 return self.readv_long(fd, outs, None);
             }
-            self.with(fd, |file| {
-                if len == 0 {
-                    return check_reads(file).map(|_| 0);
-                }
-                let mut position = check_readable(file)?.position().lock();
+            if len == 0 {
+                return self.with(fd, |file| check_reads(file).map(|_| 0));
+            }
+            self.with_position(fd, check_readable, |file, position| {
                 check_range(*position, len)?;
-                let got = self.run(|cx, g| readv_at(cx, file, *position, outs, g))?;
+                let got = self.run(|cx, g| readv_at(cx, &file, *position, outs, g))?;
                 *position += got as u64;
                 Ok(got)
             })
@@ -110,12 +108,11 @@ impl Process {
         if data.len() > piece::BYTES {
             return self.write_long(fd, data, None);
         }
-        self.with(fd, |file| {
-            let mut position = check_writable(file)?.position().lock();
+        self.with_position(fd, check_writable, |file, position| {
             check_range(*position, data.len())?;
-            let (at, done) = self.run(|cx, g| write_at(cx, file, *position, data, g))?;
+            let (at, done) = self.run(|cx, g| write_at(cx, &file, *position, data, g))?;
             // What has been written is not written again, also if it cannot be made durable.
-            let synced = self.sync_written(file);
+            let synced = self.sync_written(&file);
             if done > 0 && synced.is_ok() {
                 *position = at + done as u64;
             }
@@ -144,19 +141,10 @@ impl Process {
     /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
-        self.with_share(fd, |file| f(&file))
-    }
-
-    /// The same for a call that may keep it.
-    pub(super) fn with_share<R>(
-        &self,
-        fd: Fd,
-        mut f: impl FnMut(Shared<'_, OpenFile>) -> Result<R>,
-    ) -> Result<R> {
         let g = pin();
         if !self.core().home.evictable() {
             let done = self.on(fd, &g, |file| match file.dialogue() {
-                None => f(file).map(Some),
+                None => f(&file).map(Some),
                 Some(_) => Ok(None),
             })?;
             if let Some(done) = done {
@@ -164,7 +152,7 @@ impl Process {
             }
         }
         drop(g);
-        self.with_counted(fd, |file| f(Shared::from(file)))
+        self.with_counted(fd, |file| f(file))
     }
 
     /// Runs `f` on what `fd` names, counted, so that it may wait; see [`Process::on`].

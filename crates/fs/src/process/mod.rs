@@ -16,6 +16,7 @@ mod long;
 mod meta;
 mod open;
 mod piece;
+mod position;
 mod xattrs;
 
 pub use dirs::OwnedDirEntry;

@@ -1,0 +1,113 @@
+//! Calls that move the offset of an open file.
+
+use super::{Fd, Process};
+use crate::errno::Result;
+use crate::ops::open::OpenFile;
+use hearth_sync::epoch::pin;
+use hearth_sync::rcu::Shared;
+
+impl Process {
+    /// Runs `f` on what `fd` names and its offset, if `check` agrees to the file.
+    ///
+    /// A long transfer keeps the offset to its end, and lets go of the epoch in between so that what
+    /// others retire is freed. Who waits for it may not hold that back either: counted, as for a
+    /// home, and not pinned.
+    pub(super) fn with_position<R>(
+        &self,
+        fd: Fd,
+        check: fn(&OpenFile) -> Result<&OpenFile>,
+        mut f: impl FnMut(Shared<'_, OpenFile>, &mut u64) -> Result<R>,
+    ) -> Result<R> {
+        let g = pin();
+        if !self.core().home.evictable() {
+            let done = self.on(fd, &g, |file| {
+                match check(file.get())?.position().try_lock() {
+                    Some(mut position) if file.dialogue().is_none() => {
+                        f(file, &mut position).map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            })?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+        drop(g);
+        self.with_counted(fd, |file| {
+            let mut position = check(file)?.position().lock();
+            f(Shared::from(file), &mut position)
+        })
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use super::*;
+    use crate::{Credentials, Volume};
+    use hearth_sync::epoch;
+    use std::io::IoSliceMut;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    struct Retired(Arc<AtomicBool>);
+
+    impl Drop for Retired {
+        fn drop(&mut self) {
+            self.0.store(true, SeqCst);
+        }
+    }
+
+    /// Whether what is retired now is dropped although `waiter` has not come back.
+    fn is_freed_beside(waiter: &AtomicBool) -> bool {
+        let dropped = Arc::new(AtomicBool::new(false));
+        epoch::retire(Box::new(Retired(dropped.clone())), &epoch::pin());
+        let limit = Instant::now() + Duration::from_secs(5);
+        while !dropped.load(SeqCst) && Instant::now() < limit {
+            epoch::pin().flush();
+            std::thread::yield_now();
+        }
+        dropped.load(SeqCst) && !waiter.load(SeqCst)
+    }
+
+    #[test]
+    fn who_waits_for_the_offset_holds_nothing_back() {
+        let p = Volume::memory().process(Credentials::root());
+        p.mkdir("/d", 0o755).expect("a new name");
+        let fd = p.open("/f", libc::O_CREAT | libc::O_RDWR, 0o644);
+        let dir = p.open("/d", libc::O_RDONLY, 0);
+        let (fd, dir) = (fd.expect("a new name"), dir.expect("it is there"));
+        let calls: [(Fd, &(dyn Fn() -> bool + Sync)); 5] = [
+            (fd, &|| p.read(fd, &mut [0; 9]).is_ok()),
+            (fd, &|| {
+                let mut out = [0; 9];
+                p.readv(fd, &mut [IoSliceMut::new(&mut out)]).is_ok()
+            }),
+            (fd, &|| p.write(fd, b"w").is_ok()),
+            (fd, &|| p.lseek(fd, 0, libc::SEEK_CUR).is_ok()),
+            (dir, &|| p.getdents(dir, &mut |_| true).is_ok()),
+        ];
+        for (n, (fd, call)) in calls.into_iter().enumerate() {
+            let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+            let file = p.counted(fd).expect("it is open");
+            let position = file.position().lock();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    begun.store(true, SeqCst);
+                    assert!(call(), "it is open");
+                    done.store(true, SeqCst);
+                });
+                while !begun.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                // Time for it to come to where it waits.
+                sleep(Duration::from_millis(20));
+                let is_freed = is_freed_beside(&done);
+                drop(position);
+                assert!(is_freed, "call {n} is pinned while it waits");
+            });
+        }
+    }
+}
