@@ -1,5 +1,6 @@
 //! Extended attributes and ACLs: what few inodes have, replaced as a whole.
 
+use super::meta::{ACCESS, DEFAULT};
 use super::xattrs::Xattrs;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::quota::BLOCK;
@@ -23,6 +24,12 @@ pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 impl Extra {
     pub fn has_capability(&self) -> bool {
         self.xattrs.contains(CAPABILITY)
+    }
+
+    /// Which lists there are, as bits of [`super::Fields::acls`].
+    pub fn acls(&self) -> u32 {
+        let has = |acl: &Option<Acl>, bit| if acl.is_some() { bit } else { 0 };
+        has(&self.access, ACCESS) | has(&self.default, DEFAULT)
     }
 
     pub fn is_empty(&self) -> bool {

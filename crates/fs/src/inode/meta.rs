@@ -29,7 +29,7 @@ pub(crate) struct Meta {
     owner_last: LastCore,
     uid: AtomicU32,
     gid: AtomicU32,
-    /// And [`NAMELESS`]: asked at every last use, so not on the line that names move.
+    /// And [`NAMELESS`], asked at every last use, so not on the line that names move; and [`ACLS`].
     flags: AtomicU32,
     project: AtomicU32,
     /// Blocks that extended attributes and ACLs are charged for. Written under `change` (Relaxed: a
@@ -82,6 +82,8 @@ pub(crate) struct Fields {
     pub gid: u32,
     pub nlink: u32,
     pub flags: u32,
+    /// Which lists there are, of [`ACLS`].
+    pub acls: u32,
     pub project: u32,
     pub account: u32,
     pub size: u64,
@@ -98,6 +100,7 @@ pub(crate) struct Owner {
     pub uid: u32,
     pub gid: u32,
     pub flags: u32,
+    acls: u32,
 }
 
 // A model checker's atomics have sizes of their own.
@@ -178,7 +181,12 @@ impl Meta {
     }
 
     pub fn flags(&self) -> u32 {
-        self.flags.load(Relaxed) & !NAMELESS
+        self.flags.load(Relaxed) & !(NAMELESS | ACLS)
+    }
+
+    /// Which lists there are, of [`ACLS`].
+    pub fn acls(&self) -> u32 {
+        self.flags.load(Relaxed) & ACLS
     }
 
     pub fn perm(&self) -> u16 {
@@ -238,6 +246,7 @@ impl Meta {
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
             flags: self.flags(),
+            acls: self.acls(),
         }
     }
 
@@ -253,6 +262,7 @@ impl Meta {
             gid: owner.gid,
             nlink: self.nlink.load(Relaxed),
             flags: owner.flags,
+            acls: owner.acls,
             project: self.project.load(Relaxed),
             account: self.account.load(Relaxed),
             size: 0,
@@ -266,16 +276,20 @@ impl Meta {
 
 /// Bit of `flags` that is no flag: whether `nlink` is 0.
 const NAMELESS: u32 = 1 << 31;
+/// The same: whether there is an access ACL. Beside the mode, for the two are as of one moment; and
+/// who finds none need not look where changes of extended attributes write.
+pub(super) const ACCESS: u32 = 1 << 30;
+/// The same: whether there is a default ACL.
+pub(super) const DEFAULT: u32 = 1 << 28;
+/// Both. No flag that can be set has these bits.
+const ACLS: u32 = ACCESS | DEFAULT;
 
 impl Fields {
-    /// Flags, and whether there is a name, in one word.
+    /// Flags, which lists there are, and whether there is a name, in one word.
     fn word(&self) -> u32 {
-        debug_assert_eq!(self.flags & NAMELESS, 0);
-        if self.nlink == 0 {
-            self.flags | NAMELESS
-        } else {
-            self.flags
-        }
+        debug_assert_eq!(self.flags & (NAMELESS | ACLS), 0);
+        let nameless = if self.nlink == 0 { NAMELESS } else { 0 };
+        self.flags | self.acls | nameless
     }
 
     fn owner(&self) -> Owner {
@@ -284,6 +298,7 @@ impl Fields {
             uid: self.uid,
             gid: self.gid,
             flags: self.flags,
+            acls: self.acls,
         }
     }
 
@@ -295,6 +310,7 @@ impl Fields {
             gid,
             nlink: 1,
             flags: 0,
+            acls: 0,
             project: 0,
             account: NO_ACCOUNT,
             size: 0,
@@ -322,6 +338,11 @@ impl Fields {
 }
 
 impl Owner {
+    /// Whether the mode is not all that is said: there is an access ACL.
+    pub fn has_acl(&self) -> bool {
+        self.acls & ACCESS != 0
+    }
+
     /// Whether [`Fields::kill_suidgid`] would change anything.
     pub fn strips_suidgid(&self, kind: Kind, member: bool) -> bool {
         killed_bits(self.perm, kind, member) != 0

@@ -31,6 +31,7 @@ pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
 pub(crate) use own_bytes::OwnBytes;
 
+use crate::acl::Acl;
 use crate::attr::{Attr, Kind, Target, Time};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
@@ -164,9 +165,12 @@ impl Inode {
         }
     }
 
-    /// Replaces extended attributes and ACLs. The caller holds `change`, or is the only one who
-    /// knows the inode.
-    pub fn set_extra(&self, extra: Extra, g: &Guard) {
+    /// Replaces extended attributes and ACLs, and changes attributes that go with them. The caller
+    /// holds `change`, or is the only one who knows the inode.
+    ///
+    /// A mode stands for its list, so nobody may see the one without the other: a list is there
+    /// before mode and mark say so, and goes after they say that it is gone.
+    pub fn set_extra(&self, extra: Extra, change: impl FnOnce(&mut Fields), g: &Guard) {
         let was_capable = self.extra(g).is_some_and(Extra::has_capability);
         match (was_capable, extra.has_capability()) {
             (false, true) => self.marks.set(Mark::Capable),
@@ -174,8 +178,35 @@ impl Inode {
             // The marks lie on a line that truncates write.
             _ => {}
         }
+        let acls = extra.acls();
+        let update = || {
+            self.meta.update(|fields| {
+                fields.acls = acls;
+                change(fields);
+            });
+        };
         let extra = (!extra.is_empty()).then(|| Box::new(extra));
-        self.rare.set_extra(extra, g);
+        if self.meta.acls() & !acls == 0 {
+            self.rare.set_extra(extra, g);
+            update();
+        } else {
+            update();
+            self.rare.set_extra(extra, g);
+        }
+    }
+
+    /// The access ACL, if there is one.
+    pub fn access_acl<'g>(&'g self, g: &'g Guard) -> Option<&'g Acl> {
+        self.extra(g)?.access.as_ref()
+    }
+
+    /// The default ACL of a directory. Who asks is not disturbed by changes of extended attributes
+    /// of a directory that has none.
+    pub fn default_acl<'g>(&'g self, g: &'g Guard) -> Option<&'g Acl> {
+        if self.meta.acls() & meta::DEFAULT == 0 {
+            return None;
+        }
+        self.extra(g)?.default.as_ref()
     }
 
     /// Blocks that extended attributes and ACLs are charged for.

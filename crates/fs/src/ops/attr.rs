@@ -255,6 +255,6 @@ fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        node.set_extra(Extra { access, ..extra }, g);
+        node.set_extra(Extra { access, ..extra }, |_| {}, g);
     }
 }

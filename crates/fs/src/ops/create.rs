@@ -189,7 +189,7 @@ fn inherit_acl(
         fields.perm = 0o777;
         return None;
     }
-    let default: Option<&Acl> = parent.extra(g).and_then(|extra| extra.default.as_ref());
+    let default: Option<&Acl> = parent.default_acl(g);
     let Some(default) = default else {
         fields.perm &= !(cx.caller.umask & 0o777);
         return None;

@@ -29,18 +29,13 @@ pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Res
 }
 
 /// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], which every component of
-/// every path asks. Root and, without an ACL, everybody where everybody may are told without
-/// reading who owns it.
+/// every path asks. Root is told without reading who owns it.
 #[inline]
 pub(crate) fn may_search(caller: &Caller<'_>, directory: &Node, g: &Guard) -> Result<()> {
-    let all = 0o111;
-    if !caller.checks()
-        || caller.privileged()
-        || directory.meta.perm() & all == all && directory.extra(g).is_none()
-    {
+    if !caller.checks() || caller.privileged() {
         return Ok(());
     }
-    may(caller, directory, EXEC, g)
+    may_access(caller, directory, &directory.meta.owner(), EXEC, g)
 }
 
 /// [`may`] for `access(2)`, which ignores inode flags and asks whatever door the caller comes
@@ -64,13 +59,13 @@ pub(crate) fn may_access(
     }
     let granted = if caller.uid == owner.uid {
         perm >> 6 & want == want
-    } else if let Some(acl) = node
-        .extra(g)
-        .and_then(|extra| extra.access.as_ref())
+    } else if owner.has_acl() && perm & 0o070 != 0 {
         // As Linux: a list whose mask grants nothing is not asked, the mode bits are.
-        .filter(|_| perm & 0o070 != 0)
-    {
-        acl.check(subject(caller), owner.uid, owner.gid, want as u8)
+        match node.access_acl(g) {
+            Some(acl) => acl.check(subject(caller), owner.uid, owner.gid, want as u8),
+            // It has gone since, and the mode has been said anew before.
+            None => return may_access(caller, node, &node.meta.owner(), want, g),
+        }
     } else if caller.in_group(owner.gid) {
         perm >> 3 & want == want
     } else {

@@ -55,6 +55,6 @@ pub(crate) fn drop_capability_held(
     if let Some(mut extra) = node.extra(g).cloned()
         && extra.xattrs.remove(CAPABILITY)
     {
-        publish(cx, node, extra, None, g);
+        publish(cx, node, extra, None, |_| {}, g);
     }
 }

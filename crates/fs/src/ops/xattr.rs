@@ -5,7 +5,7 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Node, NodeExt};
+use crate::inode::{Extra, Fields, Node};
 use crate::number::is_control;
 use crate::quota::{Charge, Resource};
 use crate::volume::{Ctx, Step};
@@ -141,7 +141,7 @@ fn update(
     let mut extra = node.extra(g).cloned().unwrap_or_default();
     change(&mut extra)?;
     let room = charge(cx, node, &extra, g)?;
-    publish(cx, node, extra, room, g);
+    publish(cx, node, extra, room, |_| {}, g);
     Ok(())
 }
 
@@ -171,7 +171,7 @@ fn set_acl(
     if let Space::Default = space {
         extra.default = acl;
         let room = charge(cx, node, &extra, g)?;
-        publish(cx, node, extra, room, g);
+        publish(cx, node, extra, room, |_| {}, g);
         return Ok(());
     }
     let mode = acl.as_ref().map(|acl| acl.equiv_mode());
@@ -179,15 +179,15 @@ fn set_acl(
     let room = charge(cx, node, &extra, g)?;
     let owner = node.meta.owner();
     let stranger = cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
-    node.meta.update(|fields| {
+    let change = |fields: &mut Fields| {
         if let Some((mode, _)) = mode {
             fields.perm = fields.perm & !0o777 | mode & 0o777;
         }
         if stranger || kill_sgid {
             fields.perm &= !(libc::S_ISGID as u16);
         }
-    });
-    publish(cx, node, extra, room, g);
+    };
+    publish(cx, node, extra, room, change, g);
     Ok(())
 }
 
@@ -203,12 +203,14 @@ fn charge<'g>(cx: &Ctx<'g>, node: &Node, extra: &Extra, g: &'g Guard) -> Step<Op
     }
 }
 
-/// Replaces what is beyond the plain attributes; `room` is for what it needs more. Under `change`.
+/// Replaces what is beyond the plain attributes, and changes of these what goes with it; `room` is
+/// for what it needs more. Under `change`.
 pub(super) fn publish(
     cx: &Ctx<'_>,
     node: &Node,
     extra: Extra,
     room: Option<Charge<'_>>,
+    change: impl FnOnce(&mut Fields),
     g: &Guard,
 ) {
     let (blocks, before) = (extra.blocks(), node.extra_blocks());
@@ -221,8 +223,12 @@ pub(super) fn publish(
         let account = node.meta.account();
         cx.core.ledger.free(account, Resource::Blocks, less, g);
     }
-    node.set_extra(extra, g);
-    node.change_meta(cx.core.now(), |_| {});
+    let now = cx.core.now();
+    let changed = |fields: &mut Fields| {
+        fields.ctime = now;
+        change(fields);
+    };
+    node.set_extra(extra, changed, g);
     cx.node_changed(node, None);
 }
 

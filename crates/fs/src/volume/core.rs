@@ -274,7 +274,7 @@ impl Core {
             let inode = Inode::new((number, generation), kind, &fields, body);
             if let Some(extra) = extra {
                 inode.set_extra_blocks(blocks);
-                inode.set_extra(extra, g);
+                inode.set_extra(extra, |_| {}, g);
             }
             inode
         });

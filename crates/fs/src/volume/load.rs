@@ -108,6 +108,7 @@ impl Core {
             gid: attr.gid,
             nlink: attr.nlink,
             flags: attr.flags,
+            acls: 0,
             project: attr.project,
             account: NO_ACCOUNT,
             size: attr.size,
@@ -138,7 +139,7 @@ impl Core {
             }
             extra.xattrs = plain.into_iter().collect();
             inode.set_extra_blocks(extra.blocks());
-            inode.set_extra(extra, g);
+            inode.set_extra(extra, |_| {}, g);
         }
         inode
     }
