@@ -93,13 +93,14 @@ pub(crate) struct Fields {
     pub btime: Time,
 }
 
-/// What a permission check looks at.
+/// What a permission check looks at, and what an inode hands on to what is made in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub perm: u16,
     pub uid: u32,
     pub gid: u32,
     pub flags: u32,
+    pub project: u32,
     acls: u32,
 }
 
@@ -216,7 +217,7 @@ impl Meta {
         let old = self.fields_but_size();
         let mut new = old;
         let result = change(&mut new);
-        if new.owner() != old.owner() || new.project != old.project || new.btime != old.btime {
+        if new.owner() != old.owner() || new.btime != old.btime {
             let _write = self.owner_lock.write(&self.owner_last);
             self.perm.store(new.perm, Relaxed);
             self.uid.store(new.uid, Relaxed);
@@ -246,6 +247,7 @@ impl Meta {
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
             flags: self.flags(),
+            project: self.project(),
             acls: self.acls(),
         }
     }
@@ -263,7 +265,7 @@ impl Meta {
             nlink: self.nlink.load(Relaxed),
             flags: owner.flags,
             acls: owner.acls,
-            project: self.project.load(Relaxed),
+            project: owner.project,
             account: self.account.load(Relaxed),
             size: 0,
             atime: time(0),
@@ -298,6 +300,7 @@ impl Fields {
             uid: self.uid,
             gid: self.gid,
             flags: self.flags,
+            project: self.project,
             acls: self.acls,
         }
     }

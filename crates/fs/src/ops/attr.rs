@@ -250,7 +250,8 @@ fn check_size(
 
 /// The group bits of the mode are the mask of an access ACL; the rest of the ACL follows the mode.
 fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
-    if let Some(extra) = node.extra(g)
+    if node.meta.owner().has_acl()
+        && let Some(extra) = node.extra(g)
         && let Some(acl) = &extra.access
     {
         let access = Some(acl.chmod_masq(mode));

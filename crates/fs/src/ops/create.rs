@@ -143,7 +143,8 @@ pub(crate) fn make(
     g: &Guard,
 ) -> Step<NodeRef> {
     let now = cx.core.now();
-    let above = parent.meta.read();
+    // No more of it: names and times lie where changes of other attributes write.
+    let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
     let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
     fields.nlink = nlink;
@@ -172,7 +173,7 @@ pub(crate) fn make(
         New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),
     };
-    let hint = above.account;
+    let hint = parent.meta.account();
     Ok(cx.core.make_node((kind, fields), body, extra, hint, g)?)
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
         ffree,
         namelen: NAME_MAX as u32,
     };
-    let project = QuotaId::project(node.meta.read().project);
+    let project = QuotaId::project(node.meta.project());
     if project.id == 0 {
         return all;
     }
