@@ -190,12 +190,12 @@ impl Door {
         })
     }
 
-    /// Gives inode `ino` the name `name` in `parent`. A kernel has checked whether a nameless file
-    /// may get one.
+    /// Gives inode `ino` the name `name` in `parent`; `ENOENT` if it has lost its last one, which a
+    /// kernel that heard of it late may not know.
     pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
         self.run(caller, |cx, g| {
             let (node, parent) = (cx.core.node(ino, g)?, cx.core.node(parent, g)?);
-            link::link(cx, node, parent, name, true, g)?;
+            link::link(cx, node, parent, name, g)?;
             take(node)
         })
     }

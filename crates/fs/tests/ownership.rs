@@ -61,6 +61,44 @@ fn a_nameless_file_is_named_by_who_opened_it() {
 }
 
 #[test]
+fn a_file_without_a_name_gets_a_first_one_and_none_after_its_last() {
+    let [root, ..] = users(Protection::default());
+    let make = |flags| {
+        let flags = libc::O_TMPFILE | libc::O_RDWR | flags;
+        root.open("/tmp", flags, 0o600).unwrap()
+    };
+    let link = |fd, name: &str| root.linkat(fd, "", hearth::AT_FDCWD, name, libc::AT_EMPTY_PATH);
+    let fd = make(0);
+    link(fd, "/tmp/first").unwrap();
+    link(fd, "/tmp/second").unwrap();
+    root.unlink("/tmp/first").unwrap();
+    link(fd, "/tmp/third").unwrap();
+    root.unlink("/tmp/second").unwrap();
+    root.unlink("/tmp/third").unwrap();
+    assert_eq!(link(fd, "/tmp/late"), Err(Errno::ENOENT));
+    assert_eq!(link(make(libc::O_EXCL), "/tmp/never"), Err(Errno::ENOENT));
+}
+
+/// A kernel does not know of a name that the library took.
+#[test]
+fn what_lost_its_last_name_gets_none_at_the_door_of_a_mount_either() {
+    let [root, ..] = users(Protection::default());
+    let (door, caller) = (root.volume().door(), Caller::ROOT);
+    let link = |ino, name: &[u8]| door.link(&caller, ino, ROOT, name).map(|attr| attr.nlink);
+    let made = door.mknod(&caller, ROOT, b"f", Kind::File, 0o644, 0);
+    let ino = made.unwrap().ino;
+    root.unlink("/f").unwrap();
+    assert_eq!(link(ino, b"again"), Err(Errno::ENOENT));
+    let nameless = |flags| door.tmpfile(&caller, ROOT, 0o600, libc::O_RDWR | flags);
+    let (attr, _file) = nameless(0).unwrap();
+    assert_eq!(link(attr.ino, b"first"), Ok(1));
+    root.unlink("/first").unwrap();
+    assert_eq!(link(attr.ino, b"late"), Err(Errno::ENOENT));
+    let (attr, _file) = nameless(libc::O_EXCL).unwrap();
+    assert_eq!(link(attr.ino, b"never"), Err(Errno::ENOENT));
+}
+
+#[test]
 fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
     for hardlinks in [false, true] {
         let [root, owner, other] = users(Protection {

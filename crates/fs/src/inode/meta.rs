@@ -29,7 +29,8 @@ pub(crate) struct Meta {
     owner_last: LastCore,
     uid: AtomicU32,
     gid: AtomicU32,
-    /// And [`NAMELESS`], asked at every last use, so not on the line that names move; and [`ACLS`].
+    /// And [`NAMELESS`], asked at every last use, so not on the line that names move; and
+    /// [`LINKABLE`] and [`ACLS`].
     flags: AtomicU32,
     project: AtomicU32,
     /// Blocks that extended attributes and ACLs are charged for. Written under `change` (Relaxed: a
@@ -81,6 +82,8 @@ pub(crate) struct Fields {
     pub uid: u32,
     pub gid: u32,
     pub nlink: u32,
+    /// Made without a name, and may get its first. Changes only when `nlink` leaves 0 or returns.
+    pub linkable: bool,
     pub flags: u32,
     /// Which lists there are, of [`ACLS`].
     pub acls: u32,
@@ -182,12 +185,17 @@ impl Meta {
     }
 
     pub fn flags(&self) -> u32 {
-        self.flags.load(Relaxed) & !(NAMELESS | ACLS)
+        self.flags.load(Relaxed) & !(NAMELESS | LINKABLE | ACLS)
     }
 
     /// Which lists there are, of [`ACLS`].
     pub fn acls(&self) -> u32 {
         self.flags.load(Relaxed) & ACLS
+    }
+
+    /// Whether it may get a first name.
+    pub fn is_linkable(&self) -> bool {
+        self.flags.load(Relaxed) & LINKABLE != 0
     }
 
     pub fn perm(&self) -> u16 {
@@ -263,6 +271,7 @@ impl Meta {
             uid: owner.uid,
             gid: owner.gid,
             nlink: self.nlink.load(Relaxed),
+            linkable: self.is_linkable(),
             flags: owner.flags,
             acls: owner.acls,
             project: owner.project,
@@ -278,20 +287,23 @@ impl Meta {
 
 /// Bit of `flags` that is no flag: whether `nlink` is 0.
 const NAMELESS: u32 = 1 << 31;
-/// The same: whether there is an access ACL. Beside the mode, for the two are as of one moment; and
+/// Another: [`Fields::linkable`].
+const LINKABLE: u32 = 1 << 27;
+/// Another: whether there is an access ACL. Beside the mode, for the two are as of one moment; and
 /// who finds none need not look where changes of extended attributes write.
 pub(super) const ACCESS: u32 = 1 << 30;
-/// The same: whether there is a default ACL.
+/// The same of a default ACL.
 pub(super) const DEFAULT: u32 = 1 << 28;
-/// Both. No flag that can be set has these bits.
+/// Both. No flag that can be set has any of these bits.
 const ACLS: u32 = ACCESS | DEFAULT;
 
 impl Fields {
     /// Flags, which lists there are, and whether there is a name, in one word.
     fn word(&self) -> u32 {
-        debug_assert_eq!(self.flags & (NAMELESS | ACLS), 0);
-        let nameless = if self.nlink == 0 { NAMELESS } else { 0 };
-        self.flags | self.acls | nameless
+        debug_assert_eq!(self.flags & (NAMELESS | LINKABLE | ACLS), 0);
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        let name = bit(self.nlink == 0, NAMELESS) | bit(self.linkable, LINKABLE);
+        self.flags | self.acls | name
     }
 
     fn owner(&self) -> Owner {
@@ -312,6 +324,7 @@ impl Fields {
             uid,
             gid,
             nlink: 1,
+            linkable: false,
             flags: 0,
             acls: 0,
             project: 0,

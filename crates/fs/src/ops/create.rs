@@ -18,6 +18,10 @@ use hearth_sync::epoch::Guard;
 /// What to make.
 pub(crate) enum New<'a> {
     File,
+    /// A file without a name, and whether it may get one.
+    Nameless {
+        linkable: bool,
+    },
     Directory,
     Symlink(&'a [u8]),
     /// Fifo, socket or device with its number.
@@ -27,7 +31,7 @@ pub(crate) enum New<'a> {
 impl New<'_> {
     fn kind(&self) -> Kind {
         match self {
-            New::File => Kind::File,
+            New::File | New::Nameless { .. } => Kind::File,
             New::Directory => Kind::Directory,
             New::Symlink(_) => Kind::Symlink,
             New::Special(kind, _) => *kind,
@@ -68,7 +72,7 @@ pub(crate) fn create(
         check_target(target)?;
     }
     let _parent = cx.keep(parent, g)?;
-    let node = make(cx, parent, new, mode, 1, g)?;
+    let node = make(cx, parent, new, mode, g)?;
     match insert(cx, parent, directory, at, &node, g) {
         Ok(crowded) => {
             if crowded {
@@ -84,12 +88,18 @@ pub(crate) fn create(
     }
 }
 
-/// A file without a name (`O_TMPFILE`) in the care of `parent`.
-pub(crate) fn tmpfile(cx: &Ctx<'_>, parent: &Node, mode: u16, g: &Guard) -> Step<NodeRef> {
+/// A file without a name (`O_TMPFILE`) in the care of `parent`, and whether it may get one.
+pub(crate) fn tmpfile(
+    cx: &Ctx<'_>,
+    parent: &Node,
+    mode: u16,
+    linkable: bool,
+    g: &Guard,
+) -> Step<NodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
     cx.core.check_writable()?;
     may_create(cx.caller, parent, g)?;
-    let node = make(cx, parent, &New::File, mode, 0, g)?;
+    let node = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
     if cx.core.home.evictable() {
         let put = cx
             .core
@@ -139,7 +149,6 @@ pub(crate) fn make(
     parent: &Node,
     new: &New<'_>,
     mode: u16,
-    nlink: u32,
     g: &Guard,
 ) -> Step<NodeRef> {
     let now = cx.core.now();
@@ -147,7 +156,9 @@ pub(crate) fn make(
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
     let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
-    fields.nlink = nlink;
+    if let New::Nameless { linkable } = *new {
+        (fields.nlink, fields.linkable) = (0, linkable);
+    }
     fields.flags = above.flags & flags::INHERITED;
     if fields.flags & flags::PROJINHERIT != 0 {
         fields.project = above.project;
@@ -168,7 +179,7 @@ pub(crate) fn make(
     }
     let extra = inherit_acl(cx, parent, kind, &mut fields, g);
     let body = match new {
-        New::File => Body::File(Data::new(true)),
+        New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
         New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),

@@ -14,16 +14,9 @@ use crate::name::check_name;
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
-/// Gives `node` another name. A file without a name gets its first one only if `nameless` says that
-/// it may.
-pub(crate) fn link(
-    cx: &Ctx<'_>,
-    node: &Node,
-    parent: &Node,
-    name: &[u8],
-    nameless: bool,
-    g: &Guard,
-) -> Step<()> {
+/// Gives `node` another name. One without a name gets its first only if it was made so
+/// (`O_TMPFILE`): what has lost its last name never has one again.
+pub(crate) fn link(cx: &Ctx<'_>, node: &Node, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
@@ -39,7 +32,7 @@ pub(crate) fn link(
         may_link(cx.caller, node, g)?;
     }
     let _parent = cx.keep(parent, g)?;
-    let _node = match nameless {
+    let _node = match node.meta.is_linkable() {
         true => cx.hold(node, g)?,
         false => cx.keep(node, g)?,
     };
@@ -51,18 +44,18 @@ pub(crate) fn link(
     }
     let now = cx.core.now();
     // The count goes first: an inode whose last name goes meanwhile must not be freed.
-    node.meta.update(|fields| match fields.nlink {
-        0 if !nameless => Err(Errno::ENOENT),
+    let is_first = node.meta.update(|fields| match fields.nlink {
+        0 if !fields.linkable => Err(Errno::ENOENT),
         links if links >= cx.core.links_max => Err(Errno::EMLINK),
         // The last thing that Linux asks.
         _ if !takes_in(parent, fields.project) => Err(Errno::EXDEV),
         _ => {
             fields.nlink += 1;
             fields.ctime = now;
-            Ok(())
+            Ok(std::mem::take(&mut fields.linkable))
         }
     })?;
-    if nameless {
+    if is_first {
         cx.core.discount_nameless(node);
     }
     let to = node.target();
@@ -74,7 +67,10 @@ pub(crate) fn link(
         };
         if let Err(errno) = cx.core.home.commit(&[entry]) {
             drop(locked);
-            node.meta.update(|fields| fields.nlink -= 1);
+            node.meta.update(|fields| {
+                fields.nlink -= 1;
+                fields.linkable = is_first && fields.nlink == 0;
+            });
             cx.core.reap(node, g);
             return Err(errno.into());
         }

@@ -35,8 +35,6 @@ pub struct OpenFile {
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
     flags: AtomicU32,
     moving: Moving,
-    /// Whether a nameless file may get a name.
-    linkable: bool,
     /// Whether it counts as a charged writer of its inode. Relaxed: set before the open is
     /// answered; who looks for files that are not looks again.
     charged: AtomicBool,
@@ -65,7 +63,7 @@ struct Moving {
 }
 
 impl OpenFile {
-    pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32, linkable: bool) -> OpenFile {
+    pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32) -> OpenFile {
         let dialogue = match is_control(node.number()).then_some(&node.body) {
             Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.core)),
             _ => None,
@@ -79,7 +77,6 @@ impl OpenFile {
                 position: OwnLine(Lock::new(0)),
                 handles: OwnLine(Handles::new()),
             },
-            linkable,
             charged: AtomicBool::new(false),
             opener: Opener {
                 uid: cx.caller.uid,
@@ -134,10 +131,6 @@ impl OpenFile {
     /// File offset, or directory cookie.
     pub(crate) fn position(&self) -> &Lock<PositionLock, u64> {
         &self.moving.position.0
-    }
-
-    pub(crate) fn is_linkable(&self) -> bool {
-        self.linkable
     }
 
     pub(crate) fn is_path(&self) -> bool {
@@ -225,7 +218,7 @@ impl std::fmt::Debug for OpenFile {
 pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<OpenFile> {
     if flags & libc::O_PATH != 0 {
         let held = node.hold().ok_or(Stop::Again)?;
-        return Ok(OpenFile::new(cx, held, flags, false));
+        return Ok(OpenFile::new(cx, held, flags));
     }
     check_kind(node, flags)?;
     let (reads, writes) = access_of(flags);
@@ -252,7 +245,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
         drop_capability(cx, node, g);
         cx.node_changed(node, Some(0..u64::MAX));
     }
-    Ok(OpenFile::new(cx, held, kept_flags(flags), false))
+    Ok(OpenFile::new(cx, held, kept_flags(flags)))
 }
 
 /// Opens `name` in `parent`, making it if it is not there (`O_CREAT`).
@@ -271,7 +264,7 @@ pub(crate) fn open_create(
         return open_existing(cx, parent, cx.core.entry_node(entry, g)?, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
-        Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags), false)),
+        Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags))),
         // Somebody else made it first; open what is there.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Again),
         Err(stop) => Err(stop),
@@ -317,13 +310,10 @@ pub(crate) fn open_tmpfile(
     if !access_of(flags).1 {
         return Err(Errno::EINVAL.into());
     }
-    let node = tmpfile(cx, parent, mode & 0o7777, g)?;
-    Ok(OpenFile::new(
-        cx,
-        node,
-        kept_flags(flags & !libc::O_DIRECTORY),
-        flags & libc::O_EXCL == 0,
-    ))
+    let linkable = flags & libc::O_EXCL == 0;
+    let node = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
+    let kept = kept_flags(flags & !libc::O_DIRECTORY);
+    Ok(OpenFile::new(cx, node, kept))
 }
 
 fn check_kind(node: &Node, flags: i32) -> Result<()> {

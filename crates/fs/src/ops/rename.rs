@@ -310,7 +310,7 @@ impl<'a> Turn<'a> {
             return Ok(None);
         }
         let new = New::Special(Kind::Char, 0);
-        make(self.cx, self.from.parent, &new, 0, 1, self.g).map(Some)
+        make(self.cx, self.from.parent, &new, 0, self.g).map(Some)
     }
 
     fn commit(

@@ -39,8 +39,8 @@ impl Process {
                 Follow::Slash
             };
             self.run(|cx, g| {
-                let (old, nameless) = if empty && olddirfd == AT_FDCWD {
-                    (Named::Node(self.itself(olddirfd, g)?), false)
+                let old = if empty && olddirfd == AT_FDCWD {
+                    Named::Node(self.itself(olddirfd, g)?)
                 } else if empty {
                     self.on_any(olddirfd, g, |file| {
                         // As Linux since 6.10: what others opened is named by those only who may
@@ -48,22 +48,21 @@ impl Process {
                         if !cx.caller.privileged() && !file.is_opened_by(cx.caller) {
                             return Err(Errno::ENOENT);
                         }
-                        Ok((Named::Node(file.get().node(g)?), file.is_linkable()))
+                        Ok(Named::Node(file.get().node(g)?))
                     })?
                 } else {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
                     // What a home has to be asked for is looked for at once: its entry may be gone
                     // after another walk.
-                    let old = match cx.core.home.evictable() {
+                    match cx.core.home.evictable() {
                         true => Named::Node(named.node(cx, g)?),
                         false => named,
-                    };
-                    (old, false)
+                    }
                 };
                 let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
                 let (parent, name) = new_name(&to, false)?;
-                link::link(cx, old.node(cx, g)?, parent, name, nameless, g)
+                link::link(cx, old.node(cx, g)?, parent, name, g)
             })
         })
     }

@@ -107,6 +107,7 @@ impl Core {
             uid: attr.uid,
             gid: attr.gid,
             nlink: attr.nlink,
+            linkable: false,
             flags: attr.flags,
             acls: 0,
             project: attr.project,
