@@ -132,6 +132,27 @@ fn what_stands_for_something_in_a_kernel_cannot_be_opened() {
     }
 }
 
+#[test]
+fn what_is_preallocated_behind_the_end_moves_no_further_than_a_file_goes() {
+    const PAGE: u64 = 4096;
+    let p = root();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    p.write(fd, b"x").unwrap();
+    let last = (1 << 63) - PAGE;
+    p.fallocate(fd, libc::FALLOC_FL_KEEP_SIZE, last - PAGE, PAGE)
+        .unwrap();
+    let blocks = p.fstat(fd).unwrap().blocks;
+    let insert = |pages| p.fallocate(fd, libc::FALLOC_FL_INSERT_RANGE, 0, pages * PAGE);
+    assert_eq!(insert(2), Err(Errno::EINVAL));
+    assert_eq!(p.fstat(fd).unwrap().size, 1);
+    assert_eq!(insert(1), Ok(()));
+    assert_eq!(insert(1), Err(Errno::EINVAL));
+    let attr = p.fstat(fd).unwrap();
+    assert_eq!((attr.size, attr.blocks), (PAGE + 1, blocks));
+    p.ftruncate(fd, PAGE + 1).unwrap();
+    assert!(p.volume().quota().check().unwrap().is_clean());
+}
+
 /// Real and effective ids are the same.
 #[test]
 fn access_is_answered_for_the_ids_that_an_open_is_answered_for() {

@@ -195,6 +195,13 @@ impl Pages {
         self.size -= len;
     }
 
+    /// Whether a page would be moved behind the last one that a file can have.
+    pub fn insert_overflows(&self, offset: u64, len: u64) -> bool {
+        let moved = (offset / PAGE).max((MAX - len) / PAGE + 1)..;
+        let written = self.written.range(moved.clone()).next().is_some();
+        written || self.either.range(moved).next().is_some()
+    }
+
     /// Inserts whole absent pages.
     pub fn insert(&mut self, offset: u64, len: u64) {
         self.shift(offset / PAGE, |page| page + len / PAGE);

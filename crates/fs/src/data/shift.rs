@@ -36,6 +36,19 @@ impl Data {
         Ok(removed)
     }
 
+    /// Whether [`insert`](Data::insert) would move a page past 2^63-1, be it one that lies behind
+    /// the end of the file. Absent when only the home can tell.
+    ///
+    /// # Panics
+    /// When the range is not of whole pages.
+    pub fn insert_overflows(&self, off: u64, len: u64, g: &Guard) -> Result<bool, Absent> {
+        let hole = whole_pages(off, len);
+        let last = hole.start.max(PAGES - (hole.end - hole.start))..PAGES;
+        self.check_known(last.clone(), g)?;
+        let is_allocated = self.walk(last, g).any(|(_, place)| place.is_allocated(g));
+        Ok(is_allocated)
+    }
+
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
     /// Absent and the home: as [`collapse`](Data::collapse).
     ///
@@ -49,7 +62,10 @@ impl Data {
         let mut leaves = Vec::new();
         for (index, place) in self.walk(moved.clone(), g) {
             if place.is_allocated(g) {
-                assert!(index < PAGES - up, "the caller has checked the new size");
+                assert!(
+                    index < PAGES - up,
+                    "the caller has asked `insert_overflows`"
+                );
                 if leaves.last().is_none_or(|last| *last != index / FAN) {
                     leaves.push(index / FAN);
                 }

@@ -119,6 +119,10 @@ fn edit(
             if len > MAX_SIZE - size {
                 return Err(Errno::EFBIG.into());
             }
+            // What was preallocated behind the end moves along; ext4 and XFS say so too.
+            if data.insert_overflows(off, len, g).map_err(absent)? {
+                return Err(Errno::EINVAL.into());
+            }
             data.insert(off, len, g).map_err(absent)?;
             promise::cut(cx.core, node, off / PAGE, g);
             Ok(size + len)

@@ -82,7 +82,8 @@ impl Model {
         if (kind != 0 && node.append_only()) || node.immutable() {
             return Err(EPERM);
         }
-        let size = node.pages().ok_or(libc::ENODEV)?.size();
+        let pages = node.pages().ok_or(libc::ENODEV)?;
+        let size = pages.size();
         if offset + len > MAX {
             return Err(EFBIG);
         }
@@ -93,6 +94,7 @@ impl Model {
             FALLOC_FL_COLLAPSE_RANGE if !aligned || offset + len >= size => return Err(EINVAL),
             FALLOC_FL_INSERT_RANGE if !aligned || offset >= size => return Err(EINVAL),
             FALLOC_FL_INSERT_RANGE if size + len > MAX => return Err(EFBIG),
+            FALLOC_FL_INSERT_RANGE if pages.insert_overflows(offset, len) => return Err(EINVAL),
             0 | FALLOC_FL_ZERO_RANGE if len / PAGE > ALLOCATION_MAX => {
                 return Ok(Outcome::Unspecified);
             }
