@@ -62,6 +62,9 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
         "rm .hearth/version",
         "echo x > .hearth/version",
         "mv file .hearth",
+        "ln .hearth/version file2",
+        "chattr -i .hearth",
+        "chattr +A .hearth/version",
     ] {
         // Root is allowed everything, and still none of these.
         let said = said(&mut shell(mounted.path(), refused));

@@ -133,6 +133,21 @@ fn what_stands_for_something_in_a_kernel_cannot_be_opened() {
 }
 
 #[test]
+fn control_files_get_no_other_name_and_no_flags() {
+    let p = root();
+    assert_eq!(p.link("/.hearth/version", "/v"), Err(Errno::EPERM));
+    for path in ["/.hearth", "/.hearth/sys/fs", "/.hearth/version"] {
+        let fd = p.open(path, libc::O_RDONLY, 0).unwrap();
+        let flags = p.get_flags(fd).unwrap();
+        assert_eq!(p.set_flags(fd, 0), Err(Errno::EPERM), "{path}");
+        let attr = p.get_fsxattr(fd).unwrap();
+        assert_eq!(p.set_fsxattr(fd, &attr), Err(Errno::EPERM), "{path}");
+        assert_eq!(p.get_flags(fd), Ok(flags));
+    }
+    assert_eq!(p.unlink("/.hearth/sys/fs/atime"), Err(Errno::EPERM));
+}
+
+#[test]
 fn what_is_preallocated_behind_the_end_moves_no_further_than_a_file_goes() {
     const PAGE: u64 = 4096;
     let p = root();

@@ -6,6 +6,7 @@ use crate::attr::FsXAttr;
 use crate::errno::Errno;
 use crate::flags::{self, APPEND, IMMUTABLE, PROJINHERIT, SETTABLE, from_xflags, to_xflags};
 use crate::inode::{Node, NodeExt};
+use crate::number::is_control;
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
@@ -41,6 +42,10 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, node: &Node, new: &FsXAttr, g: &Guard) -
 
 fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> Step<()> {
     cx.core.check_writable()?;
+    if is_control(node.number()) {
+        // Their flags keep them where they are.
+        return Err(Errno::EPERM.into());
+    }
     // As XFS: what only a directory can hand on means nothing elsewhere.
     let new = match node.is_dir() {
         true => new,

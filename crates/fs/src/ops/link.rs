@@ -11,6 +11,7 @@ use crate::flags;
 use crate::home;
 use crate::inode::{Body, Node, NodeExt};
 use crate::name::check_name;
+use crate::number::is_control;
 use crate::volume::{Ctx, Step};
 use hearth_sync::epoch::Guard;
 
@@ -25,7 +26,8 @@ pub(crate) fn link(cx: &Ctx<'_>, node: &Node, parent: &Node, name: &[u8], g: &Gu
     }
     cx.core.check_writable()?;
     may_create(cx.caller, parent, g)?;
-    if node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0 || node.is_dir() {
+    let is_fixed = node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0;
+    if is_fixed || node.is_dir() || is_control(node.number()) {
         return Err(Errno::EPERM.into());
     }
     if cx.core.protection.hardlinks {
