@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// `FS_APPEND_FL`.
 const APPEND: libc::c_long = 0x20;
+/// `FS_IMMUTABLE_FL`.
+const IMMUTABLE: libc::c_long = 0x10;
 
 /// How many requests of this kind the kernel has sent.
 fn requests(mounted: &Mounted, op: &str) -> u64 {
@@ -67,11 +69,29 @@ fn written_bit_by_bit(mounted: &Mounted) -> File {
     file
 }
 
-fn set_append_only(path: &Path, flags: libc::c_long) {
+fn set_flags(path: &Path, flags: libc::c_long) {
     let file = File::open(path).unwrap();
     // SAFETY: the ioctl reads one number, which lives through the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_SETFLAGS, &flags) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+fn copy(from: &File, to: &File) -> std::io::Result<isize> {
+    let none = std::ptr::null_mut();
+    // SAFETY: two descriptors, and no offsets.
+    match unsafe { libc::copy_file_range(from.as_raw_fd(), none, to.as_raw_fd(), none, 100, 0) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        copied => Ok(copied),
+    }
+}
+
+/// `fallocate` of the first page.
+fn allocate(file: &File, mode: i32) -> std::io::Result<()> {
+    // SAFETY: a descriptor and numbers.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, 4096) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 on_both_transports! {
@@ -122,7 +142,7 @@ on_both_transports! {
     fn opens_are_neither_sent_nor_refused_by_flags_of_the_file(mounted, "no_open,no_opendir") {
         let path = mounted.path().join("log");
         fs::write(&path, b"one two").unwrap();
-        set_append_only(&path, APPEND);
+        set_flags(&path, APPEND);
         let open = || {
             // The first of each is sent: its answer tells the kernel to send no more.
             drop(OpenOptions::new().write(true).open(&path).unwrap());
@@ -135,7 +155,7 @@ on_both_transports! {
         for op in ["open", "opendir", "release", "releasedir"] {
             assert_eq!(sent(&mounted, op, open), 0, "{op}");
         }
-        set_append_only(&path, 0);
+        set_flags(&path, 0);
         fs::write(&path, b"three").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"three", "it was cut by a request of its own");
         let mut file = File::open(&path).unwrap();
@@ -145,13 +165,35 @@ on_both_transports! {
         assert_eq!(text, "three", "the kernel's reference keeps it");
     }
 
+    fn what_is_fixed_is_copied_from_and_what_only_grows_is_allocated_for(mounted, "no_open") {
+        let [from, to, log] = ["from", "to", "log"].map(|name| mounted.path().join(name));
+        fs::write(&from, b"fixed").unwrap();
+        fs::write(&log, b"one").unwrap();
+        set_flags(&log, APPEND);
+        for flags in [APPEND, IMMUTABLE] {
+            set_flags(&from, flags);
+            let copied = copy(&File::open(&from).unwrap(), &File::create(&to).unwrap());
+            assert_eq!(copied.unwrap(), 5);
+            assert_eq!(fs::read(&to).unwrap(), b"fixed");
+        }
+        let file = OpenOptions::new().write(true).open(&log).unwrap();
+        let refused = copy(&File::open(&from).unwrap(), &file);
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EPERM));
+        allocate(&file, 0).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 4096);
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        assert_eq!(allocate(&file, hole).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        set_flags(&from, 0);
+        set_flags(&log, 0);
+    }
+
     fn opens_are_sent_and_refused_by_flags_of_the_file(mounted, "") {
         let path = mounted.path().join("log");
         fs::write(&path, b"one").unwrap();
         assert!(sent(&mounted, "open", || drop(File::open(&path).unwrap())) >= 1);
-        set_append_only(&path, APPEND);
+        set_flags(&path, APPEND);
         let refused = OpenOptions::new().write(true).open(&path).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
-        set_append_only(&path, 0);
+        set_flags(&path, 0);
     }
 }

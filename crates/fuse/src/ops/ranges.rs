@@ -56,7 +56,8 @@ impl Dispatcher {
     pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
         let allocation = Allocation {
             door: self.door.clone(),
-            file: self.file_or_inode(cx, args.fh, cx.ino())?,
+            // What only grows may be allocated for; other modes are refused where they are done.
+            file: self.file_or_inode(cx, args.fh, cx.ino(), libc::O_RDWR | libc::O_APPEND)?,
             header: cx.header,
             args: *args,
         };
@@ -101,8 +102,8 @@ impl Dispatcher {
         };
         let copy = Copy {
             door: self.door.clone(),
-            from: self.file_or_inode(cx, args.fh_in, cx.ino())?,
-            to: self.file_or_inode(cx, args.fh_out, args.nodeid_out)?,
+            from: self.file_or_inode(cx, args.fh_in, cx.ino(), libc::O_RDONLY)?,
+            to: self.file_or_inode(cx, args.fh_out, args.nodeid_out, libc::O_RDWR)?,
             header: cx.header,
             args: CopyFileRangeIn {
                 len: args.len.min(most),
@@ -118,16 +119,22 @@ impl Dispatcher {
         Ok(Done::Reply)
     }
 
-    /// The open file of a handle, or for a kernel that opens files alone one that ends with the
-    /// request.
-    fn file_or_inode(&self, cx: &Context<'_>, handle: u64, ino: u64) -> Result<Opened, Errno> {
+    /// The open file of a handle, or for a kernel that opens files alone one with `flags` that ends
+    /// with the request.
+    fn file_or_inode(
+        &self,
+        cx: &Context<'_>,
+        handle: u64,
+        ino: u64,
+        flags: i32,
+    ) -> Result<Opened, Errno> {
         if handle != 0 {
             return Ok(Opened {
                 file: self.file(handle)?,
                 until_drop: None,
             });
         }
-        let file = self.door.open(&cx.caller(0), ino, libc::O_RDWR)?;
+        let file = self.door.open(&cx.caller(0), ino, flags)?;
         Ok(Opened {
             file,
             until_drop: Some(self.door.clone()),
