@@ -17,14 +17,15 @@ impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Says
     /// how many pages the file lost.
     ///
-    /// Absent while a page that would move has its content at the home only. Moved pages are
-    /// dirty; the home is told by the caller that what it had from `off` on is void.
+    /// Absent as [`check_collapse`](Data::check_collapse). Moved pages are dirty; the home is told
+    /// by the caller that what it had from `off` on is void. The caller has published the smaller
+    /// size before, and readers clip again after.
     ///
     /// # Panics
     /// When the range is not of whole pages or ends past 2^63-1.
     pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+        self.check_collapse(off, len, g)?;
         let gone = whole_pages(off, len);
-        self.check_resident(gone.start, gone.end, g)?;
         let far = fill(&self.far, Far::empty, g);
         let _moving = far.shift.write();
         self.status.lower(gone.start);
@@ -34,6 +35,16 @@ impl Data {
         }
         self.sweep(&(gone.start..PAGES), g, &mut is_vacant);
         Ok(removed)
+    }
+
+    /// Absent while a page that [`collapse`](Data::collapse) would move has its content at the home
+    /// only.
+    ///
+    /// # Panics
+    /// As [`collapse`](Data::collapse).
+    pub fn check_collapse(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+        let gone = whole_pages(off, len);
+        self.check_resident(gone.start, gone.end, g)
     }
 
     /// Whether [`insert`](Data::insert) would move a page past 2^63-1, be it one that lies behind
@@ -50,7 +61,8 @@ impl Data {
     }
 
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
-    /// Absent and the home: as [`collapse`](Data::collapse).
+    /// Absent and the home: as [`collapse`](Data::collapse). The caller publishes the larger size
+    /// after.
     ///
     /// # Panics
     /// When the range is not of whole pages, or a page would move past 2^63-1.

@@ -39,7 +39,7 @@ pub(crate) fn fallocate(
     }
     let size = node.meta.size();
     let new_size = io::edit(cx, data, g, || edit(cx, node, data, mode, off..end, g))?;
-    if new_size != size {
+    if new_size > size {
         node.set_size(new_size);
     }
     if new_size < size {
@@ -83,7 +83,8 @@ fn permitted<'n>(
     Ok((data, end))
 }
 
-/// Changes the pages and answers the new size. The gate is closed.
+/// Changes the pages and answers the new size, which is published only if it is smaller. The gate is
+/// closed.
 fn edit(
     cx: &Ctx<'_>,
     node: &Node,
@@ -106,6 +107,9 @@ fn edit(
             if end >= size {
                 return Err(Errno::EINVAL.into());
             }
+            data.check_collapse(off, len, g).map_err(absent)?;
+            // Before any page moves: who finds none where the end was sees that the end is nearer.
+            node.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
             promise::cut(cx.core, node, off / PAGE, g);

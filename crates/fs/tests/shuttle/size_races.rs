@@ -62,6 +62,33 @@ fn an_append_and_a_cut_with_a_new_owner_leave_the_size_of_one_order() {
     });
 }
 
+/// What was at the end is nearer to the beginning, or behind the end.
+#[test]
+fn a_read_at_the_end_beside_a_collapse_sees_no_zeros() {
+    const PAGE: u64 = 4096;
+    explore(SCHEDULES, &["before", "after"], || {
+        let (volume, process) = world();
+        let fd = process.open("/f", libc::O_RDWR, 0).unwrap();
+        process.pwrite(fd, MORE, PAGE).unwrap();
+        let other = volume.process(Credentials::root());
+        let collapse = thread::spawn(move || {
+            let fd = other.open("/f", libc::O_RDWR, 0).unwrap();
+            let mode = libc::FALLOC_FL_COLLAPSE_RANGE;
+            other.fallocate(fd, mode, 0, PAGE).unwrap();
+        });
+        let mut out = [b'-'; MORE.len()];
+        let got = process.pread(fd, &mut out, PAGE).unwrap();
+        collapse.join().unwrap();
+        match got {
+            0 => "after",
+            _ => {
+                assert_eq!(out, MORE);
+                "before"
+            }
+        }
+    });
+}
+
 /// A cut takes no more than the lock of the size, and so does the end of the file, which gives all
 /// blocks back: one of the two gives them back.
 #[test]
