@@ -40,7 +40,6 @@ fn memory() -> u64 {
 
 /// Bits that are always taken when offered.
 const ALWAYS: u64 = init::ASYNC_READ
-    | init::ATOMIC_O_TRUNC
     | init::EXPORT_SUPPORT
     | init::BIG_WRITES
     | init::DONT_MASK
@@ -128,6 +127,8 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     // when record locks end: the kernel then keeps them itself.
     add(!options.no_open, init::FLOCK_LOCKS);
     add(!options.no_open && !options.no_flush, init::POSIX_LOCKS);
+    // Who sends no opens has to send the cut.
+    add(!options.no_open, init::ATOMIC_O_TRUNC);
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
     add(uring, init::OVER_IO_URING);

@@ -157,7 +157,8 @@ on_both_transports! {
         }
         set_flags(&path, 0);
         fs::write(&path, b"three").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"three", "it was cut by a request of its own");
+        assert_eq!(fs::read(&path).unwrap(), b"three");
+        assert_eq!(mounted.command("read /log"), "three", "it was cut by a request of its own");
         let mut file = File::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let mut text = String::new();
