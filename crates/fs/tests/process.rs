@@ -207,6 +207,41 @@ fn files_are_stamped_with_the_tick_of_the_kernels_coarse_clock() {
 }
 
 #[test]
+fn a_size_that_a_file_has_moves_its_times_by_a_descriptor_only() {
+    let (p, old) = (root(), hearth::Time { sec: 2, nsec: 0 });
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    let ino = p.fstat(fd).unwrap().ino;
+    let (door, caller) = (p.volume().door(), hearth::Caller::ROOT);
+    let file = door.open(&caller, ino, libc::O_RDWR).unwrap();
+    let set = |file, size| {
+        let size = hearth::SetAttr {
+            size: Some(size),
+            ..Default::default()
+        };
+        door.setattr(&caller, ino, file, &size).unwrap();
+    };
+    let moves = |act: &dyn Fn()| {
+        let at = Some(hearth::SetTime::At(old));
+        p.futimens(fd, at, at).unwrap();
+        act();
+        p.fstat(fd).unwrap().mtime != old
+    };
+    for size in [0, 5] {
+        p.pwrite(fd, &b"bytes"[..size as usize], 0).unwrap();
+        assert!(!moves(&|| p.truncate("/f", size).unwrap()));
+        assert!(!moves(&|| set(None, size)));
+        assert!(moves(&|| p.ftruncate(fd, size).unwrap()));
+        assert!(moves(&|| set(Some(&file), size)));
+        assert!(moves(&|| p.truncate("/f", size + 1).unwrap()));
+        p.truncate("/f", size).unwrap();
+    }
+    p.truncate("/f", 0).unwrap();
+    let cut = libc::O_WRONLY | libc::O_TRUNC;
+    assert!(moves(&|| p.open("/f", cut, 0).map(drop).unwrap()));
+    door.release(&file, None);
+}
+
+#[test]
 fn a_front_end_that_went_leaves_no_inode_behind() {
     let volume = Volume::memory();
     let (p, door) = (volume.process(Credentials::root()), volume.door());

@@ -188,6 +188,16 @@ on_both_transports! {
         set_flags(&log, 0);
     }
 
+    fn a_cut_at_an_open_that_is_not_sent_moves_times(mounted, "no_open,no_writeback") {
+        let path = mounted.path().join("f");
+        let old = std::time::UNIX_EPOCH + Duration::from_secs(2);
+        let modified = || fs::metadata(&path).unwrap().modified().unwrap();
+        File::create(&path).unwrap().set_modified(old).unwrap();
+        assert_eq!(modified(), old);
+        File::create(&path).unwrap();
+        assert_ne!(modified(), old);
+    }
+
     fn opens_are_sent_and_refused_by_flags_of_the_file(mounted, "") {
         let path = mounted.path().join("log");
         fs::write(&path, b"one").unwrap();

@@ -7,11 +7,13 @@ use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, Node, NodeExt, Owner, TOUCHED};
+use crate::inode::{Extra, Fields, GrowthLock, Node, NodeExt, Owner, TOUCHED};
 use crate::number::is_control;
 use crate::quota::Owners;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock;
+use hearth_sync::object::GateClosed;
 
 /// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its
 /// size may be set whatever its mode says.
@@ -39,7 +41,7 @@ pub(crate) fn setattr_acknowledged(
     let size = set.size.filter(|_| !is_control(node.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
         check(cx, node, set, opened, g)?;
-        return resize(cx, node, size, g);
+        return set_size_alone(cx, node, size, opened, g);
     }
     let change = node.meta.change.lock();
     check(cx, node, set, opened, g)?;
@@ -53,7 +55,7 @@ pub(crate) fn setattr_acknowledged(
         give(cx, node, set, g)?;
     }
     if let (Some(size), Some(growth)) = (size, &growth)
-        && let Err(stop) = set_size(cx, node, size, growth, closed.as_ref(), g)
+        && let Err(stop) = resize(cx, node, (size, opened), growth, closed.as_ref(), g)
     {
         if let Some(before) = &before {
             take_back(cx, node, before, g);
@@ -100,12 +102,28 @@ fn is_size_alone(set: &SetAttr) -> bool {
     *set == size
 }
 
-fn resize(cx: &Ctx<'_>, node: &Node, size: u64, g: &Guard) -> Step<()> {
+fn set_size_alone(cx: &Ctx<'_>, node: &Node, size: u64, opened: bool, g: &Guard) -> Step<()> {
     let growth = node.meta.growth.lock();
-    set_size(cx, node, size, &growth, None, g)?;
+    resize(cx, node, (size, opened), &growth, None, g)?;
     drop(growth);
     drop_capability(cx, node, g);
     cx.node_changed(node, Some(size..u64::MAX));
+    Ok(())
+}
+
+/// Sets the size and the times. As in ext4 and XFS, `truncate` to the size that a file has moves no
+/// times, and `ftruncate` (`opened`) does.
+fn resize(
+    cx: &Ctx<'_>,
+    node: &Node,
+    (size, opened): (u64, bool),
+    growth: &lock::Guard<'_, GrowthLock, ()>,
+    closed: Option<&GateClosed<'_>>,
+    g: &Guard,
+) -> Step<()> {
+    if set_size(cx, node, size, growth, closed, g)? || opened {
+        node.touch(cx.core.now());
+    }
     Ok(())
 }
 

@@ -336,8 +336,9 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends. `closed`: the caller has closed the gate already. File capabilities are
-/// the caller's affair: to drop them takes `change`.
+/// Truncates or extends, and answers whether the size was another. `closed`: the caller has closed
+/// the gate already. Times and file capabilities are the caller's affair: to drop these takes
+/// `change`.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,
@@ -345,12 +346,12 @@ pub(crate) fn set_size(
     _growth: &lock::Guard<'_, GrowthLock, ()>,
     closed: Option<&GateClosed<'_>>,
     g: &Guard,
-) -> Step<()> {
+) -> Step<bool> {
     let data = data_of(node)?;
-    let now = cx.core.now();
+    let old = node.meta.size();
     // It may have ended since it was found; its pages are nobody's then.
     cx.core.payer(node)?;
-    if size < node.meta.size() {
+    if size < old {
         let _closed = closed.is_none().then(|| node.gate.close(node.shares()));
         let ino = node.number();
         if cx.core.home.evictable() {
@@ -376,8 +377,7 @@ pub(crate) fn set_size(
     if kills_suid(cx.caller) {
         strip_suidgid(cx.caller, node);
     }
-    node.touch(now);
-    Ok(())
+    Ok(size != old)
 }
 
 /// Moves the access time as the volume's mode says.

@@ -236,7 +236,7 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
     let held = node.hold().ok_or(Stop::Again)?;
     if flags & libc::O_TRUNC != 0 && node.has_data() {
         let growth = node.meta.growth.lock();
-        let cut = set_size(cx, node, 0, &growth, None, g);
+        let cut = set_size(cx, node, 0, &growth, None, g).map(|_| node.touch(cx.core.now()));
         drop(growth);
         if let Err(stop) = cut {
             cx.core.release(held, g);

@@ -35,6 +35,10 @@ impl Dispatcher {
             let uid = || Ok::<_, Errno>(self.door.getattr(cx.ino())?.uid);
             change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
         }
+        if self.settings.no_open && args.valid & fattr::FH == 0 && change.size == Some(0) {
+            // `O_TRUNC`, which moves times of an empty file too; `truncate` would come the same.
+            change.mtime = change.mtime.or(Some(SetTime::Now));
+        }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
             let attr = self.door.settle_times(&caller, cx.ino(), &change)?;
             reply.push(&self.settings.timeouts.attr_out(&attr))?;

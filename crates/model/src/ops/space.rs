@@ -28,8 +28,13 @@ impl Model {
             return Err(EPERM);
         }
         if size == old {
-            // Whether that is a modification is the filesystem's choice.
-            return Ok(Outcome::Unspecified);
+            // tmpfs takes it for a modification if there are pages, others never.
+            let is_empty = node.pages().is_some_and(|pages| pages.count().most == 0);
+            if !is_empty {
+                return Ok(Outcome::Unspecified);
+            }
+            self.strip_privileges(p, id);
+            return Ok(Outcome::Done);
         }
         self.change_data(p, id);
         self.set_size(id, size);

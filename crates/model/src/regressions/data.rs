@@ -1,10 +1,11 @@
 //! Reading, writing, copying, allocating.
 
-use libc::{O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_WRONLY};
+use libc::{O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
 
 use super::script::Script;
-use super::steps::{copy, file, open, stat};
-use crate::op::{Fill, Op};
+use super::steps::{copy, file, open, stat, times};
+use crate::bytes::bytes;
+use crate::op::{Fill, Op, SetTime};
 
 /// The scripts.
 pub fn scripts() -> Vec<Script> {
@@ -13,6 +14,11 @@ pub fn scripts() -> Vec<Script> {
         fd: 0,
         mode,
         offset,
+        len,
+    };
+    let old = |path| times(path, [SetTime::At(1, 0), SetTime::At(2, 0)], 0);
+    let truncate = |len| Op::Truncate {
+        path: bytes("f"),
         len,
     };
     vec![
@@ -130,6 +136,26 @@ pub fn scripts() -> Vec<Script> {
         (
             "an empty file can be copied onto itself",
             vec![(1, file("f")), (1, copy(0, 0, 0, 0, 3))],
+        ),
+        (
+            "a size that an empty file has moves its times by a descriptor only",
+            vec![
+                (1, file("f")),
+                (1, old("f")),
+                (1, truncate(0)),
+                (1, stat("f")),
+                (1, truncate(9)),
+                (1, stat("f")),
+                (1, old("f")),
+                (1, truncate(9)),
+                (1, stat("f")),
+                (1, Op::TruncateFd { fd: 0, len: 9 }),
+                (1, stat("f")),
+                (1, Op::TruncateFd { fd: 0, len: 0 }),
+                (1, old("f")),
+                (1, open("f", O_RDWR | O_TRUNC, 0)),
+                (1, stat("f")),
+            ],
         ),
         (
             "appending ignores the offset",
