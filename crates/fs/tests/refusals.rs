@@ -79,6 +79,61 @@ fn nothing_of_a_read_only_volume_may_be_written_to() {
     assert_eq!(access("/.hearth/sys/fs/read-only", libc::W_OK), Ok(()));
 }
 
+/// In the order of Linux: what is to be taken away is not even looked for, what is to be made is.
+#[test]
+fn a_read_only_volume_says_so_before_names_that_go_and_after_names_that_come() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    p.mkdir("/d/e", 0o755).unwrap();
+    p.open("/f", NEW, 0o644).unwrap();
+    p.volume().set_read_only(true);
+    let long = "/".to_owned() + &"x".repeat(300);
+    for path in ["/none", "/none/", "/f", "/f/", "/d", "/d/e", &long] {
+        assert_eq!(p.unlink(path), Err(Errno::EROFS), "{path}");
+        assert_eq!(p.rmdir(path), Err(Errno::EROFS), "{path}");
+        assert_eq!(p.rename(path, "/new"), Err(Errno::EROFS), "{path}");
+        assert_eq!(p.rename("/f", path), Err(Errno::EROFS), "{path}");
+    }
+    for (path, unlink, rmdir, rename) in [
+        ("/none/x", Errno::ENOENT, Errno::ENOENT, Errno::ENOENT),
+        ("/f/x", Errno::ENOTDIR, Errno::ENOTDIR, Errno::ENOTDIR),
+        ("/d/.", Errno::EISDIR, Errno::EINVAL, Errno::EBUSY),
+        ("/d/..", Errno::EISDIR, Errno::ENOTEMPTY, Errno::EBUSY),
+        ("/", Errno::EISDIR, Errno::EBUSY, Errno::EBUSY),
+    ] {
+        assert_eq!(p.unlink(path), Err(unlink), "{path}");
+        assert_eq!(p.rmdir(path), Err(rmdir), "{path}");
+        assert_eq!(p.rename(path, "/new"), Err(rename), "{path}");
+        assert_eq!(p.rename("/f", path), Err(rename), "{path}");
+    }
+    for (path, file, directory) in [
+        ("/none", Errno::EROFS, Errno::EROFS),
+        ("/none/", Errno::ENOENT, Errno::EROFS),
+        ("/d", Errno::EEXIST, Errno::EEXIST),
+        ("/d/.", Errno::EEXIST, Errno::EEXIST),
+        ("/none/x", Errno::ENOENT, Errno::ENOENT),
+        (&long, Errno::ENAMETOOLONG, Errno::ENAMETOOLONG),
+    ] {
+        assert_eq!(p.mkdir(path, 0o755), Err(directory), "{path}");
+        assert_eq!(p.mknod(path, libc::S_IFREG, 0), Err(file), "{path}");
+        assert_eq!(p.symlink("f", path), Err(file), "{path}");
+        assert_eq!(p.link("/f", path), Err(file), "{path}");
+    }
+    assert_eq!(p.link("/none", "/new"), Err(Errno::ENOENT));
+    assert_eq!(p.link("/d", "/new"), Err(Errno::EROFS));
+    let (door, caller) = (p.volume().door(), hearth::Caller::ROOT);
+    let rename = || door.rename(&caller, hearth::ROOT, b"none", hearth::ROOT, b"new", 0);
+    assert_eq!(
+        door.unlink(&caller, hearth::ROOT, b"none"),
+        Err(Errno::EROFS)
+    );
+    assert_eq!(
+        door.rmdir(&caller, hearth::ROOT, b"none"),
+        Err(Errno::EROFS)
+    );
+    assert_eq!(rename(), Err(Errno::EROFS));
+}
+
 #[test]
 fn statx_tells_of_birth_and_of_flags() {
     let p = root();

@@ -12,8 +12,10 @@ use crate::name::NAME_MAX;
 use crate::volume::{Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
 
-/// Removes a name that is not a directory's.
+/// Removes a name that is not a directory's. A volume that is read-only says so before the name is
+/// looked for.
 pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+    cx.core.check_writable()?;
     let _parent = cx.keep(parent, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
     let _victim = cx.keep(victim, g)?;
@@ -31,12 +33,12 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Ste
     Ok(())
 }
 
-/// Removes an empty directory.
+/// Removes an empty directory. Read-only as in [`unlink`].
 pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
     match name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
-        _ => {}
+        _ => cx.core.check_writable()?,
     }
     let _parent = cx.keep(parent, g)?;
     refuse_occupied(cx, parent, name, g)?;
@@ -71,7 +73,6 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<
         .directory()
         .is_some_and(|inside| inside.has_entries(g));
     if occupied {
-        cx.core.check_writable()?;
         may_delete(cx.caller, parent, victim, g)?;
         return Err(Errno::ENOTEMPTY.into());
     }
@@ -107,7 +108,6 @@ fn lock_victim<'g, 'n>(
     if find(parent, at, g)?.is_none() {
         return Err(Errno::ENOENT.into());
     }
-    cx.core.check_writable()?;
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Look::Hit(entry) => {

@@ -39,15 +39,16 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
     if flags & !known != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
         return Err(Errno::EINVAL.into());
     }
-    check_end(from.name, Errno::EBUSY)?;
-    check_end(
-        to.name,
-        if flags & NOREPLACE != 0 {
-            Errno::EEXIST
-        } else {
-            Errno::EBUSY
-        },
-    )?;
+    check_dots(from.name, Errno::EBUSY)?;
+    let dots = match flags & NOREPLACE {
+        0 => Errno::EBUSY,
+        _ => Errno::EEXIST,
+    };
+    check_dots(to.name, dots)?;
+    // Before either name is looked for.
+    cx.core.check_writable()?;
+    check_name(from.name)?;
+    check_name(to.name)?;
     if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
         return Err(Errno::EBUSY.into());
     }
@@ -58,7 +59,6 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
     // A source that is not there says everything: whoever makes the target is not disturbed.
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
-    cx.core.check_writable()?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
@@ -357,10 +357,10 @@ fn check_project(node: &Node, parent: &Node) -> Result<(), Errno> {
     }
 }
 
-fn check_end(name: &[u8], dots: Errno) -> Result<(), Errno> {
+fn check_dots(name: &[u8], dots: Errno) -> Result<(), Errno> {
     match name {
         b"." | b".." => Err(dots),
-        _ => check_name(name),
+        _ => Ok(()),
     }
 }
 

@@ -161,11 +161,16 @@ impl Process {
             if flags & !libc::AT_REMOVEDIR != 0 {
                 return Err(Errno::EINVAL);
             }
-            self.at_name(dirfd, path.as_ref(), Follow::Never, |cx, walked, g| {
+            let path = path.as_ref();
+            self.run(|cx, g| {
+                let (follow, is_writable) = changed_name(cx);
+                let walked = walk(cx, self.from(dirfd, path, g)?, path, follow, g)?;
                 if flags & libc::AT_REMOVEDIR != 0 {
-                    rmdir(cx, &walked, g)
+                    check_no_dots(&walked)?;
+                    is_writable?;
+                    remove::rmdir(cx, walked.parent, walked.name, g)
                 } else {
-                    unlink(cx, &walked, g)
+                    unlink(cx, &walked, is_writable, g)
                 }
             })
         })
@@ -193,7 +198,8 @@ impl Process {
                 return Err(Errno::EINVAL);
             }
             self.run(|cx, g| {
-                let from = walk::<Named>(cx, self.from(olddirfd, old, g)?, old, Follow::Never, g)?;
+                let (follow, is_writable) = changed_name(cx);
+                let from = walk::<Named>(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
                 // A source that is not there says everything: who makes the target is not
                 // disturbed.
                 let follow = match from.found() {
@@ -213,6 +219,7 @@ impl Process {
                     }
                     .into());
                 }
+                is_writable?;
                 let removed = [from.parent, to.parent]
                     .iter()
                     .any(|dir| dir.meta.is_nameless());
@@ -281,10 +288,22 @@ fn check_slashes(
     Ok(())
 }
 
-fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, g: &Guard) -> Step<()> {
+/// How to walk to a name that is to be changed, and whether it may be: in a volume that is
+/// read-only it is not looked up.
+fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
+    let is_writable = cx.core.check_writable();
+    let follow = match is_writable {
+        Ok(()) => Follow::Never,
+        Err(_) => Follow::Parent,
+    };
+    (follow, is_writable)
+}
+
+fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard) -> Step<()> {
     if walked.last != Last::Name {
         return Err(Errno::EISDIR.into());
     }
+    is_writable?;
     if walked.slash {
         let found = walked.found().ok_or(Errno::ENOENT)?;
         let errno = if found.is_dir() {
@@ -297,12 +316,12 @@ fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, g: &Guard) -> Step<()> {
     remove::unlink(cx, walked.parent, walked.name, g)
 }
 
-fn rmdir(cx: &Ctx<'_>, walked: &ToName<'_>, g: &Guard) -> Step<()> {
-    let errno = match walked.last {
-        Last::Name => return remove::rmdir(cx, walked.parent, walked.name, g),
-        Last::Dot => Errno::EINVAL,
-        Last::DotDot => Errno::ENOTEMPTY,
-        Last::Root => Errno::EBUSY,
-    };
-    Err(errno.into())
+/// What cannot be removed as a directory whatever it means.
+fn check_no_dots(walked: &ToName<'_>) -> Result<()> {
+    match walked.last {
+        Last::Name => Ok(()),
+        Last::Dot => Err(Errno::EINVAL),
+        Last::DotDot => Err(Errno::ENOTEMPTY),
+        Last::Root => Err(Errno::EBUSY),
+    }
 }
