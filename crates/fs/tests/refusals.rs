@@ -223,6 +223,21 @@ fn what_is_preallocated_behind_the_end_moves_no_further_than_a_file_goes() {
     assert!(p.volume().quota().check().unwrap().is_clean());
 }
 
+#[test]
+fn only_who_asks_for_attributes_may_ask_for_no_automount() {
+    let (p, here, no) = (root(), hearth::AT_FDCWD, libc::AT_NO_AUTOMOUNT);
+    p.open("/f", NEW, 0o644).unwrap();
+    p.setxattr("/f", b"user.a", b"v", 0).unwrap();
+    assert_eq!(p.statat(here, "/f", no), p.stat("/f"));
+    assert!(p.statx(here, "/f", no, 0).is_ok());
+    let now = Some(hearth::SetTime::Now);
+    assert_eq!(p.faccessat(here, "/f", 0, no), Err(Errno::EINVAL));
+    assert_eq!(p.fchmodat(here, "/f", 0o600, no), Err(Errno::EINVAL));
+    assert_eq!(p.fchownat(here, "/f", None, None, no), Err(Errno::EINVAL));
+    assert_eq!(p.utimensat(here, "/f", now, now, no), Err(Errno::EINVAL));
+    assert_eq!(p.getxattrat(here, "/f", b"user.a", no), Err(Errno::EINVAL));
+}
+
 /// Real and effective ids are the same.
 #[test]
 fn access_is_answered_for_the_ids_that_an_open_is_answered_for() {

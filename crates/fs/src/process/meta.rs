@@ -29,10 +29,12 @@ impl Process {
         })
     }
 
-    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`; `AT_NO_AUTOMOUNT` is known here
+    /// and to `statx(2)` alone.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
         // Large, and moved at every step if it were what the closures answer.
         let mut attr = None;
+        let flags = flags & !libc::AT_NO_AUTOMOUNT;
         self.call(Call::Fstatat, || {
             self.target(dirfd, path.as_ref(), flags, |_, node, _| {
                 attr = Some(node.attr());
@@ -50,7 +52,8 @@ impl Process {
             if mask & libc::STATX__RESERVED as u32 != 0 || flags & sync == sync {
                 return Err(Errno::EINVAL);
             }
-            self.target(dirfd, path.as_ref(), flags & !sync, |_, node, _| {
+            let flags = flags & !(sync | libc::AT_NO_AUTOMOUNT);
+            self.target(dirfd, path.as_ref(), flags, |_, node, _| {
                 Ok(StatX::of(node.attr()))
             })
         })
@@ -241,7 +244,7 @@ impl Process {
         flags: i32,
         mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
     ) -> Result<T> {
-        let known = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
+        let known = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
         if flags & !known != 0 {
             return Err(Errno::EINVAL);
         }

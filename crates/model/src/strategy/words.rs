@@ -110,7 +110,7 @@ pub(super) fn at_flags() -> impl Strategy<Value = i32> {
         12 => Just(0),
         5 => Just(nofollow),
         2 => Just(empty),
-        1 => select(vec![nofollow | empty, 0x200, 0x400, 1]),
+        1 => select(vec![nofollow | empty, libc::AT_NO_AUTOMOUNT, 0x200, 0x400, 1]),
     ]
 }
 
