@@ -1,11 +1,11 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
 use hearth_bench::conflicts::cores::Cores;
-use hearth_bench::conflicts::ground::{WITH_HEAT, WITH_QUOTAS};
+use hearth_bench::conflicts::ground::WITH_HEAT;
 use hearth_bench::conflicts::matrix::Matrix;
 use hearth_bench::conflicts::plan::{Extent, Plan};
 use hearth_bench::conflicts::source::Source;
-use hearth_bench::conflicts::verdict::Sum;
+use hearth_bench::conflicts::verdict::{Sum, by_case};
 use hearth_bench::conflicts::{allow_list, hot, judge, report, second, self_check, steps};
 use hearth_bench::pinned::allowed_cores;
 use hearth_bench::row::{self, Row};
@@ -25,7 +25,7 @@ const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
 conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
-[--svg FILE] [--record] [--quotas] [--heat] [--check lackey [--every N]] [--self-check]";
+[--svg FILE] [--record] [--heat] [--check lackey [--every N]] [--self-check]";
 
 /// The second opinion is asked about one commuting case of so many, and about more of those in
 /// conflict.
@@ -86,8 +86,6 @@ fn options() -> Result<Options, String> {
             "--every" => options.every = Some(number(&file()?)?),
             "--jobs" => options.jobs = Some(number(&file()?)?),
             "--record" => options.is_record = true,
-            // Relaxed: no worker yet.
-            "--quotas" => WITH_QUOTAS.store(true, Relaxed),
             "--self-check" => options.is_self_check = true,
             // Relaxed: no worker yet.
             "--heat" => WITH_HEAT.store(true, Relaxed),
@@ -138,19 +136,20 @@ fn run(options: &Options) -> Result<(), String> {
     let extent = options.extent();
     // First, as in a quick run: what is compared with it finds memory as it did.
     let quick = match options.is_record {
-        true => Some(Sum::of(&ask(Extent::QUICK)?.1).share()),
+        true => Some(Sum::of(&by_case(&ask(Extent::QUICK)?.1))),
         false => None,
     };
     let (tally, verdicts) = ask(extent)?;
     let mut rows = report::rows(tally, &verdicts);
     let cases = extent.cases as f64;
     rows.push(report::row("all", "sampled_one_of", cases, "1"));
-    let quick = quick.map(|share| report::row("quick", "conflict_free_share", share, "ratio"));
-    rows.extend(quick);
+    rows.extend(quick.iter().flat_map(|&sum| report::shares("quick", sum)));
     let costs = hot::measure(&Cores::start()?);
     rows.extend(costs.rows());
-    let matrix = Matrix::of(&verdicts);
-    let shown = if options.is_verbose { usize::MAX } else { 4 };
+    let matrix = Matrix::of(&by_case(&verdicts));
+    // A record names every one.
+    let is_whole = options.is_verbose || options.is_record;
+    let shown = if is_whole { usize::MAX } else { 4 };
     let text = format!(
         "{}\n{}\n{}{}",
         report::sums(tally, &verdicts),

@@ -35,6 +35,8 @@ pub enum Relation {
     OpenFile,
     /// One file.
     File,
+    /// One page of a file, or its end.
+    Page,
     /// One name.
     Name,
     /// One process.
@@ -75,6 +77,7 @@ fn rule(row: &str) -> Result<Rule, String> {
         relation: match relation {
             "one open file" => Relation::OpenFile,
             "one file" => Relation::File,
+            "one page" => Relation::Page,
             "one name" => Relation::Name,
             "one process" => Relation::Process,
             "a directory and what is in it" => Relation::Within,
@@ -118,17 +121,26 @@ impl Rule {
         fit(a, b) || fit(b, a)
     }
 
-    /// Whether it explains a conflict whose two sides have these source lines on their stacks:
-    /// whoever writes must be at one of its places. That two things lie on one line no rule asks
-    /// for, but one that has `words/` among its places: bytes of a file lie where the program puts
-    /// them.
+    /// Whether it explains a conflict whose two sides have these source lines on their stacks,
+    /// innermost first: whoever writes must be at one of its places, which is where the filesystem
+    /// makes the access and not one from which that is called. That two things lie on one line no
+    /// rule asks for, but one that has `words/` among its places: bytes of a file lie where the
+    /// program puts them.
     pub fn explains(&self, conflict: &Conflict, stacks: &[Vec<String>; 2]) -> bool {
         let here = |line: &String| self.places.iter().any(|place| line.contains(place));
-        let is_here = |side: usize| !conflict.writes[side] || stacks[side].iter().any(here);
+        let is_here =
+            |side: usize| !conflict.writes[side] || access(&stacks[side]).iter().any(here);
         let copies = |stack: &Vec<String>| stack.iter().any(|line| line.contains(BYTES));
         let are_bytes = self.places.iter().any(|place| place == BYTES) && stacks.iter().all(copies);
         (!conflict.is_false_sharing || are_bytes) && is_here(0) && is_here(1)
     }
+}
+
+/// The part of a stack that makes the access: what the filesystem uses for it, and its own line that
+/// does.
+fn access(stack: &[String]) -> &[String] {
+    let own = stack.iter().position(|line| line.starts_with("fs/"));
+    &stack[..own.map_or(stack.len(), |at| at + 1)]
 }
 
 impl Relation {
@@ -140,6 +152,7 @@ impl Relation {
         match self {
             Relation::OpenFile => case.shares_open_file(),
             Relation::File => common(files),
+            Relation::Page => common(files) && is_one_page(a, b),
             Relation::Name => common(|op| op.places().chain(files(op)).collect()),
             Relation::Process => case.sharing == super::case::Sharing::Threads,
             Relation::Within => is_within(b, a),
@@ -147,6 +160,12 @@ impl Relation {
             Relation::Any => true,
         }
     }
+}
+
+/// Whether two calls on contents meet in a page, or at the end.
+fn is_one_page(a: &Operation, b: &Operation) -> bool {
+    let appends = [a, b].map(|op| op.verb == Verb::Append);
+    a.choice == b.choice || appends == [true, true]
 }
 
 /// Whether a directory gets another one above.
@@ -214,6 +233,10 @@ mod tests {
         assert!(rule.explains(&conflict([true, false], false), &stacks));
         assert!(!rule.explains(&conflict([true, true], false), &stacks));
         assert!(!rule.explains(&conflict([true, false], true), &stacks));
+        // What it calls is somewhere else.
+        let deeper = "fs/quota/ledger.rs:4 Ledger::charge".to_owned();
+        let below = stacks.map(|stack| [vec![deeper.clone()], stack].concat());
+        assert!(!rule.explains(&conflict([true, false], false), &below));
     }
 
     #[test]

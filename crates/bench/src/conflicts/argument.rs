@@ -27,9 +27,13 @@ pub fn length(op: &Operation) -> u64 {
     [1, 4][usize::from(op.choice)] * PAGE
 }
 
-/// Mode that `chmod` sets.
+/// Mode that `chmod` sets: a directory can still be walked through.
 pub fn mode(op: &Operation) -> u32 {
-    [0o600, 0o640][usize::from(op.value)]
+    let search = match op.on.name {
+        Name::Empty | Name::Empty2 | Name::Sub | Name::Itself => 0o110,
+        _ => 0,
+    };
+    [0o600, 0o640][usize::from(op.value)] | search
 }
 
 /// Flags of `open`: a directory can only be read.

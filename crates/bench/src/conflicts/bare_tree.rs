@@ -86,6 +86,21 @@ fn make(model: &mut Model, p: usize, place: Place, i: usize) {
             );
         }
         Name::Empty | Name::Empty2 => make_dir(model, p, &at),
+        // The first is a directory of the state.
+        Name::Sub if i > 0 => {
+            make_dir(model, p, &at);
+            let path = bytes(format!("{at}/f"));
+            let (dirfd, mode, rdev) = (CWD, 0o100644, 0);
+            model.apply(
+                p,
+                &Op::MakeNode {
+                    dirfd,
+                    path,
+                    mode,
+                    rdev,
+                },
+            );
+        }
         Name::Sub | Name::Missing | Name::Missing2 | Name::Itself => {}
     }
 }

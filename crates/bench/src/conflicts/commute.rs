@@ -30,15 +30,11 @@ pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, Errnos) {
     let once = orders(grounds, case, 1);
     let errnos = once.1;
     match once.0 {
-        Commutes::Yes | Commutes::WithoutAtime => {
-            let twice = orders(grounds, case, TWICE).0;
-            match twice {
-                // A second `truncate` to one size: whether it moves times is left open, and the
-                // first has told.
-                Commutes::Yes | Commutes::Unspecified => (once.0, errnos),
-                other => (other, errnos),
-            }
-        }
+        Commutes::Yes | Commutes::WithoutAtime => match orders(grounds, case, TWICE).0 {
+            // A second `truncate` to one size, which moves times in tmpfs alone; the first has told.
+            Commutes::Yes | Commutes::Unspecified => (once.0, errnos),
+            other => (other, errnos),
+        },
         other => (other, errnos),
     }
 }

@@ -97,10 +97,10 @@ fn names(verb: Verb) -> &'static [Name] {
         Verb::Stat | Verb::Access => &[File, File2, Link, Missing, Missing2, Itself],
         Verb::Truncate | Verb::Link => &[File, File2, Missing],
         Verb::GetXattr | Verb::SetXattr | Verb::ChMod | Verb::UTimens => {
-            &[File, File2, Empty, Missing]
+            &[File, File2, Empty, Missing, Itself]
         }
         Verb::Unlink => &[File, File2, Link, Missing, Missing2],
-        Verb::Rename => &[File, File2, Empty, Empty2, Missing],
+        Verb::Rename => &[File, File2, Empty, Empty2, Link, Sub, Missing],
         Verb::RmDir => &[Empty, Empty2, Sub, Missing],
         Verb::ReadDir => &[Itself, Missing],
         Verb::StatFs | Verb::Fork => &[Itself],
@@ -113,28 +113,30 @@ fn names(verb: Verb) -> &'static [Name] {
 /// The other name of a verb that has two.
 fn targets(verb: Verb, on: Place) -> Vec<Option<Place>> {
     let beside = |name| Some(Place { dir: on.dir, name });
-    let elsewhere = Place {
-        dir: match on.dir {
-            Dir::First => Dir::Second,
-            Dir::Second | Dir::FirstSub | Dir::SecondSub => Dir::First,
-        },
-        name: Name::Missing,
+    let other = match on.dir {
+        Dir::First => Dir::Second,
+        Dir::Second | Dir::FirstSub | Dir::SecondSub => Dir::First,
     };
-    let other = match on.name {
-        Name::File => Name::File2,
-        Name::File2 => Name::File,
-        Name::Empty => Name::Empty2,
-        _ => Name::Empty,
+    let elsewhere = |name| Some(Place { dir: other, name });
+    let (taken, there) = match on.name {
+        Name::File => (Name::File2, Name::File),
+        Name::File2 => (Name::File, Name::File),
+        Name::Empty => (Name::Empty2, Name::Empty),
+        _ => (Name::Empty, Name::Empty),
     };
-    let free = [
-        beside(Name::Missing),
-        beside(Name::Missing2),
-        Some(elsewhere),
-    ];
     match (verb, on.name) {
         (Verb::Link | Verb::Rename, Name::Missing) => vec![beside(Name::Missing2)],
-        (Verb::Rename, Name::Sub) => Vec::new(),
-        (Verb::Link | Verb::Rename, _) => [&free[..], &[beside(other)]].concat(),
+        (Verb::Rename, Name::Link) => vec![beside(Name::Missing)],
+        // Only the upper directories have it.
+        (Verb::Rename, Name::Sub) if on.dir.above().is_some() => Vec::new(),
+        (Verb::Rename, Name::Sub) => vec![beside(Name::Missing), elsewhere(Name::Missing)],
+        (Verb::Link | Verb::Rename, _) => vec![
+            beside(Name::Missing),
+            beside(Name::Missing2),
+            beside(taken),
+            elsewhere(Name::Missing),
+            elsewhere(there),
+        ],
         _ => vec![None],
     }
 }

@@ -1,5 +1,6 @@
 //! The volume that a batch of cases uses, each in directories of its own.
 
+use super::manner::Setting;
 use super::operation::{Dir, Name, Place};
 use super::planted::{CountingClock, PLANTED};
 use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
@@ -22,11 +23,12 @@ pub const CANDIDATES: usize = 4096;
 /// The same for windows of one call.
 pub const FEW_CANDIDATES: usize = 96;
 
-/// Whether everything belongs to a user, a group and a project with limits that nobody reaches.
-/// Relaxed: set once, before there is a worker.
-pub static WITH_QUOTAS: AtomicBool = AtomicBool::new(false);
-/// Whether heat is tracked. Relaxed: set once, before there is a worker.
+/// Whether heat is tracked in every volume, whatever its setting. Relaxed: set once, before there is
+/// a worker.
 pub static WITH_HEAT: AtomicBool = AtomicBool::new(false);
+
+/// The ordinary user, and the group.
+const USER: u32 = 1_000;
 
 /// A volume.
 pub struct Ground {
@@ -37,6 +39,7 @@ pub struct Ground {
     /// Varies which names are taken.
     shift: usize,
     next: usize,
+    is_user: bool,
 }
 
 struct SteppedClock(Arc<AtomicI64>);
@@ -56,7 +59,7 @@ impl Ground {
     ///
     /// # Panics
     /// When the library refuses what is needed.
-    pub fn new(is_noatime: bool, shift: usize, candidates: usize) -> Ground {
+    pub fn new(is_noatime: bool, shift: usize, candidates: usize, setting: Setting) -> Ground {
         let time = Arc::new(AtomicI64::new(MADE));
         let atime = if is_noatime {
             AtimeMode::No
@@ -72,11 +75,10 @@ impl Ground {
         };
         let builder = builder
             // Relaxed: as its documentation says.
-            .hot_track(WITH_HEAT.load(Ordering::Relaxed))
+            .hot_track(setting.has_heat || WITH_HEAT.load(Ordering::Relaxed))
             .atime(atime);
         let volume = builder.build().expect("settings that make sense");
-        // Relaxed: as its documentation says.
-        if WITH_QUOTAS.load(Ordering::Relaxed) {
+        if setting.has_quotas {
             turn_quotas_on(&volume);
         }
         let names = names(&volume.process(Credentials::root()), candidates);
@@ -86,13 +88,38 @@ impl Ground {
             names,
             shift,
             next: 0,
+            is_user: setting.is_user,
         }
     }
 
-    /// The directory of the next case.
+    /// Where the directory of the next case will be.
     pub fn next_base(&mut self) -> String {
         self.next += 1;
         format!("/{}", self.next)
+    }
+
+    /// Makes it, for who works on the volume.
+    ///
+    /// # Panics
+    /// When the library refuses.
+    pub fn make_base(&self, base: &str) {
+        let root = self.volume.process(Credentials::root());
+        root.mkdir(base, 0o755).expect("a new directory");
+        let Credentials { uid, gid, .. } = self.credentials();
+        let given = root.chown(base, Some(uid), Some(gid));
+        given.expect("root gives away what it likes");
+    }
+
+    /// A process of who works on the volume.
+    pub fn process(&self) -> Process {
+        self.volume.process(self.credentials())
+    }
+
+    fn credentials(&self) -> Credentials {
+        match self.is_user {
+            true => Credentials::user(USER, USER),
+            false => Credentials::root(),
+        }
     }
 
     /// Makes it `seconds` o'clock.
@@ -129,7 +156,7 @@ impl Ground {
     }
 }
 
-/// Id 0, under which the cases run, has a limit as a project only: the whole volume is one.
+/// Id 0 has a limit as a project only: the whole volume is one.
 fn turn_quotas_on(volume: &Volume) {
     let quota = volume.quota();
     let far = LimitChange {

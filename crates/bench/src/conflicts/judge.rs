@@ -3,7 +3,7 @@
 
 use super::allow_list::Rule;
 use super::case::{Case, LONG};
-use super::manner::{Layout, Manner};
+use super::manner::{Layout, Manner, Setting};
 use super::plan::{Extent, Plan};
 use super::run::batches;
 use super::source::Source;
@@ -12,22 +12,37 @@ use super::workers::spread;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Layouts for windows of one call: other addresses, another maker, another order.
+/// Layouts for windows of one call: other addresses, another maker, another order, another setting.
 const LAYOUTS: [Layout; 3] = [
     Layout {
         seed: 1,
         maker: 0,
         first: 0,
+        setting: Setting {
+            is_user: true,
+            has_quotas: true,
+            has_heat: false,
+        },
     },
     Layout {
         seed: 2,
         maker: 1,
         first: 1,
+        setting: Setting {
+            is_user: false,
+            has_quotas: false,
+            has_heat: false,
+        },
     },
     Layout {
         seed: 3,
         maker: 0,
         first: 1,
+        setting: Setting {
+            is_user: true,
+            has_quotas: true,
+            has_heat: true,
+        },
     },
 ];
 

@@ -6,7 +6,7 @@
 
 use super::case::Case;
 use super::commute::Errnos;
-use super::manner::{Layout, Manner};
+use super::manner::{Layout, Manner, Setting};
 use crate::valgrind::missing;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -21,6 +21,11 @@ pub const LEAN: Manner = Manner {
         seed: 1,
         maker: 0,
         first: 0,
+        setting: Setting {
+            is_user: true,
+            has_quotas: false,
+            has_heat: false,
+        },
     },
     is_lean: true,
 };

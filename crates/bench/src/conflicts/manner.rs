@@ -9,6 +9,19 @@ pub struct Layout {
     pub maker: usize,
     /// The side whose window comes first.
     pub first: usize,
+    /// The volume, and who works on it.
+    pub setting: Setting,
+}
+
+/// A volume, and who works on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// An ordinary user, who owns everything, and not root.
+    pub is_user: bool,
+    /// That user, the group and the project have limits which nobody reaches.
+    pub has_quotas: bool,
+    /// Heat is tracked.
+    pub has_heat: bool,
 }
 
 /// How cases are run.

@@ -1,11 +1,11 @@
 //! What the runner prints: sums, and the conflicts by place in the source.
 
-use super::case::LONG;
+use super::case::{LONG, Sharing};
 use super::matrix::Matrix;
 use super::plan::Extent;
 use super::source::Source;
 use super::tally::Tally;
-use super::verdict::{Sum, Verdict};
+use super::verdict::{Sum, Verdict, by_case};
 use crate::row::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,17 +13,18 @@ use std::fmt::Write;
 /// Some of the verdicts, under a name.
 type Part = (&'static str, fn(&Verdict) -> bool);
 
-const PARTS: [Part; 6] = [
+/// Of cases, which are free if all their windows are.
+const PARTS: [Part; 4] = [
     ("all", |_| true),
+    ("threads", |v| v.case.sharing == Sharing::Threads),
+    ("processes", |v| v.case.sharing == Sharing::Processes),
+    ("kin", |v| v.case.sharing == Sharing::Kin),
+];
+
+/// Of windows.
+const WINDOWS: [Part; 2] = [
     ("window 1", |v| v.window == 1),
     ("window 256", |v| v.window == LONG),
-    ("threads", |v| {
-        v.case.sharing == super::case::Sharing::Threads
-    }),
-    ("processes", |v| {
-        v.case.sharing == super::case::Sharing::Processes
-    }),
-    ("kin", |v| v.case.sharing == super::case::Sharing::Kin),
 ];
 
 /// The sums as a table.
@@ -55,20 +56,17 @@ pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
 pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, sum) in parts(verdicts) {
-        rows.extend(rows_of(name, sum));
-        rows.push(row(
-            name,
-            "conflict_free_share_but_allowed",
-            sum.share_but_allowed(),
-            "ratio",
-        ));
+        rows.extend(shares(name, sum));
+        rows.push(row(name, "cases", sum.total as f64, "1"));
     }
     rows.push(row("all", "enumerated_cases", tally.cases as f64, "1"));
     rows.push(row("all", "commuting_cases", tally.commute as f64, "1"));
     rows.push(row("all", "dependent_cases", tally.depend as f64, "1"));
     rows.push(row("all", "unspecified_cases", tally.open as f64, "1"));
-    for (a, b, sum) in Matrix::of(verdicts).pairs() {
-        rows.extend(rows_of(&format!("{}|{}", a.name(), b.name()), sum));
+    for (a, b, sum) in Matrix::of(&by_case(verdicts)).pairs() {
+        let pair = format!("{}|{}", a.name(), b.name());
+        rows.extend(shares(&pair, sum));
+        rows.push(row(&pair, "cases", sum.total as f64, "1"));
     }
     rows
 }
@@ -88,18 +86,22 @@ pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str)
     }
 }
 
-fn rows_of(name: &str, sum: Sum) -> [Row; 2] {
+/// How many are free: of all, and of those that no rule allows.
+pub fn shares(name: &str, sum: Sum) -> [Row; 2] {
+    let of_rest = sum.share_but_allowed();
     [
         row(name, "conflict_free_share", sum.share(), "ratio"),
-        row(name, "cases", sum.total as f64, "1"),
+        row(name, "conflict_free_share_but_allowed", of_rest, "ratio"),
     ]
 }
 
-fn parts(verdicts: &[Verdict]) -> impl Iterator<Item = (&'static str, Sum)> {
-    let of = |wanted: fn(&Verdict) -> bool| Sum::of(verdicts.iter().filter(|v| wanted(v)));
-    PARTS
-        .into_iter()
-        .map(move |(name, wanted)| (name, of(wanted)))
+fn parts(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
+    let sums = |parts: &[Part], of: &[Verdict]| -> Vec<_> {
+        let sum = |wanted: fn(&Verdict) -> bool| Sum::of(of.iter().filter(|v| wanted(v)));
+        let each = parts.iter();
+        each.map(|&(name, wanted)| (name, sum(wanted))).collect()
+    };
+    [sums(&PARTS, &by_case(verdicts)), sums(&WINDOWS, verdicts)].concat()
 }
 
 /// The command of a recorded run.

@@ -4,13 +4,17 @@
 //! memory have it once something in it is free. A thread with free blocks of its own asks for none:
 //! so a window of many calls that frees shares nothing with the next one that allocates.
 
-/// The smallest and the largest blocks, in bytes; a page of a file with its header is a little
-/// larger than 4 KiB.
+/// The smallest and the largest blocks, in bytes.
 const SMALLEST: usize = 16;
 const LARGEST: usize = 8 << 10;
 /// Free blocks of each size: what a window retires comes back after two ends of an epoch, so up to
 /// three blocks of a size are wanted for each of its calls.
 const FREE: usize = 3 * super::case::LONG;
+/// The same of sizes of which no call makes anything each time: beyond this many bytes, but for what
+/// is as large as a page of a file with its header, or a block of descriptors.
+const FEW: usize = 64;
+const SMALL: usize = 1 << 10;
+const LIKE_PAGES: std::ops::RangeInclusive<usize> = 4_096..=5_120;
 /// One block of so many is kept, so that no page is given up as empty.
 const KEPT: usize = 8;
 
@@ -25,7 +29,9 @@ impl Reserve {
         while power < LARGEST {
             // The allocator has four sizes for each power of two.
             for size in (4..8).map(|quarters| power / 4 * quarters) {
-                let blocks = (0..FREE + FREE / KEPT).map(|_| Vec::with_capacity(size));
+                let is_common = size <= SMALL || LIKE_PAGES.contains(&size);
+                let free = if is_common { FREE } else { FEW };
+                let blocks = (0..free + free / KEPT).map(|_| Vec::with_capacity(size));
                 let blocks: Vec<Vec<u8>> = blocks.collect();
                 kept.extend(blocks.into_iter().step_by(KEPT));
             }

@@ -54,6 +54,7 @@ pub fn run<W: Watch>(
         batch.is_noatime,
         manner.layout.seed,
         candidates,
+        manner.layout.setting,
     ));
     for (n, &(case, errnos)) in batch.cases.iter().enumerate() {
         let alone = Arc::get_mut(&mut ground).expect("every state is gone");

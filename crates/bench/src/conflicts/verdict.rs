@@ -2,8 +2,9 @@
 
 use super::case::Case;
 use super::overlap::Conflict;
+use std::collections::BTreeMap;
 
-/// A case that commutes, and what its windows shared.
+/// A case that commutes, and what a window of it shared.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The case.
@@ -53,14 +54,24 @@ impl Verdict {
         self.is_free() || self.rule.is_some()
     }
 
-    /// Keeps the worse of two layouts: one that nothing explains, however few its lines, then the
-    /// one with more of them.
+    /// Keeps the worse of two layouts or windows: one that nothing explains, however few its lines,
+    /// then one that is not free, then the one with more lines.
     pub fn worsen(&mut self, other: Verdict) {
-        let badness = |verdict: &Verdict| (!verdict.is_explained(), verdict.lines);
+        let badness = |it: &Verdict| (!it.is_explained(), !it.is_free(), it.lines);
         if badness(&other) > badness(self) {
             *self = other;
         }
     }
+}
+
+/// One verdict for each case, in order: it is free if all its windows are, and explained if all are.
+pub fn by_case(verdicts: &[Verdict]) -> Vec<Verdict> {
+    let mut worst: BTreeMap<Case, Verdict> = BTreeMap::new();
+    for verdict in verdicts {
+        let known = worst.entry(verdict.case).or_insert_with(|| verdict.clone());
+        known.worsen(verdict.clone());
+    }
+    worst.into_values().collect()
 }
 
 impl Sum {
@@ -132,5 +143,23 @@ mod tests {
         let mut worst = free;
         worst.worsen(allowed);
         assert_eq!((worst.lines, worst.is_explained()), (3, true));
+    }
+
+    #[test]
+    fn a_case_is_free_only_if_all_its_windows_are() {
+        let many = |lines| Verdict {
+            window: 256,
+            ..verdict(lines, None)
+        };
+        let told = |verdicts: &[Verdict]| {
+            let cases = by_case(verdicts);
+            assert_eq!(cases.len(), 1);
+            (cases[0].is_free(), cases[0].is_explained())
+        };
+        // A few lines are free in a long window, and not in a short one.
+        assert_eq!(told(&[verdict(0, None), many(3)]), (true, true));
+        assert_eq!(told(&[verdict(1, None), many(3)]), (false, false));
+        assert_eq!(told(&[verdict(1, Some("mode")), many(3)]), (false, true));
+        assert_eq!(told(&[verdict(1, Some("mode")), many(40)]), (false, false));
     }
 }

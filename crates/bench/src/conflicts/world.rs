@@ -9,7 +9,7 @@ use super::perform::{Call, Hands};
 use super::reserve::Reserve;
 use super::verb::Verb;
 use hearth::fdtable::FdPolicy;
-use hearth::{Credentials, Fd, Process, SetTime, Time};
+use hearth::{Fd, Process, SetTime, Time};
 use std::sync::Arc;
 
 /// A state, ready for one case.
@@ -45,7 +45,8 @@ impl World {
     /// # Panics
     /// When the library refuses, as all methods here.
     pub fn new(ground: Arc<Ground>, base: String, case: Case, manner: Manner) -> World {
-        let process = ground.volume.process(Credentials::root());
+        ground.make_base(&base);
+        let process = ground.process();
         let (count, seed) = (manner.count, manner.layout.seed);
         let mut world = World {
             ground,
@@ -58,7 +59,6 @@ impl World {
             seed,
             is_lean: manner.is_lean,
         };
-        process.mkdir(&world.base, 0o755).expect("a new directory");
         for dir in case.dirs() {
             process
                 .mkdir(world.dir(dir), 0o755)
@@ -85,7 +85,7 @@ impl World {
             (1, Sharing::Threads) => self.process(0),
             (1, Sharing::Kin) => Arc::new(self.process(0).fork()),
             (_, sharing) => {
-                let mut process = self.ground.volume.process(Credentials::root());
+                let mut process = self.ground.process();
                 if sharing == Sharing::Threads {
                     process
                         .set_fd_policy(FdPolicy::PerCore)
@@ -236,7 +236,7 @@ impl World {
         if op.choice == 1 {
             return process.fork();
         }
-        let ending = self.ground.volume.process(Credentials::root());
+        let ending = self.ground.process();
         let opened = ending.open(self.path(op.on, 0), libc::O_RDWR, 0);
         opened.expect("a file of the state can be opened");
         ending
@@ -322,6 +322,12 @@ impl World {
                 process.symlink(target, &path).expect("a new name");
             }
             Name::Empty | Name::Empty2 => process.mkdir(&path, 0o755).expect("a new name"),
+            // The first is a directory of the state.
+            Name::Sub if i > 0 => {
+                process.mkdir(&path, 0o755).expect("a new name");
+                let inside = [&path[..], b"/", self.ground.name(Name::File).as_bytes()].concat();
+                process.mknod(inside, 0o100644, 0).expect("a new name");
+            }
             Name::Sub | Name::Missing | Name::Missing2 | Name::Itself => {}
         }
     }
@@ -347,6 +353,7 @@ impl World {
         p.symlink("f", &from).expect("symlink");
         p.unlink(&from).expect("unlink");
         p.stat(self.dir(dir)).expect("stat");
+        self.warm_xattrs(p, &self.dir(dir));
     }
 
     /// A directory that stays empty: what is made when it is first opened or gets attributes.
@@ -354,10 +361,15 @@ impl World {
         let fd = p.open(path, libc::O_RDONLY, 0).expect("open");
         p.close(fd).expect("close");
         if !self.is_lean {
-            p.setxattr(path, XATTR.as_bytes(), &[0; CHUNK], 0)
-                .expect("setxattr");
-            p.removexattr(path, XATTR.as_bytes()).expect("removexattr");
+            self.warm_xattrs(p, path);
         }
+    }
+
+    /// A directory that has no attributes, and has had some.
+    fn warm_xattrs(&self, p: &Process, path: &[u8]) {
+        let name = XATTR.as_bytes();
+        p.setxattr(path, name, &[0; CHUNK], 0).expect("setxattr");
+        p.removexattr(path, name).expect("removexattr");
     }
 
     fn warm_file(&self, p: &Process, path: &[u8]) {
