@@ -40,6 +40,8 @@ mod handle_races;
 mod heat_races;
 #[path = "shuttle/lock_races.rs"]
 mod lock_races;
+#[path = "shuttle/nameless_races.rs"]
+mod nameless_races;
 #[path = "shuttle/size_races.rs"]
 mod size_races;
 #[path = "shuttle/tree_races.rs"]

@@ -83,8 +83,8 @@ fn permitted<'n>(
     Ok((data, end))
 }
 
-/// Changes the pages and answers the new size, which is published only if it is smaller. The gate is
-/// closed.
+/// Changes the pages and answers the new size, which is published only if it is smaller. The gate
+/// is closed.
 fn edit(
     cx: &Ctx<'_>,
     node: &Node,

@@ -29,8 +29,8 @@ impl Process {
         })
     }
 
-    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`; `AT_NO_AUTOMOUNT` is known here
-    /// and to `statx(2)` alone.
+    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`; `AT_NO_AUTOMOUNT` is known
+    /// here and to `statx(2)` alone.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
         // Large, and moved at every step if it were what the closures answer.
         let mut attr = None;

@@ -313,6 +313,12 @@ impl Core {
             false => self.inodes.retire(node, g),
         };
         if !ended {
+            // A link that came in between may have looked before it was counted. SeqCst: partner is
+            // the fence in `discount_nameless`; of the two, at least one sees what the other did.
+            fence(Ordering::SeqCst);
+            if !node.meta.is_nameless() {
+                self.discount_nameless(node);
+            }
             return;
         }
         self.free_charge(node, g);
@@ -338,8 +344,10 @@ impl Core {
         }
     }
 
-    /// It has a name again, of somebody who holds a reference.
+    /// It has a name now, of somebody who holds a reference.
     pub fn discount_nameless(&self, node: &Node) {
+        // SeqCst: see `reap`, which counts it and then looks whether it has a name.
+        fence(Ordering::SeqCst);
         if node.meta.set_awaited(false) {
             self.nameless.add(-1);
         }
