@@ -19,6 +19,9 @@ const CASES: f64 = 2_500.0;
 /// because tables are not all equally full.
 const GROWTH: f64 = 0.75;
 
+/// Part of the text of the cases that the trace is asked about.
+const FEW: &str = "rename(/d1/f, /d1/g) | ";
+
 fn runner(args: &[&str]) -> Output {
     let program = instrumented::build().expect("the runner compiles");
     let output = Command::new(program).args(args).output();
@@ -86,6 +89,29 @@ fn the_runner_sees_a_locked_map_and_a_planted_counter() {
     let output = runner(&["--self-check"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
+}
+
+/// A few cases, free ones and others; all of them take an hour.
+#[test]
+fn recorder_and_trace_agree() {
+    let traced = env!("CARGO_BIN_EXE_hearth-traced");
+    let name = format!("hearth-test-{}-lackey.json", std::process::id());
+    let json = std::env::temp_dir().join(name);
+    let to = json.to_string_lossy();
+    let args = ["--check", "lackey", "--traced", traced, "--json", &to];
+    let output = runner(&[&args[..], &["--only", FEW, "--every", "1"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    let rows = std::fs::read_to_string(&json).expect("the runner writes its rows");
+    std::fs::remove_file(&json).expect("the rows are there");
+    let of = |metric| value(&rows, "lackey", metric);
+    let (cases, free) = (of("cases"), of("free_cases"));
+    assert_eq!(of("agreement_share"), 1.0, "{text}");
+    assert!(
+        free > 0.0 && free < cases,
+        "{free} of {cases} are free: {text}"
+    );
 }
 
 #[test]

@@ -45,7 +45,6 @@ const ALWAYS: u64 = init::ASYNC_READ
     | init::DONT_MASK
     | init::HAS_IOCTL_DIR
     | init::ASYNC_DIO
-    | init::PARALLEL_DIROPS
     | init::POSIX_ACL
     | init::ABORT_ERROR
     | init::MAX_PAGES
@@ -120,6 +119,7 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
                 .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io),
         init::WRITEBACK_CACHE,
     );
+    add(options.parallel_dirops, init::PARALLEL_DIROPS);
     let readdirplus = options.agreed_readdirplus();
     add(readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
     add(readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
@@ -214,6 +214,19 @@ mod tests {
         assert_eq!(comes(second, ReadDirPlus::Auto), (true, true));
         assert_eq!(comes(never, ReadDirPlus::Auto), (false, false));
         assert_eq!(comes(never, ReadDirPlus::Yes), (true, false));
+    }
+
+    #[test]
+    fn calls_on_one_directory_come_side_by_side_unless_the_options_say_not() {
+        let comes = |parallel_dirops| {
+            let options = MountOptions {
+                parallel_dirops,
+                ..Default::default()
+            };
+            let (_, agreed) = agree(&kernel(45, !0), &options, false, false);
+            agreed.has(init::PARALLEL_DIROPS)
+        };
+        assert!(comes(MountOptions::default().parallel_dirops) && !comes(false));
     }
 
     #[test]

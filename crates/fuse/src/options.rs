@@ -68,6 +68,8 @@ pub struct MountOptions {
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
     pub readdirplus: ReadDirPlus,
+    /// `parallel_dirops`, `no_parallel_dirops`: lookups and listings of one directory side by side.
+    pub parallel_dirops: bool,
     /// `max_write=BYTES`: largest read or write request.
     pub max_write: u32,
     /// `allow_other`: users other than the one who mounts may look. Without it only root's mounts
@@ -125,6 +127,7 @@ impl Default for MountOptions {
             charge_first: false,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
+            parallel_dirops: true,
             max_write: 1 << 20,
             allow_other: None,
             fsname: "hearth".to_owned(),
@@ -234,6 +237,8 @@ impl MountOptions {
             "no_opendir" => self.no_opendir = true,
             "no_flush" => self.no_flush = true,
             "direct_io" => self.direct_io = true,
+            "parallel_dirops" => self.parallel_dirops = true,
+            "no_parallel_dirops" => self.parallel_dirops = false,
             "quota" => {
                 (self.quotas, self.writeback) = (true, Some(false));
                 self.charge_first = true;
