@@ -51,6 +51,7 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
         "./sys/fs/hot-update-interval",
         "./sys/fs/memory-budget",
         "./sys/fs/read-only",
+        "./sys/help",
         "./version",
     ];
     assert_eq!(inside.lines().collect::<Vec<_>>(), expected);

@@ -1,7 +1,7 @@
 //! One open of a control file: the text that it shows, and what is written to it.
 
 use super::ask::Question;
-use super::{FILES, Takes, text};
+use super::{FILES, Takes, text, tunables};
 use crate::caller::{Caller, Credentials};
 use crate::errno::Errno;
 use crate::volume::{Core, Load, Step, Stop};
@@ -18,14 +18,15 @@ const END: &[u8] = b"end\n";
 lock_class!(DialogueLock = "control.dialogue", 955);
 
 /// What an open control file says: its text as it was when it was opened (or first read, if it
-/// walks the volume), or the answer to the latest question. Nothing else is locked while it is.
+/// walks the volume or was set since), or the answer to the latest question, or why the latest
+/// setting was refused. Nothing else is locked while it is.
 pub(crate) struct Dialogue {
     file: usize,
     said: Lock<DialogueLock, Said>,
 }
 
 struct Said {
-    /// `None` before the first read of a file that walks the volume.
+    /// `None` before the first read of a file that walks the volume, or that was set.
     text: Option<Box<[u8]>>,
     /// Offset of its first byte: an answer begins where its question ended, so that who writes and
     /// then reads on has it; a refused question did not move the position.
@@ -36,6 +37,18 @@ struct Said {
     pending: Vec<u8>,
 }
 
+impl Said {
+    /// The text is made for the next read.
+    fn unmade() -> Said {
+        Said {
+            text: None,
+            at: 0,
+            answered: None,
+            pending: Vec::new(),
+        }
+    }
+}
+
 impl Dialogue {
     pub fn begin(file: usize, core: &Core) -> Arc<Dialogue> {
         let text = (!FILES[file].walks).then(|| text(file, core));
@@ -43,9 +56,7 @@ impl Dialogue {
             file,
             said: Lock::new(Said {
                 text,
-                at: 0,
-                answered: None,
-                pending: Vec::new(),
+                ..Said::unmade()
             }),
         })
     }
@@ -94,9 +105,17 @@ impl Dialogue {
                 dialogue: Arc::clone(self),
             }))
         };
-        match FILES[self.file].takes {
+        let file = &FILES[self.file];
+        match &file.takes {
             Takes::Nothing => return Err(Errno::EACCES.into()),
-            Takes::Setting(set) => set(core, words(src)?.trim())?,
+            Takes::Setting(setting) => {
+                if let Err(errno) = words(src).and_then(|text| (setting.set)(core, text.trim())) {
+                    let reason = tunables::refusal(file.path, setting, src, errno);
+                    self.show(off, reason, None);
+                    return Err(errno.into());
+                }
+                self.replace_said(Said::unmade());
+            }
             Takes::Question => {
                 let mut said = self.said.lock();
                 if said.answered.as_deref() != Some(src) {
@@ -132,12 +151,15 @@ impl Dialogue {
 
     /// Shows an answer from offset `at` on, or why there is none; `asked` was answered.
     pub(super) fn show(&self, at: u64, text: String, asked: Option<Box<[u8]>>) {
-        let said = Said {
+        self.replace_said(Said {
             text: Some(text.into_bytes().into()),
             at,
             answered: asked,
-            pending: Vec::new(),
-        };
+            ..Said::unmade()
+        });
+    }
+
+    fn replace_said(&self, said: Said) {
         // What was there is dropped after the lock.
         let _was = std::mem::replace(&mut *self.said.lock(), said);
     }

@@ -49,13 +49,19 @@ struct ControlFile {
 /// What a write to a control file is.
 enum Takes {
     Nothing,
-    /// A new value; `EINVAL` for nonsense, which changes nothing.
-    Setting(fn(&Core, &str) -> Result<()>),
+    /// A new value; `EINVAL` for nonsense, which changes nothing, and the reason is read on.
+    Setting(Setting),
     /// A question; everybody may ask, and who may do what is decided by question.
     Question,
     /// Lines, in as many writes as it takes, the last of which ends with the line `end`. Only then
     /// they are taken, all or none of them, and what is read on says how it went.
     Lines(TakeLines),
+}
+
+struct Setting {
+    set: fn(&Core, &str) -> Result<()>,
+    /// What `set` takes, as it follows "expected".
+    expected: &'static str,
 }
 
 type TakeLines = fn(&Volume, &str) -> std::result::Result<String, ask::NoAnswer>;
@@ -75,6 +81,10 @@ impl ControlFile {
     const fn takes(mut self, takes: Takes) -> ControlFile {
         self.takes = takes;
         self
+    }
+
+    const fn sets(self, set: fn(&Core, &str) -> Result<()>, expected: &'static str) -> ControlFile {
+        self.takes(Takes::Setting(Setting { set, expected }))
     }
 
     const fn private(mut self) -> ControlFile {
@@ -122,23 +132,31 @@ static FILES: &[ControlFile] = &[
     ControlFile::new("heat/import", heat::import_hint)
         .takes(Takes::Lines(heat::import))
         .private(),
-    ControlFile::new("locks", locks::table).takes(Takes::Setting(locks::switch)),
+    ControlFile::new("locks", locks::table).sets(locks::switch, "on, exact, off or reset"),
     ControlFile::new("locks.json", locks::json),
     ControlFile::new("sched", sched::table),
     ControlFile::new("sched.json", sched::json),
-    ControlFile::new("sys/fs/memory-budget", tunables::memory_budget)
-        .takes(Takes::Setting(tunables::set_memory_budget)),
+    ControlFile::new("sys/help", tunables::help),
+    ControlFile::new("sys/fs/memory-budget", tunables::memory_budget).sets(
+        tunables::set_memory_budget,
+        "bytes, at least 65536, or 0 for no budget",
+    ),
     ControlFile::new("sys/fs/hot-track", tunables::hot_track)
-        .takes(Takes::Setting(tunables::set_hot_track)),
+        .sets(tunables::set_hot_track, "0 or 1"),
     ControlFile::new("sys/fs/hot-update-interval", tunables::hot_update_interval)
-        .takes(Takes::Setting(tunables::set_hot_update_interval)),
-    ControlFile::new("sys/fs/hot-half-lives", tunables::hot_half_lives)
-        .takes(Takes::Setting(tunables::set_hot_half_lives)),
-    ControlFile::new("sys/fs/hot-mem-high-thresh", tunables::hot_mem_high_thresh)
-        .takes(Takes::Setting(tunables::set_hot_mem_high_thresh)),
-    ControlFile::new("sys/fs/atime", tunables::atime).takes(Takes::Setting(tunables::set_atime)),
+        .sets(tunables::set_hot_update_interval, "seconds, 1 to 86400"),
+    ControlFile::new("sys/fs/hot-half-lives", tunables::hot_half_lives).sets(
+        tunables::set_hot_half_lives,
+        "two numbers of seconds, 1 to 31536000, the smaller first",
+    ),
+    ControlFile::new("sys/fs/hot-mem-high-thresh", tunables::hot_mem_high_thresh).sets(
+        tunables::set_hot_mem_high_thresh,
+        "MiB, 1 to 1048576, or 0 for no limit",
+    ),
+    ControlFile::new("sys/fs/atime", tunables::atime)
+        .sets(tunables::set_atime, "relatime, strictatime or noatime"),
     ControlFile::new("sys/fs/read-only", tunables::read_only)
-        .takes(Takes::Setting(tunables::set_read_only)),
+        .sets(tunables::set_read_only, "0 or 1"),
 ];
 
 fn version(_core: &Core) -> String {

@@ -1,8 +1,40 @@
 //! Tunables below `.hearth/sys`: each a number or a word, checked before it is taken.
 
+use super::{FILES, Setting, Takes};
 use crate::errno::{Errno, Result};
 use crate::volume::{AtimeMode, Core};
 use std::time::Duration;
+
+/// Directory of the tunables, below `.hearth`.
+const SYS: &str = "sys/";
+/// Characters of a refused value that its refusal shows.
+const MOST_SHOWN: usize = 64;
+
+/// One line a tunable: its name below `sys`, a tab, what it takes.
+pub(super) fn help(_core: &Core) -> String {
+    let lines = FILES.iter().filter_map(|file| match &file.takes {
+        Takes::Setting(setting) => {
+            let name = file.path.strip_prefix(SYS)?;
+            Some(format!("{name}\t{}\n", setting.expected))
+        }
+        _ => None,
+    });
+    lines.collect()
+}
+
+/// Why the setting at `path` did not take `input`, in one line.
+pub(super) fn refusal(path: &str, setting: &Setting, input: &[u8], errno: Errno) -> String {
+    let name = path.strip_prefix(SYS).unwrap_or(path);
+    let input = String::from_utf8_lossy(input);
+    let mut chars = input.trim().chars();
+    let shown: String = chars.by_ref().take(MOST_SHOWN).collect();
+    let shown = shown.escape_debug();
+    let more = if chars.next().is_some() { "..." } else { "" };
+    match errno {
+        Errno::EINVAL => format!("{name} '{shown}{more}': expected {}\n", setting.expected),
+        _ => format!("{name} '{shown}{more}': {errno}\n"),
+    }
+}
 
 pub(super) fn memory_budget(core: &Core) -> String {
     format!("{}\n", core.resident.budget())
@@ -89,7 +121,7 @@ pub(super) fn hot_half_lives(core: &Core) -> String {
 pub(super) fn set_hot_half_lives(core: &Core, text: &str) -> Result<()> {
     let number = |word: &str| word.parse().map_err(|_| Errno::EINVAL);
     let (short, long) = text.split_once(' ').ok_or(Errno::EINVAL)?;
-    let lives = [number(short)?, number(long)?].map(Duration::from_secs);
+    let lives = [number(short)?, number(long.trim_start())?].map(Duration::from_secs);
     core.heat.set_half_lives(core, lives[0], lives[1])
 }
 
