@@ -48,6 +48,8 @@ pub enum Verb {
     Heat(HeatArgs),
     /// Show who gets how much of the cores of a mounted volume, and set it
     Sched(SchedArgs),
+    /// Show the tunables of a mounted volume, and set them
+    Tune(TuneArgs),
     /// Say whether this machine can mount, by which transport, and what to do if not
     Doctor {
         /// Print JSON
@@ -167,6 +169,20 @@ pub struct StatsArgs {
     /// Print what happened in every second, until interrupted
     #[arg(short, long)]
     pub watch: bool,
+}
+
+/// `hearth tune`.
+#[derive(Debug, clap::Args)]
+pub struct TuneArgs {
+    /// Where the volume is mounted
+    pub mountpoint: PathBuf,
+    /// NAME shows a tunable, NAME=VALUE sets it, in this order, until one is refused; without any,
+    /// show all and what they take
+    #[arg(value_name = "NAME[=VALUE]")]
+    pub tunables: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `hearth locks`.

@@ -7,7 +7,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Longest question in bytes: what a kernel passes on in one piece.
-const LONGEST: usize = 4096;
+pub const LONGEST: usize = 4096;
+
+/// What to say of a directory that should be the top of a Hearth mount and is not.
+pub const NO_MOUNT: &str =
+    "not the top of a Hearth mount; 'findmnt -t fuse.hearth' lists the mounts";
 
 /// Asks the volume mounted at `mount` and answers its text.
 ///
@@ -20,13 +24,17 @@ pub fn ask(mount: &Path, question: &str) -> Result<String, Failure> {
     }
     match file.write(question.as_bytes()) {
         Ok(len) => answer(&file, len as u64).map_err(|error| Failure::at(mount, reason(&error))),
-        // A failed write leaves the reason where the answer would be.
-        Err(error) => Err(match answer(&file, 0) {
-            Ok(said) if !said.is_empty() && error.kind() != ErrorKind::NotConnected => {
-                Failure::refused(said.trim_end())
-            }
-            _ => Failure::at(mount, reason(&error)),
-        }),
+        Err(error) => Err(refusal(&file, mount, &error)),
+    }
+}
+
+/// Why the first write to a control file failed: it leaves the reason where the answer would be.
+pub fn refusal(file: &File, mount: &Path, error: &std::io::Error) -> Failure {
+    match answer(file, 0) {
+        Ok(said) if !said.is_empty() && error.kind() != ErrorKind::NotConnected => {
+            Failure::refused(said.trim_end())
+        }
+        _ => Failure::at(mount, reason(error)),
     }
 }
 
@@ -35,10 +43,7 @@ fn open(mount: &Path) -> Result<File, Failure> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
     opened.map_err(|error| {
         let what = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                "not the top of a Hearth mount; 'findmnt -t fuse.hearth' lists the mounts"
-                    .to_owned()
-            }
+            ErrorKind::NotFound | ErrorKind::NotADirectory => NO_MOUNT.to_owned(),
             _ => reason(&error),
         };
         Failure::at(mount, what)

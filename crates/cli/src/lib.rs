@@ -19,6 +19,7 @@ mod sched;
 mod serve;
 mod source;
 mod stats;
+mod tune;
 mod umount;
 mod verbs;
 

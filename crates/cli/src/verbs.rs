@@ -3,7 +3,7 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, umount,
+    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -45,6 +45,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Quota(args) => quota::run(&args),
         Verb::Heat(args) => heat::run(&args),
         Verb::Sched(args) => sched::run(&args),
+        Verb::Tune(args) => tune::run(&args),
         Verb::Doctor { json } => doctor::run(json),
         Verb::Completions { shell } => generate::completions(shell),
         Verb::Man { directory } => generate::man(&directory),

@@ -114,6 +114,23 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         &["m: no lock profile", "findmnt -t fuse.hearth"],
     ),
     ("locks", 2, &["<MOUNT>", "--help"]),
+    (
+        "tune m",
+        1,
+        &["m: not the top of a Hearth mount", "findmnt -t fuse.hearth"],
+    ),
+    (
+        "tune missing fs/atime=noatime",
+        1,
+        &["missing: not the top", "findmnt -t fuse.hearth"],
+    ),
+    (
+        "tune file fs/atime",
+        1,
+        &["file: not the top", "findmnt -t fuse.hearth"],
+    ),
+    ("tune", 2, &["<MOUNTPOINT>", "--help"]),
+    ("tune m --frob", 2, &["'--frob'", "--help"]),
     ("locks m --for 3x", 2, &["'3x'", "such as 10s", "--help"]),
     ("locks m --for 0s", 2, &["'0s'", "1ms to 24h", "--help"]),
     ("locks m --exact", 2, &["--for <TIME>", "--help"]),
@@ -398,7 +415,7 @@ fn completions_and_manual_pages_are_made() {
     for name in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let text = succeed(hearth().args(["completions", name]));
         assert!(
-            ["umount", "doctor", "stats", "locks"]
+            ["umount", "doctor", "stats", "locks", "tune"]
                 .iter()
                 .all(|verb| text.contains(verb)),
             "{name}"
@@ -417,6 +434,7 @@ fn completions_and_manual_pages_are_made() {
         "-umount",
         "-stats",
         "-locks",
+        "-tune",
         "-doctor",
         "-completions",
         "-man",
