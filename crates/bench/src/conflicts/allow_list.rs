@@ -136,8 +136,8 @@ impl Rule {
     }
 }
 
-/// The part of a stack that makes the access: what the filesystem uses for it, and its own line that
-/// does.
+/// The part of a stack that makes the access: what the filesystem uses for it, and its own line
+/// that does.
 fn access(stack: &[String]) -> &[String] {
     let own = stack.iter().position(|line| line.starts_with("fs/"));
     &stack[..own.map_or(stack.len(), |at| at + 1)]

@@ -31,7 +31,7 @@ pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, Errnos) {
     let errnos = once.1;
     match once.0 {
         Commutes::Yes | Commutes::WithoutAtime => match orders(grounds, case, TWICE).0 {
-            // A second `truncate` to one size, which moves times in tmpfs alone; the first has told.
+            // A second `truncate` to one size moves times in tmpfs alone; the first has told.
             Commutes::Yes | Commutes::Unspecified => (once.0, errnos),
             other => (other, errnos),
         },

@@ -23,8 +23,8 @@ pub const CANDIDATES: usize = 4096;
 /// The same for windows of one call.
 pub const FEW_CANDIDATES: usize = 96;
 
-/// Whether heat is tracked in every volume, whatever its setting. Relaxed: set once, before there is
-/// a worker.
+/// Whether heat is tracked in every volume, whatever its setting. Relaxed: set once, before there
+/// is a worker.
 pub static WITH_HEAT: AtomicBool = AtomicBool::new(false);
 
 /// The ordinary user, and the group.

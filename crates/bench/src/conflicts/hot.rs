@@ -2,8 +2,8 @@
 //! all cores use.
 //!
 //! A line counts as shared if the other core touches it in any of these calls on the same things,
-//! or in making and removing files beside them. Each is made by root, who is asked nothing, and by a
-//! stranger, for whom every directory on the way is looked at.
+//! or in making and removing files beside them. Each is made by root, who is asked nothing, and by
+//! a stranger, for whom every directory on the way is looked at.
 
 use super::case::LONG;
 use super::cores::{Cores, Watch};
@@ -51,8 +51,8 @@ pub struct Cost {
 /// Each call with its cost alone and in a long window.
 pub struct Costs(Vec<(String, [Cost; 2])>);
 
-/// Most shared lines that a window of many calls may write: those of collecting, which comes at every
-/// so many.
+/// Most shared lines that a window of many calls may write: those of collecting, which comes at
+/// every so many.
 const COLLECTED: f64 = 4.0;
 
 /// Measures the calls.
@@ -152,8 +152,8 @@ impl Cost {
 }
 
 impl Costs {
-    /// Fails if a single call modifies or writes a shared line, or many of them write more than what
-    /// collecting does now and then.
+    /// Fails if a single call modifies or writes a shared line, or many of them write more than
+    /// what collecting does now and then.
     ///
     /// # Errors
     /// Which call.

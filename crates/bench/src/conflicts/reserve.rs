@@ -10,8 +10,8 @@ const LARGEST: usize = 8 << 10;
 /// Free blocks of each size: what a window retires comes back after two ends of an epoch, so up to
 /// three blocks of a size are wanted for each of its calls.
 const FREE: usize = 3 * super::case::LONG;
-/// The same of sizes of which no call makes anything each time: beyond this many bytes, but for what
-/// is as large as a page of a file with its header, or a block of descriptors.
+/// The same of sizes of which no call makes anything each time: beyond this many bytes, but for
+/// what is as large as a page of a file with its header, or a block of descriptors.
 const FEW: usize = 64;
 const SMALL: usize = 1 << 10;
 const LIKE_PAGES: std::ops::RangeInclusive<usize> = 4_096..=5_120;

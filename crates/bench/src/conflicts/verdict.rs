@@ -64,7 +64,8 @@ impl Verdict {
     }
 }
 
-/// One verdict for each case, in order: it is free if all its windows are, and explained if all are.
+/// One verdict for each case, in order: it is free if all its windows are, and explained if all
+/// are.
 pub fn by_case(verdicts: &[Verdict]) -> Vec<Verdict> {
     let mut worst: BTreeMap<Case, Verdict> = BTreeMap::new();
     for verdict in verdicts {

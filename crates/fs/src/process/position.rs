@@ -9,9 +9,9 @@ use hearth_sync::rcu::Shared;
 impl Process {
     /// Runs `f` on what `fd` names and its offset, if `check` agrees to the file.
     ///
-    /// A long transfer keeps the offset to its end, and lets go of the epoch in between so that what
-    /// others retire is freed. Who waits for it may not hold that back either: counted, as for a
-    /// home, and not pinned.
+    /// A long transfer keeps the offset to its end, and lets go of the epoch in between so that
+    /// what others retire is freed. Who waits for it may not hold that back either: counted, as for
+    /// a home, and not pinned.
     pub(super) fn with_position<R>(
         &self,
         fd: Fd,
