@@ -398,7 +398,8 @@ impl Door {
     }
 
     /// Writes what a kernel in front has acknowledged before, also to a file that has become
-    /// immutable since, and to a volume that has become read-only.
+    /// immutable since, and to a volume that has become read-only. A kernel that keeps times itself
+    /// (`!touches`) says by [`Door::settle_times`] when it was written, and may do so before.
     pub fn write_back(
         &self,
         caller: &Caller<'_>,
@@ -406,10 +407,11 @@ impl Door {
         off: u64,
         data: &[u8],
         kill_suidgid: bool,
+        touches: bool,
     ) -> Result<usize> {
         self.on(caller, ino, |cx, node, g| {
             let place = Place::At(off);
-            let done = io::write_acknowledged(cx, node, place, data, kill_suidgid, g)?;
+            let done = io::write_acknowledged(cx, node, place, data, kill_suidgid, touches, g)?;
             Ok(done.1)
         })
     }

@@ -85,7 +85,8 @@ fn what_a_kernel_writes_back_takes_no_capabilities_and_what_it_passes_on_does() 
         origin: Origin::Kernel,
         ..Caller::ROOT
     };
-    door.write_back(&kernel, ino, 0, b"old", false).unwrap();
+    door.write_back(&kernel, ino, 0, b"old", false, true)
+        .unwrap();
     assert_eq!(p.getxattr("/f", CAPABILITY).unwrap().len(), 20);
     let file = door.open(&kernel, ino, libc::O_WRONLY).unwrap();
     door.write(&kernel, &file, Place::At(0), b"new", false)

@@ -93,6 +93,10 @@ fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Fai
             process.write(fd, argument.as_bytes())?;
             process.close(fd)?;
         }
+        "mtime" => {
+            let hearth::Time { sec, nsec } = process.stat(path)?.mtime;
+            return Ok(format!("{sec}.{nsec:09}"));
+        }
         "read" => {
             let fd = process.open(path, libc::O_RDONLY, 0)?;
             let mut buffer = vec![0; 65_536];

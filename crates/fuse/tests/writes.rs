@@ -10,8 +10,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// `FS_APPEND_FL`.
 const APPEND: libc::c_long = 0x20;
@@ -35,6 +37,13 @@ fn set_flags(path: &Path, flags: libc::c_long) {
     let file = File::open(path).unwrap();
     // SAFETY: the ioctl reads one number, which lives through the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_SETFLAGS, &flags) });
+}
+
+/// Has the kernel write all pages back, and wait for them only after it has begun with all.
+fn sync_all(mount: &Path) {
+    let root = File::open(mount).unwrap();
+    // SAFETY: a descriptor.
+    check(unsafe { libc::syncfs(root.as_raw_fd()) });
 }
 
 /// Opened for appending and for reading.
@@ -208,6 +217,20 @@ on_both_transports! {
         assert_eq!(errno(OpenOptions::new().append(true).open(&path)), libc::EROFS);
         let touched = File::open(&path).unwrap().set_modified(std::time::UNIX_EPOCH);
         assert_eq!(errno(touched), libc::EROFS);
+    }
+
+    // Once, pages that came after the kernel had said when they were written moved the time.
+    fn a_write_that_was_collected_has_the_time_at_which_it_was_made(mounted, "writeback") {
+        for n in 0..300 {
+            let mut file = File::create(mounted.path().join("f")).unwrap();
+            write!(file, "{n}").unwrap();
+            // Until the clock has gone on.
+            thread::sleep(Duration::from_millis(5));
+            sync_all(mounted.path());
+            let told = file.metadata().unwrap();
+            let told = format!("{}.{:09}", told.mtime(), told.mtime_nsec());
+            assert_eq!(mounted.command("mtime /f"), told, "round {n}");
+        }
     }
 
     fn what_changes_a_program_takes_its_capabilities(mounted, "writeback") {

@@ -135,7 +135,7 @@ pub(crate) fn write(
     if node.meta.flags() & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM.into());
     }
-    let written = write_acknowledged(cx, node, place, src, kill_suidgid, g)?;
+    let written = write_acknowledged(cx, node, place, src, kill_suidgid, true, g)?;
     if written.1 > 0 {
         drop_capability(cx, node, g);
     }
@@ -143,13 +143,15 @@ pub(crate) fn write(
 }
 
 /// The same although the file has become immutable, or the volume read-only, since a kernel in
-/// front acknowledged it. File capabilities went then, or are younger than the write.
+/// front acknowledged it. File capabilities went then, or are younger than the write. Without
+/// `touches` the times are that kernel's affair.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     node: &Node,
     place: Place,
     src: &[u8],
     kill_suidgid: bool,
+    touches: bool,
     g: &Guard,
 ) -> Step<(u64, usize)> {
     let data = data_of(node)?;
@@ -170,7 +172,9 @@ pub(crate) fn write_acknowledged(
     if kill_suidgid {
         strip_suidgid(cx.caller, node);
     }
-    node.touch(cx.core.now());
+    if touches {
+        node.touch(cx.core.now());
+    }
     cx.node_changed(node, Some(at..at + len as u64));
     cx.core.heat.note(node, Access::Write, at, len);
     Ok((at, len))

@@ -1,7 +1,7 @@
 //! Records end with what they are of, and begin with what was loaded.
 
 use super::MIB;
-use super::hand::{Hand, create, tracked};
+use super::hand::{Hand, create, stay_on, tracked};
 use hearth::heat::HeatRank;
 use hearth::home::TestHome;
 use hearth::{Credentials, Errno, Process, Volume};
@@ -136,6 +136,7 @@ fn files_that_have_ended_take_no_place_of_others_in_a_ranking() {
 /// files that got their numbers.
 #[test]
 fn files_that_have_ended_are_in_no_histogram_and_no_export() {
+    stay_on(0);
     let (volume, process, _) = tracked();
     let mut ended = Vec::new();
     let files = 6000;

@@ -280,7 +280,9 @@ impl Filesystem for Peer {
         let caller = caller(request, 0);
         let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let result = if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            self.door.write_back(&caller, ino.0, offset, data, kill)
+            let touches = !self.writeback();
+            self.door
+                .write_back(&caller, ino.0, offset, data, kill, touches)
         } else {
             let place = match flags.0 & libc::O_APPEND {
                 0 => Place::At(offset),

@@ -98,7 +98,13 @@ impl Dispatcher {
                 Ok(size)
             },
             || match was_cached {
-                true => self.door.write_back(&caller, ino, offset, rest, kill),
+                true => {
+                    // When pages were written to a kernel with a writeback cache says itself, and
+                    // says it first if it writes pages back without waiting for them.
+                    let touches = !self.settings.writeback;
+                    self.door
+                        .write_back(&caller, ino, offset, rest, kill, touches)
+                }
                 false => {
                     let place = self.place(args, offset);
                     self.door.write_node(&caller, ino, place, rest, kill)
