@@ -20,7 +20,7 @@ const CASES: f64 = 2_500.0;
 const GROWTH: f64 = 0.75;
 
 /// Part of the text of the cases that the trace is asked about.
-const FEW: &str = "rename(/d1/f, /d1/g) | ";
+const FEW: &str = "rename(/d1/f, /d1/g) | exit";
 
 fn runner(args: &[&str]) -> Output {
     let program = instrumented::build().expect("the runner compiles");

@@ -69,10 +69,8 @@ pub fn spread(
                 eprintln!("{known} of {total} cases, {seconds} s");
             }
         }
-        let ended = readers.into_iter().map(|reader| reader.join());
-        ended
-            .map(|end| end.unwrap_or_else(|_| Err("a reader of a worker panics".into())))
-            .collect::<Result<(), String>>()
+        let mut ended = readers.into_iter().map(|reader| reader.join());
+        ended.try_for_each(|end| end.unwrap_or_else(|_| Err("a reader of a worker panics".into())))
     })?;
     match known == total {
         true => Ok(()),

@@ -1,7 +1,7 @@
 //! Records end with what they are of, and begin with what was loaded.
 
 use super::MIB;
-use super::hand::{Hand, create, stay_on, tracked};
+use super::hand::{Hand, create, tracked};
 use hearth::heat::HeatRank;
 use hearth::home::TestHome;
 use hearth::{Credentials, Errno, Process, Volume};
@@ -19,6 +19,22 @@ fn evicting() -> (Volume, Process, Hand) {
         .unwrap();
     let process = volume.process(Credentials::root());
     (volume, process, hand)
+}
+
+/// Keeps this thread on the `n`th core that it may use, if there are so many: numbers of inodes
+/// that end are used again by the core where they ended.
+fn stay_on(n: usize) {
+    // SAFETY: the sets are plain data, the calls get their true size, the numbers are inside.
+    unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&all), &raw mut all);
+        let core = (0..1024).filter(|&core| libc::CPU_ISSET(core, &all)).nth(n);
+        if let Some(core) = core {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(core, &mut one);
+            libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
+        }
+    }
 }
 
 fn records(volume: &Volume) -> (u64, u64) {

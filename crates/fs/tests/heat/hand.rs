@@ -36,22 +36,6 @@ pub fn tracked() -> (Volume, Process, Hand) {
     (volume, process, hand)
 }
 
-/// Keeps this thread on the `n`th core that it may use, if there are so many: numbers of inodes
-/// that end are used again by the core where they ended.
-pub fn stay_on(n: usize) {
-    // SAFETY: the sets are plain data, the calls get their true size, the numbers are inside.
-    unsafe {
-        let mut all: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&all), &raw mut all);
-        let core = (0..1024).filter(|&core| libc::CPU_ISSET(core, &all)).nth(n);
-        if let Some(core) = core {
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(core, &mut one);
-            libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
-        }
-    }
-}
-
 pub fn create(process: &Process, path: impl AsRef<[u8]>, bytes: usize) -> i32 {
     let fd = process
         .open(path.as_ref(), libc::O_CREAT | libc::O_RDWR, 0o644)
