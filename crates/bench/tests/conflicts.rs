@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The recorded figures; `cargo xtask conflicts --record` writes them. That of a quick run does not
-/// vary: no case was told differently in twelve runs, idle and beside load.
+/// The recorded figures; `cargo xtask conflicts --record` writes them. Those of a quick run should
+/// not vary (`docs/design/conflicts.md`, "Memory at hand").
 const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
 /// How far the same tree with heat on may be below: three cases, for memory lies elsewhere then. A
 /// link that read more of an inode than its project cost four.
@@ -91,7 +91,7 @@ fn the_runner_sees_a_locked_map_and_a_planted_counter() {
     assert!(output.status.success(), "{errors}");
 }
 
-/// A few cases, free ones and others; all of them take an hour.
+/// A few cases, free ones and others; the sample of the verb itself takes half an hour.
 #[test]
 fn recorder_and_trace_agree() {
     let traced = env!("CARGO_BIN_EXE_hearth-traced");
