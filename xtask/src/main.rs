@@ -7,6 +7,7 @@ mod demo;
 mod failures;
 mod install;
 mod layers;
+mod miri;
 mod place;
 mod process;
 mod rust_text;
@@ -26,6 +27,7 @@ cargo xtask VERB
   conflicts [WHAT...]  the conflict runner of hearth-bench
   soak [MINUTES]       all operations on all threads (10 minutes); nothing may be left
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
+  miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
   install-tools        install what `test` needs, and say what
   tidy                 sizes, unsafe homes, banned words, paths in ARCHITECTURE.md
   layers               direction of the crates, no rings between files
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&rest),
         "conflicts" => bench::conflicts(&rest),
         "soak" => soak::run(&rest),
+        "miri" => miri::run(&rest),
         "install-tools" => install::everything(),
         "tidy" => tidy::run(),
         "layers" => layers::run(),

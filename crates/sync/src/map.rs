@@ -93,6 +93,7 @@ impl<K, V> std::fmt::Debug for ConcurrentMap<K, V> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::primitive::rounds;
 
     #[test]
     fn what_was_inserted_is_found_until_removed() {
@@ -110,20 +111,20 @@ mod tests {
 
     #[test]
     fn threads_lose_no_insert() {
-        let map = ConcurrentMap::new();
+        let (map, each) = (ConcurrentMap::new(), rounds(1_000));
         std::thread::scope(|scope| {
-            for thread in 0..4_u64 {
+            for thread in 0..4 {
                 let map = &map;
                 scope.spawn(move || {
-                    for i in 0..1_000 {
-                        map.insert(thread * 1_000 + i, i);
+                    for i in 0..each {
+                        map.insert(thread * each + i, i);
                     }
                 });
             }
         });
-        assert_eq!(map.len(), 4_000);
+        assert_eq!(map.len() as u64, 4 * each);
         let mut sum = 0;
         map.for_each(|_, &value| sum += value);
-        assert_eq!(sum, 4 * (0..1_000).sum::<u64>());
+        assert_eq!(sum, 4 * (0..each).sum::<u64>());
     }
 }

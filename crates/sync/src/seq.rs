@@ -325,6 +325,7 @@ mod tests {
     use super::*;
     use crate::lock_class;
     use crate::primitive::atomic::AtomicU64;
+    use crate::primitive::rounds;
 
     lock_class!(Tested = "tested", 1);
 
@@ -360,7 +361,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    for _ in 0..50_000 {
+                    for _ in 0..rounds(50_000) {
                         let _write = lock.write(&last);
                         for word in &words {
                             word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -369,12 +370,12 @@ mod tests {
                 });
             }
             scope.spawn(|| {
-                for _ in 0..50_000 {
+                for _ in 0..rounds(50_000) {
                     let [a, b] = lock.read(|| [0, 1].map(|i| words[i].load(Ordering::Relaxed)));
                     assert_eq!(a, b);
                 }
             });
         });
-        assert_eq!(words[0].load(Ordering::Relaxed), 100_000);
+        assert_eq!(words[0].load(Ordering::Relaxed), 2 * rounds(50_000));
     }
 }

@@ -181,6 +181,7 @@ mod tests {
 
     /// One test: the count is the program's.
     #[test]
+    #[cfg_attr(miri, ignore = "it has no such clock")]
     fn a_pinned_reader_has_others_take_turns_then_slows_them_down_and_holds_nobody_for_ever() {
         let batch = || {
             let g = pin();

@@ -173,6 +173,7 @@ mod tests {
     /// The machine's own clocks. Beside other programs a thread may be off its core for long, and
     /// an interrupt may come late; of some twenty in a row most are seen where they are expected.
     #[test]
+    #[cfg_attr(miri, ignore = "it has no such clock")]
     fn a_thread_that_looks_often_foresees_the_interrupts_of_this_machine() {
         let Some(period) = period() else {
             return;

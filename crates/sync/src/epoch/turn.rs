@@ -71,6 +71,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
+    #[cfg_attr(miri, ignore = "it has no such clock")]
     fn each_turn_begins_where_the_one_before_it_ends_and_none_while_pinned() {
         let limit = Instant::now() + Duration::from_secs(60);
         let mut began = [0; 4];

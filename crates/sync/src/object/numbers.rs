@@ -17,11 +17,14 @@ use crate::spread::PerCore;
 /// How many numbers a core takes at a time.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
 
-// Small under a model checker, where each slot is an object that it keeps track of.
+// Small under a model checker, where each slot is an object that it keeps track of, and under Miri,
+// which keeps track of every byte.
 pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
     1
 } else if cfg!(feature = "shuttle") {
     3
+} else if cfg!(miri) {
+    4
 } else {
     10
 };

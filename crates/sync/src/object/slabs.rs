@@ -74,7 +74,7 @@ impl Drop for Slabs {
 }
 
 /// Straight from the kernel: zeroed, and untouched pages take no memory.
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
 mod memory {
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{self, NonNull};
@@ -127,7 +127,7 @@ mod memory {
 }
 
 /// From the allocator: model checkers run small tables, many thousand times.
-#[cfg(any(feature = "loom", feature = "shuttle"))]
+#[cfg(any(feature = "loom", feature = "shuttle", miri))]
 mod memory {
     use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
     use std::ptr::NonNull;
@@ -153,6 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "it would look at each of five million bytes")]
     fn pieces_are_zeroed_aligned_and_apart() {
         let slabs = Slabs::new();
         let bytes = 192 << 10;

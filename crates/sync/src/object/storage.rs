@@ -4,6 +4,7 @@
 //! go only when that is over: it counts what is on its way, per core, and after the table was
 //! dropped it goes through the epoch itself, again and again until nothing is on its way.
 
+use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::held::Object;
@@ -13,8 +14,13 @@ use crate::epoch::{self, Guard};
 use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::spread::PerCore;
 
-/// The places of a table.
-pub(super) struct Storage<T: Send + Sync + 'static> {
+/// The places of a table, on the heap; goes by [`Storage::free`] or stays for ever.
+///
+/// Not in a box: a box says that nobody else uses what is in it, and what is on its way has the
+/// address, also while the box would move.
+pub(super) struct Storage<T: Send + Sync + 'static>(NonNull<Parts<T>>);
+
+pub(super) struct Parts<T: Send + Sync + 'static> {
     pub(super) places: Radix<T>,
     /// Objects in places that were ended and are not dropped yet: what each core added and took.
     ending: PerCore<AtomicI64>,
@@ -25,6 +31,11 @@ struct Address<T>(NonNull<T>);
 
 // SAFETY: only [`Storage`] makes one, of objects and places that may be used from any thread.
 unsafe impl<T> Send for Address<T> {}
+
+// SAFETY: the places and the counts may be used from any thread, and freed by any.
+unsafe impl<T: Send + Sync + 'static> Send for Storage<T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Send + Sync + 'static> Sync for Storage<T> {}
 
 /// The end of one object: counted when it goes, also after a drop that panicked.
 struct End<'a>(&'a PerCore<AtomicI64>);
@@ -38,18 +49,18 @@ impl Drop for End<'_> {
 
 impl<T: Send + Sync + 'static> Storage<T> {
     pub(super) fn new() -> Storage<T> {
-        Storage {
+        let parts = Box::new(Parts {
             places: Radix::new(),
             ending: PerCore::new(|_| AtomicI64::new(0)),
-        }
+        });
+        Storage(NonNull::from(Box::leak(parts)))
     }
 
     /// Drops an object once no guard that exists now is left.
     ///
     /// # Safety
     ///
-    /// The object was ended and cleared from `place`, by the caller. This storage is on the heap
-    /// and goes by [`Storage::free`].
+    /// The object was ended and cleared from `place`, by the caller.
     pub(super) unsafe fn retire(&self, place: Place<'_, T>, object: NonNull<Object<T>>, g: &Guard) {
         if !place.is_room_of(object) {
             // SAFETY: it is on the heap, and the caller has it alone but for readers under guards.
@@ -57,11 +68,11 @@ impl<T: Send + Sync + 'static> Storage<T> {
         }
         // Relaxed: every addition happens before the table is dropped, and so before `free` looks.
         self.ending.get().fetch_add(1, Ordering::Relaxed);
-        let (storage, object) = (Address(NonNull::from(self)), Address(object));
+        let (parts, object) = (Address(self.0), Address(object));
         let work = move || {
-            let (Address(storage), Address(object)) = (storage, object);
+            let (Address(parts), Address(object)) = (parts, object);
             // SAFETY: the storage waits for the count, which falls when `_end` goes.
-            let _end = End(unsafe { &storage.as_ref().ending });
+            let _end = End(unsafe { &parts.as_ref().ending });
             // SAFETY: no guard is left that could see the object.
             unsafe { Place::new(object).empty_room() };
         };
@@ -71,11 +82,20 @@ impl<T: Send + Sync + 'static> Storage<T> {
     }
 
     /// Frees the memory once no guard that exists now is left and every ended object is dropped.
-    pub(super) fn free(self: Box<Self>, g: &Guard) {
+    ///
+    /// # Safety
+    ///
+    /// It is not used again, but by those whose guards exist now.
+    pub(super) unsafe fn free(&self, g: &Guard) {
+        let storage = Storage(self.0);
         let work = move || {
-            if !self.is_quiet() {
-                self.free(&epoch::pin());
+            let storage = storage;
+            if !storage.is_quiet() {
+                // SAFETY: as the caller of the first one said.
+                return unsafe { storage.free(&epoch::pin()) };
             }
+            // SAFETY: it comes from a box, and nobody has its address any more.
+            drop(unsafe { Box::from_raw(storage.0.as_ptr()) });
         };
         // SAFETY: the storage may be freed by any thread and belongs to the closure.
         unsafe { g.defer(work) };
@@ -87,5 +107,15 @@ impl<T: Send + Sync + 'static> Storage<T> {
         // Acquire: pairs with the Release of `End`.
         let of_core = |core: &AtomicI64| core.load(Ordering::Acquire);
         self.ending.iter().map(of_core).sum::<i64>() == 0
+    }
+}
+
+impl<T: Send + Sync + 'static> Deref for Storage<T> {
+    type Target = Parts<T>;
+
+    #[inline]
+    fn deref(&self) -> &Parts<T> {
+        // SAFETY: it was made with the storage and is there until that is freed.
+        unsafe { self.0.as_ref() }
     }
 }

@@ -1,7 +1,5 @@
 //! Objects by number.
 
-use std::mem::ManuallyDrop;
-
 use super::held::Body;
 use super::numbers::Numbers;
 use super::place::Place;
@@ -19,8 +17,8 @@ use crate::spread::Counter;
 /// Dropping the table drops its objects, except those that somebody holds: they are leaked, with
 /// the memory that the table kept its objects in, rather than freed under their holder.
 pub struct Table<T: Send + Sync + 'static> {
-    /// Objects, put by whoever makes them and cleared by whoever ended them. Taken by the drop.
-    pub(super) storage: ManuallyDrop<Box<Storage<T>>>,
+    /// Objects, put by whoever makes them and cleared by whoever ended them. Freed by the drop.
+    pub(super) storage: Storage<T>,
     /// Free numbers.
     numbers: Numbers,
     /// How many objects there are.
@@ -48,7 +46,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// An empty table that gives out numbers from `first_number` on.
     pub fn new(first_number: u64) -> Table<T> {
         Table {
-            storage: ManuallyDrop::new(Box::new(Storage::new())),
+            storage: Storage::new(),
             numbers: Numbers::new(first_number),
             count: Counter::new(),
         }
@@ -238,8 +236,7 @@ impl<T: Send + Sync + 'static> Table<T> {
 impl<T: Send + Sync + 'static> Drop for Table<T> {
     fn drop(&mut self) {
         let g = epoch::pin();
-        // SAFETY: nobody uses it after the drop.
-        let storage = unsafe { ManuallyDrop::take(&mut self.storage) };
+        let storage = &self.storage;
         let mut is_held = false;
         storage.places.scan(0, |place| {
             let object = place.load();
@@ -253,10 +250,9 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
             is_held |= !is_ended;
             true
         });
-        if is_held {
-            std::mem::forget(storage);
-        } else {
-            storage.free(&g);
+        if !is_held {
+            // SAFETY: nobody uses it after the drop.
+            unsafe { storage.free(&g) };
         }
         // Whoever ends a table may have nothing more to do for long, and it was much memory.
         g.flush();

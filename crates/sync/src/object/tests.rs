@@ -4,7 +4,7 @@ use super::*;
 use crate::epoch;
 use crate::lock_class;
 use crate::primitive::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use crate::primitive::{Arc, force_core};
+use crate::primitive::{Arc, force_core, rounds};
 use crate::spread::Spread;
 
 struct Node {
@@ -147,6 +147,7 @@ fn an_evicted_number_stays_taken_until_its_object_is_restored() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "leaks, as it means to")]
 fn fixed_numbers_reach_as_far_as_numbers_go() {
     let table = Table::new(2);
     let g = epoch::pin();
@@ -200,8 +201,8 @@ fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
     wait_until_alive(&alive, 0);
 }
 
-/// A table that is dropped while objects are on their way out frees nothing under them.
 #[test]
+#[cfg_attr(miri, ignore = "it has no kernel that maps pages")]
 fn memory_of_new_objects_is_touched_once() {
     let faults = || {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
@@ -230,9 +231,10 @@ fn memory_of_new_objects_is_touched_once() {
     assert!(faults < PAGES as i64 * 3 / 2, "{faults} for {PAGES} pages");
 }
 
+/// A table that is dropped while objects are on their way out frees nothing under them.
 #[test]
 fn a_table_goes_after_the_last_object_that_was_ended() {
-    for _ in 0..50 {
+    for _ in 0..rounds(50) {
         let (table, alive) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
         let reader = epoch::pin();
         std::thread::scope(|scope| {
@@ -277,6 +279,7 @@ impl Drop for Bomb {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "leaks, as it means to")]
 fn an_object_whose_drop_panics_holds_up_neither_its_room_nor_its_table() {
     let (table, bangs) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -382,10 +385,11 @@ fn a_slot_gives_its_reference_up_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "leaks, as it means to")]
 fn a_table_drops_its_objects_but_not_what_is_held() {
     let alive = Arc::default();
     let table = Table::new(1);
-    for _ in 0..3_000 {
+    for _ in 0..rounds(3_000) {
         table.insert(|number, _| Node::new(number, &alive));
     }
     let held = table.insert(|number, _| Node::new(number, &alive));
@@ -412,7 +416,7 @@ fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
                 }
             });
         }
-        for _ in 0..2_000 {
+        for _ in 0..rounds(2_000) {
             let _closed = gate.close(held.shares());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
             assert!(gate.try_enter(held.shares()).is_none());
@@ -454,7 +458,7 @@ fn getters_and_killers_agree_on_every_object() {
             });
         }
         let mut ended = 0_u64;
-        for round in 0..100_000_u64 {
+        for round in 0..rounds(100_000) {
             let number = round % SLOTS;
             let g = epoch::pin();
             if let Some(object) = table.get(number, &g) {
@@ -463,7 +467,7 @@ fn getters_and_killers_agree_on_every_object() {
             drop(table.restore(number, 1, |number, _| Node::new(number, &alive)));
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(ended > 1_000, "{ended} of 100000");
+        assert!(ended > rounds(1_000), "{ended} of {}", rounds(100_000));
     });
     drop(table);
     wait_until_alive(&alive, 0);
@@ -473,7 +477,7 @@ fn getters_and_killers_agree_on_every_object() {
 #[test]
 fn concurrent_restores_make_one_object() {
     let (table, alive) = (Table::new(1), Arc::default());
-    for _ in 0..2_000 {
+    for _ in 0..rounds(2_000) {
         let objects: Vec<usize> = std::thread::scope(|scope| {
             let restore = || {
                 let held = table.restore(3, 1, |number, _| Node::new(number, &alive));

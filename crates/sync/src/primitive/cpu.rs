@@ -8,15 +8,37 @@
 /// The core that this thread runs on now, as the kernel numbers it.
 #[inline]
 pub(super) fn current() -> usize {
-    #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+    #[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
     if let Some(cpu) = area::current() {
         return cpu;
     }
+    #[cfg(miri)]
+    return own::current();
     // SAFETY: sched_getcpu takes no argument and has no precondition.
-    unsafe { libc::sched_getcpu() as usize }
+    #[cfg(not(miri))]
+    unsafe {
+        libc::sched_getcpu() as usize
+    }
 }
 
-#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+/// Miri has no cores: every thread gets one of its own.
+#[cfg(miri)]
+mod own {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+    thread_local! {
+        // Relaxed: a number by itself.
+        static CORE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn current() -> usize {
+        CORE.try_with(|core| *core).unwrap_or(0)
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
 mod area {
     use std::arch::asm;
     use std::sync::atomic::{AtomicIsize, Ordering};
@@ -82,7 +104,7 @@ mod area {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests {
     #[test]
     fn a_pinned_thread_is_where_it_was_pinned() {

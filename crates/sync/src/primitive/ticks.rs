@@ -90,7 +90,7 @@ fn both() -> (Instant, u64) {
     (now, ticks)
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
 
@@ -111,7 +111,7 @@ mod counter {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod counter {
     pub(super) fn is_even() -> bool {
         false

@@ -1,7 +1,7 @@
 use super::*;
 use crate::epoch;
-use crate::primitive::Arc;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::primitive::{Arc, rounds};
 
 /// A value that is counted while it lives and spoilt when dropped.
 struct Counted {
@@ -188,7 +188,7 @@ fn readers_never_see_a_dropped_value() {
                 }
             });
         }
-        for i in 0..20_000_u64 {
+        for i in 0..rounds(20_000) {
             let g = epoch::pin();
             slots[1].store(Some(Counted::new(i, &alive)), &g);
             slots[1].move_to(&slots[0], &g);

@@ -3,7 +3,7 @@
 use super::super::{pin, retire};
 use super::FULL;
 use crate::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
-use crate::primitive::{Arc, thread};
+use crate::primitive::{Arc, rounds, thread};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ fn wait_until(met: impl Fn() -> bool) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
 fn who_goes_on_frees_what_it_retired_itself() {
     let drops = Arc::new(Drops::default());
     let done = Arc::new(AtomicUsize::new(0));
@@ -58,6 +59,7 @@ fn who_goes_on_frees_what_it_retired_itself() {
 
 /// A thread that is off its core for a moment keeps its memory.
 #[test]
+#[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
 fn who_pauses_for_a_moment_frees_what_it_left_itself() {
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
@@ -100,7 +102,7 @@ fn who_pauses_for_a_moment_frees_what_it_left_itself() {
 fn threads_that_begin_free_what_many_others_left() {
     let drops = Arc::new(Drops::default());
     let reader = pin();
-    let (threads, bags) = (8, 200);
+    let (threads, bags) = (8, rounds(200) as usize);
     let writers: Vec<_> = (0..threads)
         .map(|_| {
             let drops = Arc::clone(&drops);

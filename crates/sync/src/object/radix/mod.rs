@@ -208,13 +208,14 @@ impl<T> Drop for Radix<T> {
 mod tests {
     use super::*;
     use crate::object::held::Body;
+    use crate::primitive::rounds;
 
     const NUMBERS: [u64; 10] = [
         0,
         1,
         1_023,
         1_024,
-        1 << 20,
+        FAR >> 1,
         FAR - 1,
         FAR,
         (1 << 40) + 7,
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn threads_that_grow_the_tree_lose_nothing() {
-        for _ in 0..20 {
+        for _ in 0..rounds(20) {
             let radix = Radix::<u64>::new();
             std::thread::scope(|scope| {
                 for thread in 0..4_u64 {
