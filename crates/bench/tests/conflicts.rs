@@ -91,7 +91,7 @@ fn the_runner_sees_a_locked_map_and_a_planted_counter() {
     assert!(output.status.success(), "{errors}");
 }
 
-/// A few cases, free ones and others; the sample of the verb itself takes half an hour.
+/// A few cases, free ones and others; the sample of the verb itself takes more than half an hour.
 #[test]
 fn recorder_and_trace_agree() {
     let traced = env!("CARGO_BIN_EXE_hearth-traced");

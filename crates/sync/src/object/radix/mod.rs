@@ -215,7 +215,8 @@ mod tests {
         1,
         1_023,
         1_024,
-        FAR >> 1,
+        // Under Miri, whose blocks are small, that is far.
+        if cfg!(miri) { FAR >> 1 } else { 1 << 20 },
         FAR - 1,
         FAR,
         (1 << 40) + 7,
