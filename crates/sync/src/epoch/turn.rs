@@ -8,6 +8,7 @@
 use super::{backend, tick};
 use crate::primitive::{self, thread, thread_local};
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds before the timer's interrupt in which a turn ends: a thread that is given the core
 /// then has not had its slice at the interrupt, and keeps it until the next.
@@ -15,6 +16,8 @@ const END: u64 = 300_000;
 /// Nanoseconds that a thread has worked by then, at least: less, and the scheduler leaves it its
 /// core at the interrupt (EEVDF's base slice for one core).
 const SLICE: u64 = 700_000;
+/// Within this the kernel says how long a thread has worked, unless others have the core meanwhile.
+const ANSWER: Duration = Duration::from_micros(20);
 /// Nanoseconds of a turn that ends at no interrupt: less than a scheduler lets a thread work, but
 /// most of that, for the kernel takes a turn that is given away for a whole one.
 const TURN: u64 = 1_000_000;
@@ -50,9 +53,13 @@ pub(super) fn begin() {
 }
 
 fn end_after(least: u64) {
+    let asked = Instant::now();
     let Some(now) = primitive::thread_time() else {
         return;
     };
+    // EEVDF looks how much of a slice is left when it is asked, and ends one that is used up there
+    // and then.
+    let is_over = asked.elapsed() > ANSWER;
     let began = BEGAN.replace(now);
     if began == 0 {
         return;
@@ -62,13 +69,16 @@ fn end_after(least: u64) {
         BEGAN.set(began);
         return;
     }
-    thread::yield_now();
+    if !is_over {
+        thread::yield_now();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
+    use crate::primitive::Arc;
+    use crate::primitive::atomic::{AtomicBool, Ordering};
 
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
@@ -90,5 +100,79 @@ mod tests {
             end_by_clock();
         }
         assert_eq!(BEGAN.get(), before);
+    }
+
+    /// Times that the calling thread lost its core while it could have gone on.
+    fn lost() -> i64 {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: the kernel fills the structure in.
+        let usage = unsafe {
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
+            usage.assume_init()
+        };
+        usage.ru_nivcsw
+    }
+
+    /// Has the calling thread, and those that it spawns, stay on one core.
+    fn stay_on_a_core() {
+        // SAFETY: the set is plain data, the number is inside, the call gets its true size.
+        unsafe {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(primitive::core(), &mut one);
+            let done = libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
+            assert_eq!(done, 0);
+        }
+    }
+
+    /// Beside threads that never give the core away, and rest while this one looks when the timer
+    /// interrupts. Others on a loaded machine take the core besides: in one of many windows they do
+    /// not.
+    #[test]
+    #[cfg_attr(miri, ignore = "it has no such clock")]
+    fn a_turn_that_the_kernel_ends_is_not_ended_once_more() {
+        const TURNS: i64 = 16;
+        const REST: Duration = Duration::from_millis(1);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let rests = Arc::new(AtomicBool::new(true));
+        let (ends, works) = (is_over.clone(), rests.clone());
+        let turns = thread::spawn(move || {
+            stay_on_a_core();
+            let beside = [(); 3].map(|()| {
+                let (ends, works) = (ends.clone(), works.clone());
+                thread::spawn(move || {
+                    while !ends.load(Ordering::Relaxed) {
+                        match works.load(Ordering::Relaxed) {
+                            true => thread::sleep(REST),
+                            false => std::hint::spin_loop(),
+                        }
+                    }
+                })
+            });
+            let limit = Instant::now() + Duration::from_secs(60);
+            let window = || {
+                rests.store(true, Ordering::Relaxed);
+                let begin = Instant::now();
+                while begin.elapsed() < 20 * REST {
+                    tick::left();
+                }
+                rests.store(false, Ordering::Relaxed);
+                let before = lost();
+                for _ in 0..TURNS {
+                    let began = BEGAN.get();
+                    while BEGAN.get() == began {
+                        assert!(Instant::now() < limit, "turns are ended twice");
+                        end_in_time();
+                    }
+                }
+                lost() - before
+            };
+            while window() > TURNS * 9 / 8 {}
+            beside
+        });
+        let beside = turns.join();
+        is_over.store(true, Ordering::Relaxed);
+        for one in beside.unwrap() {
+            one.join().unwrap();
+        }
     }
 }
