@@ -52,7 +52,7 @@ pub(crate) use const_unless_loom;
 
 /// How often a test does something that is a race: Miri takes a thousand times as long as the
 /// processor, and tries other orders and older values of its own accord.
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 pub(crate) fn rounds(usual: u64) -> u64 {
     if cfg!(miri) {
         usual.div_ceil(200)
