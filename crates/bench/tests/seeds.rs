@@ -74,7 +74,7 @@ fn every_activity_leaves_the_tree_that_it_should() {
 fn stray(client: &dyn Client, directory: &str) {
     let entries = client.entries(&path(directory)).expect("it is a directory");
     for entry in entries.iter().filter(|entry| entry.is_dir) {
-        let name = String::from_utf8_lossy(&entry.name);
+        let name = String::from_utf8_lossy(entry.name);
         stray(
             client,
             &format!("{}/{name}", directory.trim_end_matches('/')),

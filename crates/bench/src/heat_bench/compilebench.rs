@@ -253,10 +253,10 @@ impl Builder<'_> {
         let mut found = 0;
         for dir in &self.tree.dirs {
             let listed = place(number, dir);
-            for entry in self.client.entries(&listed)? {
+            for entry in self.client.entries(&listed)?.iter() {
                 if !entry.is_dir {
                     found += 1;
-                    see(path([listed.as_bytes(), b"/", &entry.name].concat()));
+                    see(path([listed.as_bytes(), b"/", entry.name].concat()));
                 }
             }
         }

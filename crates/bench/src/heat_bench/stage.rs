@@ -293,8 +293,8 @@ fn clear(client: &dyn Client, directory: &[u8]) -> Result<(), String> {
     } else {
         directory
     };
-    for entry in client.entries(&crate::activity::path(listed))? {
-        let name = [directory, b"/", &entry.name].concat();
+    for entry in client.entries(&crate::activity::path(listed))?.iter() {
+        let name = [directory, b"/", entry.name].concat();
         let path = crate::activity::path(&*name);
         if entry.is_dir {
             clear(client, &name)?;

@@ -1,5 +1,6 @@
 //! One user of a target.
 
+use super::entries::Entries;
 use std::ffi::CStr;
 
 /// An open file of a [`Client`].
@@ -17,15 +18,6 @@ pub struct About {
     /// Permissions, without the type.
     pub mode: u16,
     /// Whether it is a directory.
-    pub is_dir: bool,
-}
-
-/// One name of a directory.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    /// The name.
-    pub name: Vec<u8>,
-    /// Whether the listing says that it is a directory.
     pub is_dir: bool,
 }
 
@@ -72,7 +64,7 @@ pub trait Client {
     /// How many entries a directory has, `.` and `..` left out.
     fn list(&self, path: &CStr) -> Result<usize, String>;
     /// Its entries, `.` and `..` left out, in the order of the directory.
-    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String>;
+    fn entries(&self, path: &CStr) -> Result<Entries, String>;
     /// `chdir(2)`. Threads of one process share their working directory, so each keeps the one
     /// that it names here open, and its relative paths begin there by the `*at` calls.
     fn chdir(&self, path: &CStr) -> Result<(), String>;

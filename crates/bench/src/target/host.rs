@@ -1,7 +1,7 @@
 //! A directory of the host: a Hearth mount, tmpfs, ext4, a peer's mount.
 
 use super::listing::{Record, records};
-use super::{About, Client, Entry, Handle, Target};
+use super::{About, Client, Entries, Handle, Target};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::io::Error;
@@ -269,13 +269,10 @@ impl Client for HostClient {
         Ok(entries)
     }
 
-    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
-        let mut entries = Vec::new();
+    fn entries(&self, path: &CStr) -> Result<Entries, String> {
+        let mut entries = Entries::default();
         self.each(path, &mut |record| {
-            entries.push(Entry {
-                name: record.name.to_vec(),
-                is_dir: record.kind == libc::DT_DIR,
-            });
+            entries.push(record.name, record.kind == libc::DT_DIR);
         })?;
         Ok(entries)
     }

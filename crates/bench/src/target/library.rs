@@ -1,6 +1,6 @@
 //! The library in process.
 
-use super::{About, Client, Entry, Handle, Target};
+use super::{About, Client, Entries, Handle, Target};
 use hearth::fdtable::FdPolicy;
 use hearth::{AT_FDCWD, Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume};
 use std::borrow::Borrow;
@@ -225,13 +225,10 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
         Ok(entries)
     }
 
-    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
-        let mut entries = Vec::new();
+    fn entries(&self, path: &CStr) -> Result<Entries, String> {
+        let mut entries = Entries::default();
         self.each(path, &mut |name, kind| {
-            entries.push(Entry {
-                name: name.to_vec(),
-                is_dir: kind == Kind::Directory,
-            });
+            entries.push(name, kind == Kind::Directory);
         })?;
         Ok(entries)
     }

@@ -1,12 +1,14 @@
 //! What is measured, behind one trait: the library in process, or a directory of the host.
 
 mod client;
+mod entries;
 mod host;
 mod library;
 mod listing;
 mod subdirectory;
 
-pub use client::{About, Client, Entry, Handle};
+pub use client::{About, Client, Handle};
+pub use entries::{Entries, Entry};
 pub use host::HostDir;
 pub use library::{Library, Sharing};
 pub use subdirectory::Subdirectory;

@@ -67,12 +67,10 @@ fn names_modes_and_sizes_are_changed() {
         assert_eq!(client.read_next(file, &mut out).unwrap(), 3);
         assert_eq!(&out[..3], b"efg");
         client.close(file).unwrap();
-        let mut entries = client.entries(c"/d").unwrap();
+        let listed = client.entries(c"/d").unwrap();
+        let mut entries: Vec<Entry<'_>> = listed.iter().collect();
         entries.sort();
-        let entry = |name: &[u8], is_dir| Entry {
-            name: name.to_vec(),
-            is_dir,
-        };
+        let entry = |name, is_dir| Entry { name, is_dir };
         assert_eq!(entries, [entry(b"new", false), entry(b"sub", true)]);
         client.rmdir(c"/d/sub").unwrap();
         assert!(client.rmdir(c"/d").is_err());

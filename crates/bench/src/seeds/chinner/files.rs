@@ -94,8 +94,8 @@ impl Thread<'_> {
         f: &mut dyn FnMut(CString) -> Result<(), String>,
         after: &mut dyn FnMut(&CString) -> Result<(), String>,
     ) -> Result<(), String> {
-        for entry in self.client.entries(dir)? {
-            let below = path([dir.to_bytes(), b"/", &entry.name].concat());
+        for entry in self.client.entries(dir)?.iter() {
+            let below = path([dir.to_bytes(), b"/", entry.name].concat());
             if entry.is_dir {
                 self.walk(&below, f, after)?;
             } else {
@@ -208,7 +208,7 @@ impl Found<'_> {
             let directory = self.directories.pop().ok_or("there are no more files")?;
             let entries = self.client.entries(&directory)?;
             let below = |name: &[u8]| path([directory.to_bytes(), b"/", name].concat());
-            self.files = entries.iter().map(|entry| below(&entry.name)).collect();
+            self.files = entries.iter().map(|entry| below(entry.name)).collect();
             self.through = Some(directory);
         }
     }

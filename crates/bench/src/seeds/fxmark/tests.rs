@@ -3,7 +3,7 @@
 use super::*;
 use crate::activity::{Activity, Job};
 use crate::measure::{apart, times};
-use crate::target::{About, Client, Entry, Handle, Library, Sharing, Target};
+use crate::target::{About, Client, Entries, Handle, Library, Sharing, Target};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -167,7 +167,7 @@ impl Client for SpyClient<'_> {
         self.inner.list(path)
     }
 
-    fn entries(&self, path: &CStr) -> Result<Vec<Entry>, String> {
+    fn entries(&self, path: &CStr) -> Result<Entries, String> {
         self.inner.entries(path)
     }
 
