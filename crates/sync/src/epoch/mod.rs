@@ -15,6 +15,11 @@ mod at_once;
 mod bag;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod collector;
+#[cfg(all(
+    test,
+    not(any(feature = "loom", feature = "shuttle", hearth_free_at_once))
+))]
+mod crowd;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]

@@ -2,13 +2,15 @@
 //!
 //! A reader that stays pinned, because it was taken off its core or has much to do, holds back
 //! all that is retired meanwhile. Each thread adds up what it retires and hands it to a common
-//! count in batches; a batch leaves the count when it is dropped. Two things keep that small, both
+//! count in batches; a batch leaves the count when it is dropped. Three things keep that small, all
 //! between operations, where a thread is not pinned:
 //!
 //! - Where a part of what may wait does, threads that retire give their cores away of their own
 //!   accord just before the kernel takes them in the middle of an operation (at the timer's next
 //!   interrupt, [`turn`]): who is not pinned while he is off his core holds nobody back.
-//! - A thread that finds the count above [`limit`] waits before its next operation, at most a
+//! - A thread that comes near to the [`limit`] with a batch gives its core away once, for a reader
+//!   that was taken off it all the same.
+//! - A thread that finds the count above the limit waits before its next operation, at most a
 //!   millisecond: the reader gets the core and the count falls, or the thread goes on after one
 //!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
@@ -24,7 +26,10 @@ use std::time::Duration;
 const BATCH: usize = 64 << 10;
 /// Bytes for each core that may wait without anybody waiting for them: what waits on a core and is
 /// then used again should still be in its cache.
-const LIMIT: i64 = 512 << 10;
+const LIMIT: i64 = 768 << 10;
+/// Bytes for each core below the limit from which on who has retired a batch gives the core away
+/// once: a reader that was taken off it comes back before those on other cores have to wait.
+const EARLY: i64 = 384 << 10;
 /// The most for each core, with a batch for each thread: a thread that is off its core has one,
 /// which no reader holds back. Eight MiB are promised for two cores; some of what values own
 /// besides their own size is not counted.
@@ -78,7 +83,8 @@ fn look() {
         LOOKS.set(1);
         return;
     }
-    if BATCHED.get() && wait(limit()) {
+    let limit = limit();
+    if BATCHED.get() && (wait(limit) || step_back(limit - EARLY * cores() as i64)) {
         turn::begin();
     } else {
         turn::end_in_time();
@@ -143,6 +149,29 @@ fn limit() -> i64 {
     (LIMIT * cores + BATCH as i64 * threads).min(MOST * cores)
 }
 
+/// Gives the core away once if more than `most` bytes wait; whether that was so.
+fn step_back(most: i64) -> bool {
+    let is_due = !free_down_to(most);
+    if is_due {
+        thread::yield_now();
+    }
+    is_due
+}
+
+/// Frees what can be freed while more than `most` bytes wait; whether no more do then.
+fn free_down_to(most: i64) -> bool {
+    loop {
+        let before = PENDING.load(Ordering::Relaxed);
+        if before <= most {
+            return true;
+        }
+        pin().flush();
+        if PENDING.load(Ordering::Relaxed) >= before {
+            return false;
+        }
+    }
+}
+
 /// Waits a little while more than `most` bytes do; whether that was so.
 #[cold]
 fn wait(most: i64) -> bool {
@@ -154,15 +183,8 @@ fn wait(most: i64) -> bool {
             // Those that could come for what is theirs have had their turn.
             backend::free_left();
         }
-        loop {
-            let before = PENDING.load(Ordering::Relaxed);
-            if before <= most {
-                return true;
-            }
-            pin().flush();
-            if PENDING.load(Ordering::Relaxed) >= before {
-                break;
-            }
+        if free_down_to(most) {
+            return true;
         }
         // A reader that was taken off its core while it was pinned may get this one.
         match turn < YIELDS {
@@ -176,13 +198,14 @@ fn wait(most: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epoch::crowd::{Crowd, lost};
     use crate::epoch::retire;
     use std::time::Instant;
 
     /// One test: the count is the program's.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_pinned_reader_has_others_take_turns_then_slows_them_down_and_holds_nobody_for_ever() {
+    fn a_pinned_reader_has_others_take_turns_step_back_then_wait_and_holds_nobody_for_ever() {
         let batch = || {
             let g = pin();
             for _ in 0..BATCH / 4096 {
@@ -214,6 +237,26 @@ mod tests {
             );
         });
         in_turn.join().unwrap();
+        let steps_back = thread::spawn(move || {
+            let crowd = Crowd::here();
+            crowd.work(true);
+            while PENDING.load(Ordering::Relaxed) <= limit() - EARLY * cores() as i64 {
+                batch();
+            }
+            let (before, batches) = (lost(), EARLY * cores() as i64 / BATCH as i64 - 2);
+            for _ in 0..batches {
+                batch();
+                pace();
+            }
+            let lost = lost() - before;
+            assert!(
+                lost >= 2,
+                "it loses its core {lost} times in {batches} batches"
+            );
+            let held = pending();
+            assert!(held <= limit() as u64, "{held} bytes, nobody waits yet");
+        });
+        steps_back.join().unwrap();
         let paced = thread::spawn(move || {
             // More than other tests have waiting, or the limit grows for their threads.
             while pending() <= limit() as u64 + 32 * BATCH as u64 {

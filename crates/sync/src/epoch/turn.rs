@@ -77,8 +77,7 @@ fn end_after(least: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::primitive::Arc;
-    use crate::primitive::atomic::{AtomicBool, Ordering};
+    use crate::epoch::crowd::{Crowd, REST, lost};
 
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
@@ -102,60 +101,22 @@ mod tests {
         assert_eq!(BEGAN.get(), before);
     }
 
-    /// Times that the calling thread lost its core while it could have gone on.
-    fn lost() -> i64 {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
-        // SAFETY: the kernel fills the structure in.
-        let usage = unsafe {
-            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
-            usage.assume_init()
-        };
-        usage.ru_nivcsw
-    }
-
-    /// Has the calling thread, and those that it spawns, stay on one core.
-    fn stay_on_a_core() {
-        // SAFETY: the set is plain data, the number is inside, the call gets its true size.
-        unsafe {
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(primitive::core(), &mut one);
-            let done = libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
-            assert_eq!(done, 0);
-        }
-    }
-
-    /// Beside threads that never give the core away, and rest while this one looks when the timer
-    /// interrupts. Others on a loaded machine take the core besides: in one of many windows they do
-    /// not.
+    /// Others on a loaded machine take the core besides: in one of many windows they do not.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
     fn a_turn_that_the_kernel_ends_is_not_ended_once_more() {
         const TURNS: i64 = 16;
-        const REST: Duration = Duration::from_millis(1);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let rests = Arc::new(AtomicBool::new(true));
-        let (ends, works) = (is_over.clone(), rests.clone());
-        let turns = thread::spawn(move || {
-            stay_on_a_core();
-            let beside = [(); 3].map(|()| {
-                let (ends, works) = (ends.clone(), works.clone());
-                thread::spawn(move || {
-                    while !ends.load(Ordering::Relaxed) {
-                        match works.load(Ordering::Relaxed) {
-                            true => thread::sleep(REST),
-                            false => std::hint::spin_loop(),
-                        }
-                    }
-                })
-            });
+        let turns = thread::spawn(|| {
+            let crowd = Crowd::here();
             let limit = Instant::now() + Duration::from_secs(60);
             let window = || {
-                rests.store(true, Ordering::Relaxed);
+                // Alone, to see when the timer interrupts.
+                crowd.work(false);
                 let begin = Instant::now();
                 while begin.elapsed() < 20 * REST {
                     tick::left();
                 }
-                rests.store(false, Ordering::Relaxed);
+                crowd.work(true);
                 let before = lost();
                 for _ in 0..TURNS {
                     let began = BEGAN.get();
@@ -167,12 +128,7 @@ mod tests {
                 lost() - before
             };
             while window() > TURNS * 9 / 8 {}
-            beside
         });
-        let beside = turns.join();
-        is_over.store(true, Ordering::Relaxed);
-        for one in beside.unwrap() {
-            one.join().unwrap();
-        }
+        turns.join().unwrap();
     }
 }
