@@ -83,8 +83,7 @@ fn look() {
         LOOKS.set(1);
         return;
     }
-    let limit = limit();
-    if BATCHED.get() && (wait(limit) || step_back(limit - EARLY * cores() as i64)) {
+    if BATCHED.get() && makes_way(limit()) {
         turn::begin();
     } else {
         turn::end_in_time();
@@ -147,6 +146,11 @@ fn is_crowded(pending: i64) -> bool {
 fn limit() -> i64 {
     let (cores, threads) = (cores() as i64, backend::threads());
     (LIMIT * cores + BATCH as i64 * threads).min(MOST * cores)
+}
+
+/// Waits above the limit, and steps back once near to it; whether that was so.
+fn makes_way(limit: i64) -> bool {
+    wait(limit) || step_back(limit - EARLY * cores() as i64)
 }
 
 /// Gives the core away once if more than `most` bytes wait; whether that was so.
