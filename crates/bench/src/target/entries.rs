@@ -26,7 +26,7 @@ impl Entries {
     }
 
     /// In the order of the directory.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
         self.ends.iter().enumerate().map(|(n, &(end, is_dir))| {
             let begin = n.checked_sub(1).map_or(0, |before| self.ends[before].0);
             Entry {

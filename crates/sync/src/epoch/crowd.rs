@@ -20,7 +20,7 @@ impl Crowd {
         // SAFETY: the set is plain data, the number is inside, the call gets its true size.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(primitive::core(), &mut one);
+            libc::CPU_SET(primitive::cpu(), &mut one);
             let done = libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
             assert_eq!(done, 0);
         }
