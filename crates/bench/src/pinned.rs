@@ -3,8 +3,34 @@
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// The cores that this process may use.
+/// The cores that this process may use. Where hardware threads share a core, the first of each core
+/// comes before the second of any: few tasks do not share one.
 pub fn allowed_cores() -> Vec<usize> {
+    spread(allowed(), siblings)
+}
+
+/// Orders `cores` by how many before it share a core with it, which `siblings` tells.
+fn spread(cores: Vec<usize>, siblings: impl Fn(usize) -> String) -> Vec<usize> {
+    let shared: Vec<String> = cores.iter().map(|&core| siblings(core)).collect();
+    let before = |at: usize| {
+        shared[..at]
+            .iter()
+            .filter(|one| **one == shared[at])
+            .count()
+    };
+    let mut ranked: Vec<(usize, usize)> = (0..cores.len()).map(|at| (before(at), at)).collect();
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, at)| cores[at]).collect()
+}
+
+/// The hardware threads of the core of `core`, as the kernel writes them; itself where it does not.
+fn siblings(core: usize) -> String {
+    let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
+    let text = std::fs::read_to_string(path);
+    text.map_or_else(|_| core.to_string(), |text| text.trim().to_owned())
+}
+
+fn allowed() -> Vec<usize> {
     // SAFETY: an all-zero set is a valid set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is as large as is said.
@@ -86,5 +112,22 @@ impl Drop for Worker {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_threads_of_one_core_come_last() {
+        let neighbours = |core: usize| format!("{}-{}", core / 2 * 2, core / 2 * 2 + 1);
+        assert_eq!(spread(vec![0, 1, 2, 3, 5], neighbours), [0, 2, 5, 1, 3]);
+        let halves = |core: usize| format!("{},{}", core % 2, core % 2 + 2);
+        assert_eq!(spread(vec![0, 1, 2, 3], halves), [0, 1, 2, 3]);
+        // All that may be used are there, however the kernel numbers them.
+        let mut cores = allowed_cores();
+        cores.sort_unstable();
+        assert_eq!(cores, allowed());
     }
 }

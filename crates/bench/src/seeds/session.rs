@@ -64,7 +64,10 @@ impl Session {
         }
         let effort = Effort {
             run: Duration::from_millis(if quick { 25 } else { 200 }),
-            runs: if quick { 3 } else { 5 },
+            runs: options
+                .common
+                .rounds
+                .map_or(if quick { 3 } else { 5 }, |n| n as u32),
         };
         let cores = allowed_cores().len();
         println!(
