@@ -5,7 +5,7 @@ use hearth_sync::lock::{RawGuard, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::rcu::{ArcSlot, Shared};
+use hearth_sync::rcu::{ArcSlot, Removed, Shared};
 
 /// Descriptors in one block.
 pub(super) const BLOCK_FDS: u32 = 64;
@@ -62,14 +62,14 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         self.set_used(self.used() & !(1 << bit));
     }
 
-    /// From open to free; what it named, if it was open.
+    /// From open to free; what it named, if it was open. To be retired when no lock is held.
     #[inline(always)]
-    pub(super) fn close<'g>(&mut self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
+    pub(super) fn close(&mut self, bit: u32) -> Option<Removed<T>> {
         let slot = self.block.slot(bit);
         if slot.is_empty() {
             return None;
         }
-        let file = slot.swap(None, guard);
+        let file = slot.exchange(None);
         self.remove(bit);
         file
     }
@@ -123,8 +123,8 @@ impl<T: Send + Sync + 'static> Block<T> {
     /// From open to free under the block's own lock.
     #[inline(never)]
     #[track_caller]
-    pub(super) fn close_alone<'g>(&self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
-        self.change(false).close(bit, guard)
+    pub(super) fn close_alone(&self, bit: u32) -> Option<Removed<T>> {
+        self.change(false).close(bit)
     }
 
     pub(super) fn slot(&self, bit: u32) -> &ArcSlot<T> {
@@ -132,8 +132,8 @@ impl<T: Send + Sync + 'static> Block<T> {
     }
 
     /// Puts what `bit` names in the place of what it named, and answers that.
-    pub(super) fn put<'g>(&self, bit: u32, file: Arc<T>, g: &'g Guard) -> Option<Shared<'g, T>> {
-        self.slot(bit).swap(Some(file), g)
+    pub(super) fn put(&self, bit: u32, file: Arc<T>) -> Option<Removed<T>> {
+        self.slot(bit).exchange(Some(file))
     }
 
     /// What an open descriptor names. Writes nothing.

@@ -216,15 +216,15 @@ impl<T: Described> FdTable<T> {
         let file = match self.cores {
             None => {
                 let mut alloc = self.alloc.0.lock();
-                let file = block.change(true).close(bit, g);
+                let file = block.change(true).close(bit);
                 if file.is_some() {
                     alloc.note_free(fd as u32);
                 }
                 file
             }
-            Some(_) => block.close_alone(bit, g),
+            Some(_) => block.close_alone(bit),
         };
-        let file = file.ok_or(Errno::EBADF)?;
+        let file = file.ok_or(Errno::EBADF)?.retire(g);
         Ok(Closed { file })
     }
 
@@ -327,14 +327,16 @@ impl<T: Described> FdTable<T> {
             }
             // Under the locks, so that nobody can close `old`, then see `new` unchanged.
             let file = self.retained(old, g)?;
-            let before = block.put(bit, file, g);
+            let before = block.put(bit, file);
             used.take(bit, cloexec);
             if let Some(alloc) = &mut alloc {
                 alloc.note_taken(new, used.is_full());
             }
             before
         };
-        Ok(before.map(|file| Closed { file }))
+        Ok(before.map(|file| Closed {
+            file: file.retire(g),
+        }))
     }
 
     /// What `fd` names, counted for one more descriptor.

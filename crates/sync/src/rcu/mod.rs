@@ -21,7 +21,7 @@ mod tag;
 
 pub use cell::RcuCell;
 pub use once::OnceSlot;
-pub use shared::{ArcSlot, Shared};
+pub use shared::{ArcSlot, Removed, Shared};
 pub use slot::RcuSlot;
 pub use tag::TagSlot;
 

@@ -1,10 +1,11 @@
 //! One nullable share of a counted value.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
-use crate::epoch::{Guard, retire_share};
+use crate::epoch::{Guard, pin, retire_share};
 use crate::primitive::Arc;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
@@ -66,15 +67,18 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
     /// Puts `value` (or nothing) into the slot; answers what was there, and gives that share up
     /// when no guard can see it any more.
     pub fn swap<'g>(&self, value: Option<Arc<T>>, g: &'g Guard) -> Option<Shared<'g, T>> {
+        self.exchange(value)?.retire(g).into()
+    }
+
+    /// The same in two steps, for who holds a lock meanwhile: what was there is still to be
+    /// retired, which may wait.
+    #[inline]
+    pub fn exchange(&self, value: Option<Arc<T>>) -> Option<Removed<T>> {
         let new = value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut());
         // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of
         // whoever put the old value there, which is looked at.
         let old = self.pointer.swap(new, Ordering::AcqRel);
-        let shared = Shared::of(old)?;
-        // SAFETY: the pointer was swapped out of its only slot, so the share is ours alone and no
-        // new reader finds it there.
-        unsafe { retire_share(old.cast_const(), g) };
-        Some(shared)
+        NonNull::new(old).map(|pointer| Removed { pointer })
     }
 
     /// True if it shares nothing now.
@@ -82,6 +86,35 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
     pub fn is_empty(&self) -> bool {
         // Relaxed: the pointer is not followed.
         self.pointer.load(Ordering::Relaxed).is_null()
+    }
+}
+
+/// A share that was taken out of its slot, which readers may still see. Dropped, it is retired.
+pub struct Removed<T: Send + Sync + 'static> {
+    /// From `Arc::into_raw`, out of its only slot: the share is this one's alone.
+    pointer: NonNull<T>,
+}
+
+// SAFETY: it is an `Arc` of a value that any thread may read and drop.
+unsafe impl<T: Send + Sync> Send for Removed<T> {}
+
+impl<T: Send + Sync + 'static> Removed<T> {
+    /// Gives the share up when no guard can see it any more; it can be looked at as long.
+    pub fn retire<'g>(self, g: &'g Guard) -> Shared<'g, T> {
+        let pointer = ManuallyDrop::new(self).pointer;
+        // SAFETY: the share is ours alone, see the field, and no new reader finds it.
+        unsafe { retire_share(pointer.as_ptr().cast_const(), g) };
+        Shared {
+            pointer,
+            _lives: PhantomData,
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Removed<T> {
+    fn drop(&mut self) {
+        // SAFETY: as in `retire`, which does not come here.
+        unsafe { retire_share(self.pointer.as_ptr().cast_const(), &pin()) };
     }
 }
 
