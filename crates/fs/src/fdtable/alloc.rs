@@ -1,17 +1,16 @@
-//! Which descriptor is the lowest free one, and which block belongs to which core.
+//! Which place beyond the first block is the lowest free one, and which block is which core's.
 
-use super::block::{BLOCK_FDS, BLOCKS_MAX};
+use super::block::{BLOCK_PLACES, BLOCKS_MAX, place};
 
 /// What the allocation lock of a table protects.
 ///
-/// Under the lowest-first policy every change of a descriptor between free and not free happens
-/// under this lock too, and then:
+/// Under the lowest-first policy every change between free and not free of a place beyond the first
+/// block happens under this lock too, and then:
 ///
-/// 1. every descriptor below `next` is used;
-/// 2. a block is in `full` exactly when all its descriptors are used.
+/// 1. every place from the first of block 1 to below `next` is used;
+/// 2. a block but the first is in `full` exactly when all its places are used.
 ///
-/// Under the per-core policy `next` stays 0 and `full` empty: they promise nothing.
-#[derive(Default)]
+/// Under the per-core policy `next` stays where it is and `full` empty: they promise nothing.
 pub(super) struct Alloc {
     next: u32,
     full: Set,
@@ -31,41 +30,55 @@ const SCANNED: u32 = 1024;
 #[derive(Default)]
 struct Set(Vec<u64>);
 
+impl Default for Alloc {
+    fn default() -> Alloc {
+        Alloc {
+            next: BLOCK_PLACES,
+            full: Set::default(),
+            owned: Set::default(),
+            rover: 0,
+            homes: Vec::new(),
+        }
+    }
+}
+
 impl Alloc {
-    /// Where to look first for the lowest free descriptor from `min` on.
+    /// Where to look first for the lowest free place from `min` on, which is beyond the first
+    /// block.
     pub(super) fn start(&self, min: u32) -> u32 {
         let from = min.max(self.next);
-        let block = from / BLOCK_FDS;
+        let block = from / BLOCK_PLACES;
         match self.full.first_absent(block) {
             same if same == block => from,
-            later => later * BLOCK_FDS,
+            later => later * BLOCK_PLACES,
         }
     }
 
-    /// Notes that `fd` is used now and was the lowest free one from `min` on.
-    pub(super) fn note_used(&mut self, fd: u32, min: u32, block_is_full: bool) {
+    /// Notes that `place`, beyond the first block, is used now and was the lowest free one from
+    /// `min` on.
+    pub(super) fn note_used(&mut self, place: u32, min: u32, block_is_full: bool) {
         if min <= self.next {
-            self.next = fd + 1;
+            self.next = place + 1;
         }
         if block_is_full {
-            self.full.insert(fd / BLOCK_FDS);
+            self.full.insert(place / BLOCK_PLACES);
         }
     }
 
-    /// Notes that `fd` is used now, though it was asked for by number.
-    pub(super) fn note_taken(&mut self, fd: u32, block_is_full: bool) {
-        if fd == self.next {
-            self.next = fd + 1;
+    /// Notes that `place`, beyond the first block, is used now, though it was asked for by number.
+    pub(super) fn note_taken(&mut self, place: u32, block_is_full: bool) {
+        if place == self.next {
+            self.next = place + 1;
         }
         if block_is_full {
-            self.full.insert(fd / BLOCK_FDS);
+            self.full.insert(place / BLOCK_PLACES);
         }
     }
 
-    /// Notes that `fd` is free now.
-    pub(super) fn note_free(&mut self, fd: u32) {
-        self.next = self.next.min(fd);
-        self.full.remove(fd / BLOCK_FDS);
+    /// Notes that `place`, beyond the first block, is free now.
+    pub(super) fn note_free(&mut self, place: u32) {
+        self.next = self.next.min(place);
+        self.full.remove(place / BLOCK_PLACES);
     }
 
     /// Chooses a block for `core` to own in place of `old`: a few that it owned before are asked
@@ -82,7 +95,7 @@ impl Alloc {
         if let Some(old) = old {
             self.owned.remove(old);
         }
-        let blocks = limit.div_ceil(BLOCK_FDS).min(BLOCKS_MAX);
+        let blocks = place(limit).div_ceil(BLOCK_PLACES).min(BLOCKS_MAX);
         let known = (self.homes.len() as u32).min(blocks);
         let chosen = self
             .rove(known, GLANCES, Some(core), &has_room)

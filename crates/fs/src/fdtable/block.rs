@@ -1,4 +1,4 @@
-//! 64 neighbouring descriptors.
+//! 64 neighbouring places.
 
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{RawGuard, RawLock};
@@ -7,12 +7,23 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::rcu::{ArcSlot, Removed, Shared};
 
-/// Descriptors in one block.
-pub(super) const BLOCK_FDS: u32 = 64;
+/// Places in one block.
+pub(super) const BLOCK_PLACES: u32 = 64;
 /// Descriptors that a table can have at most, whatever its limit is set to.
 pub const FDS_MAX: u32 = 1 << 20;
 /// Blocks that a table can have at most.
-pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
+pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_PLACES + 1;
+
+/// Where a descriptor is kept: one further on, for the place 0 is none. Its bit in the first block
+/// is that block's gate (see `front.rs`).
+pub(super) const fn place(fd: u32) -> u32 {
+    fd + 1
+}
+
+/// The descriptor that is kept in a place.
+pub(super) const fn descriptor(place: u32) -> u32 {
+    place - 1
+}
 
 /// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty;
 /// only the holder of the reservation moves it on), *open* (bit set, slot filled).
@@ -21,21 +32,23 @@ pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_FDS;
 /// descriptor writes. Blocks share no line, so cores that use a block each do not meet.
 #[repr(align(64))]
 pub(super) struct Block<T: Send + Sync + 'static> {
-    /// Orders all changes of the block's descriptors but one: reserved to open. Not taken where one
-    /// lock orders the changes of the whole table; see [`Changing`].
+    /// Orders all changes of the block's descriptors but one: reserved to open. Not taken
+    /// lowest-first, where the table's lock or the gate orders them; see [`Changing`].
     lock: RawLock<BlockClass>,
-    /// Which descriptors are not free. Written by who may change the block (Relaxed: the lock that
-    /// lets it orders it).
-    used: AtomicU64,
-    /// Close-on-exec bits, meaningful for descriptors that are not free. Written as `used`.
+    /// Which places are not free. Written by who may change the block (Relaxed: the lock that lets
+    /// it orders it), and in the first block lowest-first as `front.rs` says.
+    pub(super) used: AtomicU64,
+    /// Close-on-exec bits, meaningful for places that are not free. A bit is written by who
+    /// reserved its place, until that is open, then by who may change the block.
     cloexec: AtomicU64,
-    slots: [OwnLine<T>; BLOCK_FDS as usize],
+    slots: [OwnLine<T>; BLOCK_PLACES as usize],
 }
 
 #[repr(align(64))]
 struct OwnLine<T: Send + Sync + 'static>(ArcSlot<T>);
 
-/// The right to change a block: its lock, or that of the table, which the caller holds then.
+/// The right to change a block: its lock, or what orders the changes lowest-first, which the caller
+/// holds then.
 pub(super) struct Changing<'b, T: Send + Sync + 'static> {
     block: &'b Block<T>,
     _held: Option<RawGuard<'b>>,
@@ -55,7 +68,7 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
     /// From free (or open, to be replaced) to not free.
     pub(super) fn take(&mut self, bit: u32, cloexec: bool) {
         self.set_used(self.used() | 1 << bit);
-        self.set_cloexec(bit, cloexec);
+        self.block.set_cloexec(bit, cloexec);
     }
 
     pub(super) fn remove(&mut self, bit: u32) {
@@ -74,18 +87,9 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         file
     }
 
-    /// The lowest descriptor in `from..end` that is free.
+    /// The lowest place in `from..end` that is free.
     pub(super) fn first_free(&self, from: u32, end: u32) -> Option<u32> {
-        let below = (1u64 << from) - 1;
-        let bit = (!self.used() & !below).trailing_zeros();
-        (bit < end.min(BLOCK_FDS)).then_some(bit)
-    }
-
-    pub(super) fn set_cloexec(&mut self, bit: u32, cloexec: bool) {
-        // Relaxed: writers exclude each other by a lock, readers want just the flag.
-        let others = self.block.cloexec.load(Ordering::Relaxed) & !(1 << bit);
-        let all = others | u64::from(cloexec) << bit;
-        self.block.cloexec.store(all, Ordering::Relaxed);
+        lowest_clear(self.used(), from, end)
     }
 
     fn used(&self) -> u64 {
@@ -99,18 +103,25 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
     }
 }
 
+/// The lowest bit in `from..end` that is clear.
+pub(super) fn lowest_clear(bits: u64, from: u32, end: u32) -> Option<u32> {
+    let below = (1u64 << from) - 1;
+    let bit = (!bits & !below).trailing_zeros();
+    (bit < end.min(BLOCK_PLACES)).then_some(bit)
+}
+
 impl<T: Send + Sync + 'static> Block<T> {
     pub(super) fn new() -> Block<T> {
         Block {
             lock: RawLock::new(),
             used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
-            slots: [const { OwnLine(ArcSlot::empty()) }; BLOCK_FDS as usize],
+            slots: [const { OwnLine(ArcSlot::empty()) }; BLOCK_PLACES as usize],
         }
     }
 
-    /// The right to change the block; `by_table` if the caller holds the lock of a table that
-    /// orders all its changes by it.
+    /// The right to change the block; `by_table` if the caller holds what orders its changes
+    /// lowest-first.
     #[inline(always)]
     #[track_caller]
     pub(super) fn change(&self, by_table: bool) -> Changing<'_, T> {
@@ -139,6 +150,18 @@ impl<T: Send + Sync + 'static> Block<T> {
     /// What an open descriptor names. Writes nothing.
     pub(super) fn get<'g>(&'g self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         self.slot(bit).load(guard)
+    }
+
+    /// Marks a place, or not; see the field for who may.
+    pub(super) fn set_cloexec(&self, bit: u32, cloexec: bool) {
+        // Relaxed: each bit has one writer at a time, and readers want just the flag.
+        if self.is_cloexec(bit) == cloexec {
+            return;
+        }
+        match cloexec {
+            true => self.cloexec.fetch_or(1 << bit, Ordering::Relaxed),
+            false => self.cloexec.fetch_and(!(1 << bit), Ordering::Relaxed),
+        };
     }
 
     pub(super) fn is_cloexec(&self, bit: u32) -> bool {

@@ -7,7 +7,7 @@ use hearth_sync::primitive::OnceLock;
 use super::alloc::Alloc;
 use super::block::{BLOCKS_MAX, Block};
 
-const SEGMENTS: usize = BLOCKS_MAX.ilog2() as usize;
+const SEGMENTS: usize = (BLOCKS_MAX - 1).ilog2() as usize + 1;
 
 /// Block 0 is inline; segment `s` holds the blocks `2^s..2^(s+1)`.
 ///
@@ -28,6 +28,11 @@ impl<T: Send + Sync + 'static> Blocks<T> {
             first: Block::new(),
             segments: array::from_fn(|_| OnceLock::new()),
         }
+    }
+
+    /// The block 0, which is always there.
+    pub(super) fn first(&self) -> &Block<T> {
+        &self.first
     }
 
     /// The block of this number, if the table has grown that far.

@@ -2,7 +2,7 @@
 
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 
-use super::block::BLOCK_FDS;
+use super::block::{BLOCK_PLACES, descriptor, place};
 use super::{Described, FdTable};
 
 /// What a core allocates from.
@@ -25,24 +25,66 @@ impl CoreBlock {
 }
 
 impl<T: Described> FdTable<T> {
+    /// The lowest free descriptor from `min` on.
+    #[inline]
     pub(super) fn claim_lowest(&self, min: u32, cloexec: bool) -> Option<u32> {
-        let limit = self.limit();
+        let (from, end) = (place(min), place(self.limit()));
+        if self.cores.is_none()
+            && from < BLOCK_PLACES
+            && let Ok(Some(bit)) = self.blocks.first().claim(from, end)
+        {
+            self.blocks.first().set_cloexec(bit, cloexec);
+            return Some(descriptor(bit));
+        }
+        self.claim_locked(from, end, cloexec)
+    }
+
+    /// The same, for a block beyond the first, or when the first one's gate is held for long. Under
+    /// the allocation lock nothing beyond the first block changes, lowest-first: that there is
+    /// nothing free in the first is what orders this claim.
+    #[cold]
+    #[inline(never)]
+    fn claim_locked(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
         let mut alloc = self.alloc.0.lock();
+        if from < BLOCK_PLACES
+            && let Some(bit) = self.claim_first(from, end, cloexec)
+        {
+            return Some(descriptor(bit));
+        }
+        let min = from.max(BLOCK_PLACES);
         let mut from = alloc.start(min);
-        while from < limit {
-            let first = from - from % BLOCK_FDS;
-            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_FDS);
+        while from < end {
+            let first = from - from % BLOCK_PLACES;
+            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_PLACES);
             let mut used = self.change(block);
-            if let Some(bit) = used.first_free(from - first, limit - first) {
+            if let Some(bit) = used.first_free(from - first, end - first) {
                 used.take(bit, cloexec);
                 if self.cores.is_none() {
                     alloc.note_used(first + bit, min, used.is_full());
                 }
-                return Some(first + bit);
+                return Some(descriptor(first + bit));
             }
-            from = alloc.start(first + BLOCK_FDS);
+            from = alloc.start(first + BLOCK_PLACES);
         }
         None
+    }
+
+    /// A place of the first block. The caller holds the allocation lock.
+    fn claim_first(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
+        let block = self.blocks.first();
+        if self.cores.is_some() {
+            let mut used = self.change(block);
+            let bit = used.first_free(from, end)?;
+            used.take(bit, cloexec);
+            return Some(bit);
+        }
+        let bit = loop {
+            if let Ok(claimed) = block.claim(from, end) {
+                break claimed?;
+            }
+        };
+        block.set_cloexec(bit, cloexec);
+        Some(bit)
     }
 
     pub(super) fn claim_any(&self, core: &CoreBlock, cloexec: bool) -> Option<u32> {
@@ -73,15 +115,15 @@ impl<T: Described> FdTable<T> {
 
     fn claim_in(&self, number: u32, limit: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.get(number)?;
-        let first = number * BLOCK_FDS;
+        let first = number * BLOCK_PLACES;
         let mut used = self.change(block);
-        let bit = used.first_free(0, limit.saturating_sub(first))?;
+        let bit = used.first_free(0, place(limit).saturating_sub(first))?;
         used.take(bit, cloexec);
-        Some(first + bit)
+        Some(descriptor(first + bit))
     }
 
     fn room(&self, number: u32, limit: u32) -> bool {
-        let end = limit.saturating_sub(number * BLOCK_FDS);
+        let end = place(limit).saturating_sub(number * BLOCK_PLACES);
         self.blocks
             .get(number)
             .is_none_or(|block| self.change(block).first_free(0, end).is_some())

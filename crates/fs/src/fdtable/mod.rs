@@ -1,17 +1,22 @@
 //! Descriptor tables: from small numbers to open file descriptions.
 //!
 //! Lock order (each may be taken under those above it; nothing of a description is called under
-//! either, and no description is dropped under either):
+//! any but its count of descriptors, and no description is dropped or retired under any):
 //!
 //! ```text
-//! allocation (rank 900, one per table): lowest-first policy: every change but installing;
-//!            per-core policy: only to give a core a block of 64 descriptors, for `dupfd`, and for
+//! allocation (rank 900, one per table): lowest-first policy: every change beyond the first block
+//!            but installing;
+//!            per-core policy: only to give a core a block of 64 places, for `dupfd`, and for
 //!            `dup2` onto a number whose block is not there yet
-//!     block (rank 910, one per 64 descriptors, never two at once): per-core policy: every change
-//!            but installing
+//!     gate (a bit of the first block): lowest-first policy: what is more than one write there
+//!     block (rank 910, one per 64 places, never two at once): per-core policy: every change but
+//!            installing
 //! ```
 //!
-//! A lookup takes neither and writes nothing: it finds the block through pointers that are
+//! Lowest-first, the first 63 descriptors are handed out without a lock (`front.rs`); why the order
+//! of all changes is that of one table is in `docs/design/fdtable.md`.
+//!
+//! A lookup takes none of them and writes nothing: it finds the block through pointers that are
 //! published once and never change, and loads the slot under the caller's epoch guard. A
 //! description stays in memory while any guard can see it; whether it still has a descriptor is
 //! counted in its [`Handles`], so that the last close is known at once and not when the epoch ends.
@@ -23,8 +28,10 @@ mod alloc;
 mod block;
 mod blocks;
 mod claim;
+mod front;
 mod handles;
 mod reserved;
+mod whole;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -35,14 +42,15 @@ use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
-use hearth_sync::rcu::Shared;
+use hearth_sync::rcu::{Removed, Shared};
 use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
-use block::{BLOCK_FDS, Block, Changing};
+use block::{BLOCK_PLACES, Block, Changing, descriptor, place};
 use blocks::Blocks;
 use claim::CoreBlock;
+use front::Busy;
 
 pub use block::FDS_MAX;
 pub use handles::{Closed, Described, Handles};
@@ -54,7 +62,8 @@ const BLOCK_RANK: u32 = 910;
 /// Which free descriptor an open gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FdPolicy {
-    /// The lowest, as POSIX says.
+    /// The lowest, as POSIX says. Threads that open and close meet in one word for the first 63,
+    /// and in one lock beyond.
     #[default]
     Lowest,
     /// Any; each core takes from 64 of its own, so opens and closes on different cores share
@@ -88,8 +97,12 @@ impl<T: Described> FdTable<T> {
     /// An empty table that allows [`FDS_MAX`] descriptors.
     pub fn new(policy: FdPolicy) -> FdTable<T> {
         let per_core = policy == FdPolicy::PerCore;
+        let blocks = Blocks::new();
+        if per_core {
+            blocks.first().shut();
+        }
         FdTable {
-            blocks: Blocks::new(),
+            blocks,
             cores: per_core.then(|| PerCore::new(CoreBlock::new)),
             limit: AtomicU32::new(FDS_MAX),
             alloc: OwnLine(Lock::new(Alloc::default())),
@@ -154,12 +167,12 @@ impl<T: Described> FdTable<T> {
     /// Says whether `fd` is closed when a program is executed.
     pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
         let (block, bit) = self.find(fd)?;
-        let _alloc = self.lock_lowest();
-        let mut used = self.change(block);
+        let _whole = self.lock_whole();
+        let _still = self.change(block);
         if block.slot(bit).is_empty() {
             return Err(Errno::EBADF);
         }
-        used.set_cloexec(bit, cloexec);
+        block.set_cloexec(bit, cloexec);
         Ok(())
     }
 
@@ -214,11 +227,12 @@ impl<T: Described> FdTable<T> {
     pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
         let file = match self.cores {
+            None if place(fd as u32) < BLOCK_PLACES => self.close_first(bit),
             None => {
                 let mut alloc = self.alloc.0.lock();
                 let file = block.change(true).close(bit);
                 if file.is_some() {
-                    alloc.note_free(fd as u32);
+                    alloc.note_free(place(fd as u32));
                 }
                 file
             }
@@ -240,58 +254,38 @@ impl<T: Described> FdTable<T> {
 
     /// The open descriptors, ascending.
     pub fn open_fds(&self) -> Vec<i32> {
-        let bits = || 0..BLOCK_FDS;
+        let bits = || 0..BLOCK_PLACES;
         let all = self
             .blocks
             .iter()
             .flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
         let open = all.filter(|(_, block, bit)| !block.slot(*bit).is_empty());
-        open.map(|(number, _, bit)| (number * BLOCK_FDS + bit) as i32)
+        open.map(|(number, _, bit)| descriptor(number * BLOCK_PLACES + bit) as i32)
             .collect()
     }
 
-    /// A copy for a child process: the same descriptors for the same descriptions. What is only
-    /// reserved is free in the copy.
-    ///
-    /// Lowest-first, the copy is the table at one moment. Per-core, each block of 64 is.
-    pub fn fork(&self) -> FdTable<T> {
-        let copy = FdTable::new(self.policy());
-        copy.limit.store(self.limit(), Ordering::Relaxed);
-        let guard = epoch::pin();
-        let mut open = Vec::new();
-        {
-            let _still = self.lock_lowest();
-            for (number, block) in self.blocks.iter() {
-                let _still = self.change(block);
-                for bit in 0..BLOCK_FDS {
-                    if let Some(file) = block.get(bit, &guard)
-                        && file.handles().retain()
-                    {
-                        let fd = number * BLOCK_FDS + bit;
-                        open.push((fd, file.to_arc(), block.is_cloexec(bit)));
-                    }
-                }
+    fn find(&self, fd: i32) -> Result<(&Block<T>, u32)> {
+        let place = place(u32::try_from(fd).map_err(|_| Errno::EBADF)?);
+        let block = self.blocks.get(place / BLOCK_PLACES);
+        Ok((block.ok_or(Errno::EBADF)?, place % BLOCK_PLACES))
+    }
+
+    /// From open to free in the first block, lowest-first.
+    #[inline(always)]
+    fn close_first(&self, bit: u32) -> Option<Removed<T>> {
+        let block = self.blocks.first();
+        match block.try_gate() {
+            Ok(_gate) => block.change(true).close(bit),
+            Err(Busy) => {
+                // Who waits for long sleeps for the lock; one at a time looks at the gate.
+                let _whole = self.lock_whole();
+                block.change(true).close(bit)
             }
         }
-        for (fd, file, cloexec) in open {
-            copy.place(fd, file, cloexec);
-        }
-        copy
     }
 
-    fn find(&self, fd: i32) -> Result<(&Block<T>, u32)> {
-        let fd = u32::try_from(fd).map_err(|_| Errno::EBADF)?;
-        let block = self.blocks.get(fd / BLOCK_FDS).ok_or(Errno::EBADF)?;
-        Ok((block, fd % BLOCK_FDS))
-    }
-
-    /// The allocation lock, where the policy wants it for every allocation and release.
-    #[inline(always)]
-    fn lock_lowest(&self) -> Option<AllocGuard<'_>> {
-        self.cores.is_none().then(|| self.alloc.0.lock())
-    }
-
-    /// The right to change a block. Lowest-first, the caller holds the allocation lock.
+    /// The right to change a block. Lowest-first, the caller holds the allocation lock, and the
+    /// gate if it is the first block.
     #[inline(always)]
     #[track_caller]
     fn change<'b>(&self, block: &'b Block<T>) -> Changing<'b, T> {
@@ -311,26 +305,28 @@ impl<T: Described> FdTable<T> {
             return Err(Errno::EBADF);
         }
         let before = {
-            let mut alloc = self.lock_lowest();
-            let block = match (self.blocks.get(new / BLOCK_FDS), &mut alloc) {
+            let (number, bit) = (place(new) / BLOCK_PLACES, place(new) % BLOCK_PLACES);
+            let mut whole = self.lock_whole();
+            let block = match (self.blocks.get(number), &mut whole) {
                 (Some(block), _) => block,
-                (None, Some(alloc)) => self.blocks.grow_to(alloc, new / BLOCK_FDS),
+                (None, Some(whole)) => self.blocks.grow_to(&mut whole.alloc, number),
                 (None, None) => {
                     let mut alloc = self.alloc.0.lock();
-                    self.blocks.grow_to(&mut alloc, new / BLOCK_FDS)
+                    self.blocks.grow_to(&mut alloc, number)
                 }
             };
-            let bit = new % BLOCK_FDS;
             let mut used = self.change(block);
             if block.slot(bit).is_empty() && used.contains(bit) {
                 return Err(Errno::EBUSY);
             }
             // Under the locks, so that nobody can close `old`, then see `new` unchanged.
             let file = self.retained(old, g)?;
-            let before = block.put(bit, file);
             used.take(bit, cloexec);
-            if let Some(alloc) = &mut alloc {
-                alloc.note_taken(new, used.is_full());
+            let before = block.put(bit, file);
+            if let Some(whole) = &mut whole
+                && number > 0
+            {
+                whole.alloc.note_taken(place(new), used.is_full());
             }
             before
         };
@@ -345,20 +341,6 @@ impl<T: Described> FdTable<T> {
         file.map(Shared::to_arc).ok_or(Errno::EBADF)
     }
 
-    /// Opens a descriptor of a table that nobody else knows yet.
-    fn place(&self, fd: u32, file: Arc<T>, cloexec: bool) {
-        let mut alloc = self.alloc.0.lock();
-        let block = self.blocks.grow_to(&mut alloc, fd / BLOCK_FDS);
-        let bit = fd % BLOCK_FDS;
-        let mut used = self.change(block);
-        used.take(bit, cloexec);
-        let placed = block.slot(bit).install(file).is_ok();
-        assert!(placed, "a descriptor is copied once");
-        if self.cores.is_none() {
-            alloc.note_taken(fd, used.is_full());
-        }
-    }
-
     fn close_all<'g>(
         &self,
         g: &'g Guard,
@@ -367,11 +349,5 @@ impl<T: Described> FdTable<T> {
         let is_wanted = |fd: &i32| self.find(*fd).is_ok_and(|(block, bit)| wanted(block, bit));
         let fds = self.open_fds().into_iter().filter(is_wanted);
         fds.filter_map(|fd| self.close(fd, g).ok()).collect()
-    }
-}
-
-fn note_free(alloc: &mut Option<AllocGuard<'_>>, fd: u32) {
-    if let Some(alloc) = alloc {
-        alloc.note_free(fd);
     }
 }

@@ -3,7 +3,8 @@
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 
-use super::{Described, FdTable, note_free};
+use super::block::{BLOCK_PLACES, place};
+use super::{Described, FdTable};
 use crate::errno::Result;
 
 /// A descriptor that was taken and leads nowhere yet. Dropping it frees the descriptor.
@@ -45,10 +46,21 @@ impl<T: Described> Reserved<'_, T> {
 
 impl<T: Described> Drop for Reserved<'_, T> {
     fn drop(&mut self) {
-        if let Ok((block, bit)) = self.table.find(self.fd()) {
-            let mut alloc = self.table.lock_lowest();
+        let Ok((block, bit)) = self.table.find(self.fd()) else {
+            return;
+        };
+        let place = place(self.fd);
+        if self.table.cores.is_some() {
             self.table.change(block).remove(bit);
-            note_free(&mut alloc, self.fd);
+        } else if place < BLOCK_PLACES {
+            if block.free(bit).is_err() {
+                let _whole = self.table.lock_whole();
+                self.table.change(block).remove(bit);
+            }
+        } else {
+            let mut alloc = self.table.alloc.0.lock();
+            self.table.change(block).remove(bit);
+            alloc.note_free(place);
         }
     }
 }

@@ -202,6 +202,95 @@ fn dup_against_close_leaves_a_working_descriptor_or_none() {
     });
 }
 
+/// The first block is handed out without the lock that orders what is beyond it.
+#[test]
+fn open_beside_closes_on_both_sides_of_the_border_gets_the_lowest_of_some_order() {
+    for (first, then, possible) in [(3, 64, &["3", "65"][..]), (64, 3, &["3", "64", "65"])] {
+        explore(SCHEDULES, possible, move || {
+            let table = table(FdPolicy::Lowest, 65);
+            let closer = spawn(&table, move |table| {
+                for fd in [first, then] {
+                    assert!(table.close(fd, &pin()).map(closed).is_ok());
+                }
+            });
+            let opened = table.reserve(false).unwrap().install(named(7));
+            closer.join().unwrap();
+            assert_eq!(name(&table, opened), Some(7));
+            match opened {
+                3 => "3",
+                64 => "64",
+                65 => "65",
+                other => panic!("{other} is not the lowest of any order"),
+            }
+        });
+    }
+}
+
+/// A close empties the slot before it clears the bit: who has seen the first relies on the second.
+#[test]
+fn who_has_seen_a_descriptor_closed_gets_it_though_all_others_are_open() {
+    for limit in [63, 70] {
+        explore(SCHEDULES, &["seen closed", "seen open"], move || {
+            let table = table(FdPolicy::Lowest, 63);
+            table.set_limit(limit).unwrap();
+            let closer = spawn(&table, |table| table.close(3, &pin()).map(closed));
+            let was_closed = name(&table, 3).is_none();
+            let opened = table.reserve(false).map(|reserved| reserved.fd());
+            closer.join().unwrap().unwrap();
+            if was_closed {
+                assert_eq!(opened, Ok(3));
+                return "seen closed";
+            }
+            assert!(opened == Ok(3) || opened == Ok(63) || opened == Err(Errno::EMFILE));
+            "seen open"
+        });
+    }
+}
+
+#[test]
+fn who_closed_what_dup2_copies_sees_the_copy_or_none_is_made() {
+    for new in [5, 70] {
+        explore(SCHEDULES, &["copied", "closed before"], move || {
+            let table = table(FdPolicy::Lowest, 1);
+            let closer = spawn(&table, move |table| {
+                let was_last = closed(table.close(0, &pin()).unwrap());
+                (was_last, name(table, new))
+            });
+            let copied = table.dup2(0, new, &pin()).map(|before| before.is_none());
+            match (copied, closer.join().unwrap()) {
+                (Ok(true), ((100, false), Some(100))) => "copied",
+                (Err(Errno::EBADF), ((100, true), None)) => "closed before",
+                other => panic!("{other:?}"),
+            }
+        });
+    }
+}
+
+#[test]
+fn closers_and_openers_of_the_first_block_take_turns_at_its_gate() {
+    explore(SCHEDULES, &["both", "one after the other"], || {
+        let table = table(FdPolicy::Lowest, 2);
+        let others = [0, 1].map(|fd| {
+            spawn(&table, move |table| {
+                assert_eq!(closed(table.close(fd, &pin()).unwrap()).0, 100 + fd as u32);
+                table.reserve(true).unwrap().install(named(fd as u32))
+            })
+        });
+        let copy = table.fork();
+        let mut opened = others.map(|other| other.join().unwrap());
+        opened.sort_unstable();
+        assert!(copy.open_fds().iter().all(|fd| (0..2).contains(fd)));
+        assert_eq!(table.open_fds(), [0, 1]);
+        assert!([0, 1].iter().all(|&fd| table.is_cloexec(fd) == Ok(true)));
+        assert_eq!(opened, [0, 1]);
+        if copy.open_fds().len() == 2 {
+            "both"
+        } else {
+            "one after the other"
+        }
+    });
+}
+
 #[test]
 fn fork_against_a_move_of_a_descriptor_never_misses_the_file() {
     explore(SCHEDULES, &["before", "between", "after"], || {

@@ -39,7 +39,7 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
     /// What it shares, if anything. Writes nothing.
     #[inline]
     pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<Shared<'g, T>> {
-        // Acquire: pairs with the AcqRel swap in `swap` and the Release in `install`; the value
+        // Acquire: pairs with the AcqRel swap in `exchange` and the Release in `install`; the value
         // behind the pointer is complete. The share outlives both borrows: whoever takes it out
         // retires it through the epoch, which waits for the guard, and the slot's owner, who would
         // give it up at once, is kept away by the borrow of the slot.
@@ -84,8 +84,9 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
     /// True if it shares nothing now.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: the pointer is not followed.
-        self.pointer.load(Ordering::Relaxed).is_null()
+        // Acquire: the pointer is not followed, but who finds it filled or empty may rely on what
+        // was done before, as in `load`.
+        self.pointer.load(Ordering::Acquire).is_null()
     }
 }
 

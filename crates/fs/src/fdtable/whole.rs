@@ -1,0 +1,70 @@
+//! A table that is held still, and its copy.
+
+use hearth_sync::epoch;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::Ordering;
+
+use super::block::{BLOCK_PLACES, descriptor, place};
+use super::front::Gate;
+use super::{AllocGuard, Described, FdTable};
+
+/// Nothing of a table changes, lowest-first, but for reserved descriptors that open.
+pub(super) struct Whole<'t, T: Send + Sync + 'static> {
+    _gate: Gate<'t, T>,
+    pub(super) alloc: AllocGuard<'t>,
+}
+
+impl<T: Described> FdTable<T> {
+    /// Holds the table still, where the policy wants one order of all its changes.
+    pub(super) fn lock_whole(&self) -> Option<Whole<'_, T>> {
+        self.cores.is_none().then(|| {
+            let alloc = self.alloc.0.lock();
+            let _gate = self.blocks.first().gate();
+            Whole { _gate, alloc }
+        })
+    }
+
+    /// A copy for a child process: the same descriptors for the same descriptions. What is only
+    /// reserved is free in the copy.
+    ///
+    /// Lowest-first, the copy is the table at one moment, but for opens that were under way.
+    /// Per-core, each block of 64 is.
+    pub fn fork(&self) -> FdTable<T> {
+        let copy = FdTable::new(self.policy());
+        copy.limit.store(self.limit(), Ordering::Relaxed);
+        let guard = epoch::pin();
+        let mut open = Vec::new();
+        {
+            let _whole = self.lock_whole();
+            for (number, block) in self.blocks.iter() {
+                let _still = self.change(block);
+                for bit in 0..BLOCK_PLACES {
+                    if let Some(file) = block.get(bit, &guard)
+                        && file.handles().retain()
+                    {
+                        let fd = descriptor(number * BLOCK_PLACES + bit);
+                        open.push((fd, file.to_arc(), block.is_cloexec(bit)));
+                    }
+                }
+            }
+        }
+        for (fd, file, cloexec) in open {
+            copy.put(fd, file, cloexec);
+        }
+        copy
+    }
+
+    /// Opens a descriptor of a table that nobody else knows yet.
+    fn put(&self, fd: u32, file: Arc<T>, cloexec: bool) {
+        let (number, bit) = (place(fd) / BLOCK_PLACES, place(fd) % BLOCK_PLACES);
+        let mut alloc = self.alloc.0.lock();
+        let block = self.blocks.grow_to(&mut alloc, number);
+        let mut used = self.change(block);
+        used.take(bit, cloexec);
+        let placed = block.slot(bit).install(file).is_ok();
+        assert!(placed, "a descriptor is copied once");
+        if self.cores.is_none() && number > 0 {
+            alloc.note_taken(place(fd), used.is_full());
+        }
+    }
+}
