@@ -84,7 +84,8 @@ Mount options (-o), the default first:
   nodev, nosuid, noexec            as mount(8)
   size=BYTES, inodes=COUNT         room of the volume (2G, 512MiB; 50k): half of the memory
   links_max=COUNT                  most names of a file; 4294967295
-  lock_ranges=COUNT                most byte ranges that a process may have locked; 1048576
+  lock_ranges=COUNT                most byte ranges that a process may have locked, one of each
+                                   file not counted; 1048576
   protected_hardlinks              who may not write a file may not link it either
   errors=remount-ro|continue|panic what a panic in an operation leads to
   entry_timeout=SECONDS            how long the kernel believes a name

@@ -105,7 +105,7 @@ impl VolumeBuilder {
     }
 
     /// Most byte ranges that a process, or an open file for its own locks, may have locked over all
-    /// files (`ENOLCK` beyond); 1,048,576 by default.
+    /// files, one of each file not counted (`ENOLCK` beyond); 1,048,576 by default.
     pub fn lock_ranges(mut self, most: u64) -> Self {
         self.0.lock_ranges = most;
         self

@@ -85,19 +85,22 @@ fn a_file_has_four_billion_names() {
 
 #[test]
 fn a_process_has_no_more_ranges_locked_than_it_may_over_all_files() {
-    let volume = Volume::builder().lock_ranges(3).build().unwrap();
+    let volume = Volume::builder().lock_ranges(2).build().unwrap();
     let (p, other) = (process(&volume), process(&volume));
-    let [a, b] = ["/a", "/b"].map(|path| p.open(path, NEW, 0o600).unwrap());
+    let [a, b, c] = ["/a", "/b", "/c"].map(|path| p.open(path, NEW, 0o600).unwrap());
     let lock = |fd, kind, start, len| p.set_lock(fd, &bytes(kind, start, len), None);
     lock(a, LockKind::Write, 0, 10).unwrap();
     lock(a, LockKind::Write, 20, 10).unwrap();
-    lock(b, LockKind::Read, 0, 0).unwrap();
-    assert_eq!(lock(b, LockKind::Write, 5, 1), Err(Errno::ENOLCK));
+    lock(b, LockKind::Write, 0, 10).unwrap();
+    lock(b, LockKind::Read, 20, 0).unwrap();
+    assert_eq!(lock(b, LockKind::Write, 25, 1), Err(Errno::ENOLCK));
     assert_eq!(
         lock(a, LockKind::Unlock, 5, 1),
         Err(Errno::ENOLCK),
         "that makes two of one"
     );
+    // The first of each file does not count.
+    lock(c, LockKind::Write, 0, 1).unwrap();
     lock(a, LockKind::Write, 10, 10).unwrap();
     lock(a, LockKind::Unlock, 5, 1).unwrap();
     assert_eq!(lock(a, LockKind::Read, 25, 1), Err(Errno::ENOLCK));
@@ -106,7 +109,7 @@ fn a_process_has_no_more_ranges_locked_than_it_may_over_all_files() {
     for start in 0..3 {
         let spec = bytes(LockKind::Read, 100 + 2 * start, 1);
         other.set_lock(theirs, &spec, None).unwrap();
-        p.set_ofd_lock(b, &spec, None).unwrap();
+        p.set_ofd_lock(c, &spec, None).unwrap();
     }
     // A close gives back what it took.
     p.close(b).unwrap();
@@ -127,9 +130,11 @@ fn a_lock_that_comes_after_a_wait_counts_as_well() {
     let theirs = other.open("/f", NEW, 0o600).unwrap();
     p.set_lock(mine, &bytes(LockKind::Write, 0, 1), None)
         .unwrap();
-    other
-        .set_lock(theirs, &bytes(LockKind::Write, 9, 1), None)
-        .unwrap();
+    for start in [9, 19] {
+        other
+            .set_lock(theirs, &bytes(LockKind::Write, start, 1), None)
+            .unwrap();
+    }
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let wait = Interrupt::new();

@@ -6,7 +6,10 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth::fdtable::FdPolicy;
-use hearth::{Columns, Credentials, Errno, LockDraw, LockProfile, LockSide, Process, Volume};
+use hearth::{
+    Columns, Credentials, Errno, LockDraw, LockKind, LockProfile, LockSide, LockSpec, Process,
+    Volume,
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -236,5 +239,30 @@ fn a_wait_for_a_user_lock_is_told_as_long_as_it_was() {
     assert_eq!(
         (columns.con, columns.hold_mean, columns.util),
         (Some(100.0), None, None)
+    );
+}
+
+/// Sixteen threads that locked files of their own once waited for one account of their process.
+#[test]
+fn who_locks_and_unlocks_a_range_takes_no_lock_but_that_of_the_file() {
+    let turn = Turn::new();
+    let fd = turn.make("/file");
+    assert!(turn.volume.start_lock_profile(LockDraw::Adaptive));
+    for kind in [LockKind::Write, LockKind::Unlock] {
+        let spec = LockSpec {
+            kind,
+            whence: libc::SEEK_SET,
+            start: 0,
+            len: 1,
+        };
+        turn.process.set_lock(fd, &spec, None).unwrap();
+    }
+    let profile = turn.volume.lock_profile();
+    let classes: Vec<_> = profile.locks.iter().map(|row| &*row.class).collect();
+    assert!(classes.contains(&"file-locks"), "{classes:?}");
+    let others = ["file-locks.user", "file-locks"];
+    assert!(
+        classes.iter().all(|class| others.contains(class)),
+        "{classes:?}"
     );
 }

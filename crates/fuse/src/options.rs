@@ -93,7 +93,8 @@ pub struct MountOptions {
     pub inodes: Option<u64>,
     /// `links_max=COUNT`: most names of a file.
     pub links_max: Option<u32>,
-    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked.
+    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked, one of each file not
+    /// counted.
     pub lock_ranges: Option<u64>,
     /// `protected_hardlinks`: files of others are linked only by who may read and write them.
     pub protected_hardlinks: bool,

@@ -84,7 +84,6 @@ lock_class! {
 }
 
 /// Protected by the lock of [`FileLocks`].
-#[derive(Default)]
 struct State {
     held: Held,
     /// What owners may hold, over all files of the volume.
@@ -110,8 +109,9 @@ impl FileLocks {
         FileLocks {
             shared: Arc::new(Shared {
                 state: Lock::new(State {
+                    held: Held::default(),
                     allowance,
-                    ..State::default()
+                    queue: VecDeque::new(),
                 }),
                 any: [const { OwnLine(AtomicBool::new(false)) }; 2],
             }),
@@ -267,7 +267,7 @@ impl State {
     fn release(&mut self, owner: u64, flock: bool) {
         if !flock {
             let ranges = self.held.ranges_held(owner) as i64;
-            self.allowance.charge(owner, -ranges);
+            self.allowance.charge(owner, ranges, 0);
         }
         self.held.release(owner, flock);
     }
@@ -330,12 +330,12 @@ impl State {
 
 /// Does what `request` says, unless the owner would hold too much; nothing is in the way.
 fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> Result<(), Errno> {
-    let growth = held.growth(request);
-    if !allowance.charge(request.owner, growth) {
+    let before = held.ranges_held(request.owner) as i64;
+    let after = before + held.growth(request);
+    if !allowance.charge(request.owner, before, after) {
         return Err(Errno::ENOLCK);
     }
-    let before = held.ranges_held(request.owner) as i64;
     held.apply(request);
-    debug_assert_eq!(held.ranges_held(request.owner) as i64, before + growth);
+    debug_assert_eq!(held.ranges_held(request.owner) as i64, after);
     Ok(())
 }
