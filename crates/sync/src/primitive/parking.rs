@@ -12,19 +12,35 @@ mod native {
     /// To whom the lock was handed over without becoming free.
     const HANDED_OVER: UnparkToken = UnparkToken(1);
 
+    /// How often the core is given away before it is worth to sleep. Locks are held for less than
+    /// a wake-up takes: once many sleep for one, each hold ends with a wake-up, and 16 threads on
+    /// 16 cores wait for these (`docs/design/locks.md`, "Waiting").
+    const YIELDS: u32 = 40;
+
     /// A few looks before it is worth to sleep.
-    pub(in super::super) struct Patience(crossbeam_utils::Backoff);
+    pub(in super::super) struct Patience {
+        pauses: crossbeam_utils::Backoff,
+        yields: u32,
+    }
 
     impl Patience {
         pub(in super::super) fn new() -> Patience {
-            Patience(crossbeam_utils::Backoff::new())
+            Patience {
+                pauses: crossbeam_utils::Backoff::new(),
+                yields: 0,
+            }
         }
 
         /// Waits a little; false when that was tried often enough.
         pub(in super::super) fn spin(&mut self) -> bool {
-            let goes_on = !self.0.is_completed();
+            if !self.pauses.is_completed() {
+                self.pauses.snooze();
+                return true;
+            }
+            let goes_on = self.yields < YIELDS;
             if goes_on {
-                self.0.snooze();
+                self.yields += 1;
+                std::thread::yield_now();
             }
             goes_on
         }
@@ -42,7 +58,7 @@ mod native {
             let result = unsafe {
                 parking_lot_core::park(key, must_sleep, asleep, timed_out, DEFAULT_PARK_TOKEN, None)
             };
-            self.0.reset();
+            *self = Patience::new();
             matches!(result, ParkResult::Unparked(HANDED_OVER))
         }
     }
