@@ -67,11 +67,10 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
     /// Puts `value` (or nothing) into the slot; answers what was there, and gives that share up
     /// when no guard can see it any more.
     pub fn swap<'g>(&self, value: Option<Arc<T>>, g: &'g Guard) -> Option<Shared<'g, T>> {
-        self.exchange(value)?.retire(g).into()
+        Some(self.exchange(value)?.retire(g))
     }
 
-    /// The same in two steps, for who holds a lock meanwhile: what was there is still to be
-    /// retired, which may wait.
+    /// The same in two steps: who holds a lock meanwhile retires what was there after it.
     #[inline]
     pub fn exchange(&self, value: Option<Arc<T>>) -> Option<Removed<T>> {
         let new = value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut());

@@ -159,6 +159,25 @@ fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
 }
 
 #[test]
+fn what_was_taken_out_is_seen_until_it_is_retired_and_by_who_still_may() {
+    let alive = Arc::default();
+    let slot = ArcSlot::empty();
+    let put = |value| slot.install(Arc::new(*Counted::new(value, &alive))).is_ok();
+    assert!(put(1));
+    let removed = slot.exchange(None).expect("installed");
+    assert!(slot.is_empty() && slot.exchange(None).is_none());
+    epoch::pin().flush();
+    let g = epoch::pin();
+    assert_eq!(removed.retire(&g).read(), 1);
+    assert!(put(2));
+    let seen = slot.load(&g).expect("installed");
+    drop(slot.exchange(None));
+    assert_eq!(seen.read(), 2, "dropped is retired");
+    drop(g);
+    wait_until_alive(&alive, 0);
+}
+
+#[test]
 fn a_cell_always_has_a_value() {
     let cell = RcuCell::new("one");
     let g = epoch::pin();
