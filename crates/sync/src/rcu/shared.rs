@@ -95,9 +95,6 @@ pub struct Removed<T: Send + Sync + 'static> {
     pointer: NonNull<T>,
 }
 
-// SAFETY: it is an `Arc` of a value that any thread may read and drop.
-unsafe impl<T: Send + Sync> Send for Removed<T> {}
-
 impl<T: Send + Sync + 'static> Removed<T> {
     /// Gives the share up when no guard can see it any more; it can be looked at as long.
     pub fn retire<'g>(self, g: &'g Guard) -> Shared<'g, T> {
