@@ -15,11 +15,15 @@ pub enum Owner {
 
 /// A record lock on `start..=end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Record {
-    owner: Owner,
-    write: bool,
-    start: u64,
-    end: u64,
+pub struct Record {
+    /// Who holds it.
+    pub owner: Owner,
+    /// Whether it is exclusive.
+    pub write: bool,
+    /// First byte.
+    pub start: u64,
+    /// Last byte.
+    pub end: u64,
 }
 
 /// A lock that somebody wants.
@@ -174,6 +178,11 @@ impl Locks {
     /// Holders of `flock` locks, and whether each is exclusive.
     pub fn whole(&self) -> &[(FileId, bool)] {
         &self.whole
+    }
+
+    /// Record locks, in no order that says anything.
+    pub fn records(&self) -> &[Record] {
+        &self.records
     }
 
     /// `flock(LOCK_UN)`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bytes::{Bytes, bytes};
+use crate::locks::Owner;
 use crate::model::Model;
 use crate::node::{Node, NodeId, ROOT};
 use crate::op::Fd;
@@ -22,10 +23,30 @@ pub struct State {
     processes: Vec<Option<Process>>,
     /// Holders of `flock` locks: description and whether exclusive.
     locks: Vec<(usize, bool)>,
+    records: Vec<Record>,
+}
+
+/// A record lock.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Record {
+    node: Called,
+    holder: Holder,
+    write: bool,
+    /// First and last byte.
+    range: (u64, u64),
+}
+
+/// Who holds a record lock.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    /// A process, by its place in the caller's list; `None`: one that is not there.
+    Process(Option<usize>),
+    /// An open file description, by first use.
+    File(usize),
 }
 
 /// What an inode is called: its first path, or its place among the nameless.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Called {
     Path(Bytes),
     Nameless(usize),
@@ -59,6 +80,7 @@ impl Model {
         naming.walk(ROOT, b"/");
         let processes = order.iter().map(|&p| naming.process(p)).collect();
         let locks = naming.locks();
+        let records = naming.records(order);
         let nameless = naming.nameless.iter().map(|&id| {
             let mut entry = self.entry(id);
             entry.attr.ino = 0;
@@ -70,6 +92,7 @@ impl Model {
             files: naming.open,
             processes,
             locks,
+            records,
         }
     }
 
@@ -167,6 +190,27 @@ impl Naming<'_> {
         held.sort_unstable();
         held
     }
+
+    fn records(&mut self, order: &[usize]) -> Vec<Record> {
+        let model = self.model;
+        let mut held = Vec::new();
+        for (&id, locks) in &model.locks {
+            for record in locks.records() {
+                let holder = match record.owner {
+                    Owner::Process(p) => Holder::Process(order.iter().position(|&q| q == p)),
+                    Owner::File(file) => Holder::File(self.file(file)),
+                };
+                held.push(Record {
+                    node: self.node(id),
+                    holder,
+                    write: record.write,
+                    range: (record.start, record.end),
+                });
+            }
+        }
+        held.sort_unstable();
+        held
+    }
 }
 
 /// Place of `id` in `list`, at its end if it is new.
@@ -183,7 +227,7 @@ fn place(list: &mut Vec<u64>, id: u64) -> (usize, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{CWD, Op};
+    use crate::op::{CWD, LockKind, LockSpec, Op};
 
     fn open(path: &str) -> Op {
         Op::Open {
@@ -212,6 +256,39 @@ mod tests {
         let (one, other) = (run(["a", "b"]), run(["b", "a"]));
         assert_eq!(one.0, other.0);
         assert_ne!(one.1, other.1);
+    }
+
+    #[test]
+    fn who_holds_which_range_is_part_of_the_state() {
+        let lock = |kind, start| Op::SetLock {
+            fd: 0,
+            lock: LockSpec {
+                ofd: false,
+                kind,
+                whence: libc::SEEK_SET,
+                start,
+                len: 10,
+            },
+        };
+        let run = |locks: &[Op]| {
+            let (mut model, p) = model();
+            model.apply(p, &open("a"));
+            for lock in locks {
+                model.apply(p, lock);
+            }
+            model.state(&[p])
+        };
+        let (read, write) = (lock(LockKind::Read, 0), lock(LockKind::Write, 0));
+        assert_ne!(run(&[]), run(std::slice::from_ref(&read)));
+        assert_ne!(
+            run(std::slice::from_ref(&read)),
+            run(std::slice::from_ref(&write))
+        );
+        assert_eq!(run(&[read.clone(), lock(LockKind::Unlock, 0)]), run(&[]));
+        assert_eq!(
+            run(&[read.clone(), lock(LockKind::Read, 20)]),
+            run(&[lock(LockKind::Read, 20), read])
+        );
     }
 
     #[test]

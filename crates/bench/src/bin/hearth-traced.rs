@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 
 fn traced(path: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let cases: Vec<(Case, Errnos)> = parse_cases(&text)?;
+    let cases: Vec<(Case, [Errnos; 2])> = parse_cases(&text)?;
     let cores = Cores::start()?;
     println!("marks {:x}", marks::address());
     let mut each = batches(&cases, LEAN).into_iter();

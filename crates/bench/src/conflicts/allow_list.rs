@@ -151,7 +151,8 @@ impl Relation {
         };
         match self {
             Relation::OpenFile => case.shares_open_file(),
-            Relation::File => common(files),
+            // What a child that ends has open is its parent's.
+            Relation::File => common(files) || case.shares_open_file(),
             Relation::Page => common(files) && is_one_page(a, b),
             Relation::Name => common(|op| op.places().chain(files(op)).collect()),
             Relation::Process => case.sharing == super::case::Sharing::Threads,

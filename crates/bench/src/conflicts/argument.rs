@@ -1,7 +1,7 @@
 //! What the arguments of calls mean in bytes, the same for the model and the library.
 
 use super::operation::{Name, Operation, Place};
-use hearth_model::Fd;
+use hearth_model::{Fd, LockKind};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -47,6 +47,16 @@ pub fn flags(op: &Operation) -> i32 {
 /// Operation of `flock`.
 pub fn lock(op: &Operation) -> i32 {
     [libc::LOCK_SH, libc::LOCK_EX, libc::LOCK_UN][usize::from(op.choice)] | libc::LOCK_NB
+}
+
+/// What a record lock asks for: the lock, and the first byte of its page.
+pub fn record(op: &Operation) -> (LockKind, u64) {
+    match op.choice {
+        0 => (LockKind::Read, 0),
+        1 => (LockKind::Write, 0),
+        2 => (LockKind::Unlock, 0),
+        _ => (LockKind::Write, PAGE),
+    }
 }
 
 /// Seconds that `utimensat` sets the time of modification to.

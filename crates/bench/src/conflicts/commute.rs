@@ -21,28 +21,50 @@ pub enum Commutes {
     Unspecified,
 }
 
-/// Results of the first call of each side, errno or 0, in the order in which the first side
-/// begins: what the library must answer as well.
-pub type Errnos = [i32; 2];
+/// What the calls of a side answer, errno or 0: what the library must answer as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errnos {
+    /// The first call.
+    pub first: i32,
+    /// Each call after it; `None` if Linux leaves that open.
+    pub again: Option<i32>,
+}
 
-/// Asks the model.
-pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, Errnos) {
-    let once = orders(grounds, case, 1);
-    let errnos = once.1;
-    match once.0 {
-        Commutes::Yes | Commutes::WithoutAtime => match orders(grounds, case, TWICE).0 {
-            // A second `truncate` to one size moves times in tmpfs alone; the first has told.
-            Commutes::Yes | Commutes::Unspecified => (once.0, errnos),
-            other => (other, errnos),
-        },
-        other => (other, errnos),
+impl Errnos {
+    /// Whether the `i`-th call may answer `errno`.
+    pub fn allow(self, i: usize, errno: i32) -> bool {
+        match i {
+            0 => errno == self.first,
+            _ => self.again.is_none_or(|again| errno == again),
+        }
     }
 }
 
-fn orders(grounds: &mut Grounds, case: &Case, count: usize) -> (Commutes, Errnos) {
+/// Asks the model.
+pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, [Errnos; 2]) {
+    let (once, first) = orders(grounds, case, 1);
+    let answers = |again: [Option<i32>; 2]| {
+        [0, 1].map(|side| Errnos {
+            first: first[side],
+            again: again[side],
+        })
+    };
+    match once {
+        Commutes::Yes | Commutes::WithoutAtime => match orders(grounds, case, TWICE) {
+            (Commutes::Yes, second) => (once, answers(second.map(Some))),
+            // A second `truncate` to one size moves times in tmpfs alone; the first has told.
+            (Commutes::Unspecified, _) => (once, answers([None; 2])),
+            (other, second) => (other, answers(second.map(Some))),
+        },
+        other => (other, answers([None; 2])),
+    }
+}
+
+/// Whether `count` calls a side commute, and what the last of each side answers.
+fn orders(grounds: &mut Grounds, case: &Case, count: usize) -> (Commutes, [i32; 2]) {
     let (first, one) = in_order(grounds, case, [0, 1], count);
     let (second, other) = in_order(grounds, case, [1, 0], count);
-    let errnos = [errno(&first[0][0]), errno(&first[1][0])];
+    let errnos = [0, 1].map(|side: usize| errno(&first[side][count - 1]));
     let is_open = |answer: &Answer| *answer == Answer::Plain(Outcome::Unspecified);
     let verdict = match () {
         () if first.iter().chain(&second).flatten().any(is_open) => Commutes::Unspecified,

@@ -146,6 +146,7 @@ fn variants(plain: Operation, is_second: bool) -> Vec<Operation> {
     let choices: u8 = match plain.verb {
         Verb::Read | Verb::PRead | Verb::Write | Verb::PWrite | Verb::Dup2 | Verb::FLock => 3,
         Verb::LSeek | Verb::Truncate | Verb::Exit => 2,
+        Verb::SetLock => 4,
         _ => 1,
     };
     let values = if plain.verb.has_value() && is_second {

@@ -30,14 +30,14 @@ pub const LEAN: Manner = Manner {
     is_lean: true,
 };
 
-/// The cases as text for `hearth-traced`.
-pub fn print_cases(cases: &[(Case, Errnos)]) -> String {
+/// The cases as text for `hearth-traced`, whose windows are of one call.
+pub fn print_cases(cases: &[(Case, [Errnos; 2])]) -> String {
     let mut out = String::new();
     for (case, errnos) in cases {
         case.code().iter().for_each(|byte| {
             let _ = write!(out, "{byte:02x}");
         });
-        let _ = writeln!(out, " {} {}", errnos[0], errnos[1]);
+        let _ = writeln!(out, " {} {}", errnos[0].first, errnos[1].first);
     }
     out
 }
@@ -46,14 +46,17 @@ pub fn print_cases(cases: &[(Case, Errnos)]) -> String {
 ///
 /// # Errors
 /// The line that is none.
-pub fn parse_cases(text: &str) -> Result<Vec<(Case, Errnos)>, String> {
+pub fn parse_cases(text: &str) -> Result<Vec<(Case, [Errnos; 2])>, String> {
     let one = |line: &str| {
         let mut words = line.split(' ');
         let hex = words.next()?;
         let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
         let code: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
-        let errnos = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
-        Some((Case::of_code(&code?)?, errnos))
+        let mut errnos = || {
+            let first = words.next()?.parse().ok()?;
+            Some(Errnos { first, again: None })
+        };
+        Some((Case::of_code(&code?)?, [errnos()?, errnos()?]))
     };
     let each = text
         .lines()
@@ -68,7 +71,7 @@ pub fn parse_cases(text: &str) -> Result<Vec<(Case, Errnos)>, String> {
 /// Valgrind is missing, or a program fails.
 pub fn check(
     program: &Path,
-    cases: &[(Case, Errnos)],
+    cases: &[(Case, [Errnos; 2])],
     part: usize,
 ) -> Result<HashMap<Case, usize>, String> {
     let name = format!("hearth-conflicts-{}-{part}.cases", std::process::id());
@@ -248,7 +251,7 @@ mod tests {
         let cases: Vec<_> = cases
             .into_iter()
             .step_by(997)
-            .map(|case| (case, [2, 0]))
+            .map(|case| (case, [2, 0].map(|first| Errnos { first, again: None })))
             .collect();
         assert_eq!(parse_cases(&print_cases(&cases)).unwrap(), cases);
         assert!(parse_cases("xy 0 0").is_err());

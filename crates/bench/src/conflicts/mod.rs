@@ -33,6 +33,7 @@ pub mod run;
 pub mod tally;
 pub mod verb;
 pub mod verdict;
+mod warm;
 pub mod world;
 
 #[cfg(feature = "recorder")]

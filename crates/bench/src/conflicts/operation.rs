@@ -80,7 +80,7 @@ pub struct Operation {
     /// Which descriptor.
     pub slot: Slot,
     /// Page of a read, write or seek (2 is beyond the end); length of `truncate`: one page
-    /// less, two more; kind of lock, or its end; target of `dup2`; what an ending process has open.
+    /// less, two more; kind of lock, or its end, and its page; target of `dup2`; what an ending process has open.
     pub choice: u8,
     /// Which of two values is stored.
     pub value: u8,
@@ -266,6 +266,10 @@ impl fmt::Display for Operation {
             Verb::Truncate => write!(f, ", {} pages", [1, 4][usize::from(self.choice)])?,
             Verb::FLock => {
                 let kinds = ["shared", "exclusive", "unlock"];
+                write!(f, ", {}", kinds[usize::from(self.choice)])?;
+            }
+            Verb::SetLock => {
+                let kinds = ["shared", "exclusive", "unlock", "exclusive, page 1"];
                 write!(f, ", {}", kinds[usize::from(self.choice)])?;
             }
             Verb::Dup2 if self.choice < 2 => write!(f, ", free {}", self.choice)?,

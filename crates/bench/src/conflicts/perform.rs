@@ -1,9 +1,9 @@
 //! A call on the library, with everything that it needs made ready before the window.
 
-use super::argument::{CHUNK, PAGE, XATTR, flags, length, lock, mode, modified};
+use super::argument::{CHUNK, PAGE, XATTR, flags, length, lock, mode, modified, record};
 use super::operation::Operation;
 use super::verb::Verb;
-use hearth::{Errno, Fd, Process, SetTime, Time};
+use hearth::{Errno, Fd, LockKind, LockSpec, Process, SetTime, Time};
 
 /// One call, ready to be made.
 pub struct Call {
@@ -63,6 +63,7 @@ impl Call {
             Verb::Dup => p.dup(fd).map(seen),
             Verb::Dup2 => p.dup2(fd, self.to_fd).map(seen),
             Verb::FLock => p.flock(fd, lock(&self.op)),
+            Verb::SetLock => p.set_lock(fd, &self.record(), None),
             verb => unreachable!("{} has no descriptor", verb.name()),
         }
     }
@@ -103,6 +104,20 @@ impl Call {
     /// What a write stores.
     fn data(&self) -> [u8; CHUNK] {
         std::array::from_fn(|i| 2 + self.op.value + i as u8)
+    }
+
+    fn record(&self) -> LockSpec {
+        let (kind, start) = record(&self.op);
+        LockSpec {
+            kind: match kind {
+                hearth_model::LockKind::Read => LockKind::Read,
+                hearth_model::LockKind::Write => LockKind::Write,
+                hearth_model::LockKind::Unlock => LockKind::Unlock,
+            },
+            whence: libc::SEEK_SET,
+            start: start as i64,
+            len: PAGE as i64,
+        }
     }
 
     fn value(&self) -> [u8; CHUNK] {

@@ -9,7 +9,7 @@ use super::tally::Tally;
 /// Cases that commute, with the results that the library must give.
 pub struct Plan {
     /// The cases.
-    pub cases: Vec<(Case, Errnos)>,
+    pub cases: Vec<(Case, [Errnos; 2])>,
     /// What became of the others.
     pub tally: Tally,
 }
@@ -62,7 +62,7 @@ impl Plan {
         }
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let part = cases.len().div_ceil(threads).max(1);
-        let answers: Vec<(Commutes, Errnos)> = std::thread::scope(|scope| {
+        let answers: Vec<(Commutes, [Errnos; 2])> = std::thread::scope(|scope| {
             let parts = cases.chunks(part).map(|part| scope.spawn(|| ask(part)));
             let parts: Vec<_> = parts.collect();
             let each = parts.into_iter();
@@ -82,7 +82,7 @@ impl Plan {
         plan
     }
 
-    fn add(&mut self, case: Case, commutes: Commutes, errnos: Errnos) {
+    fn add(&mut self, case: Case, commutes: Commutes, errnos: [Errnos; 2]) {
         let is_noatime = match commutes {
             Commutes::Yes => false,
             Commutes::WithoutAtime => true,
@@ -101,7 +101,7 @@ impl Plan {
     }
 }
 
-fn ask(cases: &[Case]) -> Vec<(Commutes, Errnos)> {
+fn ask(cases: &[Case]) -> Vec<(Commutes, [Errnos; 2])> {
     let mut grounds = Grounds::default();
     cases
         .iter()

@@ -1,13 +1,15 @@
 //! Cases on the reference model: the small state, and what a call does to it.
 
 use super::argument::{
-    CHUNK, DUP2_TARGETS, PAGE, XATTR, flags, length, lock, mode, modified, path,
+    CHUNK, DUP2_TARGETS, PAGE, XATTR, flags, length, lock, mode, modified, path, record,
 };
 use super::bare_tree::{extra_names, ground, open_op};
 use super::case::{Case, Open, Sharing};
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::verb::Verb;
-use hearth_model::{Bytes, CWD, Fd, Fill, Model, Op, Outcome, SetTime, State, Target, bytes};
+use hearth_model::{
+    Bytes, CWD, Fd, Fill, LockSpec, Model, Op, Outcome, SetTime, State, Target, bytes,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// Models of the bare tree, by the directories that it has.
@@ -270,6 +272,7 @@ impl Reference {
             Verb::SetXattr =>
                 Op::SetXattr { target, name: bytes(XATTR), value: value(op), flags: 0 },
             Verb::FLock => Op::Flock { fd, op: lock(op) },
+            Verb::SetLock => Op::SetLock { fd, lock: record_lock(op) },
             Verb::StatFs | Verb::Fork | Verb::Exit => unreachable!("done by the caller"),
         }
     }
@@ -340,6 +343,17 @@ struct Inodes {
 
 fn times(op: &Operation) -> [SetTime; 2] {
     [SetTime::Omit, SetTime::At(modified(op), 0)]
+}
+
+fn record_lock(op: &Operation) -> LockSpec {
+    let (kind, start) = record(op);
+    LockSpec {
+        ofd: false,
+        kind,
+        whence: libc::SEEK_SET,
+        start: start as i64,
+        len: PAGE as i64,
+    }
 }
 
 fn value(op: &Operation) -> Bytes {

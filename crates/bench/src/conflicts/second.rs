@@ -37,7 +37,7 @@ pub struct Agreement {
 pub fn compare(
     workers: usize,
     program: &Path,
-    cases: &[(Case, Errnos)],
+    cases: &[(Case, [Errnos; 2])],
     every: usize,
 ) -> Result<Agreement, String> {
     let mut ours = HashMap::new();
@@ -66,10 +66,10 @@ pub fn compare(
 
 /// The cases that the trace is asked about, in order.
 fn sample(
-    cases: &[(Case, Errnos)],
+    cases: &[(Case, [Errnos; 2])],
     ours: &HashMap<Case, usize>,
     every: usize,
-) -> Vec<(Case, Errnos)> {
+) -> Vec<(Case, [Errnos; 2])> {
     let is_free = |at: &usize| ours.get(&cases[*at].0) == Some(&0);
     let mut asked: BTreeSet<usize> = (0..cases.len()).step_by(every).collect();
     let conflicting: Vec<usize> = (0..cases.len()).filter(|at| !is_free(at)).collect();
@@ -82,7 +82,7 @@ fn sample(
 fn traced(
     workers: usize,
     program: &Path,
-    cases: &[(Case, Errnos)],
+    cases: &[(Case, [Errnos; 2])],
 ) -> Result<HashMap<Case, usize>, String> {
     let parts: Vec<_> = cases.chunks(AT_ONCE).collect();
     let (next, found) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));

@@ -38,6 +38,8 @@ pub enum Verb {
     GetXattr,
     SetXattr,
     FLock,
+    /// `fcntl` with `F_SETLK`.
+    SetLock,
     StatFs,
     Fork,
     /// The end of a process.
@@ -47,16 +49,17 @@ pub enum Verb {
 use Verb::{
     Access, Append, ChMod, Close, CreateExisting, CreateNew, Dup, Dup2, Exclusive, Exit, FLock,
     FStat, Fork, GetXattr, LSeek, Link, MkDir, Open, PRead, PWrite, Read, ReadDir, ReadLink,
-    Rename, RmDir, SetXattr, Stat, StatFs, Symlink, Truncate, UTimens, Unlink, Write,
+    Rename, RmDir, SetLock, SetXattr, Stat, StatFs, Symlink, Truncate, UTimens, Unlink, Write,
 };
 
 impl Verb {
     /// Every verb, in the order of the matrix.
     #[rustfmt::skip]
-    pub const ALL: [Verb; 33] = [
+    pub const ALL: [Verb; 34] = [
         Open, CreateNew, CreateExisting, Exclusive, Close, Read, PRead, Write, PWrite, Append,
         Stat, FStat, LSeek, Truncate, Link, Unlink, Rename, MkDir, RmDir, ReadDir, Symlink,
-        ReadLink, ChMod, UTimens, Access, Dup, Dup2, GetXattr, SetXattr, FLock, StatFs, Fork, Exit,
+        ReadLink, ChMod, UTimens, Access, Dup, Dup2, GetXattr, SetXattr, FLock, SetLock, StatFs, Fork,
+        Exit,
     ];
 
     /// Its name in reports and in the allow-list.
@@ -92,6 +95,7 @@ impl Verb {
             GetXattr => "getxattr",
             SetXattr => "setxattr",
             FLock => "flock",
+            SetLock => "setlk",
             StatFs => "statfs",
             Fork => "fork",
             Exit => "exit",
@@ -106,7 +110,7 @@ impl Verb {
     /// Whether it works on an open descriptor.
     pub fn has_descriptor(self) -> bool {
         let io = matches!(self, Read | PRead | Write | PWrite | Append | LSeek | FStat);
-        io || matches!(self, Close | Dup | Dup2 | FLock)
+        io || matches!(self, Close | Dup | Dup2 | FLock | SetLock)
     }
 
     /// Whether it moves or uses the offset of the open file.

@@ -2,14 +2,15 @@
 
 use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
 use super::case::{Case, Open, Sharing};
-use super::ground::{Ground, MADE};
+use super::ground::Ground;
 use super::manner::Manner;
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::perform::{Call, Hands};
 use super::reserve::Reserve;
 use super::verb::Verb;
+use super::warm;
 use hearth::fdtable::FdPolicy;
-use hearth::{Fd, Process, SetTime, Time};
+use hearth::{Fd, Process};
 use std::sync::Arc;
 
 /// A state, ready for one case.
@@ -111,14 +112,14 @@ impl World {
     pub fn warm(&mut self, side: usize) {
         let process = self.process(side);
         for dir in self.case.dirs() {
-            self.warm_dir(&process, dir, side);
+            warm::directory(&process, &self.dir(dir), side, self.is_lean);
         }
         for op in self.case.sides {
             for place in op.places() {
                 let path = self.path(place, 0);
                 match place.name {
-                    Name::Empty | Name::Empty2 => self.warm_empty(&process, &path),
-                    name if name.is_file() => self.warm_file(&process, &path),
+                    Name::Empty | Name::Empty2 => warm::empty(&process, &path, self.is_lean),
+                    name if name.is_file() => warm::file(&process, &path, self.is_lean),
                     _ => {}
                 }
             }
@@ -330,78 +331,5 @@ impl World {
             }
             Name::Sub | Name::Missing | Name::Missing2 | Name::Itself => {}
         }
-    }
-
-    fn warm_dir(&self, p: &Process, dir: Dir, side: usize) {
-        let path = |name| self.inside(dir, &format!("{name}{side}"));
-        let (from, to) = (path("from"), path("to"));
-        let flags = libc::O_CREAT | libc::O_APPEND | libc::O_RDWR;
-        let fd = p.open(&from, flags, 0o644).expect("create");
-        p.write(fd, &[1; CHUNK]).expect("append");
-        p.close(fd).expect("close");
-        if self.is_lean {
-            p.unlink(&from).expect("unlink");
-            return;
-        }
-        p.link(&from, path("link")).expect("link");
-        p.unlink(path("link")).expect("unlink");
-        p.rename(&from, &to).expect("rename");
-        p.unlink(&to).expect("unlink");
-        p.mkdir(&from, 0o755).expect("mkdir");
-        p.rename(&from, &to).expect("rename");
-        p.rmdir(&to).expect("rmdir");
-        p.symlink("f", &from).expect("symlink");
-        p.unlink(&from).expect("unlink");
-        p.stat(self.dir(dir)).expect("stat");
-        self.warm_xattrs(p, &self.dir(dir));
-    }
-
-    /// A directory that stays empty: what is made when it is first opened or gets attributes.
-    fn warm_empty(&self, p: &Process, path: &[u8]) {
-        let fd = p.open(path, libc::O_RDONLY, 0).expect("open");
-        p.close(fd).expect("close");
-        if !self.is_lean {
-            self.warm_xattrs(p, path);
-        }
-    }
-
-    /// A directory that has no attributes, and has had some.
-    fn warm_xattrs(&self, p: &Process, path: &[u8]) {
-        let name = XATTR.as_bytes();
-        p.setxattr(path, name, &[0; CHUNK], 0).expect("setxattr");
-        p.removexattr(path, name).expect("removexattr");
-    }
-
-    fn warm_file(&self, p: &Process, path: &[u8]) {
-        if self.is_lean {
-            let fd = p.open(path, libc::O_RDWR, 0).expect("open");
-            p.pwrite(fd, &[1; CHUNK], 0).expect("write");
-            p.flock(fd, libc::LOCK_EX).expect("flock");
-            p.close(fd).expect("close");
-            return;
-        }
-        p.stat(path).expect("stat");
-        p.access(path, 4).expect("access");
-        p.getxattr(path, XATTR.as_bytes()).expect("getxattr");
-        p.setxattr(path, XATTR.as_bytes(), &[0; CHUNK], 0)
-            .expect("setxattr");
-        let fd = p.open(path, libc::O_RDWR, 0).expect("open");
-        p.fstat(fd).expect("fstat");
-        let mut chunk = [0; CHUNK];
-        p.pread(fd, &mut chunk, 0).expect("read");
-        p.pwrite(fd, &chunk, 0).expect("write");
-        p.truncate(path, 2 * PAGE).expect("truncate");
-        let made = SetTime::At(Time { sec: MADE, nsec: 0 });
-        p.utimensat(libc::AT_FDCWD, path, None, Some(made), 0)
-            .expect("utimensat");
-        p.flock(fd, libc::LOCK_EX).expect("flock");
-        let twin = p.dup(fd).expect("dup");
-        for target in DUP2_TARGETS {
-            p.dup2(twin, target).expect("dup2");
-            p.close(target).expect("close");
-        }
-        p.close(twin).expect("close");
-        p.close(fd).expect("close");
-        p.chmod(path, 0o644).expect("chmod");
     }
 }
