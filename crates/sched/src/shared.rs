@@ -167,6 +167,10 @@ struct Place {
     lends: Cell<bool>,
     /// Address of the scheduler that started this thread, else 0.
     employer: Cell<usize>,
+    /// Tasks that are cancelled here, but for the one whose turn it is.
+    cancelled: RefCell<Vec<Work>>,
+    /// Whether somebody below on the stack goes through them.
+    cancels: Cell<bool>,
 }
 
 /// This thread was started by the scheduler, which waits for it when it ends.
@@ -309,8 +313,39 @@ fn put(work: Work, station: usize, own: bool) {
         let now = seat.shared.clock.now().ns();
         seat.shared.fleet.send(station, work, now)
     };
-    // The scheduler has ended: dropping the task ends it as cancelled.
-    drop(refused);
+    if let Err(work) = refused {
+        cancel(work);
+    }
+}
+
+/// The scheduler has ended: dropping the task ends it as cancelled. That wakes who awaits it, who
+/// comes here as well, and ends after it and not inside of it: a chain of such tasks may be longer
+/// than the stack.
+fn cancel(work: Work) {
+    // A thread that has no place any more, because it ends, drops the task with the closure.
+    let _ = PLACE.try_with(move |place| {
+        place.cancelled.borrow_mut().push(work);
+        if place.cancels.replace(true) {
+            return;
+        }
+        let _until_then = Cancelling(&place.cancels);
+        loop {
+            let next = place.cancelled.borrow_mut().pop();
+            match next {
+                Some(work) => drop(work),
+                None => break,
+            }
+        }
+    });
+}
+
+/// Somebody goes through the cancelled tasks of this thread; a waker of who awaits one may panic.
+struct Cancelling<'a>(&'a Cell<bool>);
+
+impl Drop for Cancelling<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
 }
 
 fn address(shared: &Arc<Shared>) -> usize {

@@ -191,8 +191,7 @@ pin_project_lite::pin_project! {
     impl<F> PinnedDrop for Contained<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // A destructor that panics ends nothing but itself.
-            drop(catch_unwind(AssertUnwindSafe(|| this.future.set(None))));
+            survives(|| this.future.set(None));
         }
     }
 }
@@ -211,8 +210,8 @@ impl<F: Future> Future for Contained<F> {
         match step {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => {
-                let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
-                count_panic(&this.live.0, dropped.is_err());
+                let dropped = survives(|| this.future.set(None));
+                count_panic(&this.live.0, !dropped);
                 Poll::Ready(Kept(Some(Ok(value))))
             }
             Err(payload) => {
@@ -234,13 +233,17 @@ impl<T> Kept<T> {
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
-        if let Some(value) = self.0.take()
-            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
-        {
-            // It may panic as well.
-            std::mem::forget(payload);
+        if let Some(value) = self.0.take() {
+            survives(|| drop(value));
         }
     }
+}
+
+/// Runs a destructor, whose panic ends nothing but itself; whether it did not.
+fn survives(destructor: impl FnOnce()) -> bool {
+    let end = catch_unwind(AssertUnwindSafe(destructor));
+    // What it panicked with may panic as well when it goes.
+    end.map_err(std::mem::forget).is_ok()
 }
 
 fn count_panic(seat: &Seat, panicked: bool) {

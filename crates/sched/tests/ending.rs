@@ -1,6 +1,8 @@
 //! What becomes of tasks when their scheduler ends, and where it may end.
 
-use hearth_sched::{Handle, Limits, Scheduler, Spec, TaskError, Tenant, block_in_place, yield_now};
+use hearth_sched::{
+    Handle, JoinHandle, Limits, Scheduler, Spec, TaskError, Tenant, block_in_place, yield_now,
+};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -12,6 +14,13 @@ const LONG: Duration = Duration::from_secs(60);
 fn with_workers(workers: usize) -> Scheduler {
     let scheduler = Scheduler::builder().workers(workers).start();
     scheduler.expect("a few workers are no problem")
+}
+
+/// What a task gave, which ends soon.
+fn join<T: Send + 'static>(handle: JoinHandle<T>) -> Result<T, TaskError> {
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || ended.send(handle.join()));
+    end.recv_timeout(LONG).expect("the task ends")
 }
 
 /// A tenant that waits for its ceiling whatever it does.
@@ -54,7 +63,7 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
     for (number, handle) in handles.into_iter().enumerate() {
         if number % 3 < 2 {
             assert!(
-                matches!(handle.join(), Err(TaskError::Cancelled)),
+                matches!(join(handle), Err(TaskError::Cancelled)),
                 "{number}"
             );
         }
@@ -74,8 +83,26 @@ fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
     assert_eq!(scheduler.run_once(), 2);
     scheduler.shutdown();
     for handle in [sleeper, waiting] {
-        assert!(matches!(handle.join(), Err(TaskError::Cancelled)));
+        assert!(matches!(join(handle), Err(TaskError::Cancelled)));
     }
+}
+
+/// Each ended inside of the end of the one that it awaited, on one stack.
+#[test]
+fn a_chain_of_tasks_that_await_one_another_ends_however_long_it_is() {
+    let scheduler = with_workers(0);
+    let mut last = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
+    for _ in 0..100_000 {
+        let before = last;
+        last = scheduler.spawn(Spec::default(), async move {
+            let end = before.await;
+            assert!(end.is_err(), "nobody wakes the first");
+        });
+    }
+    while scheduler.run_once() > 0 {}
+    assert!(!last.is_finished());
+    scheduler.shutdown();
+    assert!(matches!(join(last), Err(TaskError::Cancelled)));
 }
 
 #[test]
@@ -87,7 +114,7 @@ fn a_task_that_begins_to_sleep_after_the_end_is_cancelled() {
         drop(scheduler);
         own.sleep(LONG * 60).await;
     });
-    assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+    assert!(matches!(join(task), Err(TaskError::Cancelled)));
 }
 
 /// A future that somebody else drives is woken once: were it woken at each poll, it would spin.
