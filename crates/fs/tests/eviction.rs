@@ -1,8 +1,12 @@
 //! The model test on a home that gives objects back: everything may be forgotten between any two
 //! operations, and any call of the home may fail.
 
+#[path = "eviction/crowd.rs"]
+mod crowd;
 #[path = "model/driver.rs"]
 mod driver;
+#[path = "eviction/ends.rs"]
+mod ends;
 #[path = "eviction/faults.rs"]
 mod faults;
 

@@ -28,6 +28,8 @@ mod locks;
 mod bursts;
 #[path = "shuttle/dup2_races.rs"]
 mod dup2_races;
+#[path = "shuttle/eviction_races.rs"]
+mod eviction_races;
 #[path = "shuttle/explore.rs"]
 mod explore;
 #[path = "shuttle/fd_races.rs"]

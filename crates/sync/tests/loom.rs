@@ -407,7 +407,7 @@ fn restores_that_meet_an_eviction_agree_on_one_object() {
         let table = Arc::new(Table::new(4));
         let mortal = Mortal::new();
         let (drops, twin) = (PlainArc::clone(&mortal.drops), mortal.twin());
-        table.restore(1, 1, |_, _| mortal).unwrap();
+        table.restore(1, 1, |_, _, _| mortal).unwrap();
         let evicter = Arc::clone(&table);
         let evicter = thread::spawn(move || {
             let g = epoch::pin();
@@ -415,7 +415,7 @@ fn restores_that_meet_an_eviction_agree_on_one_object() {
                 .get(1, &g)
                 .is_some_and(|object| evicter.evict(object, &g))
         });
-        let held = table.restore(1, 1, move |_, _| twin).unwrap();
+        let (held, _) = table.restore(1, 1, move |_, _, _| twin).unwrap();
         let witness = Witness::of(&held);
         let evicted = evicter.join().unwrap();
         witness.lives(&held);
@@ -429,10 +429,11 @@ fn two_restores_make_one_object() {
     check(5, || {
         let table = Arc::new(Table::new(4));
         let other = Arc::clone(&table);
-        let other = thread::spawn(move || other.restore(1, 1, |_, _| Mortal::new()).unwrap());
-        let held = table.restore(1, 1, |_, _| Mortal::new()).unwrap();
-        let other = other.join().unwrap();
+        let other = thread::spawn(move || other.restore(1, 1, |_, _, _| Mortal::new()).unwrap());
+        let (held, is_new) = table.restore(1, 1, |_, _, _| Mortal::new()).unwrap();
+        let (other, other_is_new) = other.join().unwrap();
         assert!(std::ptr::eq(&*held, &*other));
+        assert!(is_new != other_is_new, "one of them made it");
         assert_eq!((held.references(), table.len()), (2, 1));
     });
 }

@@ -196,7 +196,10 @@ fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
         let g = epoch::pin();
         match shuttle::rand::thread_rng().gen_range(0..6) {
             0 => mine.push(table.insert(|number, _| Counted::new(number, alive))),
-            1 => mine.extend(table.restore(number, 1, |number, _| Counted::new(number, alive))),
+            1 => {
+                let restored = table.restore(number, 1, |number, _, _| Counted::new(number, alive));
+                mine.extend(restored.map(|(held, _)| held));
+            }
             2 => mine.extend(table.hold(number, &g)),
             3 => {
                 let clone = mine.last().cloned();

@@ -3,7 +3,7 @@
 use super::bucket::Bucket;
 use super::entry::Entry;
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, Look};
+use super::{Directory, FIRST_LOG2, Look, UNKNOWN};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
@@ -142,7 +142,7 @@ impl Directory {
             .map(|bucket| bucket.seq.write())
             .collect();
         // Release: partner of `is_complete`.
-        self.complete.store(false, Ordering::Release);
+        self.known.store(UNKNOWN, Ordering::Release);
         self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);

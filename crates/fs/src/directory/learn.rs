@@ -8,7 +8,7 @@
 use super::bucket::Bucket;
 use super::change::{Hashed, put, put_absence};
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, FULL, Look};
+use super::{Directory, FIRST_LOG2, FULL, LOADED, Look};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
@@ -156,7 +156,7 @@ impl Directory {
             }
         }
         // Release: partner of `is_complete`.
-        self.complete.store(true, Ordering::Release);
+        self.known.store(LOADED, Ordering::Release);
         drop(held);
         drop(grow);
         self.grow(entries, g);

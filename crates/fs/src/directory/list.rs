@@ -26,7 +26,7 @@ impl Directory {
                 return false;
             }
             let Some((table, _)) = live else {
-                return true;
+                return self.is_new();
             };
             // Another one is being filled: it has what has moved there, and no more.
             let head = self.table.load(g);

@@ -38,11 +38,19 @@ use bucket::Bucket;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{Class, Lock, Waiting};
 use hearth_sync::primitive::Backoff;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
 
+/// The home may have names that are not here.
+const UNKNOWN: u8 = 0;
+/// What is not here is nowhere: the table has every name.
+const LOADED: u8 = 1;
+/// The same of a directory that was made here and never forgotten anything. It alone may have no
+/// table for want of names; that of any other was evicted, and whoever saw that it has none cannot
+/// tell by what it is now whether a load came between.
+const NEW: u8 = 2;
 /// Instead of the generation of what was above a removed directory: that is gone.
 pub(crate) const ALONE: u32 = u32::MAX;
 /// Buckets of a new table, as a power of two.
@@ -76,9 +84,9 @@ impl Class for Moves {
 pub(crate) struct Directory {
     /// Published by the holder of `grow`; read under the epoch.
     table: RcuSlot<Table>,
-    /// Absence here means absence. Cleared by eviction, set by a whole load, both under `grow` and
-    /// every bucket lock.
-    complete: AtomicBool,
+    /// What absence here means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
+    /// whole load, both under `grow` and every bucket lock.
+    known: AtomicU8,
     /// Number of the directory above; changed by a rename across directories under the volume's
     /// rename lock.
     parent: AtomicU64,
@@ -114,7 +122,7 @@ impl Directory {
     pub fn new(parent: u64, complete: bool) -> Directory {
         Directory {
             table: RcuSlot::empty(),
-            complete: AtomicBool::new(complete),
+            known: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
             orphaned: AtomicU32::new(0),
@@ -163,7 +171,10 @@ impl Directory {
     pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Look<'g> {
         loop {
             let Some((_, bucket)) = self.live(hash.value(), g) else {
-                return self.absence();
+                return match self.is_new() {
+                    true => Look::Absent,
+                    false => Look::Unknown,
+                };
             };
             let start = bucket.seq.read_begin();
             let found = bucket.find(name, hash.tag(), g);
@@ -229,7 +240,13 @@ impl Directory {
     pub fn is_complete(&self) -> bool {
         // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an
         // eviction forgot an entry also fails the bucket's sequence check.
-        self.complete.load(Ordering::Acquire)
+        self.known.load(Ordering::Acquire) != UNKNOWN
+    }
+
+    /// Whether there were no names when no table was seen before.
+    fn is_new(&self) -> bool {
+        // Acquire: partner of the store in `evict`, which comes before the table goes.
+        self.known.load(Ordering::Acquire) == NEW
     }
 
     /// Two wanted one bucket. Whether the table should grow for it.

@@ -13,6 +13,10 @@ impl Home for MemoryHome {
         false
     }
 
+    fn last_inode(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     fn load_inode(&self, _ino: u64) -> Result<Option<InodeRecord>> {
         Ok(None)
     }

@@ -16,6 +16,9 @@ pub trait Home: Send + Sync + 'static {
     /// load functions are never called and changes are not reported.
     fn evictable(&self) -> bool;
 
+    /// The highest number of an inode that it keeps, with a name or without; 0 if there is none.
+    fn last_inode(&self) -> Result<u64>;
+
     /// The inode with this number.
     fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>>;
 
@@ -96,6 +99,10 @@ pub enum Change<'a> {
 impl<H: Home> Home for hearth_sync::primitive::Arc<H> {
     fn evictable(&self) -> bool {
         (**self).evictable()
+    }
+
+    fn last_inode(&self) -> Result<u64> {
+        (**self).last_inode()
     }
 
     fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {

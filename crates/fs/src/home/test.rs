@@ -65,6 +65,11 @@ impl Home for TestHome {
         true
     }
 
+    fn last_inode(&self) -> Result<u64> {
+        self.enter("last_inode")?;
+        Ok(self.kept.lock().inodes.keys().copied().max().unwrap_or(0))
+    }
+
     fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {
         self.enter("load_inode")?;
         Ok(self.kept.lock().inodes.get(&ino).cloned())

@@ -3,7 +3,7 @@
 use crate::directory::Entry;
 use crate::errno::Errno;
 use crate::inode::Node;
-use crate::volume::{Ctx, Step, Stop};
+use crate::volume::{Ctx, Load, Step, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Refuses a target at or above `source` with `errno`.
@@ -23,6 +23,7 @@ pub(crate) fn check_not_above(
 /// Whether directory `ino` is `below` or one of its ancestors.
 pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool> {
     let mut here = below.number();
+    let mut child = here;
     loop {
         if here == ino {
             return Ok(true);
@@ -33,8 +34,11 @@ pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) ->
         let node = cx.core.node(here, g).map_err(|stop| match stop {
             // A removed directory above: what is below it cannot be named any more.
             Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
+            // The one below may have got another one above it when this one is loaded.
+            Stop::Load(_) if here != child => Stop::Load(Load::Above(child)),
             other => other,
         })?;
+        child = here;
         here = node.directory().ok_or(Errno::ENOTDIR)?.parent();
     }
 }

@@ -49,7 +49,8 @@ impl<'g> Found<'g> for &'g Node {
 pub(crate) enum Named<'g> {
     /// What has no entry: `.`, `..`, `/`, the control directory.
     Node(&'g Node),
-    Entry(&'g Entry),
+    /// An entry and the directory that it is in.
+    Entry(&'g Node, &'g Entry),
 }
 
 impl Named<'_> {
@@ -70,14 +71,14 @@ impl<'g> Found<'g> for Named<'g> {
     fn kind(self) -> Kind {
         match self {
             Named::Node(node) => node.kind(),
-            Named::Entry(entry) => entry.kind(),
+            Named::Entry(_, entry) => entry.kind(),
         }
     }
 
     fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
         match self {
             Named::Node(node) => Ok(node),
-            Named::Entry(entry) => cx.core.entry_node(entry, g),
+            Named::Entry(parent, entry) => cx.core.entry_node(parent, entry, g),
         }
     }
 }
@@ -124,7 +125,7 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
         },
         g,
     )? {
-        Some(entry) => Ok(Named::Entry(entry)),
+        Some(entry) => Ok(Named::Entry(parent, entry)),
         None => Err(Errno::ENOENT.into()),
     }
 }
@@ -133,13 +134,12 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
 /// number may be another's: then there is none.
 fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
     let above = cx.core.node(directory.parent(), g);
-    if !here.meta.is_nameless() {
-        return above;
-    }
+    let removed = here.meta.is_nameless();
     match above {
-        _ if directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
-        Ok(node) if node.generation() == directory.orphaned() => Ok(node),
+        _ if removed && directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
         Err(Stop::Load(_)) => Err(Stop::Load(Load::Above(here.number()))),
+        above if !removed => above,
+        Ok(node) if node.generation() == directory.orphaned() => Ok(node),
         _ => Err(Errno::ENOENT.into()),
     }
 }

@@ -261,7 +261,8 @@ pub(crate) fn open_create(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open_existing(cx, parent, cx.core.entry_node(entry, g)?, flags, g);
+        let node = cx.core.entry_node(parent, entry, g)?;
+        return open_existing(cx, parent, node, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
         Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags))),

@@ -68,7 +68,7 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<
     let Some(entry) = find(parent, hashed(cx, name), g)? else {
         return Ok(());
     };
-    let victim = cx.core.entry_node(entry, g)?;
+    let victim = cx.core.entry_node(parent, entry, g)?;
     let occupied = victim
         .directory()
         .is_some_and(|inside| inside.has_entries(g));
@@ -111,7 +111,7 @@ fn lock_victim<'g, 'n>(
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Look::Hit(entry) => {
-            let victim = cx.core.entry_node(entry, g)?;
+            let victim = cx.core.entry_node(parent, entry, g)?;
             Ok((locked, at, victim))
         }
         Look::Absent => Err(Errno::ENOENT.into()),

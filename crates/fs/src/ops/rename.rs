@@ -282,7 +282,7 @@ impl<'a> Turn<'a> {
             (self.from_at, self.from.parent)
         };
         match pair.find(second, at, self.g) {
-            Look::Hit(entry) => self.cx.core.entry_node(entry, self.g).map(Some),
+            Look::Hit(entry) => self.cx.core.entry_node(parent, entry, self.g).map(Some),
             Look::Absent => Ok(None),
             Look::Unknown => Err(unknown(parent, at.name)),
         }

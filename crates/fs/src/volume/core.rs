@@ -11,8 +11,8 @@ use crate::clock::Clock;
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
-use crate::home::{Change, Home};
-use crate::inode::{Body, Extra, Fields, Inode, Node, NodeExt, NodeRef};
+use crate::home::Home;
+use crate::inode::{Body, Extra, Fields, Inode, Node, NodeRef};
 use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
@@ -24,14 +24,15 @@ use crate::stats::Stats;
 use crate::tenant::TenantId;
 use ahash::RandomState;
 use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
-use hearth_sync::epoch::{self, Guard, pin};
+use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Weak, cores};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::spread::Counter;
+use std::collections::HashMap;
 
 /// The one volume behind its handles. Begins a cache line, so that the count of the handles before
 /// it is on another than what every operation reads.
@@ -54,6 +55,9 @@ pub(crate) struct Core {
     pub resident: Resident,
     /// Held while an inode goes to the home or comes back, by number.
     pub(super) homing: [RawLock<HomingLock>; 16],
+    /// Inodes that have ended and that the home has not forgotten, with their generations: nobody
+    /// brings them back. Written under `homing` of the number.
+    pub(super) undead: Lock<UndeadLock, HashMap<u64, u32>>,
     /// Where the sweep of reclaim goes on.
     pub(super) sweep: AtomicU64,
     /// See [`Core::atime`].
@@ -98,6 +102,7 @@ lock_class! {
     pub(super) HomingLock = "volume.homing", 20;
     pub(super) ObservingLock = "volume.observing", 15;
     KeptLock = "volume.kept", 970;
+    pub(super) UndeadLock = "volume.undead", 971;
 }
 
 impl Shared for Core {
@@ -126,6 +131,7 @@ impl Core {
             nameless: Counter::new(),
             resident: Resident::new(settings.budget, settings.home.evictable()),
             homing: [const { RawLock::new() }; 16],
+            undead: Lock::new(HashMap::new()),
             sweep: AtomicU64::new(0),
             home: settings.home,
             clock: settings.clock,
@@ -242,12 +248,12 @@ impl Core {
         }
     }
 
-    /// The inode that an entry found under `g` means. It may have lost its last name and be gone
-    /// since; then the entry is gone as well and the lookup is to be made again.
-    pub fn entry_node<'g>(&self, entry: &Entry, g: &'g Guard) -> Step<&'g Node> {
+    /// The inode that an entry of `parent` found under `g` means. It may have lost its last name
+    /// and be gone since; then the entry is gone as well and the lookup is to be made again.
+    pub fn entry_node<'g>(&self, parent: &Node, entry: &Entry, g: &'g Guard) -> Step<&'g Node> {
         match self.inodes.get(entry.ino(), g) {
             Some(node) if node.generation() == entry.generation() => Ok(node),
-            None if self.home.evictable() => Err(Stop::Load(Load::Inode(entry.ino()))),
+            None if self.home.evictable() => Err(Stop::Load(named(parent, entry))),
             _ => Err(Stop::Again),
         }
     }
@@ -284,75 +290,6 @@ impl Core {
         Ok(node)
     }
 
-    /// Gives a reference back, and the inode with it if that was the last one of a file without a
-    /// name.
-    pub fn release(&self, node: NodeRef, g: &Guard) {
-        let number = node.number();
-        drop(node);
-        if let Some(node) = self.inodes.get(number, g) {
-            self.reap(node, g);
-        }
-    }
-
-    /// Frees an inode that has neither name nor reference.
-    pub fn reap(&self, node: &Node, g: &Guard) {
-        // Who takes the last name stores the link count and then looks for references; who gives
-        // the last reference back subtracts it and then looks at the link count. SeqCst: partner is
-        // this fence in the other thread; of the two, at least one sees what the other did before
-        // it.
-        fence(Ordering::SeqCst);
-        if !node.meta.is_nameless() {
-            return;
-        }
-        // Before it can end, so that whoever ends it finds it counted.
-        self.count_nameless(node);
-        let (number, generation) = (node.number(), node.generation());
-        // With a home the number stays taken until the home has forgotten what it means.
-        let ended = match self.home.evictable() {
-            true => self.inodes.evict(node, g),
-            false => self.inodes.retire(node, g),
-        };
-        if !ended {
-            // A link that came in between may have looked before it was counted. SeqCst: partner is
-            // the fence in `discount_nameless`; of the two, at least one sees what the other did.
-            fence(Ordering::SeqCst);
-            if !node.meta.is_nameless() {
-                self.discount_nameless(node);
-            }
-            return;
-        }
-        self.free_charge(node, g);
-        // It stays marked: another who finds it without a name must not count it again.
-        self.nameless.add(-1);
-        self.heat.forget(self, node);
-        self.resident.add(-INODE_BYTES);
-        if self.home.evictable() {
-            let pages = node.data().map_or(0, |data| data.resident(g));
-            self.resident.add(-(pages as i64 * PAGE_BYTES));
-            // A home that fails here keeps an orphan without a name: its number is not used again,
-            // and fsck finds it; there is nobody to tell.
-            if self.home.commit(&[Change::Drop(number)]).is_ok() {
-                self.inodes.release(number, generation);
-            }
-        }
-    }
-
-    /// Room of a file without a name is to come back.
-    fn count_nameless(&self, node: &Node) {
-        if node.meta.set_awaited(true) {
-            self.nameless.add(1);
-        }
-    }
-
-    /// It has a name now, of somebody who holds a reference.
-    pub fn discount_nameless(&self, node: &Node) {
-        // SeqCst: see `reap`, which counts it and then looks whether it has a name.
-        fence(Ordering::SeqCst);
-        if node.meta.set_awaited(false) {
-            self.nameless.add(-1);
-        }
-    }
-
     /// The account that pays for `node`; none for a control file. The caller holds `change` or
     /// `growth`, or is inside the gate and holds the inode.
     pub fn payer(&self, node: &Node) -> Step<Option<u32>> {
@@ -364,24 +301,23 @@ impl Core {
         }
     }
 
-    /// Whoever changes an inode that nobody holds may come beside its end: what it is charged for
-    /// goes under `change` and `growth`, and who comes after finds no account.
-    fn free_charge(&self, node: &Node, g: &Guard) {
-        let _still = (node.meta.change.lock(), node.meta.growth.lock());
-        let account = node.meta.account();
-        let blocks = node.blocks();
-        epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
-        self.ledger.free(account, Resource::Blocks, blocks, g);
-        self.ledger.free(account, Resource::Inodes, 1, g);
-        node.meta.end_account();
-    }
-
     pub(super) fn homing(&self, ino: u64) -> &RawLock<HomingLock> {
         &self.homing[ino as usize % self.homing.len()]
     }
 
     pub fn keep_forever(&self, node: NodeRef) {
         self.kept.lock().push(node);
+    }
+}
+
+/// What to bring for an entry.
+#[cold]
+fn named(parent: &Node, entry: &Entry) -> Load {
+    Load::Named {
+        dir: parent.number(),
+        name: entry.name().into(),
+        ino: entry.ino(),
+        generation: entry.generation(),
     }
 }
 

@@ -6,13 +6,17 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::control;
 use crate::data::{Data, PAGE};
-use crate::directory::{ALONE, Directory, Hashed};
+use crate::directory::{ALONE, Directory, Hashed, Look};
 use crate::errno::{Errno, Result};
 use crate::home::InodeRecord;
-use crate::inode::{Body, COUNT, Extra, Fields, Inode, Node, NodeExt, OwnBytes, SUBDIR, split};
+use crate::inode::{
+    Body, COUNT, Extra, Fields, Inode, Node, NodeExt, NodeRef, OwnBytes, SUBDIR, split,
+};
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::object::LANES;
+use hearth_sync::spread::Spread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Core {
@@ -24,6 +28,12 @@ impl Core {
         }
         match what {
             Load::Inode(ino) => self.load_inode(*ino),
+            Load::Named {
+                dir,
+                name,
+                ino,
+                generation,
+            } => self.load_named((*dir, name), (*ino, *generation)),
             Load::Above(dir) => self.loading(*dir, |node| self.load_above(node)),
             Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
             Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
@@ -50,53 +60,94 @@ impl Core {
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    fn load_above(&self, removed: &Node) -> Result<()> {
-        let Some(directory) = removed.directory() else {
+    /// What is above a directory may go when that has gone elsewhere, or was removed.
+    fn load_above(&self, node: &Node) -> Result<()> {
+        let Some(directory) = node.directory() else {
             return Ok(());
         };
-        match self.load_inode(directory.parent()) {
-            Err(Errno::ESTALE) => {
+        let above = directory.parent();
+        match self.load_inode(above) {
+            Err(Errno::ESTALE) if node.meta.is_nameless() => {
                 directory.orphan(ALONE);
                 Ok(())
             }
+            Err(Errno::ESTALE) if directory.parent() != above => Ok(()),
             loaded => loaded,
         }
     }
 
-    fn load_inode(&self, ino: u64) -> Result<()> {
-        let _one = self.homing(ino).lock_guard();
-        if self.inodes.get(ino, &pin()).is_some() {
-            return Ok(());
+    /// An inode that has gone since its entry was found lost that name before: the operation finds
+    /// another one there, or none. If the entry is here all the same, the home has lost what it
+    /// means.
+    fn load_named(&self, (dir, name): (u64, &[u8]), to: (u64, u32)) -> Result<()> {
+        match self.load_inode(to.0) {
+            Err(Errno::ESTALE) if !self.names(dir, name, to) => Ok(()),
+            loaded => loaded,
         }
-        let Some(record) = self.home.load_inode(ino)? else {
-            return Err(Errno::ESTALE);
+    }
+
+    /// Whether a directory in memory has an entry that means this.
+    fn names(&self, dir: u64, name: &[u8], to: (u64, u32)) -> bool {
+        let g = pin();
+        let node = self.inodes.get(dir, &g);
+        let Some(directory) = node.and_then(|node| node.directory()) else {
+            return false;
         };
-        let pages = match record.attr.kind {
-            Kind::File => self.home.list_pages(ino)?,
-            _ => Vec::new(),
+        match directory.lookup(name, self.hash(name), &g) {
+            Look::Hit(entry) => (entry.ino(), entry.generation()) == to,
+            Look::Absent | Look::Unknown => false,
+        }
+    }
+
+    fn load_inode(&self, ino: u64) -> Result<()> {
+        let (node, is_new) = {
+            let _one = self.homing(ino).lock_guard();
+            if self.inodes.get(ino, &pin()).is_some() {
+                return Ok(());
+            }
+            let Some(record) = self.home.load_inode(ino)? else {
+                return Err(Errno::ESTALE);
+            };
+            if self.is_undead(ino) {
+                return Err(Errno::ESTALE);
+            }
+            let pages = match record.attr.kind {
+                Kind::File => self.home.list_pages(ino)?,
+                _ => Vec::new(),
+            };
+            self.restore(&record, pages, &pin())?
         };
-        self.restore(&record, pages, &pin());
-        self.resident.add(INODE_BYTES);
+        if is_new {
+            self.resident.add(INODE_BYTES);
+        }
+        self.release(node, &pin());
         Ok(())
     }
 
-    /// Puts an inode back under its number. The caller holds `homing` for it.
-    pub(super) fn restore(&self, record: &InodeRecord, pages: Vec<u64>, g: &Guard) {
+    /// Puts an inode back under its number, and answers whether it was not there. The caller holds
+    /// `homing` for it, and gives the reference back without.
+    ///
+    /// # Errors
+    /// `ESTALE`: the number is another inode's.
+    pub(super) fn restore(
+        &self,
+        record: &InodeRecord,
+        pages: Vec<u64>,
+        g: &Guard,
+    ) -> Result<(NodeRef, bool)> {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
-        let restored = self.inodes.restore(ino, generation, |number, generation| {
+        let inode = |number, generation, shares: &_| {
             let inode = self.inode_of((number, generation), record, g);
-            // Before anybody can see it: what is learnt later could be wrong by then.
+            // Before anybody can see it: what is learnt later could be wrong by then, and what is
+            // counted later would be missing.
             if let Some(data) = inode.data() {
                 data.learn(pages.into_iter().map(|index| index..index + 1), g);
             }
+            count(record, &inode, shares);
             inode
-        });
-        if let Ok(node) = restored {
-            // A stat that comes between sees a directory with fewer links for a moment; nothing
-            // decides by them.
-            node.shares().add(COUNT, count_of(record, &node));
-            self.release(node, g);
-        }
+        };
+        let restored = self.inodes.restore(ino, generation, inode);
+        restored.map_err(|_| Errno::ESTALE)
     }
 
     /// The inode that a record describes, contents not loaded.
@@ -196,12 +247,13 @@ impl Core {
     }
 }
 
-/// What the per-core lane of entries or pages begins with.
-fn count_of(record: &InodeRecord, inode: &Inode) -> i64 {
-    match record.attr.kind {
+/// Adds what the per-core lane of entries or pages begins with.
+pub(super) fn count(record: &InodeRecord, inode: &Inode, shares: &Spread<LANES>) {
+    let count = match record.attr.kind {
         Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,
-    }
+    };
+    shares.add(COUNT, count);
 }
 
 /// The record that a home keeps of an inode.

@@ -14,6 +14,7 @@
 mod absent;
 mod background;
 mod core;
+mod ending;
 mod error;
 mod handle;
 mod load;

@@ -7,15 +7,18 @@
 
 use super::absent::{self, may_wait};
 use super::core::{Core, INODE_BYTES, PAGE_BYTES};
+use super::ending::Told;
 use super::load::record_of;
 use super::resident;
 use super::stop::Load;
+use crate::data::Data;
 use crate::errno::Result;
 use crate::home::Change;
-use crate::inode::Node;
+use crate::inode::{Node, NodeRef};
 use crate::stats::Event;
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Inodes that one sweep step looks at before it lets go of the epoch.
@@ -29,6 +32,16 @@ pub(super) struct Swept {
     pub won: u64,
     /// It came to the end of the table.
     pub wrapped: bool,
+}
+
+/// What is left to do for an inode when its locks are given back.
+enum Rest {
+    Nothing,
+    /// A reference is to be given back; and a home has panicked.
+    Held(NodeRef, Option<Box<dyn Any + Send>>),
+    /// It had lost its last name and ended, and the home was told: what it used is to be given
+    /// back.
+    Ended(Told),
 }
 
 impl Core {
@@ -136,59 +149,86 @@ impl Core {
         if node.meta.is_nameless() || crate::is_control(node.number()) {
             return 0;
         }
-        let Some(data) = node.data() else {
-            if let Some(directory) = node.directory() {
+        let (won, rest) = match (node.data(), node.directory()) {
+            (Some(data), _) => self.evict_file(node, data, bytes, g),
+            (None, Some(directory)) => {
                 directory.evict(g);
+                self.evict_node(node, g)
             }
-            return self.evict_node(node, g);
+            (None, None) => self.evict_node(node, g),
+        };
+        match rest {
+            Rest::Nothing => won,
+            Rest::Ended(told) => won + self.finish(node, told, g),
+            Rest::Held(held, panic) => {
+                self.release(held, g);
+                match panic {
+                    Some(panic) => resume_unwind(panic),
+                    None => won,
+                }
+            }
+        }
+    }
+
+    fn evict_file(&self, node: &Node, data: &Data, bytes: u64, g: &Guard) -> (u64, Rest) {
+        // Nobody ends it, and gives its number to another, while its pages are on their way.
+        let Some(held) = node.hold() else {
+            return (0, Rest::Nothing);
         };
         // Closed until the inode is gone or stays: a writer between its last write-back and its end
         // would be lost.
         let _still = (node.meta.change.lock(), node.meta.growth.lock());
         let _closed = node.gate.close(node.shares());
-        if self.write_back(node).is_err() {
-            return 0;
+        match catch_unwind(AssertUnwindSafe(|| self.write_back(node))) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return (0, Rest::Held(held, None)),
+            Err(panic) => return (0, Rest::Held(held, Some(panic))),
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let won = dropped as i64 * PAGE_BYTES;
         self.resident.add(-won);
-        match dropped < want {
-            true => won as u64 + self.evict_node(node, g),
-            false => won as u64,
+        if dropped >= want {
+            return (won as u64, Rest::Held(held, None));
         }
+        drop(held);
+        let (more, rest) = self.evict_node(node, g);
+        (won as u64 + more, rest)
     }
 
     /// Drops the inode itself, and answers the bytes. Its record is written when nobody can change
     /// it any more, and nobody can load it before that (`homing`); if the home fails, the inode
-    /// comes back from the same record.
-    fn evict_node(&self, node: &Node, g: &Guard) -> u64 {
+    /// comes back from the same record, without its pages.
+    fn evict_node(&self, node: &Node, g: &Guard) -> (u64, Rest) {
         if node.number() == crate::number::ROOT {
-            return 0;
+            return (0, Rest::Nothing);
         }
         let _one = self.homing(node.number()).lock_guard();
-        let pages = node.data().map_or(0, |data| data.resident(g));
+        let pages = node.data().map_or(0, |data| data.resident(g)) as i64 * PAGE_BYTES;
         if !self.inodes.evict(node, g) {
-            return 0;
+            return (0, Rest::Nothing);
+        }
+        // Whoever took its last name, or gave the last reference back, looks for it after that and
+        // finds none: its end is ours.
+        if node.meta.is_nameless() {
+            self.count_nameless(node);
+            return (0, Rest::Ended(self.tell_of_end(node)));
         }
         let record = record_of(node, g);
         let commit = || self.home.commit(&[Change::Put(&record)]);
         let answer = catch_unwind(AssertUnwindSafe(commit));
-        if !matches!(answer, Ok(Ok(()))) {
-            // Its pages were saved before; their list comes from this inode, not from the failing
-            // home.
-            let held = node.data().map_or_else(Vec::new, |data| data.allocated(g));
-            self.restore(&record, held, g);
-            if let Err(panic) = answer {
-                resume_unwind(panic);
-            }
-            return 0;
-        }
-        self.stats.event(Event::Reclaimed);
-        let pages = pages as i64 * PAGE_BYTES;
         epoch::weigh(pages as usize, g);
-        self.resident.add(-INODE_BYTES - pages);
-        (INODE_BYTES + pages) as u64
+        self.resident.add(-pages);
+        if matches!(answer, Ok(Ok(()))) {
+            self.stats.event(Event::Reclaimed);
+            self.resident.add(-INODE_BYTES);
+            return ((INODE_BYTES + pages) as u64, Rest::Nothing);
+        }
+        // Its pages were saved before; their list comes from this inode, not from the failing home.
+        let known = node.data().map_or_else(Vec::new, |data| data.allocated(g));
+        let back = self.restore(&record, known, g);
+        let (back, _) = back.expect("the number is this inode's until the home has its record");
+        (pages as u64, Rest::Held(back, answer.err()))
     }
 
     /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.
@@ -238,7 +278,7 @@ impl Core {
         if !self.home.evictable() {
             return Ok(());
         }
-        let mut result = Ok(());
+        let mut result = self.bury();
         let mut from = 0;
         loop {
             let mut seen = Vec::with_capacity(STEP);

@@ -26,9 +26,15 @@ impl Core {
             fields.account = self.ledger.number_of(fields.owners(), &g);
         }
         let root = match self.home.load_inode(ROOT)? {
-            Some(record) => self.inodes.insert_at(ROOT, 0, |number, generation| {
-                self.inode_of((number, generation), &record, &g)
-            }),
+            Some(record) => {
+                let inode = |number, generation, shares: &_| {
+                    let inode = self.inode_of((number, generation), &record, &g);
+                    load::count(&record, &inode, shares);
+                    inode
+                };
+                let root = self.inodes.restore(ROOT, 0, inode);
+                root.map(|(root, _)| root)
+            }
             None => self.inodes.insert_at(ROOT, 0, |number, generation| {
                 let body = Body::Directory(Box::new(Directory::new(ROOT, true)));
                 Inode::new((number, generation), Kind::Directory, &fields, body)
@@ -43,7 +49,8 @@ impl Core {
         Ok(())
     }
 
-    /// Charges everything that the home has to its owners; false if there is no root.
+    /// Charges everything that the home has to its owners, and leaves it the numbers that it has;
+    /// false if there is no root.
     fn count_home(&self, g: &Guard) -> Result<bool> {
         let mut seen = HashSet::from([ROOT]);
         let mut next = vec![ROOT];
@@ -71,6 +78,8 @@ impl Core {
                 );
             }
         }
+        // What it keeps without a name, since somebody had it open, has a number as well.
+        self.inodes.pass(self.home.last_inode()?.max(ROOT));
         Ok(found)
     }
 }

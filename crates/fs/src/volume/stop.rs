@@ -34,7 +34,15 @@ pub(crate) type Step<T> = std::result::Result<T, Stop>;
 #[derive(Debug)]
 pub(crate) enum Load {
     Inode(u64),
-    /// What is above this directory, which was removed: it may be gone as well.
+    /// What an entry means. If it is gone, the entry is gone as well.
+    Named {
+        dir: u64,
+        name: Box<[u8]>,
+        ino: u64,
+        generation: u32,
+    },
+    /// What is above this directory. It may be gone as well, if this one was removed or has another
+    /// above it since.
     Above(u64),
     Entry {
         dir: u64,

@@ -26,6 +26,23 @@ impl Library {
         Library { volume, processes }
     }
 
+    /// The same with the directory `root` as the root of each.
+    #[allow(
+        dead_code,
+        reason = "not every test program that has a driver shares a volume"
+    )]
+    pub fn below(volume: Volume, root: &str) -> Library {
+        let library = Library::new(volume);
+        for process in library.processes.iter().flatten() {
+            let own = process.credentials();
+            process.set_credentials(Credentials::root());
+            process.chroot(root).expect("it is a directory");
+            process.chdir("/").expect("it is a directory");
+            process.set_credentials(own);
+        }
+        library
+    }
+
     /// The volume.
     #[allow(
         dead_code,

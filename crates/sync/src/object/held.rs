@@ -182,12 +182,22 @@ impl<T> Held<T> {
 impl<T> Body<T> {
     /// A live object with one reference, which belongs to the caller.
     pub(super) fn held(number: u64, generation: u32, value: T) -> Body<T> {
+        Body::made(number, generation, |_| value)
+    }
+
+    /// The same with what `make` makes and counts.
+    pub(super) fn made(
+        number: u64,
+        generation: u32,
+        make: impl FnOnce(&Spread<LANES>) -> T,
+    ) -> Body<T> {
+        let shares = Life::one_handle();
         Body {
             number,
             generation,
             life: Life::new(),
-            value,
-            shares: Life::one_handle(),
+            value: make(&shares),
+            shares,
         }
     }
 }

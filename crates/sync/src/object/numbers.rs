@@ -97,6 +97,13 @@ impl Numbers {
         }
     }
 
+    /// Gives out nothing up to `number` from now on, but what cores have taken.
+    pub(super) fn pass(&self, number: u64) {
+        // Relaxed: blocks are taken by exchanges of this word alone.
+        self.next_block
+            .fetch_max((number + 1).next_multiple_of(BLOCK), Ordering::Relaxed);
+    }
+
     /// A number that nobody has.
     pub(super) fn take(&self) -> Free {
         self.take_ahead().0

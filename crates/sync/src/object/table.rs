@@ -3,11 +3,12 @@
 use super::held::Body;
 use super::numbers::Numbers;
 use super::place::Place;
+use super::refs::LANES;
 use super::storage::Storage;
 use super::{Held, Object};
 use crate::epoch::{self, Guard};
 use crate::primitive::Backoff;
-use crate::spread::Counter;
+use crate::spread::{Counter, Spread};
 
 /// Objects by number.
 ///
@@ -90,6 +91,12 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
+    /// Gives out no number up to `number` from now on, but for those of blocks that cores have
+    /// taken: what lies there has a place outside of the table.
+    pub fn pass(&self, number: u64) {
+        self.numbers.pass(number);
+    }
+
     /// Takes a number for [`Table::insert_at`], with its generation.
     pub fn reserve(&self) -> (u64, u32) {
         self.numbers.take()
@@ -118,28 +125,31 @@ impl<T: Send + Sync + 'static> Table<T> {
             .map_err(|_| TableError::Occupied { number })
     }
 
-    /// Brings an evicted object back, or finds that another thread just did.
+    /// Brings an evicted object back, or finds that another thread just did. What is counted of it
+    /// is there before anybody sees it, if `make` adds it to the words that it is given.
     ///
-    /// Callers cannot tell which of two concurrent restores made the object: they get the same.
+    /// Of two concurrent restores both get the same object, and the one whose object it is is told
+    /// so.
     pub fn restore(
         &self,
         number: u64,
         generation: u32,
-        make: impl FnOnce(u64, u32) -> T,
-    ) -> Result<Held<T>, TableError> {
+        make: impl FnOnce(u64, u32, &Spread<LANES>) -> T,
+    ) -> Result<(Held<T>, bool), TableError> {
         let place = self.storage.places.reach(number);
         if let Some(held) = self.hold_other(place, number, generation)? {
-            return Ok(held);
+            return Ok((held, false));
         }
-        let mut made = Body::held(number, generation, make(number, generation));
+        let make = |shares: &_| make(number, generation, shares);
+        let mut made = Body::made(number, generation, make);
         loop {
             made = match self.publish(place, made) {
-                Ok(held) => return Ok(held),
+                Ok(held) => return Ok((held, true)),
                 Err(made) => made,
             };
             // The value that came too late is dropped, and the other is taken.
             if let Some(held) = self.hold_other(place, number, generation)? {
-                return Ok(held);
+                return Ok((held, false));
             }
         }
     }

@@ -125,17 +125,22 @@ fn an_evicted_number_stays_taken_until_its_object_is_restored() {
     assert!(table.get(number, &g).is_none());
     let others: Vec<_> = (0..3 * BLOCK).map(|_| table.insert(|_, _| 'x')).collect();
     assert!(others.iter().all(|other| other.number() != number));
-    let back = table
-        .restore(number, generation, |_, _| 'b')
+    let (back, is_new) = table
+        .restore(number, generation, |_, _, shares| {
+            shares.add(2, 7);
+            'b'
+        })
         .expect("nobody else has it");
-    assert_eq!((**back, back.generation()), ('b', generation));
-    let again = table
-        .restore(number, generation, |_, _| 'c')
+    assert_eq!((**back, back.generation(), is_new), ('b', generation, true));
+    assert_eq!(back.shares().sum(2), 7);
+    let (again, is_new) = table
+        .restore(number, generation, |_, _, _| 'c')
         .expect("the same object");
     assert_eq!(**again, 'b', "the later restore gets what the earlier made");
+    assert!(!is_new);
     let other = table
-        .restore(number, generation + 1, |_, _| 'd')
-        .map(|held| **held);
+        .restore(number, generation + 1, |_, _, _| 'd')
+        .map(|(held, _)| **held);
     assert_eq!(
         other,
         Err(TableError::OtherGeneration {
@@ -464,7 +469,7 @@ fn getters_and_killers_agree_on_every_object() {
             if let Some(object) = table.get(number, &g) {
                 ended += u64::from(table.evict(object, &g));
             }
-            drop(table.restore(number, 1, |number, _| Node::new(number, &alive)));
+            drop(table.restore(number, 1, |number, _, _| Node::new(number, &alive)));
         }
         stop.store(true, Ordering::Relaxed);
         assert!(ended > rounds(1_000), "{ended} of {}", rounds(100_000));
@@ -480,8 +485,9 @@ fn concurrent_restores_make_one_object() {
     for _ in 0..rounds(2_000) {
         let objects: Vec<usize> = std::thread::scope(|scope| {
             let restore = || {
-                let held = table.restore(3, 1, |number, _| Node::new(number, &alive));
-                held.expect("the generation is right").into_raw_count();
+                let held = table.restore(3, 1, |number, _, _| Node::new(number, &alive));
+                let (held, _) = held.expect("the generation is right");
+                held.into_raw_count();
                 let g = epoch::pin();
                 table
                     .get(3, &g)

@@ -1,0 +1,305 @@
+//! Inodes that end, or are forgotten, while others look for them.
+
+use hearth::home::{Change, Home, InodeRecord, TestHome};
+use hearth::{Credentials, Errno, Process, Result, Target, Volume, without_waiting};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+const LONG: Duration = Duration::from_secs(60);
+const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
+
+/// What a home is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Drop,
+    WritePage(u64),
+}
+
+type Hook = Box<dyn FnMut(Doing) + Send>;
+
+/// A home that lets a test do something first.
+#[derive(Default)]
+struct Hooked {
+    home: TestHome,
+    hook: Mutex<Option<Hook>>,
+    /// An inode that it has lost.
+    lost: Mutex<Option<u64>>,
+}
+
+impl Hooked {
+    fn set(&self, hook: impl FnMut(Doing) + Send + 'static) {
+        *self.hook.lock().expect("nobody panicked") = Some(Box::new(hook));
+    }
+
+    /// Not while the hook runs: what it does may come here.
+    fn before(&self, doing: Doing) {
+        let taken = self.hook.lock().expect("nobody panicked").take();
+        if let Some(mut hook) = taken {
+            hook(doing);
+            self.hook
+                .lock()
+                .expect("nobody panicked")
+                .get_or_insert(hook);
+        }
+    }
+}
+
+impl Home for Hooked {
+    fn evictable(&self) -> bool {
+        true
+    }
+    fn last_inode(&self) -> Result<u64> {
+        self.home.last_inode()
+    }
+    fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {
+        match *self.lost.lock().expect("nobody panicked") == Some(ino) {
+            true => Ok(None),
+            false => self.home.load_inode(ino),
+        }
+    }
+    fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
+        self.home.load_entry(dir, name)
+    }
+    fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
+        self.home.load_directory(dir)
+    }
+    fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>> {
+        self.home.load_page(ino, index)
+    }
+    fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
+        self.home.list_pages(ino)
+    }
+    fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
+        if changes
+            .iter()
+            .any(|change| matches!(change, Change::Drop(_)))
+        {
+            self.before(Doing::Drop);
+        }
+        self.home.commit(changes)
+    }
+    fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()> {
+        self.before(Doing::WritePage(index));
+        self.home.write_page(ino, index, bytes)
+    }
+    fn sync(&self) -> Result<()> {
+        self.home.sync()
+    }
+}
+
+fn volume(home: &Arc<Hooked>) -> Volume {
+    let volume = Volume::builder().home(home.clone()).build();
+    volume.expect("a new home has nothing that could fail")
+}
+
+fn make(process: &Process, path: &str, pages: usize) {
+    let fd = process.open(path, NEW, 0o600).expect("a new name");
+    for page in 0..pages {
+        let at = (page * PAGE) as u64;
+        process.pwrite(fd, &[7; PAGE], at).expect("there is room");
+    }
+    process.close(fd).expect("it is open");
+}
+
+/// Bytes that count for the budget.
+fn resident(process: &Process) -> u64 {
+    let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0);
+    let fd = fd.expect("every volume has it");
+    let mut text = vec![0; 1 << 20];
+    let len = process.read(fd, &mut text).expect("it can be read");
+    process.close(fd).expect("it is open");
+    let text = String::from_utf8_lossy(&text[..len]).into_owned();
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("hearth_resident_bytes "));
+    let value = value.unwrap_or_else(|| panic!("{text}"));
+    value.trim().parse().expect("a number")
+}
+
+fn used(process: &Process) -> u64 {
+    let room = process.statfs("/").expect("the root is there");
+    room.files - room.ffree
+}
+
+/// Once, two that reclaimed at the same time both took away what one of them had dropped.
+#[test]
+fn what_several_reclaim_at_once_is_taken_away_once() {
+    let volume = volume(&Arc::default());
+    let root = volume.process(Credentials::root());
+    volume.reclaim(u64::MAX);
+    let before = resident(&root);
+    for round in 0..20 {
+        for file in 0..50 {
+            make(&root, &format!("/{round}-{file}"), 4);
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| volume.reclaim(u64::MAX));
+            }
+        });
+        volume.reclaim(u64::MAX);
+        assert_eq!(resident(&root), before, "round {round}");
+    }
+}
+
+/// Once, the pages of an inode that came back counted for ever.
+#[test]
+fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    volume.reclaim(u64::MAX);
+    let before = resident(&root);
+    make(&root, "/f", 8);
+    let failing = |call: &str| (call == "commit").then_some(Errno::EIO);
+    home.home.set_fault(Some(Box::new(failing)));
+    volume.reclaim(u64::MAX);
+    home.home.set_fault(None);
+    assert!(resident(&root) > before, "the inode is here");
+    volume.reclaim(u64::MAX);
+    assert_eq!(resident(&root), before);
+    let mut page = [0; PAGE];
+    let fd = root.open("/f", libc::O_RDONLY, 0).expect("it is there");
+    assert_eq!(root.pread(fd, &mut page, 7 * PAGE as u64), Ok(PAGE));
+    assert_eq!(page, [7; PAGE]);
+}
+
+/// Once, it came back from the record that the home was about to drop, and stayed.
+#[test]
+fn an_inode_that_ends_is_not_brought_back_meanwhile() {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    make(&root, "/f", 1);
+    let ino = root.stat("/f").expect("it is there").ino;
+    // Its record is at home.
+    volume.reclaim(u64::MAX);
+    root.stat("/f").expect("it is there");
+    let (found, finding) = mpsc::channel();
+    let door = volume.door();
+    home.set(move |doing| {
+        if doing == Doing::Drop {
+            let (found, door) = (found.clone(), door.clone());
+            std::thread::spawn(move || found.send(door.getattr(ino).map(|attr| attr.nlink)));
+            // Time to find the record; it has to wait, so nothing else can be waited for.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let before = used(&root);
+    root.unlink("/f").expect("it is there");
+    let found = finding.recv_timeout(LONG).expect("it ends");
+    assert_eq!(found, Err(Errno::ESTALE));
+    volume.reclaim(u64::MAX);
+    assert_eq!((home.home.inodes(), used(&root)), (1, before - 1));
+}
+
+/// Once, that was `ESTALE` for a name which was there at every moment.
+#[test]
+fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again() {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    make(&root, "/f", 1);
+    make(&root, "/g", 2);
+    root.read_dir("/").expect("the root is there");
+    volume.reclaim(u64::MAX);
+    // The entry is found and the inode is not.
+    let absent = loop {
+        let (answer, absent) = without_waiting(|| root.stat("/f"));
+        let absent = absent.unwrap_or_else(|| panic!("it was forgotten: {answer:?}"));
+        if format!("{absent:?}").contains("Named") {
+            break absent;
+        }
+        volume.bring(&absent).expect("the home has it");
+    };
+    root.rename("/g", "/f").expect("both are there");
+    volume.bring(&absent).expect("it was another's name");
+    assert_eq!(root.stat("/f").map(|attr| attr.size), Ok(2 * PAGE as u64));
+}
+
+#[test]
+fn an_entry_whose_inode_the_home_has_lost_is_stale() {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    make(&root, "/f", 1);
+    let ino = root.stat("/f").expect("it is there").ino;
+    volume.reclaim(u64::MAX);
+    *home.lost.lock().expect("nobody panicked") = Some(ino);
+    assert_eq!(root.stat("/f"), Err(Errno::ESTALE));
+    *home.lost.lock().expect("nobody panicked") = None;
+    assert_eq!(root.stat("/f").map(|attr| attr.ino), Ok(ino));
+}
+
+/// Once, the inode was written home without a name, and stayed charged for ever.
+#[test]
+fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = Arc::new(volume.process(Credentials::root()));
+    let before = used(&root);
+    make(&root, "/f", 2);
+    let other = Arc::clone(&root);
+    let (mut has_written, mut has_removed) = (false, false);
+    let elsewhere = move |work: fn(&Process)| {
+        let (process, (ended, end)) = (Arc::clone(&other), mpsc::channel());
+        std::thread::spawn(move || {
+            work(&process);
+            ended.send(())
+        });
+        end.recv_timeout(LONG).expect("nobody is in its way");
+    };
+    let (removed, removing) = mpsc::channel();
+    home.set(move |doing| match doing {
+        // What is saved first, with nothing held: a page that was saved is written once more.
+        Doing::WritePage(1) if !has_written => {
+            has_written = true;
+            elsewhere(|process| {
+                let fd = process.open("/f", libc::O_RDWR, 0).expect("it is there");
+                process.pwrite(fd, &[8; 10], 0).expect("it has the page");
+                process.close(fd).expect("it is open");
+            });
+        }
+        // So that what is about to drop the file finds a page to save.
+        Doing::WritePage(0) if has_written && !has_removed => {
+            has_removed = true;
+            elsewhere(|process| process.unlink("/f").expect("it is there"));
+            removed.send(()).expect("the test waits");
+        }
+        _ => {}
+    });
+    volume.reclaim(u64::MAX);
+    removing.try_recv().expect("it was removed meanwhile");
+    volume.reclaim(u64::MAX);
+    assert_eq!((home.home.inodes(), used(&root)), (1, before));
+    assert!(!volume.awaits_returns());
+}
+
+/// Once, a second volume gave out numbers that the home had already, and its root had no entries.
+#[test]
+fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
+    let home = Arc::new(Hooked::default());
+    let first = volume(&home);
+    let process = first.process(Credentials::root());
+    process.mkdir("/d", 0o700).expect("a new name");
+    for file in 0..10 {
+        make(&process, &format!("/d/{file}"), 1);
+    }
+    let links = process.stat("/").expect("the root is there").nlink;
+    first.sync().expect("the home fails nothing");
+    drop((process, first));
+    let second = volume(&home);
+    let process = second.process(Credentials::root());
+    assert_eq!(process.stat("/").map(|attr| attr.nlink), Ok(links));
+    for file in 10..20 {
+        make(&process, &format!("/d/{file}"), 2);
+    }
+    second.reclaim(u64::MAX);
+    for file in 0..20 {
+        let size = process.stat(format!("/d/{file}")).map(|attr| attr.size);
+        let pages = 1 + u64::from(file >= 10);
+        assert_eq!(size, Ok(pages * PAGE as u64), "{file}");
+    }
+    assert_eq!(home.home.inodes(), 22);
+}
