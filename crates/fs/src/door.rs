@@ -1,7 +1,7 @@
 //! The inode-level door: what a front end that speaks inode numbers calls, FUSE for one.
 
 use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
-use crate::caller::Caller;
+use crate::caller::{Caller, Origin};
 use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Node, NodeExt, NodeRef};
@@ -27,6 +27,13 @@ use hearth_sync::primitive::atomic::{Ordering, fence};
 pub struct Door {
     volume: Volume,
 }
+
+/// Whoever reads through a kernel, which has checked that he may, and knows of the access time
+/// that moves by that.
+const KERNEL: Caller<'static> = Caller {
+    origin: Origin::Kernel,
+    ..Caller::ROOT
+};
 
 impl Volume {
     /// The inode-level door, for front ends such as FUSE.
@@ -87,7 +94,7 @@ impl Door {
 
     /// One more reference on an inode, for listings that answer attributes.
     pub fn grab(&self, ino: u64) -> Result<Attr> {
-        self.on(&Caller::ROOT, ino, |_, node, _| take(node))
+        self.on(&KERNEL, ino, |_, node, _| take(node))
     }
 
     /// Gives `n` references back.
@@ -97,6 +104,18 @@ impl Door {
             node.put_many(n);
             self.volume.core.reap(node, &g);
         }
+    }
+
+    /// Whether there are references that lookups took.
+    pub fn is_known(&self, ino: u64) -> bool {
+        let node = |g: &Guard| {
+            self.volume
+                .core
+                .inodes
+                .get(ino, g)
+                .map(|node| node.raw_counts())
+        };
+        node(&pin()).is_some_and(|counts| counts > 0)
     }
 
     /// Gives back every reference that lookups took: for the end of a front end whose kernel went
@@ -116,7 +135,7 @@ impl Door {
 
     /// Attributes.
     pub fn getattr(&self, ino: u64) -> Result<Attr> {
-        self.on(&Caller::ROOT, ino, |_, node, _| Ok(node.attr()))
+        self.on(&KERNEL, ino, |_, node, _| Ok(node.attr()))
     }
 
     /// The times of writes that a kernel in front has acknowledged, which it keeps itself; also of
@@ -145,7 +164,7 @@ impl Door {
 
     /// Target of a symbolic link.
     pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
-        self.on(&Caller::ROOT, ino, |cx, node, _| {
+        self.on(&KERNEL, ino, |cx, node, _| {
             Ok(link::readlink(cx, node)?.into())
         })
     }
@@ -279,10 +298,10 @@ impl Door {
             return Err(Errno::EBADF);
         }
         if let Some(dialogue) = file.dialogue() {
-            return self.run(&Caller::ROOT, |_, _| dialogue.read(off, out));
+            return self.run(&KERNEL, |_, _| dialogue.read(off, out));
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        self.run(&Caller::ROOT, |cx, g| {
+        self.run(&KERNEL, |cx, g| {
             io::read(cx, file.node(g)?, off, out, noatime, g)
         })
     }
@@ -314,7 +333,7 @@ impl Door {
     /// [`Door::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and
     /// there is no room for its holes.
     pub fn read_for_cache(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
-        let room = self.run(&Caller::ROOT, |cx, g| {
+        let room = self.run(&KERNEL, |cx, g| {
             let node = file.node(g)?;
             // The open of a writer was answered before a page is read through it.
             match promise::has_writers(node) {
@@ -376,7 +395,7 @@ impl Door {
 
     /// [`Door::read`] without an open file, for front ends that do not open.
     pub fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> Result<usize> {
-        self.on(&Caller::ROOT, ino, |cx, node, g| {
+        self.on(&KERNEL, ino, |cx, node, g| {
             io::read(cx, node, off, out, false, g)
         })
     }
@@ -464,7 +483,7 @@ impl Door {
     ) -> Result<()> {
         // A step that is run again goes on where it was.
         let mut reached = cookie;
-        self.run(&Caller::ROOT, |cx, g| {
+        self.run(&KERNEL, |cx, g| {
             let noatime = file.flags() & libc::O_NOATIME != 0;
             let (from, reached) = (reached, &mut reached);
             let each = |entry: DirEntry<'_>| {
@@ -481,7 +500,7 @@ impl Door {
 
     /// Room of the volume, or of the limited project that `ino` is in.
     pub fn statfs(&self, ino: u64) -> Result<StatFs> {
-        self.on(&Caller::ROOT, ino, |cx, node, g| {
+        self.on(&KERNEL, ino, |cx, node, g| {
             Ok(statfs::statfs(cx.core, node, g))
         })
     }
@@ -537,9 +556,7 @@ impl Door {
             libc::SEEK_HOLE => true,
             _ => return Err(Errno::EINVAL),
         };
-        self.run(&Caller::ROOT, |_, g| {
-            range::seek(file.node(g)?, off, hole, g)
-        })
+        self.run(&KERNEL, |_, g| range::seek(file.node(g)?, off, hole, g))
     }
 
     /// `fallocate(2)`.
@@ -568,7 +585,7 @@ impl Door {
     /// Why an allocation of this range cannot be, if that is known before it is begun: it may not
     /// be, or there is no room for it.
     pub fn check_allocate(&self, file: &OpenFile, mode: i32, off: u64, len: u64) -> Result<()> {
-        self.run(&Caller::ROOT, |cx, g| {
+        self.run(&KERNEL, |cx, g| {
             range::check_allocate(cx, file.node(g)?, mode, off, len, g)
         })
     }
@@ -580,7 +597,7 @@ impl Door {
         to: (&OpenFile, u64),
         len: u64,
     ) -> Result<u64> {
-        self.run(&Caller::ROOT, |_, g| {
+        self.run(&KERNEL, |_, g| {
             let (source, target) = (from.0.node(g)?, to.0.node(g)?);
             range::check_copy((source, from.1), (target, to.1), len).map_err(Into::into)
         })
@@ -632,7 +649,7 @@ impl Door {
 
     /// `FS_*_FL` flags.
     pub fn get_flags(&self, ino: u64) -> Result<u32> {
-        self.on(&Caller::ROOT, ino, |_, node, _| Ok(node.meta.flags()))
+        self.on(&KERNEL, ino, |_, node, _| Ok(node.meta.flags()))
     }
 
     /// Sets `FS_*_FL` flags.
@@ -644,9 +661,7 @@ impl Door {
 
     /// Flags and project id.
     pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
-        self.on(&Caller::ROOT, ino, |_, node, _| {
-            Ok(ioctl::get_fsxattr(node))
-        })
+        self.on(&KERNEL, ino, |_, node, _| Ok(ioctl::get_fsxattr(node)))
     }
 
     /// Sets flags and project id.

@@ -5,7 +5,8 @@
 mod hands;
 
 use hands::Hands;
-use hearth::{Credentials, Process, SetTime, Time, Volume};
+use hearth::{Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -72,4 +73,46 @@ fn strictatime_moves_it_each_time_and_noatime_never() {
         assert_eq!(process.fstat(fd).unwrap().atime.sec, 101 * DAY + second);
     }
     assert_eq!(read_on("noatime", &[101, 150, 200]), [1, 1, 1]);
+}
+
+/// What observers were told.
+#[derive(Default)]
+struct Told(AtomicI64);
+
+impl Observer for Told {
+    fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
+    fn node_changed(&self, _ino: u64, _data: Option<Range<u64>>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// Once, a kernel that read a file was told of it on its own behalf, before the answer, and dropped
+/// what it had read.
+#[test]
+fn a_kernel_knows_of_the_access_time_of_what_it_reads_and_is_told_of_that_of_others() {
+    let (process, fd, clock) = old_file("relatime");
+    let volume = process.volume();
+    let told = Arc::new(Told::default());
+    volume.observe(told.clone());
+    let ino = process.fstat(fd).unwrap().ino;
+    process.symlink("f", "/l").unwrap();
+    let link = process.lstat("/l").unwrap().ino;
+    let door = volume.door();
+    let caller = Caller {
+        origin: Origin::Kernel,
+        ..Caller::ROOT
+    };
+    let file = door.open(&caller, ino, libc::O_RDONLY).unwrap();
+    let top = door.open(&caller, ROOT, libc::O_DIRECTORY).unwrap();
+    let before = told.0.load(Relaxed);
+    clock.store(200 * DAY, Relaxed);
+    door.read(&file, 0, &mut [0; 4]).unwrap();
+    door.read_node(ino, 0, &mut [0; 4]).unwrap();
+    door.readlink(link).unwrap();
+    door.readdir(&top, 0, &mut |_| true).unwrap();
+    assert_eq!(process.fstat(fd).unwrap().atime.sec, 200 * DAY);
+    assert_eq!(told.0.load(Relaxed), before);
+    clock.store(300 * DAY, Relaxed);
+    process.pread(fd, &mut [0; 4], 0).unwrap();
+    assert_eq!(told.0.load(Relaxed), before + 1);
 }

@@ -123,6 +123,13 @@ fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
         }
         owner.symlink("plain", "/tmp/symlink").unwrap();
         assert_eq!(other.link("/tmp/symlink", "/tmp/symlink-other"), refused);
+        root.mkdir("/closed", 0o755).unwrap();
+        let closed = refused.and(Err(Errno::EACCES));
+        assert_eq!(
+            other.link("/tmp/unwritable", "/closed/f"),
+            closed,
+            "the file is asked about first"
+        );
     }
 }
 
@@ -189,6 +196,10 @@ fn protected_symbolic_links_are_followed_by_their_owner_and_in_private_directori
             assert_eq!(follow(p, path), Ok(()), "{path}");
         }
         assert!(other.lstat("/tmp/l").is_ok());
+        // Through another one: at the end of the path, and in the middle.
+        root.symlink("/tmp/l", "/through").unwrap();
+        assert_eq!(follow(&other, "/through"), refused);
+        assert_eq!(follow(&other, "/through/tmp"), Ok(()));
     }
 }
 

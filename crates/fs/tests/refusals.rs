@@ -1,7 +1,7 @@
 //! What Linux refuses is refused, and what it allows is allowed: calls that are seldom made.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::{Credentials, Errno, Kind, Process, Volume, flags};
+use hearth::{Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume, flags};
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -264,4 +264,35 @@ fn a_value_of_an_attribute_has_64_kib_and_no_more() {
     assert_eq!(p.getxattr("/f", b"user.a").unwrap(), value[1..]);
     assert_eq!(p.setxattr("/f", b"user.b", &value, 0), Err(Errno::E2BIG));
     assert_eq!(p.listxattr("/f").unwrap(), b"user.a\0");
+}
+
+/// A listing has no end to be counted from, and neither data nor holes.
+#[test]
+fn a_directory_is_sought_in_from_its_beginning_and_from_where_it_is() {
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    let fd = p.open("/d", libc::O_DIRECTORY, 0).unwrap();
+    p.getdents(fd, &mut |_| true).unwrap();
+    let end = p.lseek(fd, 0, libc::SEEK_CUR).unwrap();
+    assert!(end > 0);
+    for whence in [libc::SEEK_END, libc::SEEK_DATA, libc::SEEK_HOLE] {
+        assert_eq!(p.lseek(fd, 0, whence), Err(Errno::EINVAL));
+        assert_eq!(p.lseek(fd, 0, libc::SEEK_CUR), Ok(end), "it stays there");
+    }
+    assert_eq!(p.lseek(fd, 0, libc::SEEK_SET), Ok(0));
+}
+
+#[test]
+fn nothing_is_asked_to_be_in_the_way_of_an_unlock() {
+    let p = root();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    let spec = |kind| LockSpec {
+        kind,
+        whence: libc::SEEK_SET,
+        start: 0,
+        len: 0,
+    };
+    assert_eq!(p.get_lock(fd, &spec(LockKind::Write)), Ok(None));
+    let unlock = p.get_lock(fd, &spec(LockKind::Unlock));
+    assert_eq!(unlock, Err(Errno::EINVAL));
 }

@@ -25,13 +25,14 @@ pub(crate) fn link(cx: &Ctx<'_>, node: &Node, parent: &Node, name: &[u8], g: &Gu
         return Err(Errno::EEXIST.into());
     }
     cx.core.check_writable()?;
+    // Before what is asked of the directory, as in Linux.
+    if cx.core.protection.hardlinks {
+        may_link(cx.caller, node, g)?;
+    }
     may_create(cx.caller, parent, g)?;
     let is_fixed = node.meta.flags() & (flags::APPEND | flags::IMMUTABLE) != 0;
     if is_fixed || node.is_dir() || is_control(node.number()) {
         return Err(Errno::EPERM.into());
-    }
-    if cx.core.protection.hardlinks {
-        may_link(cx.caller, node, g)?;
     }
     let _parent = cx.keep(parent, g)?;
     let _node = match node.meta.is_linkable() {

@@ -13,11 +13,17 @@ use crate::walk::Follow;
 use hearth_sync::epoch::pin;
 
 impl Process {
-    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie.
+    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie, and has
+    /// no end (`EINVAL`).
     pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
         self.call(Call::Lseek, || {
             self.with_position(fd, check_seekable, |file, position| {
                 let new = match whence {
+                    libc::SEEK_END | libc::SEEK_DATA | libc::SEEK_HOLE
+                        if file.kind() == Kind::Directory =>
+                    {
+                        return Err(Errno::EINVAL);
+                    }
                     libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
                     libc::SEEK_CUR => moved(*position, off)?,
                     libc::SEEK_END => self.run(|_, g| {

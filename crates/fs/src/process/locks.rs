@@ -65,38 +65,56 @@ impl Process {
     /// descriptor of the file is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would
     /// never end, `EINTR` if interrupted.
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
-        self.call(Call::SetLk, || {
-            let file = self.counted(fd)?;
-            let request = self.request(&file, spec, self.lock_owner(), std::process::id())?;
-            check_mode(&file, spec.kind)?;
-            let locks = file
-                .node(&pin())?
-                .locks(&self.core().lock_allowance)
-                .clone();
-            lock::set(self.core(), &file, &request, wait)?;
-            // A close empties the descriptor and then takes the process's locks away: a lock that
-            // came after that is given back here, as Linux does.
-            let still_open = self
-                .file(fd, &pin())
-                .is_ok_and(|now| std::ptr::eq(now, &*file));
-            if still_open || spec.kind == LockKind::Unlock {
-                return Ok(());
+        self.call(Call::SetLk, || match wait {
+            // Nothing to wait for: the guard keeps the open file, and nobody counts.
+            None => {
+                let g = pin();
+                let file = self.usable_share(fd, &g)?;
+                self.set_own_lock(fd, &file, spec, None)
             }
-            locks.set(
-                &LockRequest {
-                    kind: LockKind::Unlock,
-                    ..request
-                },
-                None,
-            )?;
-            Err(Errno::EBADF)
+            Some(_) => self.set_own_lock(fd, &*self.counted(fd)?, spec, wait),
         })
     }
 
-    /// `fcntl(F_GETLK)`: what would be in the way.
+    fn set_own_lock(
+        &self,
+        fd: Fd,
+        file: &OpenFile,
+        spec: &LockSpec,
+        wait: Option<&Interrupt>,
+    ) -> Result<()> {
+        let request = self.request(file, spec, self.lock_owner(), std::process::id())?;
+        check_mode(file, spec.kind)?;
+        let locks = file
+            .node(&pin())?
+            .locks(&self.core().lock_allowance)
+            .clone();
+        lock::set(self.core(), file, &request, wait)?;
+        // A close empties the descriptor and then takes the process's locks away: a lock that
+        // came after that is given back here, as Linux does.
+        let still_open = self
+            .file(fd, &pin())
+            .is_ok_and(|now| std::ptr::eq(now, file));
+        if still_open || spec.kind == LockKind::Unlock {
+            return Ok(());
+        }
+        locks.set(
+            &LockRequest {
+                kind: LockKind::Unlock,
+                ..request
+            },
+            None,
+        )?;
+        Err(Errno::EBADF)
+    }
+
+    /// `fcntl(F_GETLK)`: what would be in the way. `EINVAL` for an unlock, which nothing is.
     pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         self.call(Call::GetLk, || {
             self.with_counted(fd, |file| {
+                if spec.kind == LockKind::Unlock {
+                    return Err(Errno::EINVAL);
+                }
                 let owner = self.lock_owner();
                 let request = self.request(file, spec, owner, std::process::id())?;
                 lock::get(self.core(), file, &request)

@@ -140,6 +140,8 @@ struct Walker<'c, 'x> {
     cx: &'c Ctx<'c>,
     root: &'x Node,
     links: u32,
+    /// Links in the middle of a path that are being followed, one inside of another.
+    inner: u32,
     /// Whether `..` was used.
     up: bool,
     trail: Trail<'x>,
@@ -152,6 +154,7 @@ impl<'c, 'x> Walker<'c, 'x> {
             cx,
             root,
             links: 0,
+            inner: 0,
             up: false,
             trail: Trail::new(),
             g,
@@ -187,7 +190,9 @@ impl<'c, 'x> Walker<'c, 'x> {
             let node = self.step::<&Node>(here, name)?;
             let (next, above) = match &node.body {
                 Body::Symlink(_) => {
+                    self.inner += 1;
                     let walked = self.follow::<&Node>(here, node)?;
+                    self.inner -= 1;
                     let above = (walked.last == Last::Name).then_some(walked.parent);
                     (walked.existing()?, above)
                 }
@@ -218,7 +223,8 @@ impl<'c, 'x> Walker<'c, 'x> {
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
             let link = link.node(self.cx, self.g)?;
-            if self.cx.core.protection.symlinks {
+            // As in Linux the end of a link in the middle of a path is not asked.
+            if self.cx.core.protection.symlinks && self.inner == 0 {
                 may_follow(self.cx, parent, link)?;
             }
             let walked = self.follow(parent, link)?;
