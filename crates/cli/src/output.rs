@@ -5,15 +5,28 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Writes all of `text`; ends the program quietly when nobody reads any more.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match written(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Failure::refused(format!(
-            "standard output: {}",
-            reason(&error)
-        ))),
+        Err(error) => Err(no_output(&error)),
         Ok(()) => Ok(()),
     }
+}
+
+/// The same, for a program that has something to do whether or not anybody reads.
+pub fn print_and_go_on(text: &str) -> Result<(), Failure> {
+    match written(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(no_output(&error)),
+        _ => Ok(()),
+    }
+}
+
+fn written(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+fn no_output(error: &std::io::Error) -> Failure {
+    Failure::refused(format!("standard output: {}", reason(error)))
 }
 
 /// Whether standard output is a terminal and `NO_COLOR` is not set: every colour asks here.

@@ -9,9 +9,10 @@ use hearth::Volume;
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Reads the options without doing anything.
@@ -28,7 +29,7 @@ fn options(args: &MountArgs) -> Result<MountOptions, Failure> {
 /// Mounts, reports, and returns after the unmount.
 pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let options = options(args)?;
-    let signals = Signals::new([SIGTERM, SIGINT])
+    let signals = Signals::new(asked_by())
         .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
     let log = args
         .detach
@@ -44,7 +45,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     }
     // In its own session: in that of its caller others may compute.
     policy.apply().map_err(|error| refused_policy(&error))?;
-    output::print(&format!(
+    output::print_and_go_on(&format!(
         "hearth: {} on {}, transport {}\n",
         args.source(),
         args.mountpoint().display(),
@@ -130,21 +131,37 @@ fn detach(log: &File) -> Result<(), Failure> {
     dup2_stdout(&null).map_err(|error| daemon(error.into()))
 }
 
-/// Waits for the unmount; SIGTERM and SIGINT ask for it.
+/// The signals that end the mount. Whoever was started with `nohup` outlives his terminal.
+fn asked_by() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let outlives = ignored.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0);
+    let mut signals = vec![SIGTERM, SIGINT];
+    signals.extend((!outlives).then_some(SIGHUP));
+    signals
+}
+
+/// Waits for the unmount; SIGTERM, SIGINT, and SIGHUP of a terminal that closes, ask for it.
 fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
     let handle = signals.handle();
     let session = Arc::new(session);
     let asked = Arc::clone(&session);
-    let waiter = thread::spawn(move || match signals.forever().next() {
-        Some(_) => asked.unmount().map_err(Failure::refused),
-        None => Ok(()),
+    let waiter = thread::spawn(move || {
+        for _ in signals.forever() {
+            match asked.unmount() {
+                Ok(()) => break,
+                // The mount goes on, and so does who asks to end it.
+                Err(error) => {
+                    // To a terminal that may be gone.
+                    let _ = writeln!(std::io::stderr(), "hearth: {error}");
+                }
+            }
+        }
     });
     session.wait();
     handle.close();
-    match waiter.join() {
-        Ok(done) => done,
-        Err(_) => Err(Failure::refused(
-            "the thread that waits for signals panicked",
-        )),
-    }
+    waiter
+        .join()
+        .map_err(|_| Failure::refused("the thread that waits for signals panicked"))
 }

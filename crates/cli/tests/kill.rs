@@ -114,7 +114,7 @@ fn an_unmount_takes_away_what_a_killed_daemon_left(transport: Transport) {
 }
 
 fn a_daemon_asked_to_end_unmounts(transport: Transport) {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let mounted = Mounted::new(transport, "");
         std::fs::write(mounted.at("file"), "x").unwrap();
         let pid = mounted.daemon().to_string();
@@ -124,6 +124,22 @@ fn a_daemon_asked_to_end_unmounts(transport: Transport) {
         let said = said(hearth().arg("umount").arg(mounted.path()));
         assert_eq!(said.status.code(), Some(1), "{said:?}");
     }
+}
+
+/// Once it ended in the middle, and left a mount that answered nobody.
+#[test]
+fn a_daemon_whose_starter_is_gone_serves_all_the_same() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    mounted.unmount();
+    let mut mount = hearth();
+    mount.args(["mount", "--detach", "memory:"]);
+    mount.arg(mounted.path()).args(["-o", "transport=dev"]);
+    let mut daemon = mount.stdout(Stdio::piped()).spawn().unwrap();
+    drop(daemon.stdout.take());
+    until("it mounts", || !mounts_below(mounted.path()).is_empty());
+    until("it serves", || std::fs::write(mounted.at("f"), "x").is_ok());
+    mounted.unmount();
+    assert!(daemon.wait().unwrap().success());
 }
 
 /// What the suites rely on: nothing they do can wait for ever.

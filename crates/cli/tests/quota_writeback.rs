@@ -10,6 +10,8 @@ mod journal;
 mod mapping;
 #[path = "quota_writeback/racer.rs"]
 mod racer;
+#[path = "quota_writeback/times.rs"]
+mod times;
 
 use harness::{Mounted, Transport, hearth, seed, succeed, until};
 use journal::Journal;
@@ -30,7 +32,6 @@ harness::on_both_transports!(
     a_volume_that_was_given_a_size_loses_nothing_when_it_is_full,
     holes_that_are_mapped_are_promised_until_the_last_close,
     a_mapping_takes_the_last_block_and_not_one_more,
-    a_write_that_is_passed_on_moves_the_time_of_the_file,
 );
 
 const PAGE: u64 = 4096;
@@ -377,25 +378,6 @@ fn a_mapping_takes_the_last_block_and_not_one_more(transport: Transport) {
     assert!(racer.was_refused(), "SIGBUS at the first page beyond");
     assert_eq!(racer.finish(1), 40 * PAGE, "every block was to be had");
     until("all of it used", || used(&mounted, 1000) == 40 * PAGE);
-}
-
-fn a_write_that_is_passed_on_moves_the_time_of_the_file(transport: Transport) {
-    let mounted = Mounted::new(transport, "");
-    limit(&mounted, "user:1000", 10);
-    drop(file_of(&mounted, "f", 1000));
-    let made = std::fs::metadata(mounted.at("f")).and_then(|f| f.modified());
-    let made = made.expect("a time");
-    std::thread::sleep(Duration::from_millis(50));
-    let file = open(&mounted, "f");
-    file.write_all_at(&page(1), 0).expect("room");
-    drop(file);
-    // The kernel keeps the time itself until it is made to drop it, behind the close.
-    until("the time of the write", || {
-        let now = std::fs::metadata(mounted.at("f")).and_then(|f| f.modified());
-        now.is_ok_and(|now| now > made + Duration::from_millis(40))
-    });
-    let text = std::fs::read(mounted.at("f")).expect("a page");
-    assert!(text == page(1) && Journal::is_empty_of(&text[PAGE as usize..]));
 }
 
 /// Where the racers' processes begin; nothing in a run of the tests.

@@ -1,16 +1,17 @@
-//! What the kernel in front makes of `statx`.
+//! What the kernel in front makes of `statx`, and of handles (`open_by_handle_at(2)`).
 
 #![allow(clippy::unwrap_used)]
 
 mod harness;
 
-use harness::{Mounted, Transport};
+use harness::{Mounted, Transport, until};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 harness::on_both_transports!(
     a_birth_is_told_and_no_attribute,
     without_synchronisation_nobody_is_asked,
+    a_handle_of_a_file_opens_it_when_the_kernel_has_dropped_it,
 );
 
 const ALL: u32 = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
@@ -67,4 +68,43 @@ fn without_synchronisation_nobody_is_asked(transport: Transport) {
     assert!(more(0) >= f64::from(TIMES));
     // What is asked here is for the statistics.
     assert!(more(libc::AT_STATX_DONT_SYNC) < f64::from(TIMES));
+}
+
+/// A `struct file_handle` with room for what filesystems put into it.
+#[repr(C)]
+struct Handle {
+    head: libc::file_handle,
+    room: [u8; 128],
+}
+
+/// Once, the kernel could look for a directory only.
+fn a_handle_of_a_file_opens_it_when_the_kernel_has_dropped_it(transport: Transport) {
+    let mounted = Mounted::new(transport, "");
+    mounted.shell("echo text > f");
+    let top = File::open(mounted.path()).unwrap();
+    // SAFETY: all bit patterns are valid for these plain structs.
+    let mut handle: Handle = unsafe { std::mem::zeroed() };
+    handle.head.handle_bytes = handle.room.len() as u32;
+    let (fd, mut mount) = (top.as_raw_fd(), 0);
+    // SAFETY: a descriptor, a string that ends, and room for as many bytes as the handle says.
+    let done =
+        unsafe { libc::name_to_handle_at(fd, c"f".as_ptr(), &raw mut handle.head, &mut mount, 0) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    let asked = || mounted.stat("hearth_op_seconds_count{op=\"lookup\"}");
+    // Others may have the kernel drop what it has meanwhile.
+    until("to ask looks for nothing that the kernel has", || {
+        let quiet = asked();
+        asked() == quiet
+    });
+    until("the kernel has to ask for the file", || {
+        std::fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
+        let before = asked();
+        // SAFETY: a descriptor, and a handle that the kernel has filled.
+        let opened = unsafe { libc::open_by_handle_at(fd, &raw mut handle.head, libc::O_RDONLY) };
+        assert!(opened >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: it was opened just now and is nobody else's.
+        let opened = unsafe { File::from_raw_fd(opened) };
+        assert_eq!(std::io::read_to_string(opened).unwrap(), "text\n");
+        asked() > before
+    });
 }

@@ -1,6 +1,7 @@
 //! One synchronous dispatcher for both transports: decode, one call into the filesystem, encode. It
 //! decides nothing.
 
+use crate::believed::Believed;
 use crate::handles::Handles;
 use crate::init::Agreed;
 use crate::notify::Notifier;
@@ -25,6 +26,7 @@ pub(crate) struct Dispatcher {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier>,
+    pub(crate) believed: Arc<Believed>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) volume: Volume,
 }
@@ -197,6 +199,7 @@ impl Dispatcher {
             waiting,
             settings,
             notifier,
+            believed: Arc::default(),
             workers,
             volume,
         }

@@ -10,6 +10,7 @@
 //!
 //! This crate translates and decides nothing. `docs/design/fuse.md` follows a request through it.
 
+mod believed;
 mod connection;
 mod desk;
 mod dispatch;

@@ -107,9 +107,9 @@ mod tests {
             unique: 1,
             thread: 0,
         };
-        let token = waiting.begin(asker).unwrap();
+        let begun = waiting.begin(asker).unwrap();
         waiting.close();
         watch.join().unwrap();
-        assert!(token.is_triggered());
+        assert!(begun.token.is_triggered());
     }
 }

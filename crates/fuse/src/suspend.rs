@@ -50,6 +50,8 @@ pub(crate) async fn delay<S: Service>(hall: &Hall<S>, asker: Asker, tickets: Tic
     if came {
         return Delay::Waited;
     }
+    // The kernel says it once: what the request waits for next is to know as well.
+    hall.waiting.interrupt(asker.unique);
     first(turns, hall.sched.sleep(PATIENCE)).await;
     Delay::Interrupted
 }

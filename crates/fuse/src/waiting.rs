@@ -93,6 +93,20 @@ impl Asker {
     }
 }
 
+/// A request that waits, or will once a thread is found for it.
+pub(crate) struct Begun {
+    waiting: Arc<Waiting>,
+    unique: u64,
+    /// Triggered by INTERRUPT.
+    pub token: Interrupt,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.waiting.end(self.unique);
+    }
+}
+
 /// The waiting requests of one session by their unique number.
 #[derive(Default)]
 pub(crate) struct Waiting {
@@ -111,11 +125,16 @@ struct State {
 }
 
 impl Waiting {
-    /// A token for a request that is about to wait; `None` if it was interrupted already.
-    pub fn begin(&self, asker: Asker) -> Option<Interrupt> {
+    /// A request is about to wait, until the answer is dropped; `None` if it was interrupted
+    /// already.
+    pub fn begin(self: &Arc<Waiting>, asker: Asker) -> Option<Begun> {
         let token = Interrupt::new();
         let begun = self.enter(asker, Token::Thread(token.clone()));
-        begun.then_some(token)
+        begun.then(|| Begun {
+            waiting: Arc::clone(self),
+            unique: asker.unique,
+            token,
+        })
     }
 
     /// The same for a request that waits as a task.
@@ -211,15 +230,25 @@ mod tests {
 
     #[test]
     fn an_interrupt_reaches_the_request_that_waits() {
-        let waiting = Waiting::default();
+        let waiting = Arc::new(Waiting::default());
         let [one, two] = [1, 2].map(|unique| waiting.begin(asker(unique)).unwrap());
         waiting.interrupt(1);
-        assert!(one.is_triggered() && !two.is_triggered());
+        assert!(one.token.is_triggered() && !two.token.is_triggered());
+    }
+
+    /// Once, a request for which no thread was to be had was waited for until the session's end.
+    #[test]
+    fn a_request_that_never_waited_is_forgotten() {
+        let waiting = Arc::new(Waiting::default());
+        let begun = waiting.begin(asker(1));
+        assert_eq!(waiting.state.lock().tokens.len(), 1);
+        drop(begun);
+        assert_eq!(waiting.state.lock().tokens.len(), 0);
     }
 
     #[test]
     fn an_interrupt_that_came_first_is_not_lost() {
-        let waiting = Waiting::default();
+        let waiting = Arc::new(Waiting::default());
         waiting.interrupt(7);
         assert!(waiting.begin(asker(7)).is_none());
         assert!(waiting.begin(asker(7)).is_some());
@@ -227,7 +256,7 @@ mod tests {
 
     #[test]
     fn memory_for_early_interrupts_is_bounded() {
-        let waiting = Waiting::default();
+        let waiting = Arc::new(Waiting::default());
         (0..10_000).for_each(|unique| waiting.interrupt(unique));
         assert_eq!(waiting.state.lock().early.len(), EARLY);
         assert!(waiting.begin(asker(9_999)).is_none());
@@ -235,10 +264,10 @@ mod tests {
 
     #[test]
     fn the_end_of_the_session_interrupts_everybody() {
-        let waiting = Waiting::default();
-        let token = waiting.begin(asker(1)).unwrap();
+        let waiting = Arc::new(Waiting::default());
+        let begun = waiting.begin(asker(1)).unwrap();
         waiting.close();
-        assert!(token.is_triggered());
+        assert!(begun.token.is_triggered());
         assert!(waiting.begin(asker(2)).is_none());
     }
 

@@ -1,12 +1,14 @@
 //! Attributes of inodes and of the volume.
 
 use super::ranges::{LARGE, caller};
+use crate::believed::Believed;
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::reply::{Reply, statfs_out};
 use crate::room::keep_asking;
 use crate::service::Small;
 use crate::wire::{SetattrIn, fattr};
-use hearth::{Errno, SetAttr, SetTime, Time};
+use hearth::{Attr, Errno, SetAttr, SetTime, Time};
+use hearth_sync::primitive::Arc;
 
 impl Dispatcher {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
@@ -39,7 +41,19 @@ impl Dispatcher {
             // `O_TRUNC`, which moves times of an empty file too; `truncate` would come the same.
             change.mtime = change.mtime.or(Some(SetTime::Now));
         }
+        if let (Some(SetTime::At(time)), None) = (change.mtime, change.atime)
+            && self.believed.has(cx.ino(), time)
+        {
+            change.mtime = None;
+        }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
+            if let Some(SetTime::At(time)) = change.mtime
+                && self.believed.knows(cx.ino())
+            {
+                self.believed.set(cx.ino(), time);
+                let attr = self.door.getattr(cx.ino())?;
+                change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
+            }
             let attr = self.door.settle_times(&caller, cx.ino(), &change)?;
             reply.push(&self.settings.timeouts.attr_out(&attr))?;
             return Ok(Done::Reply);
@@ -59,6 +73,7 @@ impl Dispatcher {
             |file| self.door.setattr(&caller, cx.ino(), Some(file), &change),
             || self.door.setattr(&caller, cx.ino(), None, &change),
         )?;
+        tell(&self.believed, &change, &attr);
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
         Ok(Done::Reply)
     }
@@ -78,12 +93,13 @@ impl Dispatcher {
             handle => Some(self.file(handle)?),
         };
         let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
-        let volume = self.volume.clone();
+        let (volume, believed) = (self.volume.clone(), Arc::clone(&self.believed));
         Ok(Done::whole(move || {
             let caller = caller(&header);
             let attr = keep_asking(&volume, || {
                 door.setattr(&caller, header.nodeid, file.as_deref(), &change)
             })?;
+            tell(&believed, &change, &attr);
             Ok(Small::new(&timeouts.attr_out(&attr)))
         }))
     }
@@ -96,6 +112,15 @@ impl Dispatcher {
     pub(crate) fn access(&self, cx: &Context<'_>, mask: u32) -> Result<Done, Errno> {
         self.door.access(&cx.caller(0), cx.ino(), mask)?;
         Ok(Done::Reply)
+    }
+}
+
+/// The kernel believes what it has set.
+fn tell(believed: &Believed, change: &SetAttr, attr: &Attr) {
+    match change.mtime {
+        Some(SetTime::At(time)) => believed.set(attr.ino, time),
+        Some(SetTime::Now) => believed.set(attr.ino, attr.mtime),
+        None => {}
     }
 }
 

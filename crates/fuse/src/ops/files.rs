@@ -84,7 +84,7 @@ impl Dispatcher {
         if self.door.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
-                self.handles.with(handle, Handle::set_written);
+                self.pass_on(handle, ino)?;
                 return Ok(self.write_through(cx, file, args, data));
             }
         }
@@ -93,9 +93,8 @@ impl Dispatcher {
             handle,
             |file| {
                 let place = self.place(args, offset);
-                let size = self.door.write(&caller, file, place, rest, kill)?;
-                self.handles.with(handle, Handle::set_written);
-                Ok(size)
+                self.pass_on(handle, ino)?;
+                self.door.write(&caller, file, place, rest, kill)
             },
             || match was_cached {
                 true => {
@@ -175,6 +174,20 @@ impl Dispatcher {
                 })),
             }
         })
+    }
+
+    /// A write is passed on through this handle, which a kernel that keeps times itself does not
+    /// note.
+    fn pass_on(&self, handle: u64, ino: u64) -> Result<(), Errno> {
+        if self.settings.writeback && !self.has_written(handle) {
+            self.believed.wrote(ino, self.door.getattr(ino)?.mtime);
+            self.handles.with(handle, Handle::set_written);
+        }
+        Ok(())
+    }
+
+    fn has_written(&self, handle: u64) -> bool {
+        self.handles.with(handle, Handle::has_written) == Some(true)
     }
 
     pub(crate) fn flush(&self, args: &FlushIn) -> Result<Done, Errno> {

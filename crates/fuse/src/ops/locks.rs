@@ -41,14 +41,12 @@ impl Dispatcher {
                 return Ok(Done::Reply);
             }
         }
-        let (unique, handle) = (cx.header.unique, args.fh);
-        let token = self.waiting.begin(Asker::of(&cx.header));
-        let token = token.ok_or(Errno::EINTR)?;
-        let (door, waiting) = (self.door.clone(), Arc::clone(&self.waiting));
-        let handles = Arc::clone(&self.handles);
+        let begun = self.waiting.begin(Asker::of(&cx.header));
+        let begun = begun.ok_or(Errno::EINTR)?;
+        let (door, handles, handle) = (self.door.clone(), Arc::clone(&self.handles), args.fh);
         Ok(Done::waiting(move || {
-            let result = door.setlk(&file, &wanted, Some(&token));
-            waiting.end(unique);
+            let result = door.setlk(&file, &wanted, Some(&begun.token));
+            drop(begun);
             result?;
             remember(&handles, handle, &wanted);
             Ok(Small::default())

@@ -14,7 +14,12 @@ impl Dispatcher {
         name: &[u8],
         reply: &mut Reply<'_>,
     ) -> Result<Done, Errno> {
-        match self.door.lookup(&cx.caller(0), cx.ino(), name) {
+        let found = match name {
+            // Whoever has a file handle looks for the inode itself, of whatever kind.
+            b"." => self.door.grab(cx.ino()),
+            name => self.door.lookup(&cx.caller(0), cx.ino(), name),
+        };
+        match found {
             Ok(attr) => self.entry(&attr, reply),
             Err(Errno::ENOENT) if !self.settings.timeouts.negative.is_zero() => {
                 reply.push(&self.settings.timeouts.negative_out())?;
@@ -27,6 +32,10 @@ impl Dispatcher {
     pub(crate) fn forget(&self, ino: u64, count: u64) -> Result<Done, Errno> {
         self.door.forget(ino, count);
         self.notifier.forgotten(ino);
+        // The kernel may have found it again before it says this of an earlier time.
+        if !self.door.is_known(ino) {
+            self.believed.forgotten(ino);
+        }
         Ok(Done::Silent)
     }
 
