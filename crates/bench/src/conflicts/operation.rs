@@ -80,7 +80,8 @@ pub struct Operation {
     /// Which descriptor.
     pub slot: Slot,
     /// Page of a read, write or seek (2 is beyond the end); length of `truncate`: one page
-    /// less, two more; kind of lock, or its end, and its page; target of `dup2`; what an ending process has open.
+    /// less, two more; kind of lock, or its end, and its page; target of `dup2`; what an ending
+    /// process has open.
     pub choice: u8,
     /// Which of two values is stored.
     pub value: u8,

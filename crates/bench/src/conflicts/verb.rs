@@ -58,8 +58,8 @@ impl Verb {
     pub const ALL: [Verb; 34] = [
         Open, CreateNew, CreateExisting, Exclusive, Close, Read, PRead, Write, PWrite, Append,
         Stat, FStat, LSeek, Truncate, Link, Unlink, Rename, MkDir, RmDir, ReadDir, Symlink,
-        ReadLink, ChMod, UTimens, Access, Dup, Dup2, GetXattr, SetXattr, FLock, SetLock, StatFs, Fork,
-        Exit,
+        ReadLink, ChMod, UTimens, Access, Dup, Dup2, GetXattr, SetXattr, FLock, SetLock,
+        StatFs, Fork, Exit,
     ];
 
     /// Its name in reports and in the allow-list.
