@@ -93,6 +93,13 @@ fn volume(home: &Arc<Hooked>) -> Volume {
     volume.expect("a new home has nothing that could fail")
 }
 
+fn begin() -> (Arc<Hooked>, Volume, Process) {
+    let home = Arc::new(Hooked::default());
+    let volume = volume(&home);
+    let root = volume.process(Credentials::root());
+    (home, volume, root)
+}
+
 fn make(process: &Process, path: &str, pages: usize) {
     let fd = process.open(path, NEW, 0o600).expect("a new name");
     for page in 0..pages {
@@ -125,8 +132,7 @@ fn used(process: &Process) -> u64 {
 /// Once, two that reclaimed at the same time both took away what one of them had dropped.
 #[test]
 fn what_several_reclaim_at_once_is_taken_away_once() {
-    let volume = volume(&Arc::default());
-    let root = volume.process(Credentials::root());
+    let (_, volume, root) = begin();
     volume.reclaim(u64::MAX);
     let before = resident(&root);
     for round in 0..20 {
@@ -146,9 +152,7 @@ fn what_several_reclaim_at_once_is_taken_away_once() {
 /// Once, the pages of an inode that came back counted for ever.
 #[test]
 fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
-    let root = volume.process(Credentials::root());
+    let (home, volume, root) = begin();
     volume.reclaim(u64::MAX);
     let before = resident(&root);
     make(&root, "/f", 8);
@@ -168,9 +172,7 @@ fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
 /// Once, it came back from the record that the home was about to drop, and stayed.
 #[test]
 fn an_inode_that_ends_is_not_brought_back_meanwhile() {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
-    let root = volume.process(Credentials::root());
+    let (home, volume, root) = begin();
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
     // Its record is at home.
@@ -197,9 +199,7 @@ fn an_inode_that_ends_is_not_brought_back_meanwhile() {
 /// Once, that was `ESTALE` for a name which was there at every moment.
 #[test]
 fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again() {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
-    let root = volume.process(Credentials::root());
+    let (_, volume, root) = begin();
     make(&root, "/f", 1);
     make(&root, "/g", 2);
     root.read_dir("/").expect("the root is there");
@@ -220,9 +220,7 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
 
 #[test]
 fn an_entry_whose_inode_the_home_has_lost_is_stale() {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
-    let root = volume.process(Credentials::root());
+    let (home, volume, root) = begin();
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
     volume.reclaim(u64::MAX);
