@@ -2,6 +2,7 @@
 
 use hearth::home::{Change, Home, InodeRecord, TestHome};
 use hearth::{Credentials, Errno, Process, Result, Target, Volume, without_waiting};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct Hooked {
     hook: Mutex<Option<Hook>>,
     /// An inode that it has lost.
     lost: Mutex<Option<u64>>,
+    /// It forgets nothing.
+    keeps_all: AtomicBool,
 }
 
 impl Hooked {
@@ -76,6 +79,9 @@ impl Home for Hooked {
             .any(|change| matches!(change, Change::Drop(_)))
         {
             self.before(Doing::Drop);
+            if self.keeps_all.load(Relaxed) {
+                return Err(Errno::EIO);
+            }
         }
         self.home.commit(changes)
     }
@@ -228,6 +234,43 @@ fn an_entry_whose_inode_the_home_has_lost_is_stale() {
     assert_eq!(root.stat("/f"), Err(Errno::ESTALE));
     *home.lost.lock().expect("nobody panicked") = None;
     assert_eq!(root.stat("/f").map(|attr| attr.ino), Ok(ino));
+}
+
+/// Once, that was `ESTALE`: what was above had gone, and so had the directory, elsewhere.
+#[test]
+fn a_directory_that_moves_while_the_one_above_is_brought_has_another_one_above() {
+    let (_, volume, root) = begin();
+    for path in ["/a", "/b", "/a/d"] {
+        root.mkdir(path, 0o700).expect("a new name");
+    }
+    let inside = volume.process(Credentials::root());
+    inside.chdir("/a/d").expect("it is there");
+    volume.reclaim(u64::MAX);
+    let (answer, absent) = without_waiting(|| inside.stat(".."));
+    let absent = absent.unwrap_or_else(|| panic!("it was forgotten: {answer:?}"));
+    root.rename("/a/d", "/b/d").expect("it is there");
+    root.rmdir("/a").expect("it is empty");
+    volume.bring(&absent).expect("it is not above any more");
+    let above = root.stat("/b").map(|attr| attr.ino);
+    assert_eq!(inside.stat("..").map(|attr| attr.ino), above);
+}
+
+/// Once, whoever knew the number brought back what had been given back already.
+#[test]
+fn what_the_home_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync() {
+    let (home, volume, root) = begin();
+    let before = used(&root);
+    make(&root, "/f", 1);
+    let ino = root.stat("/f").expect("it is there").ino;
+    volume.reclaim(u64::MAX);
+    home.keeps_all.store(true, Relaxed);
+    root.unlink("/f").expect("it is there");
+    assert_eq!(volume.door().getattr(ino), Err(Errno::ESTALE));
+    assert_eq!((home.home.inodes(), used(&root)), (2, before));
+    assert_eq!(volume.sync(), Err(Errno::EIO));
+    home.keeps_all.store(false, Relaxed);
+    assert_eq!(volume.sync(), Ok(()));
+    assert_eq!((home.home.inodes(), used(&root)), (1, before));
 }
 
 /// Once, the inode was written home without a name, and stayed charged for ever.
