@@ -33,7 +33,7 @@ impl Dispatcher {
         self.door.forget(ino, count);
         self.notifier.forgotten(ino);
         // The kernel may have found it again before it says this of an earlier time.
-        if !self.door.is_known(ino) {
+        if self.believed.knows(ino) && !self.door.is_known(ino) {
             self.believed.forgotten(ino);
         }
         Ok(Done::Silent)

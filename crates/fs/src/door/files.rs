@@ -1,261 +1,20 @@
-//! The inode-level door: what a front end that speaks inode numbers calls, FUSE for one.
+//! Open files and what is done with them.
 
-use crate::attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, StatFs};
-use crate::caller::{Caller, Origin};
+use super::{Door, KERNEL, take};
+use crate::attr::{Attr, DirEntry};
+use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::{Node, NodeExt, NodeRef};
+use crate::inode::Node;
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::Place;
 use crate::ops::open::OpenFile;
-use crate::ops::{
-    attr, create, io, ioctl, link, list, lock, lookup, open, perm, promise, range, remove, rename,
-    statfs, xattr,
-};
-use crate::volume::{Ctx, Step, Volume};
-use hearth_sync::epoch::{Guard, pin};
+use crate::ops::{io, list, lock, open, promise, range};
+use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{Ordering, fence};
 
-/// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
-/// creators) takes one reference on that inode, which [`Door::forget`] gives back. The root is
-/// [`crate::ROOT`].
-///
-/// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means
-/// nothing.
-#[derive(Clone)]
-pub struct Door {
-    volume: Volume,
-}
-
-/// Whoever reads through a kernel, which has checked that he may, and knows of the access time
-/// that moves by that.
-const KERNEL: Caller<'static> = Caller {
-    origin: Origin::Kernel,
-    ..Caller::ROOT
-};
-
-impl Volume {
-    /// The inode-level door, for front ends such as FUSE.
-    pub fn door(&self) -> Door {
-        Door {
-            volume: self.clone(),
-        }
-    }
-}
-
 impl Door {
-    /// The volume behind it.
-    pub fn volume(&self) -> &Volume {
-        &self.volume
-    }
-
-    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the home; a front end then calls
-    /// them from threads that may wait.
-    pub fn sync_waits(&self) -> bool {
-        self.volume.core.home.evictable()
-    }
-
-    fn run<T>(&self, caller: &Caller<'_>, f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
-        self.volume.core.run(caller, f)
-    }
-
-    fn on<T>(
-        &self,
-        caller: &Caller<'_>,
-        ino: u64,
-        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
-    ) -> Result<T> {
-        self.run(caller, |cx, g| f(cx, cx.core.node(ino, g)?, g))
-    }
-
-    /// Runs a creator below `parent` and keeps the reference that it answers.
-    fn make(
-        &self,
-        caller: &Caller<'_>,
-        parent: u64,
-        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<NodeRef>,
-    ) -> Result<Attr> {
-        self.on(caller, parent, |cx, parent, g| {
-            let node = f(cx, parent, g)?;
-            let attr = node.attr();
-            node.into_raw_count();
-            Ok(attr)
-        })
-    }
-
-    /// The inode of `name` in `parent`.
-    pub fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr> {
-        self.on(caller, parent, |cx, parent, g| {
-            let node = lookup::lookup(cx, parent, name, g)?;
-            take(node)
-        })
-    }
-
-    /// One more reference on an inode, for listings that answer attributes.
-    pub fn grab(&self, ino: u64) -> Result<Attr> {
-        self.on(&KERNEL, ino, |_, node, _| take(node))
-    }
-
-    /// Gives `n` references back.
-    pub fn forget(&self, ino: u64, n: u64) {
-        let g = pin();
-        if let Some(node) = self.volume.core.inodes.get(ino, &g) {
-            node.put_many(n);
-            self.volume.core.reap(node, &g);
-        }
-    }
-
-    /// Whether there are references that lookups took.
-    pub fn is_known(&self, ino: u64) -> bool {
-        let node = |g: &Guard| {
-            self.volume
-                .core
-                .inodes
-                .get(ino, g)
-                .map(|node| node.raw_counts())
-        };
-        node(&pin()).is_some_and(|counts| counts > 0)
-    }
-
-    /// Gives back every reference that lookups took: for the end of a front end whose kernel went
-    /// without forgetting. No other front end may be using the volume by number.
-    pub fn forget_all(&self) {
-        let core = &self.volume.core;
-        let g = pin();
-        core.inodes.scan(0, &g, |node| {
-            let counts = node.raw_counts();
-            if counts > 0 {
-                node.put_many(counts);
-                core.reap(node, &g);
-            }
-            true
-        });
-    }
-
-    /// Attributes.
-    pub fn getattr(&self, ino: u64) -> Result<Attr> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(node.attr()))
-    }
-
-    /// The times of writes that a kernel in front has acknowledged, which it keeps itself; also of
-    /// a volume that has become read-only since. Answers the new attributes.
-    pub fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> Result<Attr> {
-        self.on(caller, ino, |cx, node, g| {
-            attr::setattr_acknowledged(cx, node, set, true, g)?;
-            Ok(node.attr())
-        })
-    }
-
-    /// Changes attributes and answers the new ones.
-    pub fn setattr(
-        &self,
-        caller: &Caller<'_>,
-        ino: u64,
-        file: Option<&OpenFile>,
-        set: &SetAttr,
-    ) -> Result<Attr> {
-        self.on(caller, ino, |cx, node, g| {
-            let opened = file.is_some_and(OpenFile::writable);
-            attr::setattr(cx, node, set, opened, g)?;
-            Ok(node.attr())
-        })
-    }
-
-    /// Target of a symbolic link.
-    pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
-        self.on(&KERNEL, ino, |cx, node, _| {
-            Ok(link::readlink(cx, node)?.into())
-        })
-    }
-
-    /// Makes a file, fifo, socket or device.
-    pub fn mknod(
-        &self,
-        caller: &Caller<'_>,
-        parent: u64,
-        name: &[u8],
-        kind: Kind,
-        mode: u16,
-        rdev: u32,
-    ) -> Result<Attr> {
-        let new = match kind {
-            Kind::File => create::New::File,
-            Kind::Directory | Kind::Symlink => return Err(Errno::EINVAL),
-            special => create::New::Special(special, rdev),
-        };
-        self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &new, mode, g)
-        })
-    }
-
-    /// Makes a directory.
-    pub fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> Result<Attr> {
-        self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &create::New::Directory, mode, g)
-        })
-    }
-
-    /// Makes a symbolic link.
-    pub fn symlink(
-        &self,
-        caller: &Caller<'_>,
-        parent: u64,
-        name: &[u8],
-        target: &[u8],
-    ) -> Result<Attr> {
-        self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &create::New::Symlink(target), 0o777, g)
-        })
-    }
-
-    /// Gives inode `ino` the name `name` in `parent`; `ENOENT` if it has lost its last one, which a
-    /// kernel that heard of it late may not know.
-    pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
-        self.run(caller, |cx, g| {
-            let (node, parent) = (cx.core.node(ino, g)?, cx.core.node(parent, g)?);
-            link::link(cx, node, parent, name, g)?;
-            take(node)
-        })
-    }
-
-    /// Removes a name.
-    pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, parent, |cx, parent, g| {
-            remove::unlink(cx, parent, name, g)
-        })
-    }
-
-    /// Removes an empty directory.
-    pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, parent, |cx, parent, g| {
-            remove::rmdir(cx, parent, name, g)
-        })
-    }
-
-    /// Renames; `flags` are `RENAME_*`.
-    pub fn rename(
-        &self,
-        caller: &Caller<'_>,
-        from: u64,
-        name: &[u8],
-        to: u64,
-        new_name: &[u8],
-        flags: u32,
-    ) -> Result<()> {
-        self.run(caller, |cx, g| {
-            let source = rename::End {
-                parent: cx.core.node(from, g)?,
-                name,
-            };
-            let target = rename::End {
-                parent: cx.core.node(to, g)?,
-                name: new_name,
-            };
-            rename::rename(cx, source, target, flags, g)
-        })
-    }
-
     /// Opens an inode; `flags` are `O_*`. Give it back with [`Door::release`].
     pub fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> Result<Arc<OpenFile>> {
         self.on(caller, ino, |cx, node, g| {
@@ -468,11 +227,6 @@ impl Door {
         saved.and_then(|()| core.home.sync())
     }
 
-    /// Returns when everything is durable.
-    pub fn syncfs(&self) -> Result<()> {
-        self.volume.sync()
-    }
-
     /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was
     /// not taken.
     pub fn readdir(
@@ -496,56 +250,6 @@ impl Door {
             };
             list::list(cx, file.node(g)?, from, noatime, each, g)
         })
-    }
-
-    /// Room of the volume, or of the limited project that `ino` is in.
-    pub fn statfs(&self, ino: u64) -> Result<StatFs> {
-        self.on(&KERNEL, ino, |cx, node, g| {
-            Ok(statfs::statfs(cx.core, node, g))
-        })
-    }
-
-    /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
-    pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            Ok(perm::may_access(
-                cx.caller,
-                node,
-                &node.meta.owner(),
-                mask & 7,
-                g,
-            )?)
-        })
-    }
-
-    /// Value of an extended attribute.
-    pub fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
-        self.on(caller, ino, |cx, node, g| xattr::get(cx, node, name, g))
-    }
-
-    /// Sets an extended attribute; `flags` are `XATTR_*`.
-    pub fn setxattr(
-        &self,
-        caller: &Caller<'_>,
-        ino: u64,
-        name: &[u8],
-        value: &[u8],
-        flags: i32,
-        kill_sgid: bool,
-    ) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            xattr::set(cx, node, name, value, flags, kill_sgid, g)
-        })
-    }
-
-    /// Names of extended attributes, a NUL behind each.
-    pub fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> Result<Vec<u8>> {
-        self.on(caller, ino, xattr::list)
-    }
-
-    /// Removes an extended attribute.
-    pub fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| xattr::remove(cx, node, name, g))
     }
 
     /// Next data or hole at or after `off`; `whence` is `SEEK_DATA` or `SEEK_HOLE`.
@@ -646,36 +350,6 @@ impl Door {
     ) -> Result<()> {
         lock::set(&self.volume.core, file, request, wait)
     }
-
-    /// `FS_*_FL` flags.
-    pub fn get_flags(&self, ino: u64) -> Result<u32> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(node.meta.flags()))
-    }
-
-    /// Sets `FS_*_FL` flags.
-    pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            ioctl::set_flags(cx, node, flags, g)
-        })
-    }
-
-    /// Flags and project id.
-    pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(ioctl::get_fsxattr(node)))
-    }
-
-    /// Sets flags and project id.
-    pub fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            ioctl::set_fsxattr(cx, node, new, g)
-        })
-    }
-}
-
-impl std::fmt::Debug for Door {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").finish_non_exhaustive()
-    }
 }
 
 fn is_append_only(node: &Node) -> bool {
@@ -691,12 +365,4 @@ fn kept_end(node: &Node, place: Place) -> Result<Place> {
         Place::At(off) => Ok(Place::EndFrom(off)),
         end => Ok(end),
     }
-}
-
-/// Takes a reference that stays counted until it is forgotten.
-fn take(node: &Node) -> Step<Attr> {
-    let held = node.hold().ok_or(crate::volume::Stop::Again)?;
-    let attr = held.attr();
-    held.into_raw_count();
-    Ok(attr)
 }
