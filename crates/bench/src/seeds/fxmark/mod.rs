@@ -40,6 +40,9 @@ const MANY: f64 = 17.0;
 /// Operations of each task where a crowd is asked what it keeps: each is at work for some turns on
 /// its core, so that what counts is how they share it and not how a thread begins.
 const OF_A_CROWD: usize = 40_000;
+/// The same where each operation has a page of contents: it takes as long, and what all of them
+/// take stays below what a small machine has at hand.
+const PAGES_OF_A_CROWD: usize = 20_000;
 /// Branches of the tree of MRPM.
 const BRANCHES: usize = 8;
 
@@ -63,9 +66,11 @@ impl Family for FxMark {
              tree of MRPM has 4\nbranches a directory instead of {BRANCHES}. Of those that use up \
              their files the rate is the operations\nof all over the mean time of a core, as in \
              the program of the paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep \
-             of what 2 do is asked of each; of those that use up their\nfiles with {} each, and as \
-             many files in all: two tasks have {} times as many each then.\n\n{}",
+             of what 2 do is asked of each; of those that use up their\nfiles with {} each ({} where \
+             an operation has a page), and as many files\nin all: two tasks have {} times as many \
+             each then.\n\n{}",
             OF_A_CROWD,
+            PAGES_OF_A_CROWD,
             CROWD / 2,
             lines.join("\n")
         )
@@ -145,7 +150,7 @@ impl UsedUpRates {
             }
             for round in 0..session.effort().runs {
                 for contender in session.contenders() {
-                    let cells = cells(contender, tasks, session.is_quick());
+                    let cells = cells(contender, kind, tasks, session.is_quick());
                     let all = used_up_round(session, contender, kind, &cells, round)?;
                     for (cell, rate) in cells.iter().zip(all) {
                         rates.push(&name, &contender.name, cell, rate);
@@ -167,10 +172,14 @@ impl UsedUpRates {
 }
 
 /// What `contender` is to do.
-fn cells(contender: &Contender, tasks: &[usize], is_quick: bool) -> Vec<Cell> {
+fn cells(contender: &Contender, kind: Kind, tasks: &[usize], is_quick: bool) -> Vec<Cell> {
+    let of_a_crowd = match kind.contents() {
+        0 => OF_A_CROWD,
+        _ => PAGES_OF_A_CROWD,
+    };
     let (usual, crowd) = match (contender.is_library(), is_quick) {
         (true, true) => (4_000, 4_000),
-        (true, false) => (16_000, OF_A_CROWD),
+        (true, false) => (16_000, of_a_crowd),
         (false, true) => (200, 0),
         (false, false) => (1_000, 0),
     };

@@ -46,6 +46,14 @@ impl Kind {
         }
     }
 
+    /// Bytes of contents that an operation makes or drops.
+    pub(super) fn contents(self) -> usize {
+        match self {
+            Dwal | Dwtl | Mwcm => PAGE,
+            Mwcl | Mwul | Mwum | Mwrm => 0,
+        }
+    }
+
     fn has_private_directory(self) -> bool {
         matches!(self, Mwcl | Mwul | Mwrm)
     }
@@ -99,11 +107,7 @@ impl Job for UsedUp {
     }
 
     fn memory(&self, tasks: usize) -> u64 {
-        let contents = match self.kind {
-            Dwal | Dwtl | Mwcm => PAGE,
-            Mwcl | Mwul | Mwum | Mwrm => 0,
-        };
-        of_files(tasks * self.times, contents)
+        of_files(tasks * self.times, self.kind.contents())
     }
 
     fn prepare(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
