@@ -137,9 +137,9 @@ pub trait Phased {
 /// Bytes that a file without contents takes in memory, its name and its descriptor too.
 const FILE: usize = 1 << 10;
 
-/// Bytes that so many files take, each with so many bytes of contents.
-pub fn of_files(files: usize, contents: usize) -> u64 {
-    (files * (FILE + contents)) as u64
+/// Bytes that so many files without contents take.
+pub fn of_files(files: usize) -> u64 {
+    (files * FILE) as u64
 }
 
 /// `text` as a path.

@@ -53,7 +53,7 @@ impl Job for Sockets {
     }
 
     fn memory(&self, tasks: usize) -> u64 {
-        of_files(tasks * self.descriptors, 0)
+        of_files(tasks * self.descriptors)
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {

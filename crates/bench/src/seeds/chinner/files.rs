@@ -44,7 +44,7 @@ impl Job for Files {
     }
 
     fn memory(&self, tasks: usize) -> u64 {
-        of_files(tasks * self.each, 0)
+        of_files(tasks * self.each)
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {

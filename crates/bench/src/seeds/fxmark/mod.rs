@@ -63,12 +63,13 @@ impl Family for FxMark {
         let lines: Vec<String> = NAMES.iter().map(line).collect();
         format!(
             "FxMark's micro-benchmarks, each task on its own core (ATC 2016). In a first look the \
-             tree of MRPM has 4\nbranches a directory instead of {BRANCHES}. Of those that use up \
-             their files the rate is the operations\nof all over the mean time of a core, as in \
-             the program of the paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep \
-             of what 2 do is asked of each; of those that use up their\nfiles with {} each ({} where \
-             an operation has a page), and as many files\nin all: two tasks have {} times as many \
-             each then.\n\n{}",
+             tree of MRPM has 4\nbranches a directory instead of {BRANCHES}. Those that use up \
+             their files do so once, undo it, and do it\nagain, which is measured; the rate is \
+             the operations of all over the mean time of a core, as in the\nprogram of the \
+             paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep of what 2 do is \
+             asked of each; of those that use up their\nfiles with {} each ({} where an operation \
+             has a page), and as many files in all: two tasks have\n{} times as many each \
+             then.\n\n{}",
             OF_A_CROWD,
             PAGES_OF_A_CROWD,
             CROWD / 2,
@@ -173,9 +174,9 @@ impl UsedUpRates {
 
 /// What `contender` is to do.
 fn cells(contender: &Contender, kind: Kind, tasks: &[usize], is_quick: bool) -> Vec<Cell> {
-    let of_a_crowd = match kind.contents() {
-        0 => OF_A_CROWD,
-        _ => PAGES_OF_A_CROWD,
+    let of_a_crowd = match kind.has_pages() {
+        true => PAGES_OF_A_CROWD,
+        false => OF_A_CROWD,
     };
     let (usual, crowd) = match (contender.is_library(), is_quick) {
         (true, true) => (4_000, 4_000),
@@ -197,9 +198,7 @@ fn cells(contender: &Contender, kind: Kind, tasks: &[usize], is_quick: bool) -> 
     cells
 }
 
-/// A run of each cell, in turns as those of steady activities. On the library the first job of each
-/// is done once before, unmeasured: it takes memory that lay unused through the other cells, which
-/// the host of a virtual machine may have taken back meanwhile (as in [`crate::backed`]).
+/// A run of each cell, in turns as those of steady activities.
 fn used_up_round(
     session: &Session,
     contender: &Contender,
@@ -220,19 +219,11 @@ fn used_up_round(
                 kind,
                 times: cell.times,
             };
-            let once = || {
-                session
-                    .job(contender, contender.fresh(), &job, at)
-                    .map(|times| times[0])
-            };
-            if turn == 0 && contender.is_library() {
-                once()?;
-            }
             // One job may be short: as many as make a run of the usual length. The time is
             // that of the program of the paper: the mean of the cores' own.
             let end = length * f64::from(turn + 1);
             while *operations == 0 || *seconds < end {
-                let time = once()?;
+                let time = session.job(contender, contender.fresh(), &job, at)?[UsedUp::WORK];
                 *operations += time.operations;
                 *seconds += time.per_core;
             }

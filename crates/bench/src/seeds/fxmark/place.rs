@@ -1,7 +1,7 @@
 //! Where the files are, and making them.
 
 use crate::activity::{must, path};
-use crate::target::Client;
+use crate::target::{Client, Handle};
 use std::ffi::{CStr, CString};
 
 /// Bytes of a page.
@@ -51,12 +51,22 @@ pub fn make(client: &dyn Client, file: &CStr) -> Result<(), String> {
 /// The target refuses.
 pub fn fill(client: &dyn Client, file: &CStr, bytes: u64) -> Result<(), String> {
     let handle = client.open(file, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)?;
+    fill_open(client, handle, bytes)?;
+    client.close(handle)
+}
+
+/// Writes so many bytes to a file that is empty.
+///
+/// # Errors
+/// The target refuses.
+pub fn fill_open(client: &dyn Client, file: Handle, bytes: u64) -> Result<(), String> {
     let block = vec![BYTE; bytes.min(1 << 20) as usize];
     for at in (0..bytes).step_by(block.len()) {
-        let done = client.write(handle, &block, at)?;
-        must(done == block.len(), || format!("{file:?} at {at}"))?;
+        let part = &block[..block.len().min((bytes - at) as usize)];
+        let done = client.write(file, part, at)?;
+        must(done == part.len(), || format!("{done} bytes at {at}"))?;
     }
-    client.close(handle)
+    Ok(())
 }
 
 /// Makes an empty file and the directories that lead to it, those that are missing.

@@ -198,12 +198,22 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
                 kind,
                 times: times_each,
             };
-            let seconds = times(&spy, &job, 2, 0).expect(name);
-            assert_eq!(seconds[0].operations, 2 * u64::from(TIMES), "{name}");
+            let phases = times(&spy, &job, 2, 0).expect(name);
+            let done = phases[UsedUp::WORK].operations;
+            assert_eq!(done, 2 * u64::from(TIMES), "{name}");
             // The first client prepared, the last one checked.
             let all = spy.take();
             assert_eq!((all.len(), Job::name(&job).as_str()), (4, name));
-            let work = |task| all[1 + task][made_before(&job, task)..].to_vec();
+            let work = |task| {
+                let once = done_once(job, task);
+                let opened = usize::from(once[0].what == "open");
+                // Whoever ended first is first.
+                let found = all[1..3]
+                    .iter()
+                    .any(|calls| calls.ends_with(&once[opened..]));
+                assert!(found, "{name}: what is measured is the same once more");
+                once
+            };
             vec![work(0), work(1)]
         }
         None => {
@@ -226,13 +236,18 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
     seen.try_into().expect("two tasks")
 }
 
-/// How many calls a task of `job` makes before it begins.
-fn made_before(job: &UsedUp, task: usize) -> usize {
-    let spy = Spy::new();
-    apart(&spy, &|client| job.prepare(client, 2)).expect("prepared");
-    spy.take();
-    apart(&spy, &|client| job.prepare_task(client, task)).expect("prepared");
-    spy.take().concat().len()
+/// What a task of `job` calls once it has what it works on.
+fn done_once(job: UsedUp, task: usize) -> Vec<Call> {
+    let calls = |f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync)| {
+        let spy = Spy::new();
+        apart(&spy, &|client| job.prepare(client, 2)).expect("prepared");
+        spy.take();
+        apart(&spy, f).expect("done");
+        spy.take().concat()
+    };
+    let before = calls(&|client| job.prepare_task(client, task)).len();
+    let all = calls(&|client| OneByOne(job).task(client, task, 2)?.repeat(TIMES));
+    all[before..].to_vec()
 }
 
 /// The calls of one name.
@@ -413,12 +428,13 @@ fn both_cells_of_a_crowd_have_as_many_files() {
         crowd.map(|cell| cell.tasks * cell.times).collect()
     };
     let has_crowd = allowed_cores().len() == 2;
-    for is_quick in [false, true] {
-        let files = files(cells(&lib, &[1, 2, CROWD], is_quick));
+    let all = Kind::ALL.map(|kind| [(kind, false), (kind, true)]);
+    for (kind, is_quick) in all.concat() {
+        let files = files(cells(&lib, kind, &[1, 2, CROWD], is_quick));
         assert_eq!(files.len(), if has_crowd { 2 } else { 0 });
         assert!(files.windows(2).all(|two| two[0] == two[1]), "{files:?}");
     }
-    assert!(files(cells(&lib, &[1, 2], false)).is_empty());
+    assert!(files(cells(&lib, Kind::Mwul, &[1, 2], false)).is_empty());
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! The seven that use up what they work on: a fixed number of operations for each task.
+//!
+//! All of it is done once and undone by the same tasks before what is measured. What a run takes of
+//! memory is at hand then, as it is for an operation that is repeated in place: else the figure is
+//! mostly that of the kernel, which gives memory, and on a virtual machine that of its host.
 
 use super::place::{self, PAGE};
-use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Repeat, must, path};
 use crate::target::{Client, Handle};
 use std::ffi::CString;
 
@@ -46,12 +50,9 @@ impl Kind {
         }
     }
 
-    /// Bytes of contents that an operation makes or drops.
-    pub(super) fn contents(self) -> usize {
-        match self {
-            Dwal | Dwtl | Mwcm => PAGE,
-            Mwcl | Mwul | Mwum | Mwrm => 0,
-        }
+    /// An operation makes or drops a page of contents.
+    pub(super) fn has_pages(self) -> bool {
+        matches!(self, Dwal | Dwtl | Mwcm)
     }
 
     fn has_private_directory(self) -> bool {
@@ -77,6 +78,9 @@ fn moved(task: usize, n: usize) -> CString {
 }
 
 impl UsedUp {
+    /// The phase that is measured, of those in [`Job::phases`].
+    pub const WORK: usize = 2;
+
     /// Makes what a task uses up. Each makes its own, on its core, as the program of the paper has
     /// its workers do.
     pub(super) fn prepare_task(&self, client: &dyn Client, task: usize) -> Result<(), String> {
@@ -88,12 +92,14 @@ impl UsedUp {
         }
         match self.kind {
             Dwal => place::make(client, &place::private_file(task)),
-            Dwtl => {
-                let bytes = (self.times * PAGE) as u64;
-                place::fill(client, &place::private_file(task), bytes)
-            }
+            Dwtl => place::fill(client, &place::private_file(task), self.bytes()),
             _ => Ok(()),
         }
+    }
+
+    /// Size of a file that has a page for each operation.
+    fn bytes(&self) -> u64 {
+        (self.times * PAGE) as u64
     }
 }
 
@@ -103,11 +109,7 @@ impl Job for UsedUp {
     }
 
     fn phases(&self) -> Vec<&'static str> {
-        vec!["work"]
-    }
-
-    fn memory(&self, tasks: usize) -> u64 {
-        of_files(tasks * self.times, self.kind.contents())
+        vec!["first", "back", "work"]
     }
 
     fn prepare(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
@@ -132,14 +134,8 @@ impl Job for UsedUp {
             }
             if matches!(self.kind, Dwal | Dwtl) {
                 let size = client.about(&place::private_file(task))?.size;
-                let wanted = if self.kind == Dwal {
-                    self.times * PAGE
-                } else {
-                    0
-                };
-                must(size == wanted as u64, || {
-                    format!("{size} bytes, task {task}")
-                })?;
+                let wanted = if self.kind == Dwal { self.bytes() } else { 0 };
+                must(size == wanted, || format!("{size} bytes, task {task}"))?;
             }
         }
         let in_shared = client.list(&place::shared_directory())?;
@@ -210,6 +206,21 @@ impl Work {
             Mwrm => client.rename(&file, &moved(self.task, n)),
         }
     }
+
+    /// Undoes all operations.
+    fn back(&self, client: &dyn Client) -> Result<(), String> {
+        let open = self.file.unwrap_or(-1);
+        let mut files = (0..self.job.times).map(|n| self.job.kind.file(self.task, n));
+        match self.job.kind {
+            Dwal => client.truncate(open, 0),
+            Dwtl => place::fill_open(client, open, self.job.bytes()),
+            Mwcl | Mwcm => files.try_for_each(|file| client.unlink(&file)),
+            Mwul | Mwum => files.try_for_each(|file| place::make(client, &file)),
+            Mwrm => (0..self.job.times)
+                .zip(files)
+                .try_for_each(|(n, file)| client.rename(&moved(self.task, n), &file)),
+        }
+    }
 }
 
 struct Task<'c> {
@@ -218,7 +229,10 @@ struct Task<'c> {
 }
 
 impl Phased for Task<'_> {
-    fn phase(&mut self, _phase: usize) -> Result<u64, String> {
+    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+        if self.work.job.phases()[phase] == "back" {
+            return self.work.back(&*self.client).map(|()| 0);
+        }
         let times = self.work.job.times;
         (0..times).try_for_each(|n| self.work.once(&*self.client, n))?;
         Ok(times as u64)
