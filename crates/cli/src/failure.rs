@@ -33,6 +33,12 @@ impl Failure {
     pub fn at(path: &Path, what: impl Display) -> Failure {
         Failure::refused(format!("{}: {what}", path.display()))
     }
+
+    /// The control files of a mount that does not tell its daemon of opens are empty.
+    pub fn empty(mount: &Path) -> Failure {
+        let what = "its control files are empty, as they are with no_open; mount without it";
+        Failure::at(mount, what)
+    }
 }
 
 /// The reason alone: `Permission denied` instead of `Permission denied (os error 13)`.

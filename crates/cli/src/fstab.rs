@@ -6,8 +6,32 @@ use std::ffi::OsString;
 
 /// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
 const THEIRS: &[&str] = &[
-    "defaults", "auto", "noauto", "user", "nouser", "users", "nousers", "owner", "noowner",
-    "group", "nogroup", "nofail", "_netdev", "async", "nomand", "silent", "loud",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "nousers",
+    "owner",
+    "noowner",
+    "group",
+    "nogroup",
+    "nofail",
+    "_netdev",
+    "async",
+    "mand",
+    "nomand",
+    "silent",
+    "loud",
+    "diratime",
+    "nodiratime",
+    "iversion",
+    "noiversion",
+    "lazytime",
+    "nolazytime",
+    "norelatime",
+    "nostrictatime",
 ];
 
 /// The options that are meant for Hearth, of any number of `-o` arguments.
@@ -22,7 +46,11 @@ pub fn ours(arguments: &[String]) -> Vec<&str> {
 
 fn is_theirs(option: &str) -> bool {
     let starts = |prefix: &str| option.starts_with(prefix);
-    THEIRS.contains(&option) || starts("x-") || starts("X-") || starts("comment=")
+    THEIRS.contains(&option)
+        || starts("x-")
+        || starts("X-")
+        || starts("comment=")
+        || starts("user=")
 }
 
 /// Whether the program was called as mount(8) calls a helper: `mount.hearth`.
@@ -60,6 +88,11 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
             places.len()
         ))
     })?;
+    // The table of mounts says what fstab says, so that mount(8) sees what is mounted already. A
+    // name that is typed comes later and wins.
+    if let Some(name) = source.to_str().filter(|name| !name.contains(',')) {
+        options.insert(0, format!("fsname={name}"));
+    }
     Ok((!fake).then(|| MountArgs {
         places: vec![source.into(), mountpoint.into()],
         options,
@@ -90,7 +123,7 @@ mod tests {
     fn options_of_others_are_dropped_and_ours_stay() {
         let typed = [
             "defaults,noauto,ro".to_owned(),
-            "x-systemd.automount,_netdev,size=1G".into(),
+            "x-systemd.automount,_netdev,nodiratime,user=alice,size=1G".into(),
         ];
         assert_eq!(ours(&typed), ["ro", "size=1G"]);
         let both = ["ro,nodev,rw,dev,suid,exec".to_owned()];
@@ -114,8 +147,11 @@ mod tests {
         let call = helper(words("memory: /mnt/a -sn -o ro,noauto -t fuse.hearth"));
         let args = call.expect("a good call").expect("not a fake one");
         assert_eq!(
-            (&*args.source(), args.options.clone()),
-            ("memory:", vec!["ro,noauto".to_owned()])
+            (&*args.source(), &*args.options),
+            (
+                "memory:",
+                &["fsname=memory:".to_owned(), "ro,noauto".into()][..]
+            )
         );
         assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());
     }

@@ -2,6 +2,8 @@
 //! file, text out. Nothing here knows how a filesystem works.
 
 #![forbid(unsafe_code)]
+// A log that cannot be written to would end the thread that writes it.
+#![deny(clippy::print_stderr)]
 
 mod args;
 mod ask;

@@ -42,7 +42,7 @@ fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
             ));
         }
         umount::detach(&place, true).map_err(|what| Failure::at(mountpoint, what))?;
-        output::print(&format!(
+        output::print_and_go_on(&format!(
             "hearth: {}: the daemon of an earlier mount is gone; unmounted what it left\n",
             mountpoint.display()
         ))?;

@@ -20,6 +20,13 @@ pub fn print_and_go_on(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes a line to standard error: the log of a daemon, the complaint of a verb. A log that cannot
+/// be written to (its disk is full, its reader is gone) stops nobody, and ends no thread as
+/// `eprintln!` would.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "hearth: {line}");
+}
+
 fn written(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())

@@ -12,7 +12,6 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Reads the options without doing anything.
@@ -152,10 +151,7 @@ fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
             match asked.unmount() {
                 Ok(()) => break,
                 // The mount goes on, and so does who asks to end it.
-                Err(error) => {
-                    // To a terminal that may be gone.
-                    let _ = writeln!(std::io::stderr(), "hearth: {error}");
-                }
+                Err(error) => output::say(format_args!("{error}")),
             }
         }
     });

@@ -29,8 +29,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let mount = &args.mountpoint;
     let help = read(mount, "help")?;
     if help.is_empty() {
-        let what = "its control files are empty, as they are with no_open; mount without it";
-        return Err(Failure::at(mount, what));
+        return Err(Failure::empty(mount));
     }
     let all: Vec<Tunable<'_>> = help.lines().filter_map(listed).collect();
     let orders: Vec<Order<'_>> = if args.tunables.is_empty() {

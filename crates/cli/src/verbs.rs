@@ -8,6 +8,7 @@ use crate::{
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Runs the program with its arguments, the first of which is its own name.
@@ -29,7 +30,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("hearth: {}", failure.line);
+            output::say(format_args!("{}", failure.line));
             ExitCode::from(failure.status)
         }
     }
@@ -65,7 +66,8 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
             })
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprint!("{text}");
+            // Nobody may be there to read it.
+            let _ = write!(std::io::stderr(), "{text}");
             Err(Failure::usage("no verb given; see 'hearth --help'"))
         }
         _ => {

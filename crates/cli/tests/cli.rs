@@ -204,12 +204,18 @@ fn mount_8_finds_its_helper() {
         mount --fstab fstab "$PWD/m"
         stat -f -c '%b %S' m | awk '{ print $1 * $2 }'
         umount m
+        echo "memory: $PWD/m hearth nofail,nodiratime,transport=dev 0 0" > fstab
+        mount --fstab fstab --all
+        mount --fstab fstab --all
+        findmnt -n -o SOURCE m
+        umount m
     "#;
     let mut namespace = program("unshare");
     namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", script]);
     let out = succeed(namespace.current_dir(private.path()));
     let ours = out.lines().filter(|line| !line.starts_with("hearth: "));
-    assert_eq!(ours.collect::<Vec<_>>(), ["text", "1073741824"], "{out}");
+    let wanted = ["text", "1073741824", "memory:"];
+    assert_eq!(ours.collect::<Vec<_>>(), wanted, "{out}");
     until("the daemon ends", || pids_naming(&place).is_empty());
     let wrong = said(Command::new(bin.join("mount.hearth")).args(["memory:", "/m", "-q"]));
     refused(

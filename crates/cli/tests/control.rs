@@ -121,6 +121,10 @@ fn counts_move_with_what_is_done(transport: Transport) {
         "{}",
         after.0
     );
+    // What a home, or the control file in its place, refuses to bring counts as well.
+    let refused = |stats: &Stats| stats.number("hearth_op_errors_total{op=\"write\"}");
+    assert!(std::fs::write(mounted.at(".hearth/ask"), "nonsense").is_err());
+    assert_eq!(refused(&Stats::of(&mounted)) - refused(&after), 1.0);
 }
 
 fn the_transport_is_told(transport: Transport) {

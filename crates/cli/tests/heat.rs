@@ -251,6 +251,14 @@ fn a_name_that_is_no_text_is_told_byte_by_byte_on_the_mount(transport: Transport
             (&*shown, &*hex)
         );
     }
+    // Of several names the one that was typed is told.
+    let other = mounted.at("other");
+    std::fs::hard_link(&path, &other).unwrap();
+    let info = json(hearth().args(["heat", "info"]).arg(&other));
+    assert_eq!(text(&info["path"]), other.to_str().unwrap());
+    assert_eq!(info["path_hex"], Value::Null);
+    let info = json(hearth().args(["heat", "info"]).arg(&path));
+    assert_eq!(text(&info["path_hex"]), hex);
 }
 
 fn histogram_report_and_map_tell_of_the_same_bytes(transport: Transport) {

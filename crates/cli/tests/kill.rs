@@ -102,6 +102,18 @@ fn the_next_mount_clears_what_a_killed_daemon_left(transport: Transport) {
     assert!(!mounted.at("old").exists());
     std::fs::write(mounted.at("new"), "y").unwrap();
     assert_eq!(mounts_below(mounted.path()).len(), 1);
+
+    // Also if nobody reads what it says.
+    mounted.kill();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut mount = hearth();
+    mount
+        .args(["mount", "-o", "transport=dev"])
+        .arg(mounted.path());
+    assert!(mount.stdout(writer).status().unwrap().success());
+    assert_eq!(mounts_below(mounted.path()).len(), 1);
+    assert!(!mounted.at("new").exists());
 }
 
 fn an_unmount_takes_away_what_a_killed_daemon_left(transport: Transport) {

@@ -178,4 +178,8 @@ fn what_cannot_be_looked_at_is_answered_with_the_remedy() {
         1,
         &["no_open", "mount without"],
     );
+    for verb in ["stats", "sched", "locks"] {
+        let said = said(hearth().arg(verb).arg(mounted.path()));
+        refused(verb, &said, 1, &["no_open", "mount without"]);
+    }
 }

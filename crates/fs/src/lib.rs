@@ -12,6 +12,8 @@
 //! # Ok::<(), hearth::Errno>(())
 //! ```
 #![forbid(unsafe_code)]
+// A log that cannot be written to would end the thread that writes it.
+#![deny(clippy::print_stderr)]
 
 pub mod acl;
 pub mod amount;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::{Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume, flags};
+use std::io::{IoSlice, IoSliceMut};
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -295,4 +296,37 @@ fn nothing_is_asked_to_be_in_the_way_of_an_unlock() {
     assert_eq!(p.get_lock(fd, &spec(LockKind::Write)), Ok(None));
     let unlock = p.get_lock(fd, &spec(LockKind::Unlock));
     assert_eq!(unlock, Err(Errno::EINVAL));
+}
+
+/// `fgetxattr(2)` refuses it as well: an `O_PATH` descriptor is good for what is below it.
+#[test]
+fn a_path_descriptor_tells_no_attribute_of_itself() {
+    let (p, empty) = (root(), libc::AT_EMPTY_PATH);
+    let file = p.open("/f", NEW, 0o644).unwrap();
+    p.setxattr("/f", b"user.a", b"v", 0).unwrap();
+    p.setxattr("/", b"user.a", b"root", 0).unwrap();
+    let get = |fd, path| p.getxattrat(fd, path, b"user.a", empty);
+    assert_eq!(get(file, ""), Ok(b"v".to_vec()));
+    assert_eq!(get(hearth::AT_FDCWD, ""), Ok(b"root".to_vec()));
+    let path = p.open("/", libc::O_PATH, 0).unwrap();
+    assert_eq!(get(path, ""), Err(Errno::EBADF));
+    assert_eq!(get(path, "f"), Ok(b"v".to_vec()));
+}
+
+#[test]
+fn a_vector_has_at_most_1024_parts() {
+    let p = root();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    let mut bytes = [7; 1025];
+    let parts: Vec<IoSlice<'_>> = bytes.chunks(1).map(IoSlice::new).collect();
+    assert_eq!(p.pwritev(fd, &parts[1..], 0), Ok(1024));
+    assert_eq!(p.pwritev(fd, &parts, 0), Err(Errno::EINVAL));
+    assert_eq!(p.writev(fd, &parts), Err(Errno::EINVAL));
+    assert_eq!(p.writev(99, &parts), Err(Errno::EBADF));
+    let mut parts: Vec<IoSliceMut<'_>> = bytes.chunks_mut(1).map(IoSliceMut::new).collect();
+    assert_eq!(p.preadv(fd, &mut parts[1..], 0), Ok(1024));
+    assert_eq!(p.preadv(fd, &mut parts, 0), Err(Errno::EINVAL));
+    assert_eq!(p.readv(fd, &mut parts), Err(Errno::EINVAL));
+    assert_eq!(p.readv(99, &mut parts), Err(Errno::EBADF));
+    assert_eq!(p.fstat(fd).unwrap().size, 1024);
 }

@@ -1,5 +1,6 @@
 //! One connection to the kernel, as the threads see it that carry its requests.
 
+use crate::log::say;
 use crate::mount::Mounted;
 use crate::waiting::Waiting;
 use hearth_sync::lock::{Condition, Lock};
@@ -40,12 +41,12 @@ impl Connection {
     /// others must not either, since nobody answers what the kernel gave to this one.
     pub fn thread_ended(&self, result: io::Result<()>) {
         if let Err(error) = result {
-            eprintln!(
-                "hearth: {}: {error}; the mount ends",
-                self.mounted.path.display()
-            );
+            let path = self.mounted.path.display();
+            say(format_args!("{path}: {error}; the mount ends"));
             if let Err(error) = self.mounted.abort() {
-                eprintln!("hearth: the connection cannot be aborted: {error}; kill this program");
+                say(format_args!(
+                    "the connection cannot be aborted: {error}; kill this program"
+                ));
             }
         }
         // Whoever waits for a lock waits for nobody: the kernel took their requests back. Ring

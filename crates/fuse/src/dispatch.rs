@@ -4,19 +4,21 @@
 use crate::believed::Believed;
 use crate::handles::Handles;
 use crate::init::Agreed;
+use crate::log::say;
 use crate::notify::Notifier;
 use crate::options::MountOptions;
 use crate::panics;
 use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
 use crate::room::is_refusal;
-use crate::service::{Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small, Try};
+use crate::service::{
+    Absent, Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small, Try,
+};
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
 use crate::workers::Workers;
-use hearth::{Absent, Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
+use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
 use hearth_sync::primitive::Arc;
-use std::io::Write;
 use std::time::Instant;
 
 /// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
@@ -147,7 +149,7 @@ impl Service for Dispatcher {
         let ns = started.elapsed().as_nanos() as u64;
         let op = statistic(&operation);
         let answer = match (done, absent) {
-            (_, Some(absent)) => Answer::Absent(absent),
+            (_, Some(what)) => Answer::Absent(Absent { what, op: Some(op) }),
             (Ok(Done::Part(done)), _) => Answer::Refused(done),
             (done, _) if attempt.again && is_refusal(&done) => Answer::Refused(0),
             (Ok(Done::Later(later)), _) => Answer::Later(self.counted(op, later)),
@@ -180,7 +182,13 @@ impl Service for Dispatcher {
     }
 
     fn bring(&self, absent: &Absent) -> Result<(), Errno> {
-        self.guarded(|| self.volume.bring(absent))
+        let started = Instant::now();
+        let brought = self.guarded(|| self.volume.bring(&absent.what));
+        if let (Err(_), Some(op)) = (brought, absent.op) {
+            let elapsed = started.elapsed().as_nanos() as u64;
+            self.volume.stats().count(op, elapsed, false);
+        }
+        brought
     }
 }
 
@@ -347,7 +355,9 @@ impl Dispatcher {
             };
             let (part, absent) = hearth::without_waiting(|| guarded(&volume, || next(lacks)));
             let result = match (part, absent) {
-                (_, Some(absent)) if lacks.is_none() => return Piece::Absent(absent),
+                (_, Some(what)) if lacks.is_none() => {
+                    return Piece::Absent(Absent { what, op: None });
+                }
                 (Ok(Part::More(bytes)), _) => return Piece::More(bytes),
                 (part, _) if how == Try::Again && is_refusal(&part) => return Piece::Refused,
                 (Ok(Part::Last(small)), _) => Ok(small),
@@ -410,11 +420,9 @@ fn guarded<T>(volume: &Volume, work: impl FnOnce() -> Result<T, Errno>) -> Resul
 }
 
 fn report_panic(volume: &Volume, report: &str) {
-    // Nobody may be there to read it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "hearth: panic in an operation, answered EIO: {report}"
-    );
+    say(format_args!(
+        "panic in an operation, answered EIO: {report}"
+    ));
     volume.record_panic(report);
 }
 

@@ -10,6 +10,9 @@
 //!
 //! This crate translates and decides nothing. `docs/design/fuse.md` follows a request through it.
 
+// A log that cannot be written to would end the thread that writes it.
+#![deny(clippy::print_stderr)]
+
 mod believed;
 mod connection;
 mod desk;
@@ -18,6 +21,7 @@ mod hall;
 mod handles;
 mod handshake;
 mod init;
+mod log;
 mod mount;
 mod notify;
 mod ops;

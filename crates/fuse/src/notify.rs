@@ -11,6 +11,7 @@
 //! closed. Until the kernel forgets the inode it is *stale*.
 
 use crate::handles::Handles;
+use crate::log::say;
 use crate::transport::device::Device;
 use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
@@ -260,10 +261,9 @@ impl Notifier {
 
     fn report(&self, error: Option<io::Error>) {
         if !self.failed.swap(true, Ordering::Relaxed) {
-            eprintln!(
-                "hearth: notifying the kernel: {error:?}; \
-                 its caches may be stale until they time out"
-            );
+            say(format_args!(
+                "notifying the kernel: {error:?}; its caches may be stale until they time out"
+            ));
         }
     }
 }

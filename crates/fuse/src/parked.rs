@@ -5,11 +5,11 @@
 use crate::hall::Hall;
 use crate::pieces;
 use crate::room;
-use crate::service::{Answer, Attempt, Later, Pieces, Service};
+use crate::service::{Absent, Answer, Attempt, Later, Pieces, Service};
 use crate::suspend::{Delay, Tickets, bring, delay, suspend};
 use crate::waiting::Asker;
 use crate::workers::Finish;
-use hearth::{Absent, Errno};
+use hearth::Errno;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 
 use crate::request::RawRequest;
 use crate::wire::{AttrOut, InHeader};
-use hearth::{Absent, Errno, TenantId};
+use hearth::{Errno, Op, TenantId};
 use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -56,6 +56,14 @@ impl Attempt {
 pub(crate) struct Handled {
     pub answer: Answer,
     pub ns: u64,
+}
+
+/// What a request lacks.
+pub(crate) struct Absent {
+    pub what: hearth::Absent,
+    /// What it counts as if that cannot be brought: the request ends with it. `None` where whoever
+    /// asks goes on and counts.
+    pub op: Option<Op>,
 }
 
 /// What becomes of a request.

@@ -6,6 +6,7 @@ use crate::hall::Hall;
 use crate::handles::Handles;
 use crate::handshake::{answer_init, check_switch, first_request, prepare_queues};
 use crate::init::{self, Agreed};
+use crate::log::say;
 use crate::mount::{self, MountError};
 use crate::notify::Notifier;
 use crate::options::MountOptions;
@@ -323,7 +324,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Err(error) = self.unmount() {
-            eprintln!("hearth: unmount: {error}");
+            say(format_args!("unmount: {error}"));
         }
     }
 }

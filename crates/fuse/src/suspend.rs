@@ -1,11 +1,11 @@
 //! What the task of a request waits for: the turn that ceilings give it, and another thread.
 
 use crate::hall::Hall;
-use crate::service::{Lane, Later, Service, Small};
+use crate::service::{Absent, Lane, Later, Service, Small};
 use crate::waiting::Asker;
 use crate::workers::Workers;
+use hearth::Errno;
 use hearth::sched::{Ticket, yield_now};
-use hearth::{Absent, Errno};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;

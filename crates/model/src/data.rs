@@ -124,6 +124,9 @@ impl Pages {
     pub fn truncate(&mut self, size: u64) {
         if size < self.size {
             self.zero(size, self.size.next_multiple_of(PAGE).min(MAX));
+        }
+        // Also what was allocated behind the end that stays.
+        if size <= self.size {
             let first = size.div_ceil(PAGE);
             self.written.retain(|page, _| *page < first);
             self.either.retain(|page| *page < first);

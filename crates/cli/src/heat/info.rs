@@ -2,7 +2,7 @@
 
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
-use super::row::{cells, count, grade, number, on_mount, shown_path};
+use super::row::{cells, count, grade, number, on_mount, set_path, shown_path};
 use super::top::owner;
 use super::units::{ago, bytes, rate};
 use crate::failure::{Failure, reason};
@@ -30,8 +30,7 @@ pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
     let mut info = ask_json(&mount, &format!("heat info {ino} {CELLS}"))?;
     // The volume knows one of its names; the one that was typed is the one that is meant.
     if let Ok(typed) = path.canonicalize().map_err(failed)?.strip_prefix(&mount) {
-        let typed = Path::new("/").join(typed);
-        info["path"] = Value::from(typed.to_string_lossy());
+        set_path(&mut info, &Path::new("/").join(typed));
     }
     if json {
         on_mount(&mount, &mut info);

@@ -69,11 +69,12 @@ pub fn read_json(mount: &Path, file: &str) -> Result<Value, Failure> {
 }
 
 fn parsed(mount: &Path, text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|_| {
-        let what = match text.is_empty() {
-            true => "its control files are empty, as with the mount option no_open; mount without",
-            false => "its daemon speaks of heat in another form; use the 'hearth' that mounted it",
-        };
-        Failure::at(mount, what)
+    serde_json::from_str(text).map_err(|_| match text.is_empty() {
+        true => Failure::empty(mount),
+        false => {
+            let what =
+                "its daemon speaks of heat in another form; use the 'hearth' that mounted it";
+            Failure::at(mount, what)
+        }
     })
 }

@@ -65,19 +65,27 @@ pub fn below(mount: &Path, path: impl AsRef<OsStr>) -> PathBuf {
     }
 }
 
-/// Rewrites the path of a row to that on the mount, byte by byte as well where it is no text.
+/// Rewrites the path of a row to that on the mount.
 pub fn on_mount(mount: &Path, row: &mut Value) {
     let bytes = match row["path_hex"].as_str() {
         Some(hex) => bytes_of_hex(hex),
         None => row["path"].as_str().map(|path| path.as_bytes().to_vec()),
     };
     let Some(bytes) = bytes else { return };
-    let path = below(mount, OsStr::from_bytes(&bytes));
+    set_path(row, &below(mount, OsStr::from_bytes(&bytes)));
+}
+
+/// Gives a row this path, byte by byte as well where it is no text.
+pub fn set_path(row: &mut Value, path: &Path) {
     row["path"] = Value::from(path.to_string_lossy());
+    let Some(row) = row.as_object_mut() else {
+        return;
+    };
+    row.remove("path_hex");
     if path.to_str().is_none() {
         let digits = path.as_os_str().as_bytes().iter();
         let hex: String = digits.map(|byte| format!("{byte:02x}")).collect();
-        row["path_hex"] = Value::from(hex);
+        row.insert("path_hex".to_owned(), Value::from(hex));
     }
 }
 

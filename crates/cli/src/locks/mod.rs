@@ -10,6 +10,7 @@ use crate::output;
 use hearth::{LockProfile, LockSort};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -55,7 +56,8 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
         return Err(Failure::at(mount, what));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    // A terminal that closes leaves no profile on.
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         let flag = Arc::clone(&interrupted);
         signal_hook::flag::register(signal, flag)
             .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
@@ -65,6 +67,10 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
     // Relaxed: a flag of its own.
     while begin.elapsed() < length && !interrupted.load(Ordering::Relaxed) {
         thread::sleep(PACE.min(length.saturating_sub(begin.elapsed())));
+        if let Err(error) = std::fs::metadata(mount.join(".hearth/locks")) {
+            let what = format!("the mount ended meanwhile ({})", reason(&error));
+            return Err(Failure::at(mount, what));
+        }
     }
     switch(mount, "off")?;
     read(mount)
@@ -100,6 +106,7 @@ fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
     })?;
     match parse::profile(&text) {
         Some(profile) => Ok((text, profile)),
+        None if text.is_empty() => Err(Failure::empty(mount)),
         None => {
             let what = "its daemon writes another form of .hearth/locks.json; use the 'hearth' \
                         that mounted it";

@@ -1,5 +1,6 @@
 //! Events of quotas as lines in the log of the daemon.
 
+use crate::output::say;
 use hearth::Volume;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
@@ -61,12 +62,10 @@ fn tell(volume: &Volume, after: u64) -> u64 {
     let mut last = after;
     for event in events {
         if event.sequence > last + 1 {
-            eprintln!(
-                "hearth: quota: {} events went by untold",
-                event.sequence - last - 1
-            );
+            let untold = event.sequence - last - 1;
+            say(format_args!("quota: {untold} events went by untold"));
         }
-        eprintln!("hearth: quota: {event}");
+        say(format_args!("quota: {event}"));
         last = event.sequence;
     }
     last

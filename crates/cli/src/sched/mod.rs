@@ -63,6 +63,9 @@ fn read(mount: &Path, json: bool) -> Result<String, Failure> {
         );
         Failure::at(mount, what)
     })?;
+    if text.is_empty() {
+        return Err(Failure::empty(mount));
+    }
     if json {
         return Ok(text);
     }

@@ -39,6 +39,7 @@ fn shown(samples: &Samples, json: bool) -> String {
 fn read(mount: &Path) -> Result<Samples, Failure> {
     let file = mount.join(".hearth/stats");
     match std::fs::read_to_string(&file) {
+        Ok(text) if text.is_empty() => Err(Failure::empty(mount)),
         Ok(text) => Ok(Samples::parse(&text)),
         Err(error) => Err(Failure::at(
             mount,

@@ -47,11 +47,12 @@ impl Samples {
             .map(|(name, _)| &**name)
     }
 
-    /// What was counted after `before`; what does not count up (gauges) stays as it is.
+    /// What was counted after `before`; what does not count up (gauges) stays as it is, and so does
+    /// what is less than before: it is of another volume, mounted there since.
     pub fn since(&self, before: &Samples) -> Samples {
         let old: BTreeMap<&Key, f64> = before.iter().collect();
         let difference = |key: &Key, value: f64| match old.get(key) {
-            Some(old) if self.counts_up(&key.name) => value - old,
+            Some(old) if self.counts_up(&key.name) && *old <= value => value - old,
             _ => value,
         };
         Samples {
@@ -169,6 +170,14 @@ mod tests {
         let since = later.since(&Samples::parse(TEXT));
         let values: Vec<f64> = since.iter().map(|(_, value)| value).collect();
         assert_eq!(values, [7.0, 2.5, 2.0]);
+    }
+
+    #[test]
+    fn what_a_new_mount_has_counted_is_not_less_than_nothing() {
+        let anew = Samples::parse(&TEXT.replace(" 3", " 1"));
+        let since = anew.since(&Samples::parse(TEXT));
+        let values: Vec<f64> = since.iter().map(|(_, value)| value).collect();
+        assert_eq!(values, [1.0, 2.5, 0.0]);
     }
 
     #[test]

@@ -30,6 +30,12 @@ impl Data {
             .collect()
     }
 
+    /// Whether a page from `first` on is allocated, by what is known here.
+    pub fn is_allocated_from(&self, first: u64, g: &Guard) -> bool {
+        let mut places = self.walk(first.min(PAGES)..PAGES, g);
+        places.any(|(_, place)| place.is_allocated(g))
+    }
+
     /// The home has forgotten every page: the next flush gives it all of them. Gate closed, and
     /// no page may be held by the home alone.
     pub fn mark_all_dirty(&self, g: &Guard) {

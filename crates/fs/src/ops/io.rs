@@ -355,7 +355,10 @@ pub(crate) fn set_size(
     let old = node.meta.size();
     // It may have ended since it was found; its pages are nobody's then.
     cx.core.payer(node)?;
-    if size < old {
+    // What is preallocated behind the end goes with a cut to the size that is there, as in ext4, XFS
+    // and tmpfs. Under `growth` nobody adds to it.
+    let behind = size.div_ceil(PAGE);
+    if size < old || size == old && data.is_allocated_from(behind, g) {
         let _closed = closed.is_none().then(|| node.gate.close(node.shares()));
         let ino = node.number();
         if cx.core.home.evictable() {
@@ -373,7 +376,7 @@ pub(crate) fn set_size(
             data.truncate(size, g).map_err(|absent| page(node, absent))
         })?;
         free_pages(cx, node, removed, g);
-        promise::cut(cx.core, node, size.div_ceil(PAGE), g);
+        promise::cut(cx.core, node, behind..u64::MAX, g);
         cx.core.heat.truncate(cx.core, node, size);
     } else {
         node.set_size(size);

@@ -111,10 +111,9 @@ pub(crate) fn store(
     Ok(written.installed)
 }
 
-/// The pages from `first` on are gone, or others: what was promised of them comes back. The gate is
-/// closed.
-pub(crate) fn cut(core: &Core, node: &Node, first: u64, g: &Guard) {
-    if let Some(mut gone) = taken(core, node, first..u64::MAX) {
+/// These pages are gone, or others: what was promised of them comes back. The gate is closed.
+pub(crate) fn cut(core: &Core, node: &Node, pages: Range<u64>, g: &Guard) {
+    if let Some(mut gone) = taken(core, node, pages) {
         gone.spend();
         let account = node.meta.account();
         core.ledger.free(account, Resource::Blocks, gone.count(), g);

@@ -100,6 +100,7 @@ fn edit(
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
+            promise::cut(cx.core, node, off.div_ceil(PAGE)..end / PAGE, g);
             Ok(size)
         }
         COLLAPSE => {
@@ -112,7 +113,7 @@ fn edit(
             node.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
-            promise::cut(cx.core, node, off / PAGE, g);
+            promise::cut(cx.core, node, off / PAGE..u64::MAX, g);
             Ok(size - len)
         }
         INSERT => {
@@ -128,7 +129,7 @@ fn edit(
                 return Err(Errno::EINVAL.into());
             }
             data.insert(off, len, g).map_err(absent)?;
-            promise::cut(cx.core, node, off / PAGE, g);
+            promise::cut(cx.core, node, off / PAGE..u64::MAX, g);
             Ok(size + len)
         }
         zero => {

@@ -36,7 +36,8 @@ pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
     }
     if let Some((limit, left)) = of_files {
         all.files = files.min(limit);
-        all.ffree = all.files.saturating_sub(limit - left);
+        // There is no third number for files.
+        all.ffree = left.min(ffree);
     }
     all
 }

@@ -45,9 +45,10 @@ impl Process {
         })
     }
 
-    /// `readv(2)`.
+    /// `readv(2)`. `EINVAL` for more than 1024 parts, in all four calls that take them.
     pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
         self.call(Call::Readv, || {
+            self.check_parts(fd, outs.len())?;
             let len = outs.iter().map(|out| out.len()).sum();
             if len > piece::BYTES {
                 return self.readv_long(fd, outs, None);
@@ -68,6 +69,7 @@ impl Process {
     pub fn preadv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>], off: u64) -> Result<usize> {
         self.call(Call::Preadv, || {
             check_offset(off)?;
+            self.check_parts(fd, outs.len())?;
             let len = outs.iter().map(|out| out.len()).sum();
             let in_range = check_range(off, len);
             if in_range.is_ok() && len > piece::BYTES {
@@ -96,12 +98,27 @@ impl Process {
 
     /// `writev(2)`: one write.
     pub fn writev(&self, fd: Fd, data: &[IoSlice<'_>]) -> Result<usize> {
-        self.call(Call::Writev, || self.do_write(fd, &gather(data)))
+        self.call(Call::Writev, || {
+            self.check_parts(fd, data.len())?;
+            self.do_write(fd, &gather(data))
+        })
     }
 
     /// `pwritev(2)`: one write.
     pub fn pwritev(&self, fd: Fd, data: &[IoSlice<'_>], off: u64) -> Result<usize> {
-        self.call(Call::Pwritev, || self.do_pwrite(fd, &gather(data), off))
+        self.call(Call::Pwritev, || {
+            check_offset(off)?;
+            self.check_parts(fd, data.len())?;
+            self.do_pwrite(fd, &gather(data), off)
+        })
+    }
+
+    /// `EINVAL` for more parts than `IOV_MAX`, once the descriptor is found to be open.
+    fn check_parts(&self, fd: Fd, parts: usize) -> Result<()> {
+        match parts > libc::UIO_MAXIOV as usize {
+            true => self.with(fd, |_| Err(Errno::EINVAL)),
+            false => Ok(()),
+        }
     }
 
     fn do_write(&self, fd: Fd, data: &[u8]) -> Result<usize> {

@@ -16,7 +16,8 @@ impl Process {
         self.getxattrat(AT_FDCWD, path, name, libc::AT_SYMLINK_NOFOLLOW)
     }
 
-    /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+    /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `EBADF` if the latter names an
+    /// `O_PATH` descriptor, as `fgetxattr(2)` has it.
     pub fn getxattrat(
         &self,
         dirfd: Fd,
@@ -26,6 +27,10 @@ impl Process {
     ) -> Result<Vec<u8>> {
         self.call(Call::Getxattr, || {
             xattr::check_name(name)?;
+            let of_itself = flags & !libc::AT_SYMLINK_NOFOLLOW == libc::AT_EMPTY_PATH;
+            if of_itself && dirfd != AT_FDCWD && path.as_ref().is_empty() {
+                return self.xattr_of(dirfd, name);
+            }
             self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
                 Ok(xattr::get(cx, node, name, g)?.into_vec())
             })
@@ -36,10 +41,14 @@ impl Process {
     pub fn fgetxattr(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
         self.call(Call::Fgetxattr, || {
             xattr::check_name(name)?;
-            self.run(|cx, g| {
-                let node = self.node_of(fd, g)?;
-                Ok(xattr::get(cx, node, name, g)?.into_vec())
-            })
+            self.xattr_of(fd, name)
+        })
+    }
+
+    fn xattr_of(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
+        self.run(|cx, g| {
+            let node = self.node_of(fd, g)?;
+            Ok(xattr::get(cx, node, name, g)?.into_vec())
         })
     }
 

@@ -63,7 +63,7 @@ impl Quota<'_> {
             inodes: rules.defaults[1],
             bytes_grace: rules.grace[0],
             inodes_grace: rules.grace[1],
-            enforced: rules.enforced,
+            enforced: rules.enforced && self.is_on(kind).is_ok(),
         }
     }
 }

@@ -47,6 +47,7 @@ use crate::tenant::TenantId;
 use handle::Handle;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
+use std::io::{Write, stderr};
 
 /// Longest size of a file in bytes.
 pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
@@ -224,7 +225,8 @@ impl Core {
             OnError::RemountRo => self.set_read_only(true),
             OnError::Continue => {}
             OnError::Panic => {
-                eprintln!("hearth: {what}; errors=panic, aborting");
+                // Also where nobody can read it.
+                let _ = writeln!(stderr(), "hearth: {what}; errors=panic, aborting");
                 std::process::abort();
             }
         }

@@ -55,6 +55,35 @@ fn at_the_limit_everything_that_frees_or_moves_still_works() {
     site.check();
 }
 
+/// As in ext4, XFS and tmpfs.
+#[test]
+fn a_cut_to_the_size_that_is_there_frees_what_is_preallocated_behind_it() {
+    let site = site();
+    site.hard(me(), 10 * PAGE, 10);
+    let user = site.user(USER);
+    let fd = file(&user, "/d/a");
+    let preallocate = || user.fallocate(fd, libc::FALLOC_FL_KEEP_SIZE, 0, 10 * PAGE);
+    preallocate().unwrap();
+    assert_eq!(site.used(me()).0, 10 * PAGE);
+    user.ftruncate(fd, 0).unwrap();
+    assert_eq!((site.used(me()).0, user.fstat(fd).unwrap().blocks), (0, 0));
+    preallocate().unwrap();
+    user.pwrite(fd, b"x", PAGE).unwrap();
+    let before = user.fstat(fd).unwrap();
+    user.truncate("/d/a", PAGE + 1).unwrap();
+    let after = user.fstat(fd).unwrap();
+    assert_eq!((site.used(me()).0, after.blocks), (2 * PAGE, 16));
+    assert_eq!((after.mtime, after.size), (before.mtime, PAGE + 1));
+    user.ftruncate(fd, 0).unwrap();
+    preallocate().unwrap();
+    let again = user.open("/d/a", libc::O_RDWR | libc::O_TRUNC, 0).unwrap();
+    assert_eq!(
+        (site.used(me()).0, user.fstat(again).unwrap().blocks),
+        (0, 0)
+    );
+    site.check();
+}
+
 #[test]
 fn the_volume_has_its_own_limits_and_enospc() {
     let volume = hearth::Volume::builder()

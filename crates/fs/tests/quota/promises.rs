@@ -178,6 +178,27 @@ fn what_was_promised_behind_a_cut_comes_back_at_once() {
 }
 
 #[test]
+fn what_was_promised_in_a_punched_hole_comes_back_at_once() {
+    let site = site();
+    let (door, ino) = (site.volume.door(), sparse(&site, 20));
+    let file = open(&door, ino, libc::O_RDWR);
+    assert!(door.charges_first(&file));
+    read(&door, &file, 0, 8).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
+    let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    fallocate(&site, punch, 2, 3).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
+    // Of a page that is punched in part the kernel keeps the rest.
+    let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
+    site.root.fallocate(fd, punch, 1, 2 * PAGE - 2).unwrap();
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
+    site.check();
+    door.release(&file, None);
+    assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
+    site.check();
+}
+
+#[test]
 fn a_reader_is_never_refused_and_is_promised_what_is_free() {
     let site = site();
     let (door, ino) = (site.volume.door(), sparse(&site, 2));

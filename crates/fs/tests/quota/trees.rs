@@ -96,6 +96,7 @@ fn df_inside_tells_the_projects_truth() {
     let stat = inside("/d/p");
     assert_eq!(stat.blocks, all.blocks, "no more than there is");
     assert_eq!(stat.blocks - stat.bfree, 2, "what the project uses");
+    assert_eq!((stat.files, stat.ffree), (all.files, all.ffree));
 }
 
 #[test]

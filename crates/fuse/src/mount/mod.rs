@@ -10,6 +10,7 @@ mod table;
 pub use error::MountError;
 pub use right::{MountRight, mount_right};
 
+use crate::log::say;
 use crate::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
@@ -104,7 +105,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if let Err(error) = self.detach(true) {
-            eprintln!("hearth: unmount {}: {error}", self.path.display());
+            say(format_args!("unmount {}: {error}", self.path.display()));
         }
     }
 }
@@ -126,6 +127,10 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         Some(libc::ENOENT) => MountError::Missing { path: path() },
         Some(libc::ENOTDIR) => MountError::NotADirectory { path: path() },
         Some(libc::ENOTCONN | libc::ECONNABORTED) => MountError::Dead { path: path() },
+        // Also for root, of what a user has mounted for himself.
+        Some(libc::EACCES | libc::EPERM) if is_ours(&table::resolved(mountpoint)) => {
+            MountError::AlreadyMounted { path: path() }
+        }
         Some(libc::EACCES | libc::EPERM) => MountError::NoPermission { path: path() },
         _ => MountError::Io {
             path: path(),
@@ -139,7 +144,7 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         path: path(),
         error,
     })?;
-    if table::find(&absolute).is_some_and(|mount| mount.fs_type == FS_TYPE) {
+    if is_ours(&absolute) {
         return Err(MountError::AlreadyMounted { path: path() });
     }
     match fs::read_dir(&absolute).map(|mut entries| entries.next().is_none()) {
@@ -153,6 +158,10 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
             error,
         }),
     }
+}
+
+fn is_ours(place: &Path) -> bool {
+    table::find(place).is_some_and(|mount| mount.fs_type == FS_TYPE)
 }
 
 /// Makes the mount; the connection, and whether `fusermount3` made it.

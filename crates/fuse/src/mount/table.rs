@@ -23,6 +23,19 @@ pub(super) fn find(path: &Path) -> Option<Entry> {
         .rfind(|entry| entry.path == path)
 }
 
+/// The way to `path` made absolute and without symbolic links, its end as it is: a mount there may
+/// not let anybody look.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (
+        absolute.parent().map(Path::canonicalize),
+        absolute.file_name(),
+    ) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => absolute,
+    }
+}
+
 /// `36 35 0:45 / /mnt rw,noatime shared:1 - fuse.hearth memory: rw,...`
 fn parse(line: &[u8]) -> Option<Entry> {
     let mut fields = line.split(|&byte| byte == b' ');

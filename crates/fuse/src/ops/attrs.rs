@@ -81,9 +81,13 @@ impl Dispatcher {
     /// Whether a new size gives back so much that others should not wait for it.
     fn cuts_much(&self, ino: u64, size: u64) -> Result<bool, Errno> {
         let attr = self.door.getattr(ino)?;
-        let cut = attr.size.saturating_sub(size);
-        // Of a file with holes no more than there is.
-        Ok(cut.min(attr.blocks.saturating_mul(512)) > LARGE)
+        if size > attr.size {
+            return Ok(false);
+        }
+        // Of a file with holes no more than there is; what is behind the end goes as well.
+        let allocated = attr.blocks.saturating_mul(512);
+        let cut = attr.size.max(allocated) - size;
+        Ok(cut.min(allocated) > LARGE)
     }
 
     /// A worker cuts, and changes whatever else is to be changed in the same step.

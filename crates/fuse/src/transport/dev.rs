@@ -12,14 +12,15 @@ use super::event::Event;
 use super::seats::Seats;
 use crate::desk::{Desk, Fate};
 use crate::hall::Hall;
+use crate::log::say;
 use crate::parked::{Parcel, Reason, Step};
 use crate::pieces;
 use crate::request::RawRequest;
-use crate::service::{Answer, Attempt, Handled, Later, Pieces, Service, Small};
+use crate::service::{Absent, Answer, Attempt, Handled, Later, Pieces, Service, Small};
 use crate::waiting::Asker;
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Finish;
-use hearth::{Absent, Errno};
+use hearth::Errno;
 use hearth_sync::primitive::{Arc, thread_local};
 use std::cell::RefCell;
 use std::io;
@@ -136,7 +137,7 @@ impl<S: Service> Reader<S> {
         let raw = RawRequest::from_buffer(request, self.setxattr_ext);
         if raw.is_none() {
             let size = request.len();
-            eprintln!("hearth: {size} bytes from /dev/fuse are no request");
+            say(format_args!("{size} bytes from /dev/fuse are no request"));
         }
         raw
     }
@@ -439,7 +440,7 @@ fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
             Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)
         )
     {
-        eprintln!("hearth: answering request {unique}: {error}");
+        say(format_args!("answering request {unique}: {error}"));
     }
 }
 

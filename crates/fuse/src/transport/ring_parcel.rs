@@ -110,8 +110,9 @@ impl Parcel for RingParcel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Absent;
     use crate::wire::RingHeader;
-    use hearth::{Absent, TenantId};
+    use hearth::TenantId;
     use proptest::prelude::*;
     use zerocopy::IntoBytes;
 
