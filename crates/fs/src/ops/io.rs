@@ -355,8 +355,8 @@ pub(crate) fn set_size(
     let old = node.meta.size();
     // It may have ended since it was found; its pages are nobody's then.
     cx.core.payer(node)?;
-    // What is preallocated behind the end goes with a cut to the size that is there, as in ext4, XFS
-    // and tmpfs. Under `growth` nobody adds to it.
+    // What is preallocated behind the end goes with a cut to the size that is there, as in ext4,
+    // XFS and tmpfs. Under `growth` nobody adds to it.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
         let _closed = closed.is_none().then(|| node.gate.close(node.shares()));

@@ -16,8 +16,8 @@ impl Process {
         self.getxattrat(AT_FDCWD, path, name, libc::AT_SYMLINK_NOFOLLOW)
     }
 
-    /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `EBADF` if the latter names an
-    /// `O_PATH` descriptor, as `fgetxattr(2)` has it.
+    /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `EBADF` if the latter names
+    /// an `O_PATH` descriptor, as `fgetxattr(2)` has it.
     pub fn getxattrat(
         &self,
         dirfd: Fd,
