@@ -19,6 +19,7 @@ mod output;
 mod quota;
 mod sched;
 mod serve;
+mod signals;
 mod source;
 mod stats;
 mod tune;

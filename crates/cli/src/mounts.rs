@@ -1,5 +1,6 @@
 //! What is mounted, as the kernel lists it.
 
+pub use hearth_fuse::resolved;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -56,22 +57,6 @@ pub fn ours() -> std::io::Result<Vec<PathBuf>> {
     let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
     let ours = mounts.into_iter().filter(Mounted::is_ours);
     Ok(ours.map(|mounted| mounted.at).collect())
-}
-
-/// `path` made absolute, without symbolic links and dots. A dead mount at its end cannot be asked
-/// for anything, so then only the way to it is resolved.
-pub fn resolved(path: &Path) -> PathBuf {
-    if let Ok(whole) = path.canonicalize() {
-        return whole;
-    }
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match (
-        absolute.parent().map(Path::canonicalize),
-        absolute.file_name(),
-    ) {
-        (Some(Ok(parent)), Some(name)) => parent.join(name),
-        _ => absolute,
-    }
 }
 
 fn parse(list: &[u8]) -> Vec<Mounted> {

@@ -4,12 +4,11 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::source::Source;
-use crate::{fstab, output};
+use crate::{fstab, output, signals};
 use hearth::Volume;
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ fn options(args: &MountArgs) -> Result<MountOptions, Failure> {
 /// Mounts, reports, and returns after the unmount.
 pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let options = options(args)?;
-    let signals = Signals::new(asked_by())
+    let signals = Signals::new(signals::of_an_end())
         .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
     let log = args
         .detach
@@ -130,18 +129,7 @@ fn detach(log: &File) -> Result<(), Failure> {
     dup2_stdout(&null).map_err(|error| daemon(error.into()))
 }
 
-/// The signals that end the mount. Whoever was started with `nohup` outlives his terminal.
-fn asked_by() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let outlives = ignored.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0);
-    let mut signals = vec![SIGTERM, SIGINT];
-    signals.extend((!outlives).then_some(SIGHUP));
-    signals
-}
-
-/// Waits for the unmount; SIGTERM, SIGINT, and SIGHUP of a terminal that closes, ask for it.
+/// Waits for the unmount; signals ask for it.
 fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
     let handle = signals.handle();
     let session = Arc::new(session);

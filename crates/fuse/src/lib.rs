@@ -44,7 +44,7 @@ mod waiting;
 mod wire;
 mod workers;
 
-pub use mount::{MountError, MountRight, mount_right};
+pub use mount::{MountError, MountRight, mount_right, resolved};
 pub use options::{MountOptions, OptionError, Park, ReadDirPlus, Transport};
 pub use policy::SchedPolicy;
 pub use session::Session;

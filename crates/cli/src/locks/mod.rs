@@ -6,11 +6,10 @@ mod parse;
 
 use crate::args::{LocksArgs, LocksSort};
 use crate::failure::{Failure, reason};
-use crate::output;
+use crate::{output, signals};
 use hearth::{LockProfile, LockSort};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -56,18 +55,21 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
         return Err(Failure::at(mount, what));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    // A terminal that closes leaves no profile on.
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in signals::of_an_end() {
         let flag = Arc::clone(&interrupted);
         signal_hook::flag::register(signal, flag)
             .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
     }
     switch(mount, if exact { "exact" } else { "on" })?;
-    let begin = Instant::now();
+    let (begin, mut looks) = (Instant::now(), 0_u32);
     // Relaxed: a flag of its own.
     while begin.elapsed() < length && !interrupted.load(Ordering::Relaxed) {
         thread::sleep(PACE.min(length.saturating_sub(begin.elapsed())));
-        if let Err(error) = std::fs::metadata(mount.join(".hearth/locks")) {
+        looks += 1;
+        // Once a second: the question is in the profile.
+        if looks.is_multiple_of(20)
+            && let Err(error) = std::fs::metadata(mount.join(".hearth/locks"))
+        {
             let what = format!("the mount ended meanwhile ({})", reason(&error));
             return Err(Failure::at(mount, what));
         }

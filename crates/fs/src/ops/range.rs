@@ -100,7 +100,9 @@ fn edit(
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, node, removed, g);
-            promise::cut(cx.core, node, off.div_ceil(PAGE)..end / PAGE, g);
+            // Of a page that is punched in part the kernel keeps the rest; a hole may be in one.
+            let first = off.div_ceil(PAGE);
+            promise::cut(cx.core, node, first..first.max(end / PAGE), g);
             Ok(size)
         }
         COLLAPSE => {

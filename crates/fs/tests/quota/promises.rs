@@ -190,8 +190,10 @@ fn what_was_promised_in_a_punched_hole_comes_back_at_once() {
     assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
     // Of a page that is punched in part the kernel keeps the rest.
     let fd = site.root.open("/d/f", libc::O_RDWR, 0).unwrap();
-    site.root.fallocate(fd, punch, 1, 2 * PAGE - 2).unwrap();
-    assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
+    for (off, len) in [(1, 2 * PAGE - 2), (100, 50), (PAGE + 1, 10)] {
+        site.root.fallocate(fd, punch, off, len).unwrap();
+        assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
+    }
     site.check();
     door.release(&file, None);
     assert_eq!(site.used(QuotaId::user(WHO)).0, 0);

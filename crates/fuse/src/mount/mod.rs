@@ -9,6 +9,7 @@ mod table;
 
 pub use error::MountError;
 pub use right::{MountRight, mount_right};
+pub use table::resolved;
 
 use crate::log::say;
 use crate::options::MountOptions;
@@ -128,7 +129,7 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         Some(libc::ENOTDIR) => MountError::NotADirectory { path: path() },
         Some(libc::ENOTCONN | libc::ECONNABORTED) => MountError::Dead { path: path() },
         // Also for root, of what a user has mounted for himself.
-        Some(libc::EACCES | libc::EPERM) if is_ours(&table::resolved(mountpoint)) => {
+        Some(libc::EACCES | libc::EPERM) if is_ours(&resolved(mountpoint)) => {
             MountError::AlreadyMounted { path: path() }
         }
         Some(libc::EACCES | libc::EPERM) => MountError::NoPermission { path: path() },

@@ -23,9 +23,12 @@ pub(super) fn find(path: &Path) -> Option<Entry> {
         .rfind(|entry| entry.path == path)
 }
 
-/// The way to `path` made absolute and without symbolic links, its end as it is: a mount there may
-/// not let anybody look.
-pub(super) fn resolved(path: &Path) -> PathBuf {
+/// `path` made absolute, without symbolic links and dots. A mount at its end that is dead, or lets
+/// only its owner look, cannot be asked for anything: then only the way to it is resolved.
+pub fn resolved(path: &Path) -> PathBuf {
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (
         absolute.parent().map(Path::canonicalize),
