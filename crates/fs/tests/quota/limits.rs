@@ -224,6 +224,7 @@ fn a_volume_without_quotas_knows_only_its_own_limits() {
     let report = volume.quota().report();
     assert_eq!(report.len(), 1);
     assert_eq!((report[0].bytes.used, report[0].inodes.used), (2 * PAGE, 2));
+    assert!(!volume.quota().defaults(QuotaKind::User).enforced);
     assert_eq!(volume.quota().get(me()), Err(QuotaError::Off));
     super::check(&volume);
 }

@@ -318,6 +318,21 @@ fn truncations_take_a_page_each_until_the_private_file_is_empty() {
     assert_eq!(sizes, wanted);
 }
 
+/// Cut to pages that are not there any more, it would grow and shrink, and no page would go.
+#[test]
+fn truncated_files_are_filled_again_before_what_is_measured() {
+    let spy = Spy::new();
+    let (kind, each) = (Kind::Dwtl, TIMES as usize);
+    times(&spy, &UsedUp { kind, times: each }, 2, 0).unwrap();
+    let all = spy.take();
+    for calls in &all[1..3] {
+        let mut what: Vec<_> = calls.iter().map(|call| call.what).collect();
+        what.dedup();
+        let twice = ["create", "write", "open", "truncate", "write", "truncate"];
+        assert_eq!(what, twice);
+    }
+}
+
 #[test]
 fn paths_are_private_random_or_the_same_and_five_levels_deep() {
     for name in ["MRPL", "MRPM", "MRPH"] {

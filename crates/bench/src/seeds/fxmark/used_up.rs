@@ -78,7 +78,9 @@ fn moved(task: usize, n: usize) -> CString {
 }
 
 impl UsedUp {
-    /// The phase that is measured, of those in [`Job::phases`].
+    const PHASES: [&str; 3] = ["first", "back", "work"];
+    const BACK: usize = 1;
+    /// The phase that is measured.
     pub const WORK: usize = 2;
 
     /// Makes what a task uses up. Each makes its own, on its core, as the program of the paper has
@@ -109,7 +111,7 @@ impl Job for UsedUp {
     }
 
     fn phases(&self) -> Vec<&'static str> {
-        vec!["first", "back", "work"]
+        Self::PHASES.to_vec()
     }
 
     fn prepare(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
@@ -230,7 +232,7 @@ struct Task<'c> {
 
 impl Phased for Task<'_> {
     fn phase(&mut self, phase: usize) -> Result<u64, String> {
-        if self.work.job.phases()[phase] == "back" {
+        if phase == UsedUp::BACK {
             return self.work.back(&*self.client).map(|()| 0);
         }
         let times = self.work.job.times;
