@@ -8,13 +8,14 @@ use crate::hall::Hall;
 use crate::ops::{PAID, SHORT, brings_blocks};
 use crate::options::Park;
 use crate::parked::{Open, Parcel, Reason, live, live_in_pieces};
-use crate::policy::{Answering, IdleWatch};
-use crate::service::{Absent, Pieces, Service};
+use crate::policy::Answering;
+use crate::service::{Absent, Pieces, Service, Span};
 use crate::wire::{CopyFileRangeIn, FallocateIn, InHeader, Opcode, ReadIn, WriteIn};
 use hearth::TenantId;
 use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::os::fd::RawFd;
 use std::time::Duration;
 use zerocopy::FromBytes;
 
@@ -51,9 +52,10 @@ pub(crate) enum Fate {
 }
 
 impl<S: Service> Desk<S> {
-    /// A place for this thread; `unpark` wakes it in [`Desk::wait`]. `None` if the scheduler has
-    /// no seat left.
-    pub fn new(hall: &Arc<Hall<S>>, unpark: Unpark) -> Option<Desk<S>> {
+    /// A place for this thread; `unpark` wakes it in [`Desk::wait`], and `source`, which stays open
+    /// as long as the desk, is readable while a request waits that nobody has taken. `None` if the
+    /// scheduler has no seat left.
+    pub fn new(hall: &Arc<Hall<S>>, source: RawFd, unpark: Unpark) -> Option<Desk<S>> {
         Some(Desk {
             worker: hall.sched.worker_alone(Some(unpark)).ok()?,
             hall: Arc::clone(hall),
@@ -62,7 +64,7 @@ impl<S: Service> Desk<S> {
             recent: NOBODY,
             endings: hall.sched.endings(),
             rivals: 0,
-            answering: hall.idle.as_ref().map(IdleWatch::join),
+            answering: hall.idle.as_ref().map(|idle| idle.join(source)),
         })
     }
 
@@ -81,12 +83,29 @@ impl<S: Service> Desk<S> {
         self.look_closer(header, args)
     }
 
-    /// A request of the tenant that was last looked at was handled at once, in `ns`.
+    /// A request of the tenant that was last looked at was handled at once.
     #[inline]
-    pub fn served(&mut self, ns: u64) {
-        self.worker.note(self.recent[0].1, ns);
+    pub fn served(&mut self, span: &Span) {
+        self.worker.note(self.recent[0].1, span.ns());
         if let Some(answering) = &mut self.answering {
-            answering.served();
+            answering.served(span);
+        }
+    }
+
+    /// Whether whoever is answered will take the processor at once and soon come with the next
+    /// request.
+    #[inline]
+    pub fn is_pressed(&self) -> bool {
+        self.answering.as_ref().is_some_and(Answering::is_pressed)
+    }
+
+    /// Calls `give`, which lets whoever was answered go on, perhaps in the place of this thread;
+    /// [`Answering::give_way`].
+    #[inline]
+    pub fn give_way<R>(&mut self, most: Duration, give: impl FnOnce() -> R) -> R {
+        match &mut self.answering {
+            Some(answering) => answering.give_way(most, give),
+            None => give(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::reply::{Reply, Timeouts};
 use crate::request::{Operation, RawRequest};
 use crate::room::is_refusal;
 use crate::service::{
-    Absent, Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small, Try,
+    Absent, Answer, Attempt, Handled, Lane, Later, Piece, Pieces, Service, Small, Span, Try,
 };
 use crate::waiting::Waiting;
 use crate::wire::{InHeader, Opcode, init};
@@ -132,8 +132,8 @@ impl Service for Dispatcher {
         let operation = match request.operation() {
             Ok(operation) => operation,
             Err(errno) => {
-                let answer = Answer::Error(errno);
-                return Handled { answer, ns: 0 };
+                let (answer, span) = (Answer::Error(errno), Span::since(started));
+                return Handled { answer, span };
             }
         };
         let groups = request.groups();
@@ -146,7 +146,7 @@ impl Service for Dispatcher {
         let (done, absent) = hearth::without_waiting(|| {
             self.guarded(|| self.perform(&context, operation, &mut reply))
         });
-        let ns = started.elapsed().as_nanos() as u64;
+        let span = Span::since(started);
         let op = statistic(&operation);
         let answer = match (done, absent) {
             (_, Some(what)) => Answer::Absent(Absent { what, op: Some(op) }),
@@ -157,7 +157,7 @@ impl Service for Dispatcher {
             (done, _) => {
                 let elapsed = attempt
                     .since
-                    .map_or(ns, |since| since.elapsed().as_nanos() as u64);
+                    .map_or(span.ns(), |since| since.elapsed().as_nanos() as u64);
                 self.volume.stats().count(op, elapsed, done.is_ok());
                 match done {
                     Ok(Done::Silent) => Answer::Silent,
@@ -166,7 +166,7 @@ impl Service for Dispatcher {
                 }
             }
         };
-        Handled { answer, ns }
+        Handled { answer, span }
     }
 
     fn tenant(&self, header: &InHeader) -> TenantId {

@@ -52,10 +52,32 @@ impl Attempt {
     };
 }
 
-/// What became of a request, and how long it took.
+/// What became of a request, and when it was worked on.
 pub(crate) struct Handled {
     pub answer: Answer,
-    pub ns: u64,
+    pub span: Span,
+}
+
+/// From when until when a request was worked on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub began: Instant,
+    pub ended: Instant,
+}
+
+impl Span {
+    /// Until now.
+    pub fn since(began: Instant) -> Span {
+        Span {
+            began,
+            ended: Instant::now(),
+        }
+    }
+
+    /// How long, in nanoseconds.
+    pub fn ns(&self) -> u64 {
+        self.ended.saturating_duration_since(self.began).as_nanos() as u64
+    }
 }
 
 /// What a request lacks.

@@ -74,6 +74,12 @@ pub fn run(options: &Options) -> Result<(), String> {
             let _programs = Computing::start()?;
             checkout(&repository, contestant)
         };
+        let between = |contestant: &Each<'_>| {
+            let mounted = (contestant.make)()?;
+            let seconds = sessions::compute_and_open(mounted.directory());
+            beat();
+            seconds.map_err(|what| format!("{}: {what}", contestant.name))
+        };
         let runs = effort.runs.min(5);
         let cell = |name: &str, all: &[Each<'_>], run| {
             rounds((name.to_owned(), 1), all, runs, run, &is_decided)
@@ -85,10 +91,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         println!("Checkout of 7,000 files, nothing cached\n");
         let bare = cell(CHECKOUT_UNCACHED, &uncached, &run)?;
         keep(std::slice::from_ref(&bare), SECONDS, "fuser");
-        println!("Checkout of 7,000 files, the daemon in a session of its own\n");
+        println!("The daemon in a session of its own\n");
         let apart = [
             cell(sessions::APART, &sessions, &run)?,
             cell(sessions::BESIDE, &sessions, &beside)?,
+            cell(sessions::BETWEEN, &sessions, &between)?,
         ];
         keep(&apart, SECONDS, "tmpfs");
         cells.push(git);

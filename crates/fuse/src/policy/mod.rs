@@ -6,6 +6,7 @@
 //! stays needs no other CPU woken, which may cost more than the answer (`docs/design/fuse.md`,
 //! "Where the client wakes").
 
+mod answering;
 mod stay;
 mod watch;
 
@@ -14,7 +15,8 @@ use hearth_sync::primitive::thread::{self, JoinHandle};
 use stay::Files;
 use std::io;
 
-pub(crate) use watch::{Answering, IdleWatch};
+pub(crate) use answering::Answering;
+pub(crate) use watch::IdleWatch;
 
 /// `sched_policy=auto|other|idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

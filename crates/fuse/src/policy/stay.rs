@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// For each time that the thread came to run it may have waited so long: until its client slept,
 /// in whose place it came.
-const USUAL: Duration = Duration::from_micros(20);
+pub(super) const USUAL: Duration = Duration::from_micros(20);
 /// Of the time since the last look it may have waited such a part besides.
 const PART: u32 = 8;
 /// Looks one behind the other that find it waiting without having run.
@@ -116,18 +116,19 @@ impl Stay {
         }
     }
 
-    /// `is_runnable` is asked if nothing was counted since the last look.
+    /// `is_kept`, whether it is ready to run and has something to do, is asked if nothing was
+    /// counted since the last look.
     pub fn look(
         &mut self,
         now: Instant,
         reading: Reading,
-        is_runnable: impl FnOnce() -> bool,
+        is_kept: impl FnOnce() -> bool,
     ) -> Found {
         let (then, before) = std::mem::replace(&mut self.seen, (now, reading));
         if reading == before {
-            let is_runnable = is_runnable();
-            self.stuck = if is_runnable { self.stuck + 1 } else { 0 };
-            let is_quiet = !is_runnable && now.saturating_duration_since(self.still) >= QUIET;
+            let is_kept = is_kept();
+            self.stuck = if is_kept { self.stuck + 1 } else { 0 };
+            let is_quiet = !is_kept && now.saturating_duration_since(self.still) >= QUIET;
             return match self.stuck {
                 STUCK.. => Found::Delayed,
                 1.. => Found::Stuck,

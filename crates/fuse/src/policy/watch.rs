@@ -6,7 +6,7 @@
 //!
 //! | from | to | who | when |
 //! |---|---|---|---|
-//! | `USUAL` | `WANTS` | the thread | it has answered [`MANY`] requests since it asked last |
+//! | `USUAL` | `WANTS` | the thread | it has answered 64 requests since it asked last |
 //! | `WANTS` | `IDLE` | the watch | at once; `NEVER` if the kernel refuses |
 //! | `IDLE` | `USUAL` | the watch | the thread was idle for a while, or gave the policy up |
 //! | `IDLE` | `RESTS` | the watch | the thread was delayed |
@@ -15,28 +15,20 @@
 //! Lock order: the lock of the watch is a leaf. A thread that has the policy does not take it: the
 //! watch would wait for a thread that may be kept from running.
 
-use super::be_usual;
+use super::answering::{Answering, IDLE, NEVER, RESTS, Shared, USUAL, WANTS};
 use super::stay::{Files, Found, Rest, Stay};
 use crate::transport::cpu;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use std::io;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Requests that a thread answers before it asks.
-const MANY: u32 = 64;
 /// Between two looks, after a thread got the policy and after many looks that found all well. The
 /// kernel counts how long a thread has run at its ticks, every 1 to 10 ms.
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(16);
-
-const USUAL: u32 = 0;
-const WANTS: u32 = 1;
-const IDLE: u32 = 2;
-const RESTS: u32 = 3;
-const NEVER: u32 = 4;
 
 lock_class!(WatchLock = "fuse.policy", 991);
 
@@ -53,63 +45,17 @@ struct State {
     is_closed: bool,
 }
 
-/// What a thread and the watch share, on cache lines of its own.
-#[repr(align(128))]
-struct Phase(AtomicU32);
-
 /// One thread, as the watch sees it.
 struct Ward {
     thread: libc::pid_t,
-    phase: Arc<Phase>,
+    shared: Arc<Shared>,
+    /// Readable while a request waits that nobody has taken.
+    source: RawFd,
     /// While it has the policy.
     stay: Option<(Stay, Files)>,
     rest: Rest,
     /// While it rests.
     until: Option<Instant>,
-}
-
-/// An answering thread's own side. Dropped by that thread.
-pub(crate) struct Answering {
-    watch: Arc<IdleWatch>,
-    phase: Arc<Phase>,
-    requests: u32,
-}
-
-impl Answering {
-    /// The thread has answered a request.
-    #[inline]
-    pub fn served(&mut self) {
-        self.requests += 1;
-        if self.requests == MANY {
-            self.ask();
-        }
-    }
-
-    #[cold]
-    fn ask(&mut self) {
-        self.requests = 0;
-        let phase = &self.phase.0;
-        // Relaxed: nobody but this thread leaves that phase.
-        if phase.load(Ordering::Relaxed) == USUAL {
-            let mut state = self.watch.state.lock();
-            // All under the lock: whoever holds this one, or the condition's, is not to be given
-            // the policy.
-            phase.store(WANTS, Ordering::Relaxed);
-            state.is_roused = true;
-            self.watch.roused.notify_one();
-        }
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        be_usual();
-        // The number of a thread that has ended may soon be another's.
-        let wards = &mut self.watch.state.lock().wards;
-        wards.retain(|ward| !Arc::ptr_eq(&ward.phase, &self.phase));
-        // If it had asked, and was given it since.
-        be_usual();
-    }
 }
 
 impl IdleWatch {
@@ -121,22 +67,37 @@ impl IdleWatch {
         }
     }
 
-    /// The calling thread answers requests.
-    pub fn join(self: &Arc<IdleWatch>) -> Answering {
-        let phase = Arc::new(Phase(AtomicU32::new(USUAL)));
+    /// The calling thread answers requests. `source` is readable while one waits that nobody has
+    /// taken, and stays open until the thread leaves.
+    pub fn join(self: &Arc<IdleWatch>, source: RawFd) -> Answering {
+        let shared = Arc::new(Shared::new());
         let ward = Ward {
             thread: cpu::this_thread(),
-            phase: Arc::clone(&phase),
+            shared: Arc::clone(&shared),
+            source,
             stay: None,
             rest: Rest::default(),
             until: None,
         };
         self.state.lock().wards.push(ward);
-        Answering {
-            watch: Arc::clone(self),
-            phase,
-            requests: 0,
-        }
+        Answering::new(Arc::clone(self), shared)
+    }
+
+    /// A thread with the usual policy asks for the other one.
+    pub(super) fn ask(&self, shared: &Shared) {
+        let mut state = self.state.lock();
+        // All under the lock: whoever holds this one, or the condition's, is not to be given the
+        // policy.
+        shared.turn_to(WANTS);
+        state.is_roused = true;
+        self.roused.notify_one();
+    }
+
+    /// A thread will end.
+    pub(super) fn leave(&self, shared: &Arc<Shared>) {
+        // The number of a thread that has ended may soon be another's.
+        let wards = &mut self.state.lock().wards;
+        wards.retain(|ward| !Arc::ptr_eq(&ward.shared, shared));
     }
 
     /// Watches until it is closed.
@@ -174,16 +135,15 @@ impl IdleWatch {
 impl Ward {
     /// What is to be done now; whether the next look should be soon.
     fn look(&mut self, now: Instant) -> bool {
-        // Relaxed, here and below: one word, of which each step is made by one of both sides.
-        match self.phase.0.load(Ordering::Relaxed) {
+        match self.shared.phase() {
             WANTS => {
                 let begun = self.begin(now).is_ok();
-                self.turn_to(if begun { IDLE } else { NEVER });
+                self.shared.turn_to(if begun { IDLE } else { NEVER });
                 begun
             }
             IDLE => self.look_closer(now),
             RESTS if self.until.is_none_or(|until| until <= now) => {
-                self.turn_to(USUAL);
+                self.shared.turn_to(USUAL);
                 false
             }
             _ => false,
@@ -195,7 +155,7 @@ impl Ward {
         cpu::be_idle(0)?;
         cpu::be_other(0)?;
         let files = Files::of(self.thread)?;
-        let stay = Stay::begin(now, files.read()?);
+        let stay = Stay::begin(now, self.shared.excuse(files.read()?));
         cpu::be_idle(self.thread)?;
         self.stay = Some((stay, files));
         Ok(())
@@ -208,7 +168,11 @@ impl Ward {
         let found = match files.read() {
             // It gave the policy up to start another thread.
             _ if !cpu::is_idle(self.thread) => Found::Quiet,
-            Ok(reading) => stay.look(now, reading, || files.is_runnable().unwrap_or(true)),
+            Ok(reading) => {
+                let is_kept =
+                    || files.is_runnable().unwrap_or(true) && self.shared.has_work(self.source);
+                stay.look(now, self.shared.excuse(reading), is_kept)
+            }
             // Nothing is known of it any more.
             Err(_) => Found::Delayed,
         };
@@ -224,17 +188,13 @@ impl Ward {
         self.stay = None;
         // If the program has given up its right to do so, the thread at least never asks again.
         let left = cpu::be_other(self.thread).is_ok();
-        self.turn_to(if left { next } else { NEVER });
+        self.shared.turn_to(if left { next } else { NEVER });
         false
-    }
-
-    fn turn_to(&self, phase: u32) {
-        self.phase.0.store(phase, Ordering::Relaxed);
     }
 
     /// When the watch has to look again, if nobody asks.
     fn limit(&self, now: Instant, pause: Duration) -> Option<Duration> {
-        match self.phase.0.load(Ordering::Relaxed) {
+        match self.shared.phase() {
             IDLE => Some(pause),
             RESTS => self.until.map(|until| until.saturating_duration_since(now)),
             // It has asked just now, and will rouse.
@@ -246,8 +206,12 @@ impl Ward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth_sync::primitive::atomic::AtomicBool;
+    use crate::service::Span;
+    use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
     use hearth_sync::primitive::thread;
+
+    /// Nothing is readable there.
+    const NOWHERE: RawFd = -1;
 
     /// A watch at work, closed and joined at the end.
     struct Watching(Arc<IdleWatch>, Option<thread::JoinHandle<()>>);
@@ -273,7 +237,7 @@ mod tests {
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
             let state = answering.watch.state.lock();
-            let phase = answering.phase.0.load(Ordering::Relaxed);
+            let phase = answering.shared.phase();
             assert_eq!(cpu::is_idle(0), phase == IDLE);
             drop(state);
             if phases.contains(&phase) {
@@ -285,14 +249,15 @@ mod tests {
     }
 
     fn answer(answering: &mut Answering) {
+        let began = Instant::now();
         thread::sleep(Duration::from_micros(20));
-        answering.served();
+        answering.served(&Span::since(began));
     }
 
     #[test]
     fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
         let watching = Watching::new();
-        let mut answering = watching.0.join();
+        let mut answering = watching.0.join(NOWHERE);
         until(&mut answering, &[USUAL], |_| ());
         // It may have had it, and been delayed, where other tests compute.
         until(&mut answering, &[IDLE, RESTS], answer);
@@ -318,7 +283,7 @@ mod tests {
         let answering = thread::spawn(move || {
             let _ends = Ends(ended);
             cpu::pin(cpu);
-            let mut answering = watch.join();
+            let mut answering = watch.join(NOWHERE);
             until(&mut answering, &[RESTS], answer);
         });
         answering.join().unwrap();

@@ -16,7 +16,7 @@ use crate::log::say;
 use crate::parked::{Parcel, Reason, Step};
 use crate::pieces;
 use crate::request::RawRequest;
-use crate::service::{Absent, Answer, Attempt, Handled, Later, Pieces, Service, Small};
+use crate::service::{Absent, Answer, Attempt, Handled, Later, Pieces, Service, Small, Span};
 use crate::waiting::Asker;
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
 use crate::workers::Finish;
@@ -38,6 +38,9 @@ const INTAKE: usize = 256;
 const TURNS: usize = 2;
 /// Of so many requests of rivals, one is followed by a look whether another waits.
 const LOOK: u32 = 16;
+/// A client may compute so long in the place of the reader that answered it, which has nothing to
+/// do. Below what a program gets at a time that keeps others waiting: a tick, or 1.4 ms.
+const AWAY: Duration = Duration::from_millis(1);
 
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
@@ -75,7 +78,8 @@ impl<S: Service> Reader<S> {
         let _closed = CloseSeats(&place.seats);
         let event = Arc::new(Event::new()?);
         let bell = Arc::clone(&event);
-        let desk = Desk::new(&self.hall, Box::new(move || bell.set()));
+        let unpark = Box::new(move || bell.set());
+        let desk = Desk::new(&self.hall, self.device.raw(), unpark);
         let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
         let mut turns = Turns {
             reader: &self,
@@ -112,16 +116,17 @@ impl<S: Service> Reader<S> {
         let unique = raw.header.unique;
         loop {
             match self.serve(raw, answer, Attempt::ONLY).1 {
-                Some(Lack::Absent(absent)) => {
+                Served::Answer(result) => return send(&self.device, unique, result),
+                Served::Lacks(Lack::Absent(absent)) => {
                     if let Err(errno) = self.hall.service.bring(&absent) {
                         return send(&self.device, unique, Err(errno));
                     }
                 }
-                Some(Lack::Pieces(work)) => {
+                Served::Lacks(Lack::Pieces(work)) => {
                     let later = pieces::alone(&self.hall.service, work);
                     return self.finish_later(&raw.header, later);
                 }
-                _ => return,
+                Served::Lacks(Lack::Room(_)) | Served::Silent => return,
             }
         }
     }
@@ -142,22 +147,37 @@ impl<S: Service> Reader<S> {
         raw
     }
 
-    /// Handles and answers; how long it took, and what it lacked, if that is why it was not
-    /// answered.
-    fn serve(&self, raw: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> (u64, Option<Lack>) {
-        let unique = raw.header.unique;
-        let Handled { answer, ns } = self.hall.service.handle(raw, out, attempt);
-        match answer {
-            Answer::Reply(size) => send(&self.device, unique, Ok(&out[..size])),
-            Answer::Error(errno) => send(&self.device, unique, Err(errno)),
-            Answer::Silent => {}
-            Answer::Later(later) => self.finish_later(&raw.header, later),
-            Answer::Pieces(work) => return (ns, Some(Lack::Pieces(work))),
-            Answer::Absent(absent) => return (ns, Some(Lack::Absent(absent))),
-            Answer::Refused(done) => return (ns, Some(Lack::Room(done))),
-        }
-        (ns, None)
+    /// Handles a request; when, and what became of it.
+    fn serve<'o>(
+        &self,
+        raw: &RawRequest<'_>,
+        out: &'o mut [u8],
+        attempt: Attempt,
+    ) -> (Span, Served<'o>) {
+        let Handled { answer, span } = self.hall.service.handle(raw, out, attempt);
+        let served = match answer {
+            Answer::Reply(size) => Served::Answer(Ok(&out[..size])),
+            Answer::Error(errno) => Served::Answer(Err(errno)),
+            Answer::Silent => Served::Silent,
+            Answer::Later(later) => {
+                self.finish_later(&raw.header, later);
+                Served::Silent
+            }
+            Answer::Pieces(work) => Served::Lacks(Lack::Pieces(work)),
+            Answer::Absent(absent) => Served::Lacks(Lack::Absent(absent)),
+            Answer::Refused(done) => Served::Lacks(Lack::Room(done)),
+        };
+        (span, served)
     }
+}
+
+/// What became of a request.
+enum Served<'o> {
+    /// It is to be answered so.
+    Answer(Result<&'o [u8], Errno>),
+    /// Nothing is to be said, or somebody else will.
+    Silent,
+    Lacks(Lack),
 }
 
 /// What a request lacked.
@@ -295,15 +315,20 @@ impl<S: Service> Turns<'_, S> {
         match self.desk.look(&raw.header, raw.args) {
             Fate::Now => {
                 let out = self.answer.bytes();
-                let (ns, lack) = self.reader.serve(&raw, out, Attempt::FIRST);
-                let (reason, absent) = match lack {
-                    None => return self.desk.served(ns),
-                    Some(Lack::Pieces(work)) => {
+                let (span, served) = self.reader.serve(&raw, out, Attempt::FIRST);
+                let (reason, absent) = match served {
+                    Served::Answer(result) => {
+                        self.desk.served(&span);
+                        let (device, unique) = (&self.reader.device, raw.header.unique);
+                        return self.desk.give_way(AWAY, || send(device, unique, result));
+                    }
+                    Served::Silent => return self.desk.served(&span),
+                    Served::Lacks(Lack::Pieces(work)) => {
                         let parcel = DevParcel::new(self.reader, &raw, request);
                         return self.desk.park_pieces(parcel, work);
                     }
-                    Some(Lack::Absent(absent)) => (None, Some(absent)),
-                    Some(Lack::Room(done)) => (Some(Reason::Room(done)), None),
+                    Served::Lacks(Lack::Absent(absent)) => (None, Some(absent)),
+                    Served::Lacks(Lack::Room(done)) => (Some(Reason::Room(done)), None),
                 };
                 let parcel = DevParcel::new(self.reader, &raw, request);
                 self.desk.park(parcel, reason, absent);

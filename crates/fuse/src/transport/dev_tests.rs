@@ -11,6 +11,7 @@ use hearth::sched::Scheduler;
 use hearth_sync::primitive::thread;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
+use std::time::Instant;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Answers by opcode: 1 with the payload backwards, 5 with an error, 17 not at all, others later.
@@ -35,7 +36,8 @@ impl Service for Mirror {
                 })
             }
         };
-        Handled { answer, ns: 100 }
+        let span = Span::since(Instant::now());
+        Handled { answer, span }
     }
 
     fn awaits_returns(&self) -> bool {

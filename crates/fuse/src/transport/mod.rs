@@ -17,6 +17,7 @@ pub(crate) mod lookout;
 mod mailbox;
 mod nudges;
 mod region;
+mod ring;
 mod ring_parcel;
 pub(crate) mod seats;
 pub(crate) mod uring;

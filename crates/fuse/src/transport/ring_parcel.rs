@@ -110,10 +110,11 @@ impl Parcel for RingParcel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::Absent;
+    use crate::service::{Absent, Span};
     use crate::wire::RingHeader;
     use hearth::TenantId;
     use proptest::prelude::*;
+    use std::time::Instant;
     use zerocopy::IntoBytes;
 
     const PAYLOAD: usize = 32 << 10;
@@ -130,7 +131,7 @@ mod tests {
             out.fill(7);
             Handled {
                 answer: Answer::Reply(out.len()),
-                ns: 0,
+                span: Span::since(Instant::now()),
             }
         }
 

@@ -13,6 +13,7 @@ use super::device::Device;
 use super::mailbox::{Letter, Mailbox};
 use super::nudges::Nudges;
 use super::region::Region;
+use super::ring::{COMPLETIONS, Ring};
 use super::ring_parcel::{COPIED, RingParcel, answer, header};
 use crate::desk::{Desk, Fate};
 use crate::hall::Hall;
@@ -22,24 +23,18 @@ use crate::service::{Absent, Answer, Attempt, Handled, Service};
 use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, Opcode, RingCmd, RingEntInOut};
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue::Entry128};
+use io_uring::types::{Fd, Fixed};
+use io_uring::{opcode, squeue::Entry128};
 use std::io;
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// Entries that a queue begins with.
 pub(crate) const DEPTH: usize = 8;
-/// Submissions that a ring holds; more are submitted in between.
-const RING_SIZE: u32 = 64;
-/// Completions that a ring holds; the kernel keeps what does not fit.
-const COMPLETIONS: u32 = 1024;
 /// Marks the completion of the poll that waits for the mailbox.
 const WAKE: u64 = u64::MAX;
 /// Parked requests that may go on between two looks at the ring.
 const TURNS: usize = 2;
-
-type Ring = IoUring<Entry128, cqueue::Entry>;
 
 /// What a queue thread is made of.
 pub(crate) struct QueueParts<S> {
@@ -74,13 +69,8 @@ impl PreparedQueue {
     /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new(cpus: Vec<usize>) -> io::Result<PreparedQueue> {
         cpu::pin(cpus[0]);
-        let ring = IoUring::<Entry128, cqueue::Entry>::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_cqsize(COMPLETIONS)
-            .build(RING_SIZE)?;
         Ok(PreparedQueue {
-            ring,
+            ring: Ring::new()?,
             mailbox: Arc::new(Mailbox::new()?),
             cpus,
         })
@@ -98,9 +88,10 @@ impl PreparedQueue {
         } = self;
         // The ring's own reference: commands of several CPUs would otherwise count theirs on one
         // cache line.
-        ring.submitter().register_files(&[parts.device.raw()])?;
+        ring.register_file(parts.device.raw())?;
         let bell = Arc::clone(&mailbox);
-        let desk = Desk::new(&parts.hall, Box::new(move || bell.event.set()));
+        let unpark = Box::new(move || bell.event.set());
+        let desk = Desk::new(&parts.hall, ring.raw(), unpark);
         let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
         mailbox.own();
         let mut queue = Queue {
@@ -135,7 +126,9 @@ impl PreparedQueue {
 
 /// A queue at work.
 pub(crate) struct Queue<S> {
-    // First, so that it is gone before the memory that its entries point to.
+    // Before the ring, whose descriptor it has.
+    desk: Desk<S>,
+    // So that it is gone before the memory that its entries point to.
     ring: Ring,
     entries: Vec<Entry>,
     /// Entries that did not complete with an error yet.
@@ -150,7 +143,6 @@ pub(crate) struct Queue<S> {
     completed: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
     parts: QueueParts<S>,
-    desk: Desk<S>,
 }
 
 struct Entry {
@@ -201,42 +193,40 @@ impl<S: Service> Queue<S> {
     fn fetch(&mut self) -> io::Result<()> {
         if !self.desk.has_work() && self.nudges.are_wanted(self.parked) {
             // What a commit fetched is there when it was submitted.
-            match self.ring.submit() {
-                Err(error) if !is_passing(&error) => return Err(error),
-                _ => self.collect(),
-            }
+            self.ring.submit()?;
+            self.collect();
             if !self.completed.is_empty() {
                 return Ok(());
             }
             self.nudges.send(&self.parts.device);
         }
         let (ring, desk) = (&mut self.ring, &mut self.desk);
-        let mut done = Ok(0);
         if !desk.is_busy() {
-            done = ring.submit_and_wait(1);
+            if desk.is_pressed() {
+                // The client runs before this call returns, and asks for more: then there is no
+                // going to sleep and being woken. Once it did not, it is waited for again, so that
+                // is at most once in a while, however long it is.
+                desk.give_way(Duration::MAX, || ring.submit())?;
+            }
+            ring.wait()?;
         } else if desk.has_work() {
-            done = submit_and_wait_for(ring, Duration::ZERO);
+            ring.wait_for(Duration::ZERO)?;
         } else {
+            let mut done = Ok(());
             desk.wait(|limit| {
                 done = match limit {
-                    Some(limit) => submit_and_wait_for(ring, limit),
-                    None => ring.submit_and_wait(1),
+                    Some(limit) => ring.wait_for(limit),
+                    None => ring.wait(),
                 }
             });
+            done?;
         }
-        match done {
-            Err(error) if !is_passing(&error) => return Err(error),
-            _ => self.collect(),
-        }
+        self.collect();
         Ok(())
     }
 
     fn collect(&mut self) {
-        let completed = self
-            .ring
-            .completion()
-            .map(|cqe| (cqe.user_data(), cqe.result()));
-        self.completed.extend(completed);
+        self.completed.extend(self.ring.completions());
         let came = self.completed.iter().filter(|(data, _)| *data != WAKE);
         let came = came.count();
         // CPUs that are not there have an entry each, which is free.
@@ -280,10 +270,10 @@ impl<S: Service> Queue<S> {
         let Some(region) = &mut self.entries[index].region else {
             return Ok(());
         };
-        let Handled { answer, ns } =
+        let Handled { answer, span } =
             answer(&*self.parts.hall.service, region, scratch, Attempt::FIRST);
         if !matches!(answer, Answer::Absent(_) | Answer::Refused(_)) {
-            self.desk.served(ns);
+            self.desk.served(&span);
         }
         match answer {
             Answer::Reply(len) => self.commit(index, 0, len),
@@ -414,18 +404,9 @@ impl<S: Service> Queue<S> {
     }
 
     fn push(&mut self, sqe: Entry128) -> io::Result<()> {
-        loop {
-            // SAFETY: what the entry points to (its region and the region's boxed ranges) is owned
-            // by `self` and outlives the ring: entries are never removed and `ring` is dropped
-            // first.
-            if unsafe { self.ring.submission().push(&sqe) }.is_ok() {
-                return Ok(());
-            }
-            match self.ring.submit() {
-                Err(error) if !is_passing(&error) => return Err(error),
-                _ => {}
-            }
-        }
+        // SAFETY: what the entry points to (its region and the region's boxed ranges) is owned by
+        // `self` and outlives the ring: entries are never removed and `ring` is dropped first.
+        unsafe { self.ring.push(&sqe) }
     }
 
     /// The ring failed. The kernel may still write to the entries, so their memory is never reused.
@@ -433,21 +414,6 @@ impl<S: Service> Queue<S> {
         std::mem::forget(std::mem::take(&mut self.entries));
         Err(error)
     }
-}
-
-/// Whether the same call may succeed the next time.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EINTR | libc::EBUSY | libc::EAGAIN | libc::ETIME)
-    )
-}
-
-/// Submits and waits for a completion, for `limit` at most.
-fn submit_and_wait_for(ring: &Ring, limit: Duration) -> io::Result<usize> {
-    let limit = Timespec::from(limit);
-    ring.submitter()
-        .submit_with_args(1, &SubmitArgs::new().timespec(&limit))
 }
 
 /// A submission with a command for the FUSE device, the first file of the ring.
