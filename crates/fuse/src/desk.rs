@@ -16,7 +16,7 @@ use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zerocopy::FromBytes;
 
 /// Tenants whose requests come among so many compete for the core.
@@ -92,19 +92,19 @@ impl<S: Service> Desk<S> {
         }
     }
 
-    /// Whether whoever is answered will take the processor at once and soon come with the next
-    /// request.
+    /// Whether to let whoever is answered go on before this thread waits;
+    /// [`Answering::is_pressed`].
     #[inline]
     pub fn is_pressed(&self) -> bool {
         self.answering.as_ref().is_some_and(Answering::is_pressed)
     }
 
-    /// Calls `give`, which lets whoever was answered go on, perhaps in the place of this thread;
-    /// [`Answering::give_way`].
+    /// Calls `give`, which gives an answer that is ready since `ended`, where this thread has
+    /// nothing else to do; [`Answering::give_way`].
     #[inline]
-    pub fn give_way<R>(&mut self, most: Duration, give: impl FnOnce() -> R) -> R {
+    pub fn give_way<R>(&mut self, ended: Instant, most: Duration, give: impl FnOnce() -> R) -> R {
         match &mut self.answering {
-            Some(answering) => answering.give_way(most, give),
+            Some(answering) => answering.give_way(ended, most, give),
             None => give(),
         }
     }

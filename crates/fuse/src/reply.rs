@@ -76,15 +76,15 @@ impl<'a> Reply<'a> {
             return false;
         }
         let place = &mut self.buffer[self.len..self.len + size];
-        // Each byte once: a listing has thousands of these.
-        place[..prefix].fill(0);
+        // A listing has thousands of these. The last eight bytes first: of them the name leaves the
+        // padding.
+        place[size - 8..].copy_from_slice(&[0; 8]);
+        if prefix > 0 {
+            place[..prefix].fill(0);
+        }
         let (head, tail) = place[prefix..].split_at_mut(size_of::<Dirent>());
         head.copy_from_slice(entry.as_bytes());
-        let (text, padding) = tail.split_at_mut(name.len());
-        text.copy_from_slice(name);
-        for byte in padding {
-            *byte = 0;
-        }
+        tail[..name.len()].copy_from_slice(name);
         self.len += size;
         true
     }

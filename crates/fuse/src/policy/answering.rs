@@ -52,11 +52,10 @@ impl Shared {
         !self.rests.load(Relaxed) || is_readable(source)
     }
 
-    /// A reading without the waiting that kept nobody waiting.
+    /// A reading with what kept nobody waiting.
     pub fn excuse(&self, reading: Reading) -> Reading {
-        let excused = Duration::from_nanos(self.excused.load(Relaxed));
         Reading {
-            waited: reading.waited.saturating_sub(excused),
+            excused: Duration::from_nanos(self.excused.load(Relaxed)),
             ..reading
         }
     }
@@ -69,8 +68,6 @@ pub(crate) struct Answering {
     requests: u32,
     /// When the last answer was ready.
     ended: Instant,
-    /// The thread did nothing else since.
-    is_ready: bool,
     /// Requests, one behind the other, that came no later than a client takes who does nothing in
     /// between.
     prompt: u32,
@@ -83,12 +80,11 @@ impl Answering {
             shared,
             requests: 0,
             ended: Instant::now(),
-            is_ready: false,
             prompt: 0,
         }
     }
 
-    /// The thread has an answer ready.
+    /// The thread has answered, or is about to.
     #[inline]
     pub fn served(&mut self, span: &Span) {
         let came = span.began.saturating_duration_since(self.ended);
@@ -97,7 +93,7 @@ impl Answering {
         } else {
             0
         };
-        (self.ended, self.is_ready) = (span.ended, true);
+        self.ended = span.ended;
         self.requests += 1;
         if self.requests == MANY {
             self.requests = 0;
@@ -108,28 +104,30 @@ impl Answering {
         }
     }
 
-    /// Whether there is an answer to give, whoever gets it takes the processor of this thread,
-    /// which has the policy, and clients have long been coming with their next requests at once.
+    /// Whether whoever is answered takes the processor of this thread, which has the policy, and
+    /// clients have long been coming with their next requests at once.
     #[inline]
     pub fn is_pressed(&self) -> bool {
-        self.is_ready && self.prompt >= MANY && self.shared.phase() == IDLE
+        self.prompt >= MANY && self.shared.phase() == IDLE
     }
 
-    /// Calls `give`, in which the kernel lets whoever was answered last go on. With the policy that
-    /// is in the place of this thread, which is ready to run meanwhile and has nothing to do: up to
-    /// `most` of that at a time does not count as waiting.
+    /// Calls `give`, which does nothing but give the answer that is ready since `ended`. With the
+    /// policy, the kernel lets whoever gets it go on in the place of this thread, which is ready to
+    /// run meanwhile and has nothing to do: up to `most` of that at a time does not count as
+    /// waiting.
     #[inline]
-    pub fn give_way<R>(&mut self, most: Duration, give: impl FnOnce() -> R) -> R {
-        if !std::mem::take(&mut self.is_ready) || self.shared.phase() != IDLE {
+    pub fn give_way<R>(&mut self, ended: Instant, most: Duration, give: impl FnOnce() -> R) -> R {
+        if self.shared.phase() != IDLE {
             return give();
         }
         self.shared.rests.store(true, Relaxed);
         let given = give();
         self.shared.rests.store(false, Relaxed);
-        let away = self.ended.elapsed();
-        // A shorter time is nobody's delay.
+        let away = ended.elapsed();
+        // So much is nobody's delay anyway, and covers what giving takes.
         if away > PROMPT && away <= most {
-            let excused = self.shared.excused.load(Relaxed) + away.as_nanos() as u64;
+            let more = (away - PROMPT).as_nanos() as u64;
+            let excused = self.shared.excused.load(Relaxed) + more;
             self.shared.excused.store(excused, Relaxed);
         }
         given
@@ -159,7 +157,6 @@ fn is_readable(source: RawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth_sync::primitive::thread;
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
@@ -193,11 +190,6 @@ mod tests {
         assert!(!answering.is_pressed());
         answer(&mut answering, 1, PROMPT);
         assert!(answering.is_pressed());
-        // There is nothing to give any more.
-        answering.give_way(MS, || ());
-        assert!(!answering.is_pressed());
-        answer(&mut answering, 1, PROMPT);
-        assert!(answering.is_pressed());
         // Its client would not take its place.
         answering.shared.turn_to(RESTS);
         assert!(!answering.is_pressed());
@@ -210,47 +202,32 @@ mod tests {
     #[test]
     fn what_a_client_computes_in_a_threads_place_is_no_delay() {
         let mut answering = idle();
-        let away = |answering: &mut Answering, most| {
-            let began = Instant::now();
-            answering.served(&Span::since(began));
-            answering.give_way(most, || thread::sleep(MS * 2));
-            began.elapsed()
+        let away = |answering: &mut Answering, time, most| {
+            let ended = Instant::now() - time;
+            answering.give_way(ended, most, || ());
+            ended.elapsed()
         };
-        let was_away = away(&mut answering, Duration::MAX);
+        let was_away = away(&mut answering, MS * 2, Duration::MAX);
         let first = excused(&answering);
-        assert!(first >= MS * 2 && first <= was_away);
-        let reading = Reading {
-            waited: was_away + MS,
-            ..Reading::default()
-        };
-        assert_eq!(
-            answering.shared.excuse(reading).waited,
-            was_away + MS - first
-        );
-        away(&mut answering, MS);
+        assert!(first >= MS * 2 - PROMPT && first <= was_away - PROMPT);
+        let reading = answering.shared.excuse(Reading::default());
+        assert_eq!(reading.excused, first);
+        away(&mut answering, MS * 2, MS);
         assert_eq!(
             excused(&answering),
             first,
             "so long it may have been another"
         );
-        // Not after an answer: who knows what for.
-        answering.give_way(Duration::MAX, || thread::sleep(MS * 2));
-        assert_eq!(excused(&answering), first);
-        // As good as nothing.
-        let now = Instant::now();
-        answering.served(&Span {
-            began: now,
-            ended: now + MS,
-        });
-        answering.give_way(Duration::MAX, || ());
-        assert_eq!(excused(&answering), first);
         answering.shared.turn_to(USUAL);
-        away(&mut answering, Duration::MAX);
+        away(&mut answering, MS * 2, Duration::MAX);
         assert_eq!(
             excused(&answering),
             first,
             "without the policy it waits like others"
         );
+        answering.shared.turn_to(IDLE);
+        away(&mut answering, MS * 3, Duration::MAX);
+        assert!(excused(&answering) >= first + MS * 3 - PROMPT);
     }
 
     #[test]
@@ -260,7 +237,7 @@ mod tests {
         let shared = Arc::clone(&answering.shared);
         assert!(shared.has_work(thread.as_raw_fd()));
         answer(&mut answering, 1, PROMPT);
-        answering.give_way(MS, || {
+        answering.give_way(Instant::now(), MS, || {
             assert!(!shared.has_work(thread.as_raw_fd()));
             kernel.write_all(b"request").unwrap();
             assert!(shared.has_work(thread.as_raw_fd()));

@@ -28,6 +28,15 @@ pub(super) struct Reading {
     pub waited: Duration,
     /// Times that it came to run.
     pub turns: u64,
+    /// Of `waited`, what kept nobody waiting. Not the kernel's: it is said a little later.
+    pub excused: Duration,
+}
+
+impl Reading {
+    fn is_as(&self, other: &Reading) -> bool {
+        let counted = |of: &Reading| (of.ran, of.waited, of.turns);
+        counted(self) == counted(other)
+    }
 }
 
 /// The files of a thread of this process; proc(5).
@@ -75,6 +84,7 @@ fn parse(schedstat: &[u8]) -> Option<Reading> {
         ran: Duration::from_nanos(next()?),
         waited: Duration::from_nanos(next()?),
         turns: next()?,
+        excused: Duration::ZERO,
     })
 }
 
@@ -125,7 +135,7 @@ impl Stay {
         is_kept: impl FnOnce() -> bool,
     ) -> Found {
         let (then, before) = std::mem::replace(&mut self.seen, (now, reading));
-        if reading == before {
+        if reading.is_as(&before) {
             let is_kept = is_kept();
             self.stuck = if is_kept { self.stuck + 1 } else { 0 };
             let is_quiet = !is_kept && now.saturating_duration_since(self.still) >= QUIET;
@@ -138,7 +148,11 @@ impl Stay {
         }
         (self.still, self.stuck) = (now, 0);
         let turns = u32::try_from(reading.turns.saturating_sub(before.turns)).unwrap_or(u32::MAX);
+        // What is excused now may have been waited for before the last look, never the other way
+        // round for long: nothing is kept for delays to come.
+        let excused = reading.excused.saturating_sub(before.excused);
         let waited = reading.waited.saturating_sub(before.waited);
+        let waited = waited.saturating_sub(excused);
         let fair = USUAL.saturating_mul(turns) + now.saturating_duration_since(then) / PART;
         if waited > fair {
             Found::Delayed
@@ -178,7 +192,12 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn reading(ran: Duration, waited: Duration, turns: u64) -> Reading {
-        Reading { ran, waited, turns }
+        Reading {
+            ran,
+            waited,
+            turns,
+            excused: Duration::ZERO,
+        }
     }
 
     #[test]
@@ -211,6 +230,29 @@ mod tests {
         assert_eq!(stay.look(start + MS * 20, more, || true), Found::Well);
         let most = reading(MS * 4, more.waited + USUAL * 3 + MS * 2, 112);
         assert_eq!(stay.look(start + MS * 36, most, || true), Found::Delayed);
+    }
+
+    #[test]
+    fn what_is_excused_is_excused_once() {
+        let start = Instant::now();
+        let mut stay = Stay::begin(start, reading(MS, MS, 10));
+        let away = Reading {
+            excused: MS * 50,
+            ..reading(MS * 2, MS * 51, 11)
+        };
+        assert_eq!(stay.look(start + MS * 60, away, || true), Found::Well);
+        // More than was waited, as the measuring of it has it.
+        let more = Reading {
+            excused: MS * 1050,
+            ..reading(MS * 3, MS * 52, 12)
+        };
+        assert_eq!(stay.look(start + MS * 70, more, || true), Found::Well);
+        let delayed = Reading {
+            waited: MS * 60,
+            turns: 13,
+            ..more
+        };
+        assert_eq!(stay.look(start + MS * 80, delayed, || true), Found::Delayed);
     }
 
     #[test]

@@ -41,6 +41,8 @@ const LOOK: u32 = 16;
 /// A client may compute so long in the place of the reader that answered it, which has nothing to
 /// do. Below what a program gets at a time that keeps others waiting: a tick, or 1.4 ms.
 const AWAY: Duration = Duration::from_millis(1);
+/// Bytes of answers that are copied in no time.
+const SHORT: usize = 32 << 10;
 
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
@@ -318,9 +320,16 @@ impl<S: Service> Turns<'_, S> {
                 let (span, served) = self.reader.serve(&raw, out, Attempt::FIRST);
                 let (reason, absent) = match served {
                     Served::Answer(result) => {
-                        self.desk.served(&span);
                         let (device, unique) = (&self.reader.device, raw.header.unique);
-                        return self.desk.give_way(AWAY, || send(device, unique, result));
+                        let give = || send(device, unique, result);
+                        // What takes long to copy is not waited for.
+                        let is_short = result.is_ok_and(|body| body.len() <= SHORT);
+                        if self.waits && is_short && !self.desk.is_busy() {
+                            self.desk.give_way(span.ended, AWAY, give);
+                        } else {
+                            give();
+                        }
+                        return self.desk.served(&span);
                     }
                     Served::Silent => return self.desk.served(&span),
                     Served::Lacks(Lack::Pieces(work)) => {

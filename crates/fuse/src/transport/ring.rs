@@ -1,11 +1,13 @@
 //! A ring of this thread, which enters it by a registered number.
 //!
-//! By its descriptor the kernel would take and give back a reference with each call, and the crate
-//! `io-uring` has no other way: two or three in a hundred of what a small request costs.
+//! By its descriptor the kernel would take and give back a reference with each call: two or three
+//! in a hundred of what a small request costs. The crate `io-uring` has numbers for a `Submitter`,
+//! which borrows the ring, so that both cannot be kept together.
 
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue::Entry128};
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
@@ -34,6 +36,8 @@ struct Registration {
 pub(super) struct Ring {
     ring: IoUring<Entry128, cqueue::Entry>,
     number: u32,
+    /// The number is the thread's.
+    stays: PhantomData<*const ()>,
 }
 
 impl Ring {
@@ -48,7 +52,11 @@ impl Ring {
             .setup_cqsize(COMPLETIONS)
             .build(SIZE)?;
         let number = register(ring.as_raw_fd(), REGISTER, u32::MAX)?;
-        Ok(Ring { ring, number })
+        Ok(Ring {
+            ring,
+            number,
+            stays: PhantomData,
+        })
     }
 
     /// The ring's descriptor: readable while a completion, or what leads to one, waits.
@@ -179,5 +187,61 @@ fn unless_passing(done: io::Result<()>) -> io::Result<()> {
             Err(error)
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io_uring::opcode;
+
+    fn nothing(data: u64) -> Entry128 {
+        Entry128::from(opcode::Nop::new().build()).user_data(data)
+    }
+
+    #[test]
+    fn more_is_pushed_than_fits_and_all_of_it_completes_in_order() {
+        let mut ring = Ring::new().unwrap();
+        let all = 0..u64::from(SIZE) * 3 + 1;
+        for data in all.clone() {
+            // SAFETY: it points to nothing.
+            unsafe { ring.push(&nothing(data)) }.unwrap();
+        }
+        ring.wait().unwrap();
+        let expected: Vec<_> = all.map(|data| (data, 0)).collect();
+        assert_eq!(ring.completions().collect::<Vec<_>>(), expected);
+        // Nothing comes, and no error of that.
+        ring.wait_for(Duration::from_millis(1)).unwrap();
+        ring.submit().unwrap();
+        assert_eq!(ring.completions().count(), 0);
+    }
+
+    /// A thread has sixteen numbers.
+    #[test]
+    fn a_ring_gives_its_number_back() {
+        for _ in 0..40 {
+            drop(Ring::new().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_ring_is_readable_while_something_completed() {
+        let mut ring = Ring::new().unwrap();
+        let is_readable = |ring: &Ring| {
+            let mut poll = libc::pollfd {
+                fd: ring.raw(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: one entry, which is written to; it does not wait.
+            unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
+        };
+        assert!(!is_readable(&ring));
+        // SAFETY: it points to nothing.
+        unsafe { ring.push(&nothing(7)) }.unwrap();
+        ring.submit().unwrap();
+        assert!(is_readable(&ring));
+        assert_eq!(ring.completions().collect::<Vec<_>>(), [(7, 0)]);
+        assert!(!is_readable(&ring));
     }
 }

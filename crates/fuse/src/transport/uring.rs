@@ -26,7 +26,7 @@ use hearth_sync::primitive::Arc;
 use io_uring::types::{Fd, Fixed};
 use io_uring::{opcode, squeue::Entry128};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// Entries that a queue begins with.
@@ -104,6 +104,7 @@ impl PreparedQueue {
             parked: 0,
             spare: cpus.len() + DEPTH - 1,
             nudges: Nudges::default(),
+            answered: None,
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
         for (place, &cpu) in cpus.iter().enumerate() {
@@ -139,6 +140,8 @@ pub(crate) struct Queue<S> {
     spare: usize,
     /// Requests that the kernel may keep though entries are free.
     nudges: Nudges,
+    /// Since when the last answer is ready, if nothing was done since.
+    answered: Option<Instant>,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
@@ -181,6 +184,7 @@ impl<S: Service> Queue<S> {
             self.completed = completed;
             if self.desk.is_busy() {
                 self.desk.run(TURNS);
+                self.answered = None;
             }
             if let Err(error) = self.deliver() {
                 return self.give_up(error);
@@ -191,6 +195,7 @@ impl<S: Service> Queue<S> {
 
     /// Submits, and waits for completions where there is nothing else to do.
     fn fetch(&mut self) -> io::Result<()> {
+        let answered = self.answered.take();
         if !self.desk.has_work() && self.nudges.are_wanted(self.parked) {
             // What a commit fetched is there when it was submitted.
             self.ring.submit()?;
@@ -202,11 +207,13 @@ impl<S: Service> Queue<S> {
         }
         let (ring, desk) = (&mut self.ring, &mut self.desk);
         if !desk.is_busy() {
-            if desk.is_pressed() {
+            if let Some(answered) = answered
+                && desk.is_pressed()
+            {
                 // The client runs before this call returns, and asks for more: then there is no
                 // going to sleep and being woken. Once it did not, it is waited for again, so that
                 // is at most once in a while, however long it is.
-                desk.give_way(Duration::MAX, || ring.submit())?;
+                desk.give_way(answered, Duration::MAX, || ring.submit())?;
             }
             ring.wait()?;
         } else if desk.has_work() {
@@ -275,6 +282,10 @@ impl<S: Service> Queue<S> {
         if !matches!(answer, Answer::Absent(_) | Answer::Refused(_)) {
             self.desk.served(&span);
         }
+        self.answered = match answer {
+            Answer::Reply(_) | Answer::Error(_) => Some(span.ended),
+            _ => None,
+        };
         match answer {
             Answer::Reply(len) => self.commit(index, 0, len),
             Answer::Error(errno) => self.commit(index, errno.0, 0),
@@ -324,6 +335,7 @@ impl<S: Service> Queue<S> {
     /// Commits what workers and tasks have answered.
     fn deliver(&mut self) -> io::Result<()> {
         for letter in self.mailbox.take() {
+            self.answered = None;
             self.parked -= 1;
             match letter {
                 Letter::Parked(index, region, result) => {
