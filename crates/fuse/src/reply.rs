@@ -257,6 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn entries_have_zeros_around_them_whatever_was_there() {
+        for len in 1..20 {
+            let mut buffer = [0xff; 128];
+            let mut reply = Reply::new(&mut buffer);
+            let entry = Dirent {
+                ino: 9,
+                off: 1,
+                namelen: len as u32,
+                kind: 8,
+            };
+            let name = [b'n'; 20];
+            assert!(reply.dirent(16, &entry, &name[..len], 128));
+            let size = 16 + (24 + len).next_multiple_of(8);
+            assert_eq!(reply.len(), size);
+            let written = reply.written();
+            assert_eq!(written[..16], [0; 16]);
+            assert_eq!(written[16..40], *entry.as_bytes());
+            assert_eq!(written[40..40 + len], name[..len]);
+            assert!(written[40 + len..size].iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
     fn an_answer_larger_than_its_buffer_is_eio() {
         let mut buffer = [0; 100];
         let mut reply = Reply::new(&mut buffer);

@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Requests that a thread answers before it asks, and that come promptly before it is pressed.
 const MANY: u32 = 64;
+/// A request that comes no later than this is soon, though not prompt.
+const SOON: Duration = Duration::from_millis(1);
+/// Prompt requests that one of those takes back.
+const LATE: u32 = 4;
 
 pub(super) const USUAL: u32 = 0;
 pub(super) const WANTS: u32 = 1;
@@ -68,8 +72,8 @@ pub(crate) struct Answering {
     requests: u32,
     /// When the last answer was ready.
     ended: Instant,
-    /// Requests, one behind the other, that came no later than a client takes who does nothing in
-    /// between.
+    /// Requests, two times [`MANY`] at most, that came no later than a client takes who does nothing
+    /// in between; less [`LATE`] for each that came later, all of them for one that came long after.
     prompt: u32,
 }
 
@@ -89,7 +93,9 @@ impl Answering {
     pub fn served(&mut self, span: &Span) {
         let came = span.began.saturating_duration_since(self.ended);
         self.prompt = if came <= PROMPT {
-            self.prompt.saturating_add(1)
+            (self.prompt + 1).min(2 * MANY)
+        } else if came <= SOON {
+            self.prompt.saturating_sub(LATE)
         } else {
             0
         };
@@ -194,9 +200,22 @@ mod tests {
         answering.shared.turn_to(RESTS);
         assert!(!answering.is_pressed());
         answering.shared.turn_to(IDLE);
-        answer(&mut answering, 1, PROMPT * 2);
+        answer(&mut answering, 1, SOON * 2);
         answer(&mut answering, MANY - 1, PROMPT);
         assert!(!answering.is_pressed());
+    }
+
+    #[test]
+    fn a_late_request_among_many_prompt_ones_is_forgiven() {
+        let mut answering = idle();
+        for _ in 0..MANY {
+            answer(&mut answering, LATE + 1, PROMPT);
+            answer(&mut answering, 1, SOON);
+        }
+        assert!(answering.is_pressed());
+        answer(&mut answering, 1000, PROMPT);
+        answer(&mut answering, 2 * MANY / LATE, SOON);
+        assert_eq!(answering.prompt, 0, "however many there were before");
     }
 
     #[test]

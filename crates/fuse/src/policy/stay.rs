@@ -263,7 +263,12 @@ mod tests {
         assert_eq!(stay.look(start + MS * 2, same, || true), Found::Stuck);
         assert_eq!(stay.look(start + MS * 4, same, || false), Found::Well);
         assert_eq!(stay.look(start + MS * 6, same, || true), Found::Stuck);
-        assert_eq!(stay.look(start + MS * 8, same, || true), Found::Delayed);
+        // It was said late.
+        let excused = Reading {
+            excused: MS,
+            ..same
+        };
+        assert_eq!(stay.look(start + MS * 8, excused, || true), Found::Delayed);
     }
 
     #[test]
