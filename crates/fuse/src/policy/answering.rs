@@ -119,7 +119,7 @@ impl Answering {
 
     /// Calls `give`, which does nothing but give the answer that is ready since `ended`. With the
     /// policy, the kernel lets whoever gets it go on in the place of this thread, which is ready to
-    /// run meanwhile and has nothing to do: up to `most` of that at a time does not count as
+    /// run meanwhile and has nothing to do: if that was no longer than `most`, it does not count as
     /// waiting.
     #[inline]
     pub fn give_way<R>(&mut self, ended: Instant, most: Duration, give: impl FnOnce() -> R) -> R {

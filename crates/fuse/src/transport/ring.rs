@@ -1,6 +1,6 @@
 //! A ring of this thread, which enters it by a registered number.
 //!
-//! By its descriptor the kernel would take and give back a reference with each call: two or three
+//! By its descriptor the kernel would take and give back a reference with each call: some two
 //! in a hundred of what a small request costs. The crate `io-uring` has numbers for a `Submitter`,
 //! which borrows the ring, so that both cannot be kept together.
 
@@ -121,7 +121,7 @@ impl Ring {
     }
 
     fn enter(&mut self, wanted: u32, flags: u32) -> io::Result<()> {
-        // Made anew, which tells the kernel what was pushed.
+        // What was pushed is told to the kernel when the handle for pushing goes, as it does here.
         let pushed = self.ring.submission().len() as u32;
         // SAFETY: no argument is a pointer.
         let done = unsafe {
