@@ -64,7 +64,7 @@ impl<S: Service> Desk<S> {
             recent: NOBODY,
             endings: hall.sched.endings(),
             rivals: 0,
-            answering: hall.idle.as_ref().map(|idle| idle.join(source)),
+            answering: hall.idle.as_ref().map(|idle| Answering::join(idle, source)),
         })
     }
 

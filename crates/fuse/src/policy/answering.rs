@@ -1,11 +1,11 @@
 //! An answering thread's own side of the watch.
 
 use super::be_usual;
-use super::stay::{Reading, USUAL as PROMPT};
+use super::phase::{IDLE, Shared, USUAL};
+use super::stay::USUAL as PROMPT;
 use super::watch::IdleWatch;
 use crate::service::Span;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
@@ -16,72 +16,26 @@ const SOON: Duration = Duration::from_millis(1);
 /// Prompt requests that one of those takes back.
 const LATE: u32 = 4;
 
-pub(super) const USUAL: u32 = 0;
-pub(super) const WANTS: u32 = 1;
-pub(super) const IDLE: u32 = 2;
-pub(super) const RESTS: u32 = 3;
-pub(super) const NEVER: u32 = 4;
-
-/// What a thread and the watch share, on cache lines of its own. Relaxed: each word is looked at by
-/// itself; of the phase each step is made by one of both sides, and the thread alone writes the
-/// others.
-#[repr(align(128))]
-pub(super) struct Shared {
-    phase: AtomicU32,
-    /// It has answered what it took, and may be ready to run though it has nothing to do.
-    rests: AtomicBool,
-    /// Nanoseconds that it was ready to run in vain, since it joined.
-    excused: AtomicU64,
-}
-
-impl Shared {
-    pub fn new() -> Shared {
-        Shared {
-            phase: AtomicU32::new(USUAL),
-            rests: AtomicBool::new(false),
-            excused: AtomicU64::new(0),
-        }
-    }
-
-    pub fn phase(&self) -> u32 {
-        self.phase.load(Relaxed)
-    }
-
-    pub fn turn_to(&self, phase: u32) {
-        self.phase.store(phase, Relaxed);
-    }
-
-    /// Whether it works on a request, or one waits at `source`.
-    pub fn has_work(&self, source: RawFd) -> bool {
-        !self.rests.load(Relaxed) || is_readable(source)
-    }
-
-    /// A reading with what kept nobody waiting.
-    pub fn excuse(&self, reading: Reading) -> Reading {
-        Reading {
-            excused: Duration::from_nanos(self.excused.load(Relaxed)),
-            ..reading
-        }
-    }
-}
-
 /// An answering thread's own side. Dropped by that thread.
 pub(crate) struct Answering {
-    pub(super) watch: Arc<IdleWatch>,
-    pub(super) shared: Arc<Shared>,
+    watch: Arc<IdleWatch>,
+    shared: Arc<Shared>,
     requests: u32,
     /// When the last answer was ready.
     ended: Instant,
-    /// Requests, two times [`MANY`] at most, that came no later than a client takes who does nothing
-    /// in between; less [`LATE`] for each that came later, all of them for one that came long after.
+    /// Requests, two times [`MANY`] at most, that came no later than a client takes who does
+    /// nothing in between; less [`LATE`] for each that came later, all for one that came long
+    /// after.
     prompt: u32,
 }
 
 impl Answering {
-    pub(super) fn new(watch: Arc<IdleWatch>, shared: Arc<Shared>) -> Answering {
+    /// The calling thread answers requests. `source` is readable while one waits that nobody has
+    /// taken, and stays open until this is dropped.
+    pub fn join(watch: &Arc<IdleWatch>, source: RawFd) -> Answering {
         Answering {
-            watch,
-            shared,
+            shared: watch.join(source),
+            watch: Arc::clone(watch),
             requests: 0,
             ended: Instant::now(),
             prompt: 0,
@@ -126,15 +80,13 @@ impl Answering {
         if self.shared.phase() != IDLE {
             return give();
         }
-        self.shared.rests.store(true, Relaxed);
+        self.shared.set_free(true);
         let given = give();
-        self.shared.rests.store(false, Relaxed);
+        self.shared.set_free(false);
         let away = ended.elapsed();
         // So much is nobody's delay anyway, and covers what giving takes.
         if away > PROMPT && away <= most {
-            let more = (away - PROMPT).as_nanos() as u64;
-            let excused = self.shared.excused.load(Relaxed) + more;
-            self.shared.excused.store(excused, Relaxed);
+            self.shared.add_excused(away - PROMPT);
         }
         given
     }
@@ -149,29 +101,25 @@ impl Drop for Answering {
     }
 }
 
-/// Whether a descriptor has something to read.
-fn is_readable(source: RawFd) -> bool {
-    let mut poll = libc::pollfd {
-        fd: source,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one entry, which is written to; it does not wait.
-    unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::phase::RESTS;
+    use super::super::stay::Reading;
     use super::*;
+    use crate::transport::cpu;
+    use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
+    use hearth_sync::primitive::thread;
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     const MS: Duration = Duration::from_millis(1);
+    /// Nothing is readable there.
+    const NOWHERE: RawFd = -1;
 
     /// A thread that has the policy, as far as it knows.
     fn idle() -> Answering {
-        let answering = Arc::new(IdleWatch::new()).join(-1);
+        let answering = Answering::join(&Arc::new(IdleWatch::new()), NOWHERE);
         answering.shared.turn_to(IDLE);
         answering
     }
@@ -186,7 +134,7 @@ mod tests {
     }
 
     fn excused(answering: &Answering) -> Duration {
-        Duration::from_nanos(answering.shared.excused.load(Relaxed))
+        answering.shared.excuse(Reading::default()).excused
     }
 
     #[test]
@@ -261,6 +209,98 @@ mod tests {
             kernel.write_all(b"request").unwrap();
             assert!(shared.has_work(thread.as_raw_fd()));
         });
-        assert!(shared.has_work(-1));
+        assert!(shared.has_work(NOWHERE));
+    }
+
+    /// A watch at work, closed and joined at the end.
+    struct Watching(Arc<IdleWatch>, Option<thread::JoinHandle<()>>);
+
+    impl Watching {
+        fn new() -> Watching {
+            let watch = Arc::new(IdleWatch::new());
+            let own = Arc::clone(&watch);
+            Watching(watch, Some(thread::spawn(move || own.watch())))
+        }
+    }
+
+    impl Drop for Watching {
+        fn drop(&mut self) {
+            self.0.close();
+            let _ = self.1.take().unwrap().join();
+            assert!(self.0.is_empty());
+        }
+    }
+
+    /// Waits, or answers, until the watch has this thread in one of the phases.
+    fn until(answering: &mut Answering, phases: &[u32], mut wait: impl FnMut(&mut Answering)) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let phase = answering.watch.at_rest(|| {
+                let phase = answering.shared.phase();
+                assert_eq!(cpu::is_idle(0), phase == IDLE);
+                phase
+            });
+            if phases.contains(&phase) {
+                return;
+            }
+            wait(answering);
+            assert!(Instant::now() < limit, "{phase}, wanted: {phases:?}");
+        }
+    }
+
+    fn answer_slowly(answering: &mut Answering) {
+        let began = Instant::now();
+        thread::sleep(Duration::from_micros(20));
+        answering.served(&Span::since(began));
+    }
+
+    #[test]
+    fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
+        let watching = Watching::new();
+        let mut answering = Answering::join(&watching.0, NOWHERE);
+        until(&mut answering, &[USUAL], |_| ());
+        // It may have had it, and been delayed, where other tests compute.
+        until(&mut answering, &[IDLE, RESTS], answer_slowly);
+        until(&mut answering, &[USUAL], |_| {
+            thread::sleep(Duration::from_millis(200));
+        });
+    }
+
+    /// In one group with it: the thread would get 3 parts of 1,027 of the CPU.
+    #[test]
+    fn a_thread_beside_one_that_computes_gets_its_usual_policy_back() {
+        let watching = Watching::new();
+        let ends = Arc::new(AtomicBool::new(false));
+        let cpu = cpu::online()[0];
+        let watch = Arc::clone(&watching.0);
+        let (begins, ended) = (Arc::clone(&ends), Arc::clone(&ends));
+        let hog = thread::spawn(move || {
+            cpu::pin(cpu);
+            while !begins.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let answering = thread::spawn(move || {
+            let _ends = Ends(ended);
+            cpu::pin(cpu);
+            let mut answering = Answering::join(&watch, NOWHERE);
+            until(&mut answering, &[RESTS], answer_slowly);
+        });
+        answering.join().unwrap();
+        hog.join().unwrap();
+    }
+
+    /// Ends the hog however the test ends.
+    struct Ends(Arc<AtomicBool>);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_watch_without_threads_ends_when_it_is_closed() {
+        drop(Watching::new());
     }
 }

@@ -7,6 +7,7 @@
 //! "Where the client wakes").
 
 mod answering;
+mod phase;
 mod stay;
 mod watch;
 

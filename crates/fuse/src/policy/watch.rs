@@ -15,7 +15,7 @@
 //! Lock order: the lock of the watch is a leaf. A thread that has the policy does not take it: the
 //! watch would wait for a thread that may be kept from running.
 
-use super::answering::{Answering, IDLE, NEVER, RESTS, Shared, USUAL, WANTS};
+use super::phase::{IDLE, NEVER, RESTS, Shared, USUAL, WANTS};
 use super::stay::{Files, Found, Rest, Stay};
 use crate::transport::cpu;
 use hearth_sync::lock::{Condition, Lock};
@@ -69,7 +69,7 @@ impl IdleWatch {
 
     /// The calling thread answers requests. `source` is readable while one waits that nobody has
     /// taken, and stays open until the thread leaves.
-    pub fn join(self: &Arc<IdleWatch>, source: RawFd) -> Answering {
+    pub(super) fn join(&self, source: RawFd) -> Arc<Shared> {
         let shared = Arc::new(Shared::new());
         let ward = Ward {
             thread: cpu::this_thread(),
@@ -80,7 +80,7 @@ impl IdleWatch {
             until: None,
         };
         self.state.lock().wards.push(ward);
-        Answering::new(Arc::clone(self), shared)
+        shared
     }
 
     /// A thread with the usual policy asks for the other one.
@@ -98,6 +98,19 @@ impl IdleWatch {
         // The number of a thread that has ended may soon be another's.
         let wards = &mut self.state.lock().wards;
         wards.retain(|ward| !Arc::ptr_eq(&ward.shared, shared));
+    }
+
+    /// Calls `look` while the watch does nothing.
+    #[cfg(test)]
+    pub(super) fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
+        let _state = self.state.lock();
+        look()
+    }
+
+    /// Whether no thread is watched.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.state.lock().wards.is_empty()
     }
 
     /// Watches until it is closed.
@@ -200,107 +213,5 @@ impl Ward {
             // It has asked just now, and will rouse.
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::service::Span;
-    use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-    use hearth_sync::primitive::thread;
-
-    /// Nothing is readable there.
-    const NOWHERE: RawFd = -1;
-
-    /// A watch at work, closed and joined at the end.
-    struct Watching(Arc<IdleWatch>, Option<thread::JoinHandle<()>>);
-
-    impl Watching {
-        fn new() -> Watching {
-            let watch = Arc::new(IdleWatch::new());
-            let own = Arc::clone(&watch);
-            Watching(watch, Some(thread::spawn(move || own.watch())))
-        }
-    }
-
-    impl Drop for Watching {
-        fn drop(&mut self) {
-            self.0.close();
-            let _ = self.1.take().unwrap().join();
-            assert!(self.0.state.lock().wards.is_empty());
-        }
-    }
-
-    /// Waits, or answers, until the watch has this thread in one of the phases.
-    fn until(answering: &mut Answering, phases: &[u32], mut wait: impl FnMut(&mut Answering)) {
-        let limit = Instant::now() + Duration::from_secs(60);
-        loop {
-            let state = answering.watch.state.lock();
-            let phase = answering.shared.phase();
-            assert_eq!(cpu::is_idle(0), phase == IDLE);
-            drop(state);
-            if phases.contains(&phase) {
-                return;
-            }
-            wait(answering);
-            assert!(Instant::now() < limit, "{phase}, wanted: {phases:?}");
-        }
-    }
-
-    fn answer(answering: &mut Answering) {
-        let began = Instant::now();
-        thread::sleep(Duration::from_micros(20));
-        answering.served(&Span::since(began));
-    }
-
-    #[test]
-    fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
-        let watching = Watching::new();
-        let mut answering = watching.0.join(NOWHERE);
-        until(&mut answering, &[USUAL], |_| ());
-        // It may have had it, and been delayed, where other tests compute.
-        until(&mut answering, &[IDLE, RESTS], answer);
-        until(&mut answering, &[USUAL], |_| {
-            thread::sleep(Duration::from_millis(200));
-        });
-    }
-
-    /// In one group with it: the thread would get 3 parts of 1,027 of the CPU.
-    #[test]
-    fn a_thread_beside_one_that_computes_gets_its_usual_policy_back() {
-        let watching = Watching::new();
-        let ends = Arc::new(AtomicBool::new(false));
-        let cpu = cpu::online()[0];
-        let watch = Arc::clone(&watching.0);
-        let (begins, ended) = (Arc::clone(&ends), Arc::clone(&ends));
-        let hog = thread::spawn(move || {
-            cpu::pin(cpu);
-            while !begins.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
-        let answering = thread::spawn(move || {
-            let _ends = Ends(ended);
-            cpu::pin(cpu);
-            let mut answering = watch.join(NOWHERE);
-            until(&mut answering, &[RESTS], answer);
-        });
-        answering.join().unwrap();
-        hog.join().unwrap();
-    }
-
-    /// Ends the hog however the test ends.
-    struct Ends(Arc<AtomicBool>);
-
-    impl Drop for Ends {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    #[test]
-    fn a_watch_without_threads_ends_when_it_is_closed() {
-        drop(Watching::new());
     }
 }

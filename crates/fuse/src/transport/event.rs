@@ -1,7 +1,7 @@
 //! An event that wakes a thread which waits in the kernel.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Set or not.
@@ -51,4 +51,15 @@ impl Event {
         // SAFETY: eight bytes are written to `count`; an event that is not set answers EAGAIN.
         unsafe { libc::read(self.raw(), (&raw mut count).cast(), 8) };
     }
+}
+
+/// Whether a descriptor has something to read, now.
+pub(crate) fn is_readable(source: RawFd) -> bool {
+    let mut fd = libc::pollfd {
+        fd: source,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one structure that lives through the call, which does not wait.
+    unsafe { libc::poll(&raw mut fd, 1, 0) != 0 }
 }

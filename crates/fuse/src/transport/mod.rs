@@ -12,7 +12,7 @@ mod buffer;
 pub(crate) mod cpu;
 pub(crate) mod dev;
 pub(crate) mod device;
-mod event;
+pub(crate) mod event;
 pub(crate) mod lookout;
 mod mailbox;
 mod nudges;
