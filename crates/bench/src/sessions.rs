@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub const APART: &str = "git checkout, daemon in its own session";
 /// The same while a program computes on every core.
 pub const BESIDE: &str = "git checkout beside programs that compute";
-/// A client that computes by itself before each request.
+/// A client that computes by itself before each open.
 pub const BETWEEN: &str = "10,000 opens, each after 0.1 ms of computing";
 
 /// Both transports, by default and with `sched_policy=other`, and tmpfs.
