@@ -72,6 +72,11 @@ impl Kept {
         self.held.len() as u64
     }
 
+    /// A page that is promised and not used, if there is one.
+    pub(crate) fn promised(&self) -> Option<u64> {
+        self.promised.first().copied()
+    }
+
     /// Size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64
@@ -169,7 +174,6 @@ impl Kept {
         self.sync();
         self.file.set_len(pages * PAGE).expect("less needs no room");
         self.bytes.truncate((pages * PAGE) as usize);
-        self.promised.retain(|&page| page < pages);
         self.let_go(pages..u64::MAX)
     }
 
@@ -272,12 +276,11 @@ impl Kept {
         self.pages() - before
     }
 
-    /// These pages are holes now; how many came back. A promise stays.
+    /// These pages are holes now, and nothing is promised to them; how many came back.
     fn let_go(&mut self, pages: Range<u64>) -> u64 {
         let before = self.pages();
-        let promised = &self.promised;
-        self.held
-            .retain(|page| !pages.contains(page) || promised.contains(page));
+        self.promised.retain(|page| !pages.contains(page));
+        self.held.retain(|page| !pages.contains(page));
         before - self.pages()
     }
 }

@@ -288,8 +288,15 @@ impl Worker {
         self.gave_back(at, freed);
     }
 
+    /// Anywhere, or over a page that is only promised.
     fn punch(&mut self, at: usize) {
+        let mut files = self.files.iter().enumerate();
+        let promised = files.find_map(|(at, file)| Some((at, file.promised()?)));
         let pages = self.range();
+        let (at, pages) = match (promised, self.dice.below(2)) {
+            (Some((at, first)), 0) => (at, first..first + pages.end - pages.start),
+            _ => (at, pages),
+        };
         let freed = self.files[at].punch(pages);
         self.gave_back(at, freed);
     }
