@@ -6,12 +6,13 @@
 mod harness;
 
 use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -173,6 +174,105 @@ fn loses_capabilities(mount: &Path) {
     }));
 }
 
+/// Does something as a thread that is not root.
+fn as_stranger<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let become_stranger = || {
+        // SAFETY: numbers. The system call is for the calling thread alone, which ends soon.
+        check(unsafe { libc::syscall(libc::SYS_setresuid, 1000, 1000, 1000) } as libc::c_int);
+    };
+    thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            become_stranger();
+            work()
+        });
+        stranger.join().unwrap()
+    })
+}
+
+/// The mode alone, with which the kernel asks for no more than it has not got.
+fn mode_alone(path: &Path) -> u16 {
+    let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a C string, and a record of numbers that the call fills in.
+    unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        let (path, to) = (path.as_ptr(), &raw mut found);
+        check(libc::statx(libc::AT_FDCWD, path, 0, libc::STATX_MODE, to));
+        found.stx_mode & 0o7777
+    }
+}
+
+/// Whom a program runs for that is a copy of `id`.
+fn runs_for(path: &Path) -> String {
+    loop {
+        match Command::new(path).arg("-u").output() {
+            Ok(output) => return String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+            // A process that another test is about to start has our descriptors for a moment.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+}
+
+/// Something that is done to the contents of a file.
+type Change<'a> = &'a (dyn Fn(&File) + Sync);
+
+/// A program of another's, setuid, setgid and open to all: whoever is not root changes it somehow,
+/// and it is a usual one for the kernel as well, at once.
+fn loses_setuid(mount: &Path, is_opened: bool) {
+    let (path, other) = (mount.join("program"), mount.join("other"));
+    fs::write(&other, "something").unwrap();
+    let other = File::open(&other).unwrap();
+    let make = || {
+        let _ = fs::remove_file(&path);
+        fs::copy("/usr/bin/id", &path).unwrap();
+        std::os::unix::fs::chown(&path, Some(1234), Some(1234)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o6777)).unwrap();
+        assert_eq!(mode_alone(&path), 0o6777);
+    };
+    let size = fs::metadata("/usr/bin/id").unwrap().len() as libc::off_t;
+    let fallocate = |file: &File, mode, len| {
+        // SAFETY: a descriptor and numbers.
+        check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 2 * size, len) });
+    };
+    let copy = |file: &File| {
+        let (from, to, mut at, mut begin) = (other.as_raw_fd(), file.as_raw_fd(), 2 * size, 0);
+        // SAFETY: descriptors, and two numbers that live through the call.
+        let copied = unsafe { libc::copy_file_range(from, &mut begin, to, &mut at, 9, 0) };
+        assert_eq!(copied, 9, "{}", io::Error::last_os_error());
+    };
+    let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let changes: [(&str, Change<'_>); 6] = [
+        ("write", &|file| {
+            file.write_all_at(b"!", 2 * size as u64).unwrap()
+        }),
+        ("allocation", &|file| fallocate(file, 0, 10)),
+        ("long allocation", &|file| fallocate(file, 0, 3 << 20)),
+        ("hole", &|file| fallocate(file, punch, 10)),
+        ("copy", &|file| copy(file)),
+        ("cut", &|file| file.set_len(2 * size as u64).unwrap()),
+    ];
+    for (what, change) in changes {
+        make();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        as_stranger(|| change(&file));
+        assert_eq!(mode_alone(&path), 0o777, "{what}");
+        drop(file);
+        assert_eq!(runs_for(&path), "0", "{what}");
+        make();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        change(&file);
+        assert_eq!(mode_alone(&path), 0o6777, "{what} by root");
+        drop(file);
+        assert_eq!(runs_for(&path), "1234", "{what} by root");
+    }
+    if is_opened {
+        make();
+        let cut = || OpenOptions::new().write(true).truncate(true).open(&path);
+        as_stranger(|| cut().map(drop)).unwrap();
+        assert_eq!(mode_alone(&path), 0o777, "O_TRUNC");
+    }
+}
+
 on_both_transports! {
     fn a_write_follows_the_flags_of_the_moment(mounted, "writeback") {
         follows_the_flags_of_the_moment(mounted.path());
@@ -243,5 +343,18 @@ on_both_transports! {
 
     fn what_changes_a_program_directly_takes_its_capabilities(mounted, "direct_io") {
         loses_capabilities(mounted.path());
+    }
+
+    // Once, the kernel ran it with the rights of its owner until it asked for all attributes.
+    fn a_strangers_change_takes_setuid_for_the_kernel_too(mounted, "writeback,allow_other") {
+        loses_setuid(mounted.path(), true);
+    }
+
+    fn a_strangers_direct_change_takes_setuid_too(mounted, "quota,allow_other") {
+        loses_setuid(mounted.path(), true);
+    }
+
+    fn a_strangers_change_without_an_open_takes_setuid_too(mounted, "no_open,no_writeback") {
+        loses_setuid(mounted.path(), false);
     }
 }

@@ -61,7 +61,9 @@ fn what_was_set_and_done_is_shown(transport: Transport) {
 
     let report = report(&mounted);
     let cores = report["cores"].as_array().unwrap();
-    assert!(cores.len() > 1 && cores.iter().any(|core| core["served"].as_u64() > Some(50)));
+    let served = cores.iter().filter_map(|core| core["served"].as_u64());
+    // However many cores they came to.
+    assert!(cores.len() > 1 && served.sum::<u64>() > 100, "{cores:?}");
     assert!(
         cores
             .iter()

@@ -9,7 +9,7 @@ use crate::inode::Node;
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::Place;
 use crate::ops::open::OpenFile;
-use crate::ops::{io, list, lock, open, promise, range};
+use crate::ops::{io, list, lock, open, privilege, promise, range};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{Ordering, fence};
@@ -115,6 +115,20 @@ impl Door {
         file.writable()
             && file.flags() & libc::O_APPEND != 0
             && file.node(&pin()).is_ok_and(is_append_only)
+    }
+
+    /// Setuid and setgid go from a file whose contents `caller` is about to change, who is not
+    /// root: whether there were any. A kernel in front goes by the mode that it has, and does not
+    /// expect a change of contents to change it: so it is told before there are other contents to
+    /// run.
+    pub fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> Result<bool> {
+        self.on(caller, ino, |cx, node, g| {
+            if !privilege::has_suidgid(node) || !io::is_changeable(cx, node) {
+                return Ok(false);
+            }
+            let _kept = cx.keep(node, g)?;
+            Ok(privilege::strip_suidgid(cx.caller, node))
+        })
     }
 
     /// Writes where the flags that the kernel has of the file say; answers the bytes written.

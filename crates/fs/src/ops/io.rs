@@ -121,6 +121,15 @@ impl Place {
     }
 }
 
+fn is_immutable(node: &Node) -> bool {
+    node.meta.flags() & flags::IMMUTABLE != 0
+}
+
+/// Whether somebody who has `node` open for writing can change what it holds.
+pub(crate) fn is_changeable(cx: &Ctx<'_>, node: &Node) -> bool {
+    node.data().is_some() && cx.core.check_writable().is_ok() && !is_immutable(node)
+}
+
 /// Writes and answers (where, how many bytes).
 pub(crate) fn write(
     cx: &Ctx<'_>,
@@ -132,7 +141,7 @@ pub(crate) fn write(
 ) -> Step<(u64, usize)> {
     data_of(node)?;
     cx.core.check_writable()?;
-    if node.meta.flags() & flags::IMMUTABLE != 0 {
+    if is_immutable(node) {
         return Err(Errno::EPERM.into());
     }
     let written = write_acknowledged(cx, node, place, src, kill_suidgid, true, g)?;

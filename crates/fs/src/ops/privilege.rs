@@ -18,16 +18,26 @@ pub(crate) fn kills_suid_untold(caller: &Caller<'_>) -> bool {
     !caller.privileged()
 }
 
-/// Clears setuid and setgid of a file whose contents `caller` changes.
-pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) {
+/// Whether `node` has setuid or setgid.
+pub(crate) fn has_suidgid(node: &Node) -> bool {
     let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
-    if node.meta.perm() & suid != 0 {
-        let kind = node.kind();
-        node.meta.update(|fields| {
-            let member = keeps_setgid(caller, fields.gid);
-            fields.kill_suidgid(kind, member);
-        });
+    node.meta.perm() & suid != 0
+}
+
+/// Clears setuid and setgid of a file whose contents `caller` changes; whether that changed its
+/// mode.
+pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) -> bool {
+    if !has_suidgid(node) {
+        return false;
     }
+    let kind = node.kind();
+    let mut is_changed = false;
+    node.meta.update(|fields| {
+        let (member, before) = (keeps_setgid(caller, fields.gid), fields.perm);
+        fields.kill_suidgid(kind, member);
+        is_changed = fields.perm != before;
+    });
+    is_changed
 }
 
 /// Whether setgid may stay for `caller`. A kernel in front has made up its mind.

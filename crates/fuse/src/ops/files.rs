@@ -10,7 +10,7 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, OpenFile, Place, SetAttr};
+use hearth::{Errno, OpenFile, Place};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
@@ -28,17 +28,12 @@ impl Dispatcher {
         }
         let caller = cx.caller(0);
         let file = self.door.open(&caller, cx.ino(), args.flags as i32)?;
-        if args.open_flags & OPEN_KILL_SUIDGID != 0 {
-            let kill = SetAttr {
-                kill_suidgid: true,
-                ..SetAttr::default()
-            };
-            let killed = self.door.setattr(&caller, cx.ino(), Some(&file), &kill);
-            if let Err(errno) = killed {
-                // Nobody will close what nobody has opened.
-                self.door.release(&file, None);
-                return Err(errno);
-            }
+        if args.open_flags & OPEN_KILL_SUIDGID != 0
+            && let Err(errno) = self.strip_suidgid(&caller, cx.ino())
+        {
+            // Nobody will close what nobody has opened.
+            self.door.release(&file, None);
+            return Err(errno);
         }
         reply.push(&self.opened(file))?;
         Ok(Done::Reply)
@@ -78,6 +73,9 @@ impl Dispatcher {
     ) -> Result<Done, Errno> {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let (ino, done) = (cx.ino(), cx.attempt.done);
+        if kill && done == 0 {
+            self.strip_suidgid(&caller, ino)?;
+        }
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let was_cached = args.write_flags & WRITE_CACHE != 0;
         let handle = if was_cached { 0 } else { args.fh };

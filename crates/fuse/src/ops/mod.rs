@@ -7,6 +7,7 @@ mod files;
 mod ioctl;
 mod locks;
 mod names;
+mod privilege;
 mod ranges;
 mod xattrs;
 

@@ -1,5 +1,6 @@
 //! Ranges of files: where data is, making room, copying.
 
+use super::privilege::Stripper;
 use crate::dispatch::{Context, Dispatcher, Done, Part};
 use crate::reply::Reply;
 use crate::room::keep_asking;
@@ -56,6 +57,7 @@ impl Dispatcher {
     pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
         let allocation = Allocation {
             door: self.door.clone(),
+            stripper: Stripper::of(self),
             // What only grows may be allocated for; other modes are refused where they are done.
             file: self.file_or_inode(cx, args.fh, cx.ino(), libc::O_RDWR | libc::O_APPEND)?,
             header: cx.header,
@@ -102,6 +104,7 @@ impl Dispatcher {
         };
         let copy = Copy {
             door: self.door.clone(),
+            stripper: Stripper::of(self),
             from: self.file_or_inode(cx, args.fh_in, cx.ino(), libc::O_RDONLY)?,
             to: self.file_or_inode(cx, args.fh_out, args.nodeid_out, libc::O_RDWR)?,
             header: cx.header,
@@ -160,6 +163,7 @@ impl Drop for Opened {
 /// An allocation, or another change of a range that brings no bytes along.
 struct Allocation {
     door: Door,
+    stripper: Stripper,
     file: Opened,
     header: InHeader,
     args: FallocateIn,
@@ -173,6 +177,7 @@ impl Allocation {
 
     fn part(&self, mode: i32, offset: u64, length: u64) -> Result<(), Errno> {
         let caller = caller(&self.header);
+        self.stripper.strip_untold(&caller, self.header.nodeid)?;
         let file = &self.file.file;
         self.door.fallocate(&caller, file, mode, offset, length)
     }
@@ -222,6 +227,7 @@ fn next_edge(at: u64, size: u64) -> u64 {
 
 struct Copy {
     door: Door,
+    stripper: Stripper,
     from: Opened,
     to: Opened,
     header: InHeader,
@@ -231,9 +237,10 @@ struct Copy {
 impl Copy {
     /// Copies `len` bytes from `done` on.
     fn part(&self, done: u64, len: u64) -> Result<u64, Errno> {
-        let args = &self.args;
+        let (caller, args) = (caller(&self.header), &self.args);
+        self.stripper.strip_untold(&caller, args.nodeid_out)?;
         self.door.copy_file_range(
-            &caller(&self.header),
+            &caller,
             (&self.from.file, args.off_in.saturating_add(done)),
             (&self.to.file, args.off_out.saturating_add(done)),
             len,
