@@ -136,14 +136,18 @@ fn a_chown_that_names_nobody_takes_setuid_away(transport: Transport) {
 }
 
 fn leave_out_what_it_is_told_otherwise(steps: &mut Vec<(usize, Op)>) {
-    // One of those may take the right to execute from the group.
-    let sets = |op: &Op| matches!(op, Op::SetXattr { name, .. } if name.0.as_slice() == ACL);
-    let has_acls = steps.iter().any(|(_, op)| sets(op));
-    steps.retain(|(_, op)| !is_told_otherwise(op, has_acls));
+    // What may keep the group of a file from executing it, whatever mode was asked for.
+    let hides = |op: &Op| match op {
+        Op::SetXattr { name, .. } => name.0.starts_with(b"system.posix_acl_"),
+        Op::Umask { mask } => mask & 0o010 != 0,
+        _ => false,
+    };
+    let is_hidden = steps.iter().any(|(_, op)| hides(op));
+    steps.retain(|(_, op)| !is_told_otherwise(op, is_hidden));
 }
 
 /// What the kernel in front answers in its own way, as `docs/semantics.md` says.
-fn is_told_otherwise(op: &Op, has_acls: bool) -> bool {
+fn is_told_otherwise(op: &Op, is_hidden: bool) -> bool {
     match op {
         // It does not know that a file is immutable or only grows: it looks at permissions first.
         Op::SetFlags { .. } => true,
@@ -151,11 +155,12 @@ fn is_told_otherwise(op: &Op, has_acls: bool) -> bool {
         // A stranger's is done and changes nothing.
         Op::Chown { uid, gid, .. } | Op::ChownFd { uid, gid, .. } => uid.is_none() && gid.is_none(),
         // It takes setgid away from what its group may execute only.
-        Op::Open { mode, .. } | Op::Chmod { mode, .. } | Op::ChmodFd { mode, .. } => {
-            mode & 0o2000 != 0 && (has_acls || mode & 0o010 == 0)
-        }
+        Op::Open { mode, .. }
+        | Op::MakeNode { mode, .. }
+        | Op::Chmod { mode, .. }
+        | Op::ChmodFd { mode, .. } => mode & 0o2000 != 0 && (is_hidden || mode & 0o010 == 0),
         // It removes an ACL without saying that setgid goes with it.
-        Op::RemoveXattr { name, .. } => name.0.as_slice() == ACL,
+        Op::RemoveXattr { name, .. } => name.0.as_slice() == b"system.posix_acl_access",
         // It reads links from its cache, which then does not renew an old access time.
         Op::SetTimes { times, .. } | Op::SetTimesFd { times, .. } => {
             matches!(times[0], SetTime::At(..))
@@ -164,8 +169,6 @@ fn is_told_otherwise(op: &Op, has_acls: bool) -> bool {
     }
 }
 
-/// The name of an access ACL.
-const ACL: &[u8] = b"system.posix_acl_access";
 /// `FS_XFLAG_IMMUTABLE` and `FS_XFLAG_APPEND`.
 const IMMUTABLE: u32 = 0x8;
 const APPEND: u32 = 0x10;

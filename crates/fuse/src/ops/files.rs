@@ -1,5 +1,6 @@
 //! Open files: opening, reading, writing, closing, making durable.
 
+use super::privilege::Stripper;
 use crate::dispatch::{Context, Dispatcher, Done};
 use crate::handles::Handle;
 use crate::reply::Reply;
@@ -73,9 +74,6 @@ impl Dispatcher {
     ) -> Result<Done, Errno> {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let (ino, done) = (cx.ino(), cx.attempt.done);
-        if kill && done == 0 {
-            self.strip_suidgid(&caller, ino)?;
-        }
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let was_cached = args.write_flags & WRITE_CACHE != 0;
         let handle = if was_cached { 0 } else { args.fh };
@@ -87,11 +85,16 @@ impl Dispatcher {
             }
         }
         let (offset, rest) = (args.offset + done as u64, &data[done..]);
+        let strip = || match kill {
+            true => self.strip_suidgid(&caller, ino),
+            false => Ok(()),
+        };
         let written = self.on_file(
             handle,
             |file| {
                 let place = self.place(args, offset);
                 self.pass_on(handle, ino)?;
+                strip()?;
                 self.door.write(&caller, file, place, rest, kill)
             },
             || match was_cached {
@@ -99,11 +102,13 @@ impl Dispatcher {
                     // When pages were written to a kernel with a writeback cache says itself, and
                     // says it first if it writes pages back without waiting for them.
                     let touches = !self.settings.writeback;
+                    strip()?;
                     self.door
                         .write_back(&caller, ino, offset, rest, kill, touches)
                 }
                 false => {
                     let place = self.place(args, offset);
+                    strip()?;
                     self.door.write_node(&caller, ino, place, rest, kill)
                 }
             },
@@ -148,7 +153,7 @@ impl Dispatcher {
         let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
         let place = self.place(args, args.offset);
         let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
-        let volume = self.volume.clone();
+        let (volume, stripper) = (self.volume.clone(), Stripper::of(self));
         Done::io(move || {
             let context = Context {
                 header,
@@ -158,6 +163,9 @@ impl Dispatcher {
             let mut done = 0;
             let written = keep_asking(&volume, || {
                 let (at, rest) = (place.after(done), &data[done..]);
+                if kill {
+                    stripper.strip(&context.caller(0), context.ino())?;
+                }
                 done += door.write(&context.caller(0), &file, at, rest, kill)?;
                 match done < data.len() {
                     true => Err(Errno::ENOSPC),
