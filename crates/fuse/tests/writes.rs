@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -276,6 +277,49 @@ fn loses_setuid(mount: &Path, is_opened: bool) {
     }
 }
 
+/// A stranger opens a name, or makes it, while the library makes it for root and removes it again:
+/// never is he let into root's file.
+fn makes_or_is_refused(mounted: &mut harness::Mounted) {
+    let directory = mounted.path().join("d");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+    let (path, done) = (directory.join("f"), AtomicBool::new(false));
+    let (mut made, mut refused) = (0, 0);
+    thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            as_stranger(|| {
+                let (mut made, mut refused) = (0, 0);
+                // Relaxed: a wish.
+                while !done.load(Ordering::Relaxed) {
+                    let options = OpenOptions::new()
+                        .read(true)
+                        .write(true)
+                        .create(true)
+                        .clone();
+                    match options.open(&path) {
+                        Ok(file) => {
+                            assert_eq!(file.metadata().unwrap().uid(), 1000);
+                            made += 1;
+                        }
+                        Err(error) if error.raw_os_error() == Some(libc::EACCES) => refused += 1,
+                        Err(error) if error.raw_os_error() == Some(libc::ESTALE) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                (made, refused)
+            })
+        });
+        for _ in 0..2000 {
+            mounted.command("create /roots");
+            mounted.command("rename /roots /d/f");
+            mounted.command("unlink /d/f");
+        }
+        done.store(true, Ordering::Relaxed);
+        (made, refused) = stranger.join().unwrap();
+    });
+    assert!(made > 0 && refused > 0, "{made} made, {refused} refused");
+}
+
 on_both_transports! {
     fn a_write_follows_the_flags_of_the_moment(mounted, "writeback") {
         follows_the_flags_of_the_moment(mounted.path());
@@ -359,5 +403,10 @@ on_both_transports! {
 
     fn a_strangers_change_without_an_open_takes_setuid_too(mounted, "no_open,no_writeback") {
         loses_setuid(mounted.path(), false);
+    }
+
+    // Once, the kernel was given what the library had made meanwhile, for which it checks nothing.
+    fn what_the_library_made_meanwhile_is_not_opened_unchecked(mounted, "allow_other") {
+        makes_or_is_refused(&mut mounted);
     }
 }

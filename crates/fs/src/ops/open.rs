@@ -261,6 +261,12 @@ pub(crate) fn open_create(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
+        if !cx.caller.checks() {
+            // A kernel in front asks for what it found missing, and lets whoever asked have what
+            // was made. This one somebody else has made since: it is to look again, and to check
+            // permissions.
+            return Err(Errno::ESTALE.into());
+        }
         let node = cx.core.entry_node(parent, entry, g)?;
         return open_existing(cx, parent, node, flags, g);
     }
