@@ -99,7 +99,7 @@ pub struct Attr {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Device number of a device node, as `makedev` packs it.
+    /// Device number of a device inode, as `makedev` packs it.
     pub rdev: u32,
     /// Size in bytes.
     pub size: u64,

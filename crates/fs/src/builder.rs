@@ -1,9 +1,9 @@
 //! Building a volume.
 
+use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::control;
 use crate::data::PAGE;
-use crate::home::Home;
 use crate::volume::{AtimeMode, BuildError, OnError, Protection, Settings, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
@@ -39,7 +39,7 @@ impl VolumeBuilder {
         self
     }
 
-    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the
+    /// Memory for dentries, inodes and pages in bytes, where the backend can give them back; 0 (the
     /// default): unlimited.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.0.budget = bytes;
@@ -124,8 +124,8 @@ impl VolumeBuilder {
     }
 
     /// Where objects come from; memory by default.
-    pub fn home(mut self, home: impl Home) -> Self {
-        self.0.home = Box::new(home);
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.0.backend = Box::new(backend);
         self
     }
 
@@ -154,7 +154,7 @@ impl VolumeBuilder {
     /// The volume.
     ///
     /// # Errors
-    /// What is wrong with the settings; what the system, or the home asked for the root, refuses.
+    /// What is wrong with the settings; what the system, or the backend asked for the root, refuses.
     pub fn build(self) -> Result<Volume, BuildError> {
         if let Some(asked) = self.0.size.filter(|&size| size < PAGE) {
             return Err(BuildError::Size { asked });
@@ -163,7 +163,7 @@ impl VolumeBuilder {
             return Err(BuildError::NoInode);
         }
         let volume = Volume::new(self.0)?;
-        control::build(&volume.core).map_err(BuildError::Home)?;
+        control::build(&volume.sb).map_err(BuildError::Backend)?;
         Ok(volume)
     }
 }

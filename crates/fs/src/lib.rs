@@ -18,6 +18,7 @@
 pub mod acl;
 pub mod amount;
 mod attr;
+pub mod backend;
 mod builder;
 mod caller;
 mod calls;
@@ -30,7 +31,6 @@ mod errno;
 pub mod fdtable;
 pub mod flags;
 pub mod heat;
-pub mod home;
 mod inode;
 mod line;
 mod locks;

@@ -10,7 +10,7 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given; those of a
     /// directory are its listing.
-    fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
+    fn inode_changed(&self, ino: u64, data: Option<Range<u64>>);
 
     /// Inode numbers of the files that are open now and whose writes are acknowledged before the
     /// volume hears of them, one for each open file. Asked while quotas are being set; sets none.
@@ -26,16 +26,16 @@ pub trait Observer: Send + Sync + 'static {
 }
 
 /// A change to be told when the operation is over.
-pub(crate) enum Note {
+pub(crate) enum FsEvent {
     Entry(u64, Box<[u8]>),
-    Node(u64, Option<Range<u64>>),
+    Inode(u64, Option<Range<u64>>),
 }
 
-impl Note {
+impl FsEvent {
     pub fn tell(&self, observer: &dyn Observer) {
         match self {
-            Note::Entry(parent, name) => observer.entry_changed(*parent, name),
-            Note::Node(ino, data) => observer.node_changed(*ino, data.clone()),
+            FsEvent::Entry(parent, name) => observer.entry_changed(*parent, name),
+            FsEvent::Inode(ino, data) => observer.inode_changed(*ino, data.clone()),
         }
     }
 }

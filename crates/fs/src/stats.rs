@@ -70,8 +70,8 @@ pub enum Event {
     WalkRestart,
     /// A path walk went on under the rename lock.
     WalkFallback,
-    /// An operation waited for the home.
-    HomeLoad,
+    /// An operation waited for the backend.
+    BackendFetch,
     /// An object was dropped from memory to keep the budget.
     Reclaimed,
     /// An operation panicked.
@@ -83,7 +83,7 @@ impl Event {
     pub const ALL: &'static [Event] = &[
         Event::WalkRestart,
         Event::WalkFallback,
-        Event::HomeLoad,
+        Event::BackendFetch,
         Event::Reclaimed,
         Event::Panic,
     ];
@@ -93,7 +93,7 @@ impl Event {
         match self {
             Event::WalkRestart => "walk_restarts",
             Event::WalkFallback => "walk_fallbacks",
-            Event::HomeLoad => "home_loads",
+            Event::BackendFetch => "home_loads",
             Event::Reclaimed => "reclaimed_objects",
             Event::Panic => "panics",
         }
@@ -104,8 +104,8 @@ impl Event {
         match self {
             Event::WalkRestart => "Path walks that began again because a rename ran beside them.",
             Event::WalkFallback => "Path walks that kept renames out in the end.",
-            Event::HomeLoad => "Objects that were loaded from the home.",
-            Event::Reclaimed => "Objects that were given back to the home.",
+            Event::BackendFetch => "Objects that were loaded from the backend.",
+            Event::Reclaimed => "Objects that were given back to the backend.",
             Event::Panic => "Panics in operations and in the background.",
         }
     }

@@ -1,7 +1,7 @@
 //! What a program loses when it is changed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Caller, Credentials, Fd, Origin, Place, Process, Volume};
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ fn a_program_that_is_used_keeps_its_capabilities() {
 
 #[test]
 fn a_program_that_was_forgotten_loses_its_capabilities_as_well() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().home(home).build().unwrap();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder().backend(backend).build().unwrap();
     let (p, fd) = program(&volume);
     p.close(fd).unwrap();
     volume.sync().unwrap();

@@ -11,7 +11,7 @@ impl Data {
     /// Drops all pages past `size` and zeroes the rest of the last one; says how many pages the
     /// file lost. Absent when the last page must be loaded first.
     ///
-    /// Pages that only the home knows are not counted: `learn` them before if the count must be
+    /// Pages that only the backend knows are not counted: `learn` them before if the count must be
     /// exact. The caller has published the smaller size before, and readers clip again after.
     pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, Absent> {
         let size = size.min(BYTES);
@@ -36,7 +36,7 @@ impl Data {
 
     /// Allocates every page of the range that is not: it reads as zeros and is a hole to
     /// `seek_data`. It takes no memory until it is written. Says how many pages that added;
-    /// Absent when only the home knows whether a page is allocated.
+    /// Absent when only the backend knows whether a page is allocated.
     ///
     /// # Panics
     /// When the range ends past 2^63-1.
@@ -49,8 +49,8 @@ impl Data {
     }
 
     /// Drops the pages that the range covers and zeroes its edges; says how many pages the file
-    /// lost. Absent when a page at an edge must be loaded first, or when only the home knows
-    /// whether a page is allocated. The home is for the caller to tell.
+    /// lost. Absent when a page at an edge must be loaded first, or when only the backend knows
+    /// whether a page is allocated. The backend is for the caller to tell.
     pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         self.check_writable(off, len, g)?;
         self.zero_edges(off, len, g);

@@ -8,13 +8,13 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 pub(super) enum Mark {
     /// Nothing was noted: a hole, or unknown below `Status::unknown_below`.
     Nothing = 0,
-    /// The home said, or an operation made it so: a hole.
+    /// The backend said, or an operation made it so: a hole.
     Hole = 1,
-    /// Allocated; the home has the content.
+    /// Allocated; the backend has the content.
     Held = 2,
-    /// Allocated and never written: zeros. The home knows.
+    /// Allocated and never written: zeros. The backend knows.
     Blank = 3,
-    /// As `Blank`, but the home has not been told.
+    /// As `Blank`, but the backend has not been told.
     Fresh = 4,
 }
 
@@ -92,7 +92,7 @@ impl<'g> Spot<'g> {
 /// before the slot whose emptiness it explains is swapped to null.
 pub(super) struct Status(AtomicU64);
 
-/// Some page's content is at the home only.
+/// Some page's content is at the backend only.
 const PARTIAL: u64 = 1 << 52;
 const BELOW: u64 = PARTIAL - 1;
 const FIRST: usize = 15;
@@ -123,7 +123,7 @@ impl Status {
         self.change(|word| word | PARTIAL);
     }
 
-    /// No page is left, here or at the home.
+    /// No page is left, here or at the backend.
     pub(super) fn clear(&self) {
         self.change(|word| word & !(PARTIAL | BELOW));
     }

@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | `read` | none | everything |
 //! | `write`, `absent_pages`, `flush`, `seek_*` | entered | each other, readers; one flush only |
-//! | `load` | entered or closed since *before* the home was asked | the same |
+//! | `load` | entered or closed since *before* the backend was asked | the same |
 //! | the others | closed | readers |
 
 mod edit;

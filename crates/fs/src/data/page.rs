@@ -33,10 +33,10 @@ const _: () = assert!(size_of::<Page>() == 64);
 
 lock_class!(PageLock = "data.page", 80);
 
-/// The home has not got this content yet. Set by whoever changes bytes, under the page lock;
+/// The backend has not got this content yet. Set by whoever changes bytes, under the page lock;
 /// cleared by `flush` before it copies.
 const DIRTY: u8 = 1;
-/// A flush has copied the bytes and the home has not answered: eviction must wait, for the home
+/// A flush has copied the bytes and the backend has not answered: eviction must wait, for the backend
 /// could still give back what was there before. Set and cleared by `flush`.
 const WRITEBACK: u8 = 2;
 /// Used since the clock last passed. Set by readers and writers when they find it clear, cleared
@@ -47,7 +47,7 @@ impl Page {
     /// Bytes of memory that a page takes.
     pub(super) const SIZE: usize = size_of::<Page>() + PAGE_BYTES;
 
-    /// A page of the home: clean.
+    /// A page of the backend: clean.
     pub(super) fn loaded(bytes: &[u8]) -> Box<Page> {
         Page::with(0, &bytes[..bytes.len().min(PAGE_BYTES)], REFERENCED)
     }
@@ -98,12 +98,12 @@ impl Page {
         }
     }
 
-    /// The home has to be told of this page, though its bytes are the same.
+    /// The backend has to be told of this page, though its bytes are the same.
     pub(super) fn set_dirty(&self) {
         self.stain();
     }
 
-    /// Takes the dirt off a dirty page, which must then be copied and given to the home.
+    /// Takes the dirt off a dirty page, which must then be copied and given to the backend.
     pub(super) fn begin_flush(&self) -> bool {
         // Relaxed: a page dirtied after this look is for the next flush.
         if self.flags.load(Ordering::Relaxed) & DIRTY == 0 {

@@ -1,4 +1,4 @@
-//! Reading, and the answers of the home.
+//! Reading, and the answers of the backend.
 
 use hearth_sync::epoch::Guard;
 
@@ -37,11 +37,11 @@ impl Data {
         Ok(())
     }
 
-    /// Puts the home's answer for page `index` in place: its content (padded with zeros), or
+    /// Puts the backend's answer for page `index` in place: its content (padded with zeros), or
     /// None for a hole. Does nothing when the page is there already or an operation has settled
     /// meanwhile what it is. Says whether a page came into memory.
     ///
-    /// The caller has been inside the gate since before it asked the home: otherwise the answer
+    /// The caller has been inside the gate since before it asked the backend: otherwise the answer
     /// could be older than a write that was flushed and evicted in between.
     pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
         if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {

@@ -1,4 +1,4 @@
-//! Making the home forget a file's pages and get them again.
+//! Making the backend forget a file's pages and get them again.
 
 use hearth_sync::epoch::Guard;
 
@@ -7,7 +7,7 @@ use super::root::{Absent, Data};
 use super::span::PAGES;
 
 impl Data {
-    /// The first page of which only the home has the content, or knows at all.
+    /// The first page of which only the backend has the content, or knows at all.
     pub fn first_held(&self, g: &Guard) -> Option<u64> {
         match self.check_known(0..PAGES, g) {
             Err(Absent(index)) => Some(index),
@@ -15,7 +15,7 @@ impl Data {
         }
     }
 
-    /// The first page from `from` on that is known to be at the home only.
+    /// The first page from `from` on that is known to be at the backend only.
     pub(super) fn held_from(&self, from: u64, g: &Guard) -> Option<u64> {
         self.walk(from..PAGES, g)
             .find(|(_, place)| place.slot.is_empty() && place.spot.get() == Mark::Held)
@@ -36,8 +36,8 @@ impl Data {
         places.any(|(_, place)| place.is_allocated(g))
     }
 
-    /// The home has forgotten every page: the next flush gives it all of them. Gate closed, and
-    /// no page may be held by the home alone.
+    /// The backend has forgotten every page: the next flush gives it all of them. Gate closed, and
+    /// no page may be held by the backend alone.
     pub fn mark_all_dirty(&self, g: &Guard) {
         for (_, place) in self.walk(0..PAGES, g) {
             match place.page(g) {

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::span::PAGES;
 use super::tree::{FAN, Far, Leaf, Place, cut_leaf, fill, grow_leaf, sweep_leaf};
 
-/// The page of this index must be loaded from the home first ([`Data::load`]); then call again.
+/// The page of this index must be loaded from the backend first ([`Data::load`]); then call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent(
     /// The page's index: its offset divided by [`PAGE`](super::PAGE).
@@ -20,7 +20,7 @@ pub struct Absent(
 /// The pages of one file.
 ///
 /// A page is in memory, or has a mark that says what its absence means, or has no mark: then it
-/// is a hole, except that below `unknown_below` only the home knows.
+/// is a hole, except that below `unknown_below` only the backend knows.
 ///
 /// 1. A slot is filled by installing over null and emptied only with the gate closed.
 /// 2. Whoever empties a slot has set the mark before.
@@ -43,15 +43,15 @@ pub(super) enum Look<'g> {
     Hole,
     /// Allocated and never written: zeros.
     Blank,
-    /// Allocated; the home has the content.
+    /// Allocated; the backend has the content.
     Held,
-    /// Only the home knows whether there is a page.
+    /// Only the backend knows whether there is a page.
     Unknown,
 }
 
 impl Data {
     /// No page is in memory. `complete`: nor anywhere else; otherwise an absent page is one that
-    /// only the home knows, until [`learn`](Data::learn) tells: edits of such a file ask page by
+    /// only the backend knows, until [`learn`](Data::learn) tells: edits of such a file ask page by
     /// page, and a search for data up to the end of the largest file.
     pub fn new(complete: bool) -> Data {
         Data {
@@ -67,7 +67,7 @@ impl Data {
         self.status.is_complete()
     }
 
-    /// The home has content for exactly the pages in `held`, by index. From then on counts are
+    /// The backend has content for exactly the pages in `held`, by index. From then on counts are
     /// exact, holes need no question, and only held pages are [`Absent`]. For new data that no
     /// one else uses yet, or with the gate closed.
     pub fn learn(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
@@ -91,7 +91,7 @@ impl Data {
     }
 
     /// Pages in memory, counted one by one.
-    pub fn resident(&self, g: &Guard) -> u64 {
+    pub fn resident_pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
             .filter(|(_, place)| !place.slot.is_empty())
             .count() as u64

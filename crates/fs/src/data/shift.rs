@@ -17,7 +17,7 @@ impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Says
     /// how many pages the file lost.
     ///
-    /// Absent as [`check_collapse`](Data::check_collapse). Moved pages are dirty; the home is told
+    /// Absent as [`check_collapse`](Data::check_collapse). Moved pages are dirty; the backend is told
     /// by the caller that what it had from `off` on is void. The caller has published the smaller
     /// size before, and readers clip again after.
     ///
@@ -37,7 +37,7 @@ impl Data {
         Ok(removed)
     }
 
-    /// Absent while a page that [`collapse`](Data::collapse) would move has its content at the home
+    /// Absent while a page that [`collapse`](Data::collapse) would move has its content at the backend
     /// only.
     ///
     /// # Panics
@@ -48,7 +48,7 @@ impl Data {
     }
 
     /// Whether [`insert`](Data::insert) would move a page past 2^63-1, be it one that lies behind
-    /// the end of the file. Absent when only the home can tell.
+    /// the end of the file. Absent when only the backend can tell.
     ///
     /// # Panics
     /// When the range is not of whole pages.
@@ -61,7 +61,7 @@ impl Data {
     }
 
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
-    /// Absent and the home: as [`collapse`](Data::collapse). The caller publishes the larger size
+    /// Absent and the backend: as [`collapse`](Data::collapse). The caller publishes the larger size
     /// after.
     ///
     /// # Panics
@@ -119,8 +119,8 @@ impl Data {
         }
     }
 
-    /// Err with the first page from `known` on that only the home knows, or from `here` on whose
-    /// content only the home has.
+    /// Err with the first page from `known` on that only the backend knows, or from `here` on whose
+    /// content only the backend has.
     fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), Absent> {
         self.check_known(known..PAGES, g)?;
         if self.is_complete() {

@@ -50,12 +50,12 @@ fn dense(pages: u64) -> Arc<Data> {
     Arc::new(data)
 }
 
-fn save(data: &Data, home: &Mutex<Vec<u8>>) -> u64 {
+fn save(data: &Data, backend: &Mutex<Vec<u8>>) -> u64 {
     let saved = data.flush(&mut |index, bytes| {
-        home.lock()[index as usize] = bytes[0];
+        backend.lock()[index as usize] = bytes[0];
         Ok::<(), ()>(())
     });
-    saved.expect("the home takes everything")
+    saved.expect("the backend takes everything")
 }
 
 #[test]
@@ -198,15 +198,15 @@ fn a_late_load_never_covers_a_write() {
 fn a_write_beside_a_flush_is_saved_by_it_or_the_next() {
     check(|| {
         let data = dense(1);
-        let home = Arc::new(Mutex::new(vec![0]));
-        let during = home.clone();
+        let backend = Arc::new(Mutex::new(vec![0]));
+        let during = backend.clone();
         beside(
             &data,
             move |data| assert!(save(data, &during) <= 1),
             |data| assert_eq!((fill(data, 0, 8), fill(data, 0, 9)), (0, 0)),
         );
-        save(&data, &home);
-        assert_eq!(home.lock()[0], 9);
+        save(&data, &backend);
+        assert_eq!(backend.lock()[0], 9);
     });
 }
 

@@ -101,7 +101,7 @@ fn a_learned_map_makes_counts_exact() {
     let data = Data::new(false);
     data.learn([0..2, 70..72, 1 << 40..(1 << 40) + 1], &g);
     assert_eq!(
-        (data.pages(&g), data.resident(&g), data.is_complete()),
+        (data.pages(&g), data.resident_pages(&g), data.is_complete()),
         (5, 0, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
@@ -136,7 +136,7 @@ fn allocated_pages_are_holes_until_written_and_take_no_memory() {
     let g = pin();
     let data = Data::new(true);
     assert_eq!(data.allocate(1, 100 * PAGE, &g), Ok(101));
-    assert_eq!((data.pages(&g), data.resident(&g)), (101, 0));
+    assert_eq!((data.pages(&g), data.resident_pages(&g)), (101, 0));
     assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(None));
     assert_eq!(data.write(5 * PAGE, b"x", &g), Ok(0));
     assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(Some(5 * PAGE)));
@@ -191,7 +191,7 @@ fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
             u64::from(index > 0),
             "only the page that was saved before"
         );
-        assert_eq!(data.resident(&g), 4 - index);
+        assert_eq!(data.resident_pages(&g), 4 - index);
         Ok::<(), ()>(())
     });
     assert_eq!(flushed, Ok(4));
@@ -207,7 +207,7 @@ fn an_evicted_page_is_absent_and_still_counted() {
     page_at(&data, 2, &g).unwrap();
     assert_eq!(data.evict(9, &g), 3);
     assert_eq!(
-        (data.pages(&g), data.resident(&g), data.is_complete()),
+        (data.pages(&g), data.resident_pages(&g), data.is_complete()),
         (4, 1, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(3)));

@@ -10,7 +10,7 @@ use super::tree::{FAN, Place};
 impl Data {
     /// How many pages a write of this range would add: those of it that are not allocated.
     /// Absent when a page that the range covers in part must be loaded first, or when only the
-    /// home knows whether a page is allocated. Inside the gate.
+    /// backend knows whether a page is allocated. Inside the gate.
     pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         if !self.is_complete() {
             self.check_writable(off, len, g)?;
@@ -23,7 +23,7 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// Which pages of this range are not allocated. Absent when only the home knows. Inside the
+    /// Which pages of this range are not allocated. Absent when only the backend knows. Inside the
     /// gate.
     pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, Absent> {
         let pages = touched(off, len);
@@ -78,7 +78,7 @@ impl Data {
         self.store(off, src, g).map(|written| written.added)
     }
 
-    /// Whether the range can be written without asking the home.
+    /// Whether the range can be written without asking the backend.
     pub(super) fn check_writable(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
         self.check_known(touched(off, len), g)?;
         edges(off, len).try_for_each(|span| match self.look(span.index, g) {

@@ -1,4 +1,4 @@
-//! Pages on their way to the home and out of memory.
+//! Pages on their way to the backend and out of memory.
 
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
@@ -9,11 +9,11 @@ use super::page::Page;
 use super::root::Data;
 use super::span::{PAGE_BYTES, PAGES};
 
-/// Gives the home the page of this index.
+/// Gives the backend the page of this index.
 pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
 
 impl Data {
-    /// Gives `write` every page that the home has not got, by rising index, and says how many. A
+    /// Gives `write` every page that the backend has not got, by rising index, and says how many. A
     /// page written to meanwhile stays dirty; one that `write` fails for is dirty again and ends
     /// the flush. Nothing is pinned while `write` runs.
     ///
@@ -33,7 +33,7 @@ impl Data {
         Ok(flushed)
     }
 
-    /// Copies the next page from `from` on that the home has not got, and marks it as on its way.
+    /// Copies the next page from `from` on that the backend has not got, and marks it as on its way.
     fn take_unsaved(&self, from: u64, bytes: &mut [u8; PAGE_BYTES]) -> Option<u64> {
         let g = &pin();
         for (index, place) in self.walk(from..PAGES, g) {
@@ -42,7 +42,7 @@ impl Data {
                     page.copy(bytes);
                     return Some(index);
                 }
-                // Allocated, not known to the home, and saved as zeros. A write may fill the slot
+                // Allocated, not known to the backend, and saved as zeros. A write may fill the slot
                 // meanwhile: then its page is dirty and the next flush follows this one.
                 None if place.spot.replace(Mark::Fresh, Mark::Blank) => {
                     bytes.fill(0);
@@ -70,7 +70,7 @@ impl Data {
     }
 
     /// Drops up to `want` pages from memory that are clean and were not used since the last call,
-    /// and says how many. Only for files whose home can give them back; gate closed.
+    /// and says how many. Only for files whose backend can give them back; gate closed.
     ///
     /// Every call goes on where the last one stopped, if the file has more than 64 pages, and goes
     /// around the file once at most: what was used keeps its page and loses its bit.

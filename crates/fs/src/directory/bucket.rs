@@ -156,7 +156,7 @@ impl Bucket {
     }
 
     /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what
-    /// it says the home knows. Answers true then as well.
+    /// it says the backend knows. Answers true then as well.
     pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);

@@ -28,7 +28,7 @@ pub(crate) enum Refused {
     NotEmpty,
     /// Somebody changes or grows it; let go of everything and try again.
     Busy,
-    /// Only the home knows; load it first.
+    /// Only the backend knows; load it first.
     Unknown,
 }
 
@@ -114,7 +114,7 @@ impl Directory {
         })
     }
 
-    /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes
+    /// Forgets every entry, for reclaim: the backend has them all. Does nothing while somebody changes
     /// the directory.
     pub fn evict(&self, g: &Guard) -> bool {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
@@ -178,7 +178,7 @@ impl<'a> Locked<'a> {
                 let is_crowded = put(self.bucket, at, *target, g);
                 is_crowded || self.directory.is_turn(at.hash.value(), g)
             }
-            // Of a name that is not there the home would have to be asked.
+            // Of a name that is not there the backend would have to be asked.
             None if !self.directory.is_complete() => {
                 put_absence(self.bucket, at, g);
                 false

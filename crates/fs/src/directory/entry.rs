@@ -2,7 +2,7 @@
 
 use crate::attr::{Kind, Target};
 
-/// Name to inode number. An entry with inode number 0 is negative: the home has said that the name
+/// Name to inode number. An entry with inode number 0 is negative: the backend has said that the name
 /// is absent.
 ///
 /// Sixty-four bytes on a line of its own, so that no writer of a neighbour disturbs a reader.

@@ -1,6 +1,6 @@
-//! Learning from the home what a directory has.
+//! Learning from the backend what a directory has.
 //!
-//! A home takes its time, so it is asked with nothing locked and nothing pinned. Names are
+//! A backend takes its time, so it is asked with nothing locked and nothing pinned. Names are
 //! committed to it under the lock of their bucket, and the bucket's sequence count moves before the
 //! lock is given back: an answer counts if, with the lock held, the count is what it was before the
 //! question.
@@ -44,7 +44,7 @@ impl Directory {
         }
     }
 
-    /// Remembers the home's answer for a name that was unknown at the moment `before`. Answers
+    /// Remembers the backend's answer for a name that was unknown at the moment `before`. Answers
     /// whether its bucket became crowded, see [`Locked::apply`](super::Locked::apply); `None` if
     /// the answer may be out of date.
     pub fn learn(

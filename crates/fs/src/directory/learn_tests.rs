@@ -44,13 +44,13 @@ fn an_evicted_directory_asks_and_learns_again() {
     assert_eq!(
         names.directory.load(2, hash, || Err(5)),
         Err(5),
-        "a failing home changes nothing"
+        "a failing backend changes nothing"
     );
     assert!(!names.directory.is_complete());
     names
         .directory
         .load(2, hash, listed)
-        .expect("the home answers");
+        .expect("the backend answers");
     assert_eq!(
         (names.get("a"), names.get("b"), names.get("none")),
         (Some(1), Some(2), None)
@@ -58,7 +58,7 @@ fn an_evicted_directory_asks_and_learns_again() {
     assert_eq!(names.list().len(), 2);
 }
 
-/// What the home said before a name changed is not learnt after.
+/// What the backend said before a name changed is not learnt after.
 #[test]
 fn an_answer_that_is_out_of_date_is_not_learnt() {
     let names = Names::new();
@@ -103,7 +103,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     names
         .directory
         .load(2, hash, list)
-        .expect("the home answers");
+        .expect("the backend answers");
     let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
         Look::Hit(entry) => Some(entry.ino()),
         Look::Absent => None,
@@ -116,7 +116,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     assert_eq!(lists.get(), 4);
 }
 
-/// Once, a file that came and went in an evicted directory had the home asked each time.
+/// Once, a file that came and went in an evicted directory had the backend asked each time.
 #[test]
 fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
     let names = Names::new();

@@ -43,7 +43,7 @@ use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
 
-/// The home may have names that are not here.
+/// The backend may have names that are not here.
 const UNKNOWN: u8 = 0;
 /// What is not here is nowhere: the table has every name.
 const LOADED: u8 = 1;
@@ -114,7 +114,7 @@ struct Growth {
 pub(crate) enum Look<'g> {
     Hit(&'g Entry),
     Absent,
-    /// Not in memory, and only the home knows.
+    /// Not in memory, and only the backend knows.
     Unknown,
 }
 

@@ -180,7 +180,7 @@ impl Meta {
     }
 
     /// Whether it has no name left, or none yet.
-    pub fn is_nameless(&self) -> bool {
+    pub fn is_unlinked(&self) -> bool {
         self.flags.load(Relaxed) & NAMELESS != 0
     }
 

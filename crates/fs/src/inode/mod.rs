@@ -1,6 +1,6 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
 //!
-//! It lives in the volume's [`hearth_sync::object::Table`]; [`Node`] is the object around it, whose
+//! It lives in the volume's [`hearth_sync::object::Table`]; [`Inode`] is the object around it, whose
 //! per-core lanes hold what commuting operations would otherwise fight for:
 //!
 //! | lane | meaning |
@@ -45,9 +45,9 @@ use meta::Meta;
 use rare::Rare;
 
 /// An inode in its table.
-pub(crate) type Node = Object<Inode>;
+pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
-pub(crate) type NodeRef = Held<Inode>;
+pub(crate) type InodeRef = Held<InodeInner>;
 
 /// Lane of pages or entries.
 pub(crate) const COUNT: usize = 2;
@@ -70,7 +70,7 @@ lock_class!(pub(crate) GateLock = "inode.gate", 60);
 /// One inode: a line that walks and permission checks read, one that names and times move, one that
 /// growth moves, one with what every use of the contents reads.
 #[repr(C)]
-pub(crate) struct Inode {
+pub(crate) struct InodeInner {
     /// On the first line: whoever closes the file or checks permissions asks for it.
     rare: Rare,
     pub meta: Meta,
@@ -106,9 +106,14 @@ pub(crate) enum Body {
     Control(usize),
 }
 
-impl Inode {
-    pub fn new((number, generation): (u64, u32), kind: Kind, fields: &Fields, body: Body) -> Inode {
-        Inode {
+impl InodeInner {
+    pub fn new(
+        (number, generation): (u64, u32),
+        kind: Kind,
+        fields: &Fields,
+        body: Body,
+    ) -> InodeInner {
+        InodeInner {
             meta: Meta::new(kind, fields),
             _rest_of_growth: [0; 6],
             body,
@@ -240,7 +245,7 @@ impl Inode {
 }
 
 /// What needs the number and the lanes beside the inode.
-pub(crate) trait NodeExt {
+pub(crate) trait InodeExt {
     fn attr(&self) -> Attr;
     /// Whether it is a file with pages of its own. Asks nothing of the contents.
     fn has_data(&self) -> bool;
@@ -265,7 +270,7 @@ pub(crate) trait NodeExt {
     fn fields(&self) -> Fields;
 }
 
-impl NodeExt for Node {
+impl InodeExt for Inode {
     fn attr(&self) -> Attr {
         let f = self.fields();
         let blocks = self.blocks() * (PAGE / 512);
@@ -380,14 +385,14 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
 // five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 320);
+const _: () = assert!(Inode::SHARES_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
-    let inode = Node::VALUE_AT;
-    let meta = inode + std::mem::offset_of!(Inode, meta);
+    let inode = Inode::VALUE_AT;
+    let meta = inode + std::mem::offset_of!(InodeInner, meta);
     assert!((meta + Meta::NAMES_AT).is_multiple_of(64));
     assert!((meta + Meta::SIZE_AT).is_multiple_of(64));
-    assert!((inode + std::mem::offset_of!(Inode, body)).is_multiple_of(64));
+    assert!((inode + std::mem::offset_of!(InodeInner, body)).is_multiple_of(64));
 };
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use super::lookup::{find, hashed, unknown};
 use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
+use crate::backend;
 use crate::control;
 use crate::data::Data;
 use crate::directory::{Change, Directory, Look};
 use crate::errno::Errno;
 use crate::flags;
-use crate::home;
-use crate::inode::{Body, Extra, Fields, Node, NodeExt, NodeRef, OwnBytes};
+use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
 use crate::name::check_name;
-use crate::volume::{Ctx, Load, Step, Stop, record_of};
+use crate::volume::{Attempt, Ctx, Fetch, Stop, record_of};
 use hearth_sync::epoch::Guard;
 
 /// What to make.
@@ -42,13 +42,13 @@ impl New<'_> {
 /// Makes `name` in `parent`; `EEXIST` if it is there. The reference keeps the new inode.
 pub(crate) fn create(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     name: &[u8],
     new: &New<'_>,
     mode: u16,
     g: &Guard,
-) -> Step<NodeRef> {
-    if parent.meta.is_nameless() {
+) -> Attempt<InodeRef> {
+    if parent.meta.is_unlinked() {
         // Before the name is looked at, as in Linux.
         return Err(Errno::ENOENT.into());
     }
@@ -58,7 +58,7 @@ pub(crate) fn create(
     if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.core.check_writable()?;
+    cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
@@ -71,18 +71,18 @@ pub(crate) fn create(
     if let New::Symlink(target) = new {
         check_target(target)?;
     }
-    let _parent = cx.keep(parent, g)?;
-    let node = make(cx, parent, new, mode, g)?;
-    match insert(cx, parent, directory, at, &node, g) {
+    let _parent = cx.pin_inode(parent, g)?;
+    let inode = make(cx, parent, new, mode, g)?;
+    match insert(cx, parent, directory, at, &inode, g) {
         Ok(crowded) => {
             if crowded {
                 directory.grow_a_part(|| parent.entries(), g);
             }
             cx.entry_changed(parent, name);
-            Ok(node)
+            Ok(inode)
         }
         Err(stop) => {
-            discard(cx, node, g);
+            discard(cx, inode, g);
             Err(stop)
         }
     }
@@ -91,67 +91,67 @@ pub(crate) fn create(
 /// A file without a name (`O_TMPFILE`) in the care of `parent`, and whether it may get one.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     mode: u16,
     linkable: bool,
     g: &Guard,
-) -> Step<NodeRef> {
+) -> Attempt<InodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
-    cx.core.check_writable()?;
+    cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
-    let node = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
-    if cx.core.home.evictable() {
+    let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
+    if cx.sb.backend.evictable() {
         let put = cx
-            .core
-            .home
-            .commit(&[home::Change::Put(&record_of(&node, g))]);
+            .sb
+            .backend
+            .commit(&[backend::Change::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
-            discard(cx, node, g);
+            discard(cx, inode, g);
             return Err(errno.into());
         }
     }
-    Ok(node)
+    Ok(inode)
 }
 
 fn insert(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     directory: &Directory,
     at: crate::directory::Hashed<'_>,
-    node: &NodeRef,
+    inode: &InodeRef,
     g: &Guard,
-) -> Step<bool> {
+) -> Attempt<bool> {
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Look::Absent => {}
         Look::Hit(_) => return Err(Errno::EEXIST.into()),
         Look::Unknown => return Err(unknown(parent, at.name)),
     }
-    let to = node.target();
-    if cx.core.home.evictable() {
-        let link = home::Change::Link {
+    let to = inode.target();
+    if cx.sb.backend.evictable() {
+        let link = backend::Change::Link {
             dir: parent.number(),
             name: at.name,
             to,
         };
-        cx.core
-            .home
-            .commit(&[home::Change::Put(&record_of(node, g)), link])?;
+        cx.sb
+            .backend
+            .commit(&[backend::Change::Put(&record_of(inode, g)), link])?;
     }
     let crowded = locked.apply(Change { at, to: Some(to) }, g);
-    parent.count_entry(1, to.kind == Kind::Directory, cx.core.now());
+    parent.count_entry(1, to.kind == Kind::Directory, cx.sb.now());
     Ok(crowded)
 }
 
 /// A new inode with the attributes that `parent` and the caller give it.
 pub(crate) fn make(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     new: &New<'_>,
     mode: u16,
     g: &Guard,
-) -> Step<NodeRef> {
-    let now = cx.core.now();
+) -> Attempt<InodeRef> {
+    let now = cx.sb.now();
     // No more of it: names and times lie where changes of other attributes write.
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
@@ -185,14 +185,14 @@ pub(crate) fn make(
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
-    Ok(cx.core.make_node((kind, fields), body, extra, hint, g)?)
+    Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
 /// Applies the parent's default ACL, or the umask where there is none; answers what the new inode
 /// has beyond mode.
 fn inherit_acl(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     kind: Kind,
     fields: &mut Fields,
     g: &Guard,
@@ -237,12 +237,12 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
 }
 
 /// Takes back an inode that never got its name.
-pub(crate) fn discard(cx: &Ctx<'_>, node: NodeRef, g: &Guard) {
-    node.meta.update(|fields| fields.nlink = 0);
-    cx.core.release(node, g);
+pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
+    inode.meta.update(|fields| fields.nlink = 0);
+    cx.sb.release(inode, g);
 }
 
 /// What to load when the whole directory must be known.
-pub(crate) fn whole(node: &Node) -> Stop {
-    Stop::Load(Load::Directory(node.number()))
+pub(crate) fn whole(inode: &Inode) -> Stop {
+    Stop::Miss(Fetch::Directory(inode.number()))
 }

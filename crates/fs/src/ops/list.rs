@@ -2,10 +2,10 @@
 
 use crate::attr::{DirEntry, Kind};
 use crate::errno::Errno;
-use crate::inode::Node;
+use crate::inode::Inode;
 use crate::ops::create::whole;
 use crate::ops::io::touch_atime;
-use crate::volume::{Ctx, Step};
+use crate::volume::{Attempt, Ctx};
 use hearth_sync::epoch::Guard;
 
 /// Cookie after `.`.
@@ -19,22 +19,22 @@ const AFTER_DOTS: u64 = 2;
 /// directory was evicted in the middle, begins after the last entry that `f` took.
 pub(crate) fn list(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     cookie: u64,
     noatime: bool,
     mut f: impl FnMut(DirEntry<'_>) -> bool,
     g: &Guard,
-) -> Step<()> {
-    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+) -> Attempt<()> {
+    let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
     if !directory.is_complete() {
-        return Err(whole(node));
+        return Err(whole(inode));
     }
-    if node.meta.is_nameless() {
+    if inode.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    touch_atime(cx, node, noatime);
+    touch_atime(cx, inode, noatime);
     let dots = [
-        (b"." as &[u8], node.number(), AFTER_DOT),
+        (b"." as &[u8], inode.number(), AFTER_DOT),
         (b"..", directory.parent(), AFTER_DOTS),
     ];
     for (name, ino, next) in dots {
@@ -61,6 +61,6 @@ pub(crate) fn list(
     // Evicted meanwhile.
     match was_complete {
         true => Ok(()),
-        false => Err(whole(node)),
+        false => Err(whole(inode)),
     }
 }

@@ -3,42 +3,42 @@
 use super::open::OpenFile;
 use crate::errno::{Errno, Result};
 use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
-use crate::volume::Core;
+use crate::volume::Superblock;
 use hearth_sync::epoch::pin;
 
 /// The lock that is in the way of `request`, if any.
 pub(crate) fn get(
-    core: &Core,
+    sb: &Superblock,
     file: &OpenFile,
     request: &LockRequest,
 ) -> Result<Option<LockRequest>> {
     let g = pin();
-    Ok(file.node(&g)?.locks(&core.lock_allowance).get(request))
+    Ok(file.inode(&g)?.locks(&sb.lock_allowance).get(request))
 }
 
 /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
 /// waits.
 pub(crate) fn set(
-    core: &Core,
+    sb: &Superblock,
     file: &OpenFile,
     request: &LockRequest,
     wait: Option<&Interrupt>,
 ) -> Result<()> {
     let held = {
         let g = pin();
-        file.node(&g)?.hold().ok_or(Errno::EBADF)?
+        file.inode(&g)?.hold().ok_or(Errno::EBADF)?
     };
     // Waits under no guard: the reference keeps the inode, and so its locks.
-    let locks = held.locks(&core.lock_allowance);
+    let locks = held.locks(&sb.lock_allowance);
     let mut result = locks.set(
         request,
         wait.map(|interrupt| Wait {
-            graph: &core.waits,
+            graph: &sb.waits,
             interrupt: Some(interrupt),
         }),
     );
     // The last close empties the file and then takes its locks away; see `OpenFile::finish`.
-    let closed = file.node(&pin()).is_err();
+    let closed = file.inode(&pin()).is_err();
     if closed && result.is_ok() && request.kind != LockKind::Unlock {
         let back = LockRequest {
             kind: LockKind::Unlock,
@@ -51,6 +51,6 @@ pub(crate) fn set(
             result = result.and(Err(Errno::EBADF));
         }
     }
-    core.release(held, &pin());
+    sb.release(held, &pin());
     result
 }

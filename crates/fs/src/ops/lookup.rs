@@ -5,40 +5,40 @@ use crate::attr::Kind;
 use crate::control;
 use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
-use crate::inode::{Inode, Node};
+use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
 use crate::number::{CONTROL, ROOT};
-use crate::volume::{Ctx, Load, Step, Stop};
+use crate::volume::{Attempt, Ctx, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What a walk ends with: the inode, or only what names it.
 pub(crate) trait Found<'g>: Copy {
     /// What `name` means in `parent`.
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self>;
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self>;
 
-    fn of(node: &'g Node) -> Self;
+    fn of(inode: &'g Inode) -> Self;
 
     fn kind(self) -> Kind;
 
     /// The inode.
-    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node>;
+    fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode>;
 }
 
-impl<'g> Found<'g> for &'g Node {
+impl<'g> Found<'g> for &'g Inode {
     #[inline]
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         lookup(cx, parent, name, g)
     }
 
-    fn of(node: &'g Node) -> Self {
-        node
+    fn of(inode: &'g Inode) -> Self {
+        inode
     }
 
     fn kind(self) -> Kind {
-        Inode::kind(self)
+        InodeInner::kind(self)
     }
 
-    fn node(self, _: &Ctx<'_>, _: &'g Guard) -> Step<&'g Node> {
+    fn inode(self, _: &Ctx<'_>, _: &'g Guard) -> Attempt<&'g Inode> {
         Ok(self)
     }
 }
@@ -48,9 +48,9 @@ impl<'g> Found<'g> for &'g Node {
 #[derive(Clone, Copy)]
 pub(crate) enum Named<'g> {
     /// What has no entry: `.`, `..`, `/`, the control directory.
-    Node(&'g Node),
+    Inode(&'g Inode),
     /// An entry and the directory that it is in.
-    Entry(&'g Node, &'g Entry),
+    Entry(&'g Inode, &'g Entry),
 }
 
 impl Named<'_> {
@@ -60,25 +60,25 @@ impl Named<'_> {
 }
 
 impl<'g> Found<'g> for Named<'g> {
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, name, g)
     }
 
-    fn of(node: &'g Node) -> Self {
-        Named::Node(node)
+    fn of(inode: &'g Inode) -> Self {
+        Named::Inode(inode)
     }
 
     fn kind(self) -> Kind {
         match self {
-            Named::Node(node) => node.kind(),
+            Named::Inode(inode) => inode.kind(),
             Named::Entry(_, entry) => entry.kind(),
         }
     }
 
-    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
+    fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode> {
         match self {
-            Named::Node(node) => Ok(node),
-            Named::Entry(parent, entry) => cx.core.entry_node(parent, entry, g),
+            Named::Inode(inode) => Ok(inode),
+            Named::Entry(parent, entry) => cx.sb.entry_inode(parent, entry, g),
         }
     }
 }
@@ -87,21 +87,21 @@ impl<'g> Found<'g> for Named<'g> {
 /// shared.
 pub(crate) fn lookup<'g>(
     cx: &Ctx<'_>,
-    parent: &'g Node,
+    parent: &'g Inode,
     name: &[u8],
     g: &'g Guard,
-) -> Step<&'g Node> {
-    named(cx, parent, name, g)?.node(cx, g)
+) -> Attempt<&'g Inode> {
+    named(cx, parent, name, g)?.inode(cx, g)
 }
 
 /// What `name` means in `parent`; see [`lookup`].
 // Always: `lookup` is then as short as if it asked for inodes only.
 #[inline(always)]
-fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Named<'g>> {
+fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Named<'g>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
-        let removed = parent.meta.is_nameless();
+        let removed = parent.meta.is_unlinked();
         return Err(if removed {
             Errno::ENOENT
         } else {
@@ -110,18 +110,18 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
         .into());
     }
     match name {
-        b"." => return Ok(Named::Node(parent)),
-        b".." => return above(cx, parent, directory, g).map(Named::Node),
+        b"." => return Ok(Named::Inode(parent)),
+        b".." => return above(cx, parent, directory, g).map(Named::Inode),
         _ => {}
     }
     if parent.number() == ROOT && name == control::NAME {
-        return cx.core.node(CONTROL, g).map(Named::Node);
+        return cx.sb.inode(CONTROL, g).map(Named::Inode);
     }
     match find(
         parent,
         Hashed {
             name,
-            hash: cx.core.hash(name),
+            hash: cx.sb.hash(name),
         },
         g,
     )? {
@@ -132,20 +132,29 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
 
 /// The directory above `here`. The one above a removed directory may be gone as well, and its
 /// number may be another's: then there is none.
-fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
-    let above = cx.core.node(directory.parent(), g);
-    let removed = here.meta.is_nameless();
+fn above<'g>(
+    cx: &Ctx<'_>,
+    here: &Inode,
+    directory: &Directory,
+    g: &'g Guard,
+) -> Attempt<&'g Inode> {
+    let above = cx.sb.inode(directory.parent(), g);
+    let removed = here.meta.is_unlinked();
     match above {
         _ if removed && directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
-        Err(Stop::Load(_)) => Err(Stop::Load(Load::Above(here.number()))),
+        Err(Stop::Miss(_)) => Err(Stop::Miss(Fetch::Above(here.number()))),
         above if !removed => above,
-        Ok(node) if node.generation() == directory.orphaned() => Ok(node),
+        Ok(inode) if inode.generation() == directory.orphaned() => Ok(inode),
         _ => Err(Errno::ENOENT.into()),
     }
 }
 
 /// The entry of a plain name.
-pub(crate) fn find<'g>(parent: &'g Node, at: Hashed<'_>, g: &'g Guard) -> Step<Option<&'g Entry>> {
+pub(crate) fn find<'g>(
+    parent: &'g Inode,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Attempt<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     match directory.lookup(at.name, at.hash, g) {
         Look::Hit(entry) => Ok(Some(entry)),
@@ -155,8 +164,8 @@ pub(crate) fn find<'g>(parent: &'g Node, at: Hashed<'_>, g: &'g Guard) -> Step<O
 }
 
 /// What to load when a name is unknown.
-pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
-    Stop::Load(Load::Entry {
+pub(crate) fn unknown(parent: &Inode, name: &[u8]) -> Stop {
+    Stop::Miss(Fetch::Entry {
         dir: parent.number(),
         name: name.into(),
     })
@@ -164,6 +173,6 @@ pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
 
 /// The name with its hash.
 pub(crate) fn hashed<'n>(cx: &Ctx<'_>, name: &'n [u8]) -> Hashed<'n> {
-    let hash: NameHash = cx.core.hash(name);
+    let hash: NameHash = cx.sb.hash(name);
     Hashed { name, hash }
 }

@@ -12,10 +12,10 @@ use crate::control::Dialogue;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
-use crate::inode::{Body, Inode, Node, NodeExt, NodeRef};
+use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
 use crate::line::OwnLine;
 use crate::number::is_control;
-use crate::volume::{Core, Ctx, Step, Stop};
+use crate::volume::{Attempt, Ctx, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -29,7 +29,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    node: HeldSlot<Inode>,
+    inode: HeldSlot<InodeInner>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
@@ -63,15 +63,15 @@ struct Moving {
 }
 
 impl OpenFile {
-    pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32) -> OpenFile {
-        let dialogue = match is_control(node.number()).then_some(&node.body) {
-            Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.core)),
+    pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> OpenFile {
+        let dialogue = match is_control(inode.number()).then_some(&inode.body) {
+            Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.sb)),
             _ => None,
         };
         OpenFile {
-            kind: node.kind(),
-            ino: node.number(),
-            node: HeldSlot::new(node),
+            kind: inode.kind(),
+            ino: inode.number(),
+            inode: HeldSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
                 position: OwnLine(Lock::new(0)),
@@ -170,13 +170,13 @@ impl OpenFile {
     }
 
     /// The inode; `EBADF` after the last close.
-    pub(crate) fn node<'g>(&self, g: &'g Guard) -> Result<&'g Node> {
-        self.node.get(g).ok_or(Errno::EBADF)
+    pub(crate) fn inode<'g>(&self, g: &'g Guard) -> Result<&'g Inode> {
+        self.inode.get(g).ok_or(Errno::EBADF)
     }
 
     /// Whether its last close has begun: no descriptor names it any more, and it has no inode.
     pub(crate) fn is_finished(&self) -> bool {
-        self.node.is_empty()
+        self.inode.is_empty()
     }
 
     /// What a control file says; `None` for other files.
@@ -185,17 +185,19 @@ impl OpenFile {
     }
 
     /// The last close: locks of this description go, and the inode's reference.
-    pub(crate) fn finish(&self, core: &Core, g: &Guard) {
-        let Some(node) = self.node.take() else { return };
+    pub(crate) fn finish(&self, sb: &Superblock, g: &Guard) {
+        let Some(inode) = self.inode.take() else {
+            return;
+        };
         // The inode went first: a lock that comes after this is given back by who took it.
-        if let Some(locks) = node.taken_locks() {
+        if let Some(locks) = inode.taken_locks() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
         }
         if self.is_charged() {
-            promise::close(core, &node, g);
+            promise::close(sb, &inode, g);
         }
-        core.release(node, g);
+        sb.release(inode, g);
     }
 }
 
@@ -215,35 +217,35 @@ impl std::fmt::Debug for OpenFile {
 }
 
 /// Opens an inode that exists.
-pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<OpenFile> {
+pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<OpenFile> {
     if flags & libc::O_PATH != 0 {
-        let held = node.hold().ok_or(Stop::Again)?;
+        let held = inode.hold().ok_or(Stop::Restart)?;
         return Ok(OpenFile::new(cx, held, flags));
     }
-    check_kind(node, flags)?;
+    check_kind(inode, flags)?;
     let (reads, writes) = access_of(flags);
     let want = if reads { READ } else { 0 } | if writes { WRITE } else { 0 };
-    if writes && node.has_data() {
-        cx.core.check_writable()?;
+    if writes && inode.has_data() {
+        cx.sb.check_writable()?;
     }
-    may(cx.caller, node, want, g)?;
-    check_flags(cx, node, flags, writes)?;
-    if !matches!(node.kind(), Kind::File | Kind::Directory) {
+    may(cx.caller, inode, want, g)?;
+    check_flags(cx, inode, flags, writes)?;
+    if !matches!(inode.kind(), Kind::File | Kind::Directory) {
         // What a program expects of these is the kernel's part; through the library there is
         // nothing behind them.
         return Err(Errno::ENXIO.into());
     }
-    let held = node.hold().ok_or(Stop::Again)?;
-    if flags & libc::O_TRUNC != 0 && node.has_data() {
-        let growth = node.meta.growth.lock();
-        let cut = set_size(cx, node, 0, &growth, None, g).map(|_| node.touch(cx.core.now()));
+    let held = inode.hold().ok_or(Stop::Restart)?;
+    if flags & libc::O_TRUNC != 0 && inode.has_data() {
+        let growth = inode.meta.growth.lock();
+        let cut = set_size(cx, inode, 0, &growth, None, g).map(|_| inode.touch(cx.sb.now()));
         drop(growth);
         if let Err(stop) = cut {
-            cx.core.release(held, g);
+            cx.sb.release(held, g);
             return Err(stop);
         }
-        drop_capability(cx, node, g);
-        cx.node_changed(node, Some(0..u64::MAX));
+        drop_capability(cx, inode, g);
+        cx.inode_changed(inode, Some(0..u64::MAX));
     }
     Ok(OpenFile::new(cx, held, kept_flags(flags)))
 }
@@ -251,12 +253,12 @@ pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<Ope
 /// Opens `name` in `parent`, making it if it is not there (`O_CREAT`).
 pub(crate) fn open_create(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     name: &[u8],
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if let Some(entry) = find(parent, hashed(cx, name), g)? {
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
@@ -267,13 +269,13 @@ pub(crate) fn open_create(
             // permissions.
             return Err(Errno::ESTALE.into());
         }
-        let node = cx.core.entry_node(parent, entry, g)?;
-        return open_existing(cx, parent, node, flags, g);
+        let inode = cx.sb.entry_inode(parent, entry, g)?;
+        return open_existing(cx, parent, inode, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
-        Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags))),
+        Ok(inode) => Ok(OpenFile::new(cx, inode, kept_flags(flags))),
         // Somebody else made it first; open what is there.
-        Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Again),
+        Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
     }
 }
@@ -281,22 +283,22 @@ pub(crate) fn open_create(
 /// Opens what `O_CREAT` found in `parent` already.
 pub(crate) fn open_existing(
     cx: &Ctx<'_>,
-    parent: &Node,
-    node: &Node,
+    parent: &Inode,
+    inode: &Inode,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
-    may_open_sticky(cx, parent, node)?;
-    open(cx, node, flags, g)
+) -> Attempt<OpenFile> {
+    may_open_sticky(cx, parent, inode)?;
+    open(cx, inode, flags, g)
 }
 
 /// `may_create_in_sticky` of Linux with `fs.protected_regular`.
-fn may_open_sticky(cx: &Ctx<'_>, parent: &Node, node: &Node) -> Result<()> {
-    let level = cx.core.protection.regular;
-    if level == 0 || node.kind() != Kind::File || !cx.caller.checks() {
+fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
+    let level = cx.sb.protection.regular;
+    if level == 0 || inode.kind() != Kind::File || !cx.caller.checks() {
         return Ok(());
     }
-    let (directory, file) = (parent.meta.owner(), node.meta.owner());
+    let (directory, file) = (parent.meta.owner(), inode.meta.owner());
     let mode = u32::from(directory.perm);
     let shared = mode & libc::S_IWOTH != 0 || (level >= 2 && mode & libc::S_IWGRP != 0);
     let theirs = file.uid != directory.uid && file.uid != cx.caller.uid;
@@ -309,23 +311,23 @@ fn may_open_sticky(cx: &Ctx<'_>, parent: &Node, node: &Node) -> Result<()> {
 /// Opens a new file without a name.
 pub(crate) fn open_tmpfile(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if !access_of(flags).1 {
         return Err(Errno::EINVAL.into());
     }
     let linkable = flags & libc::O_EXCL == 0;
-    let node = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
+    let inode = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
     let kept = kept_flags(flags & !libc::O_DIRECTORY);
-    Ok(OpenFile::new(cx, node, kept))
+    Ok(OpenFile::new(cx, inode, kept))
 }
 
-fn check_kind(node: &Node, flags: i32) -> Result<()> {
+fn check_kind(inode: &Inode, flags: i32) -> Result<()> {
     let writes = access_of(flags).1;
-    match node.kind() {
+    match inode.kind() {
         Kind::Symlink => Err(Errno::ELOOP),
         Kind::Directory if writes || flags & libc::O_CREAT != 0 => Err(Errno::EISDIR),
         Kind::Directory => Ok(()),
@@ -334,8 +336,8 @@ fn check_kind(node: &Node, flags: i32) -> Result<()> {
     }
 }
 
-fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()> {
-    let owner = node.meta.owner();
+fn check_flags(cx: &Ctx<'_>, inode: &Inode, flags: i32, writes: bool) -> Result<()> {
+    let owner = inode.meta.owner();
     if owner.flags & flags::APPEND != 0 {
         let whole = writes && flags & libc::O_APPEND == 0;
         if whole || flags & libc::O_TRUNC != 0 {
@@ -347,7 +349,7 @@ fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()
         return Err(Errno::EPERM);
     }
     // Only data can go past a cache.
-    if flags & libc::O_DIRECT != 0 && node.kind() == Kind::Directory {
+    if flags & libc::O_DIRECT != 0 && inode.kind() == Kind::Directory {
         return Err(Errno::EINVAL);
     }
     Ok(())

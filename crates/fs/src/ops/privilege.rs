@@ -3,7 +3,7 @@
 
 use super::xattr::publish;
 use crate::caller::Caller;
-use crate::inode::{CAPABILITY, ChangeLock, Mark, Node};
+use crate::inode::{CAPABILITY, ChangeLock, Inode, Mark};
 use crate::volume::Ctx;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
@@ -18,21 +18,21 @@ pub(crate) fn kills_suid_untold(caller: &Caller<'_>) -> bool {
     !caller.privileged()
 }
 
-/// Whether `node` has setuid or setgid.
-pub(crate) fn has_suidgid(node: &Node) -> bool {
+/// Whether `inode` has setuid or setgid.
+pub(crate) fn has_suidgid(inode: &Inode) -> bool {
     let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
-    node.meta.perm() & suid != 0
+    inode.meta.perm() & suid != 0
 }
 
 /// Clears setuid and setgid of a file whose contents `caller` changes; whether that changed its
 /// mode.
-pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) -> bool {
-    if !has_suidgid(node) {
+pub(crate) fn strip_suidgid(caller: &Caller<'_>, inode: &Inode) -> bool {
+    if !has_suidgid(inode) {
         return false;
     }
-    let kind = node.kind();
+    let kind = inode.kind();
     let mut is_changed = false;
-    node.meta.update(|fields| {
+    inode.meta.update(|fields| {
         let (member, before) = (keeps_setgid(caller, fields.gid), fields.perm);
         fields.kill_suidgid(kind, member);
         is_changed = fields.perm != before;
@@ -46,25 +46,25 @@ pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
 }
 
 /// Takes the capabilities away from a file whose contents have changed.
-pub(crate) fn drop_capability(cx: &Ctx<'_>, node: &Node, g: &Guard) {
-    if node.marks.has(Mark::Capable) {
-        drop_capability_held(cx, node, &node.meta.change.lock(), g);
+pub(crate) fn drop_capability(cx: &Ctx<'_>, inode: &Inode, g: &Guard) {
+    if inode.marks.has(Mark::Capable) {
+        drop_capability_held(cx, inode, &inode.meta.change.lock(), g);
     }
 }
 
 /// The same for who holds `change`.
 pub(crate) fn drop_capability_held(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     _change: &lock::Guard<'_, ChangeLock, ()>,
     g: &Guard,
 ) {
-    if !node.marks.has(Mark::Capable) || cx.core.payer(node).is_err() {
+    if !inode.marks.has(Mark::Capable) || cx.sb.payer(inode).is_err() {
         return;
     }
-    if let Some(mut extra) = node.extra(g).cloned()
+    if let Some(mut extra) = inode.extra(g).cloned()
         && extra.xattrs.remove(CAPABILITY)
     {
-        publish(cx, node, extra, None, |_| {}, g);
+        publish(cx, inode, extra, None, |_| {}, g);
     }
 }

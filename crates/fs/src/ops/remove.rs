@@ -3,47 +3,47 @@
 use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
+use crate::backend;
 use crate::control;
 use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
 use crate::errno::Errno;
-use crate::home;
-use crate::inode::{Node, NodeExt};
+use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
-use crate::volume::{Ctx, Step, Stop};
+use crate::volume::{Attempt, Ctx, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A volume that is read-only says so before the name is
 /// looked for.
-pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
-    cx.core.check_writable()?;
-    let _parent = cx.keep(parent, g)?;
+pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
+    cx.sb.check_writable()?;
+    let _parent = cx.pin_inode(parent, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
-    let _victim = cx.keep(victim, g)?;
+    let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     if victim.is_dir() {
         return Err(Errno::EISDIR.into());
     }
     take_out(cx, parent, locked, at, g)?;
-    let now = cx.core.now();
+    let now = cx.sb.now();
     parent.count_entry(-1, false, now);
     victim.change_meta(now, |fields| fields.nlink -= 1);
     cx.entry_changed(parent, name);
-    cx.node_changed(victim, None);
-    cx.core.reap(victim, g);
+    cx.inode_changed(victim, None);
+    cx.sb.iput_final(victim, g);
     Ok(())
 }
 
 /// Removes an empty directory. Read-only as in [`unlink`].
-pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     match name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
-        _ => cx.core.check_writable()?,
+        _ => cx.sb.check_writable()?,
     }
-    let _parent = cx.keep(parent, g)?;
+    let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, name, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
-    let _victim = cx.keep(victim, g)?;
+    let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = kill(victim, g)?;
     take_out(cx, parent, locked, at, g)?;
@@ -51,24 +51,24 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step
     if let Some(directory) = victim.directory() {
         directory.orphan(parent.generation());
     }
-    let now = cx.core.now();
+    let now = cx.sb.now();
     parent.count_entry(-1, true, now);
     victim.change_meta(now, |fields| fields.nlink = 0);
     cx.entry_changed(parent, name);
-    cx.core.reap(victim, g);
+    cx.sb.iput_final(victim, g);
     Ok(())
 }
 
 /// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
 /// taken to find that out.
-fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     if name.len() > NAME_MAX || control::reserves(parent, name) {
         return Ok(());
     }
     let Some(entry) = find(parent, hashed(cx, name), g)? else {
         return Ok(());
     };
-    let victim = cx.core.entry_node(parent, entry, g)?;
+    let victim = cx.sb.entry_inode(parent, entry, g)?;
     let occupied = victim
         .directory()
         .is_some_and(|inside| inside.has_entries(g));
@@ -81,11 +81,11 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<
 
 /// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a
 /// bucket that this thread holds, so its buckets are only tried.
-pub(crate) fn kill<'g>(victim: &'g Node, g: &'g Guard) -> Step<Killing<'g>> {
+pub(crate) fn kill<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Killing<'g>> {
     let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
     directory.kill(g).map_err(|refused| match refused {
         Refused::NotEmpty => Stop::Errno(Errno::ENOTEMPTY),
-        Refused::Busy => Stop::Again,
+        Refused::Busy => Stop::Restart,
         Refused::Unknown => whole(victim),
     })
 }
@@ -93,10 +93,10 @@ pub(crate) fn kill<'g>(victim: &'g Node, g: &'g Guard) -> Step<Killing<'g>> {
 /// The locked bucket of `name`, and the inode that it means.
 fn lock_victim<'g, 'n>(
     cx: &Ctx<'_>,
-    parent: &'g Node,
+    parent: &'g Inode,
     name: &'n [u8],
     g: &'g Guard,
-) -> Step<(Locked<'g>, Hashed<'n>, &'g Node)> {
+) -> Attempt<(Locked<'g>, Hashed<'n>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG.into());
@@ -111,7 +111,7 @@ fn lock_victim<'g, 'n>(
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Look::Hit(entry) => {
-            let victim = cx.core.entry_node(parent, entry, g)?;
+            let victim = cx.sb.entry_inode(parent, entry, g)?;
             Ok((locked, at, victim))
         }
         Look::Absent => Err(Errno::ENOENT.into()),
@@ -122,17 +122,17 @@ fn lock_victim<'g, 'n>(
 #[inline]
 fn take_out(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     locked: Locked<'_>,
     at: Hashed<'_>,
     g: &Guard,
-) -> Step<()> {
-    if cx.core.home.evictable() {
-        let gone = home::Change::Unlink {
+) -> Attempt<()> {
+    if cx.sb.backend.evictable() {
+        let gone = backend::Change::Unlink {
             dir: parent.number(),
             name: at.name,
         };
-        cx.core.home.commit(&[gone])?;
+        cx.sb.backend.commit(&[gone])?;
     }
     locked.apply(Change { at, to: None }, g);
     Ok(())
@@ -141,10 +141,10 @@ fn take_out(
 /// Whether the entry in the way of a rename may be replaced by `source`, and the directory that
 /// ends with it.
 pub(crate) fn check_replace<'g>(
-    source: &Node,
-    target: &'g Node,
+    source: &Inode,
+    target: &'g Inode,
     g: &'g Guard,
-) -> Step<Option<Killing<'g>>> {
+) -> Attempt<Option<Killing<'g>>> {
     check_kinds(source, target)?;
     if target.is_dir() {
         kill(target, g).map(Some)
@@ -154,7 +154,7 @@ pub(crate) fn check_replace<'g>(
 }
 
 /// A directory replaces a directory, anything else replaces anything else.
-pub(crate) fn check_kinds(source: &Node, target: &Node) -> Result<(), Errno> {
+pub(crate) fn check_kinds(source: &Inode, target: &Inode) -> Result<(), Errno> {
     match (source.is_dir(), target.is_dir()) {
         (true, false) => Err(Errno::ENOTDIR),
         (false, true) => Err(Errno::EISDIR),

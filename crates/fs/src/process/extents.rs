@@ -27,13 +27,13 @@ impl Process {
                     libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
                     libc::SEEK_CUR => moved(*position, off)?,
                     libc::SEEK_END => self.run(|_, g| {
-                        let end = file.node(g)?.meta.size();
+                        let end = file.inode(g)?.meta.size();
                         Ok(moved(end, off)?)
                     })?,
                     libc::SEEK_DATA | libc::SEEK_HOLE => {
                         let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
                         let hole = whence == libc::SEEK_HOLE;
-                        self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+                        self.run(|_, g| range::seek(file.inode(g)?, from, hole, g))?
                     }
                     _ => return Err(Errno::EINVAL),
                 };
@@ -55,7 +55,7 @@ impl Process {
                 if !file.writable() || file.kind() != Kind::File {
                     return Err(Errno::EINVAL.into());
                 }
-                attr::setattr(cx, file.node(g)?, &set, true, g)
+                attr::setattr(cx, file.inode(g)?, &set, true, g)
             })
         })
     }
@@ -82,7 +82,7 @@ impl Process {
                 if !file.writable() {
                     return Err(Errno::EBADF.into());
                 }
-                range::fallocate(cx, file.node(g)?, mode, off, len, g)
+                range::fallocate(cx, file.inode(g)?, mode, off, len, g)
             })
         })
     }
@@ -106,7 +106,7 @@ impl Process {
                     let offsets = (off(&source, &from.1), off(&target, &to.1));
                     let noatime = source.flags() & libc::O_NOATIME != 0;
                     Copying::new(offsets, len, noatime).in_pieces(|copying| {
-                        self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
+                        self.run(|cx, g| copy(cx, source.inode(g)?, target.inode(g)?, copying, g))
                     })
                 });
                 // As in `Process::on`.

@@ -7,7 +7,7 @@ use crate::errno::{Errno, Result};
 use crate::ops::io::{self, Place};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
-use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
+use crate::volume::{Attempt, Ctx, MAX_SIZE, Stop};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::Shared;
@@ -155,11 +155,11 @@ impl Process {
         Ok(done)
     }
 
-    /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
+    /// Runs `f` on what `fd` names. Where a backend may have to be waited for, and where questions are
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         let g = pin();
-        if !self.core().home.evictable() {
+        if !self.core().backend.evictable() {
             let done = self.on(fd, &g, |file| match file.dialogue() {
                 None => f(&file).map(Some),
                 Some(_) => Ok(None),
@@ -191,7 +191,7 @@ impl Process {
     pub(super) fn run_on<R>(
         &self,
         fd: Fd,
-        mut f: impl FnMut(&Ctx<'_>, Shared<'_, OpenFile>, &Guard) -> Step<R>,
+        mut f: impl FnMut(&Ctx<'_>, Shared<'_, OpenFile>, &Guard) -> Attempt<R>,
     ) -> Result<R> {
         self.run(|cx, g| self.on(fd, g, |file| f(cx, file, g)))
     }
@@ -241,12 +241,12 @@ pub(super) fn read_at(
     off: u64,
     out: &mut [u8],
     g: &Guard,
-) -> Step<usize> {
+) -> Attempt<usize> {
     if let Some(dialogue) = file.dialogue() {
         return dialogue.read(off, out);
     }
     let noatime = file.flags() & libc::O_NOATIME != 0;
-    io::read(cx, file.node(g)?, off, out, noatime, g)
+    io::read(cx, file.inode(g)?, off, out, noatime, g)
 }
 
 fn readv_at(
@@ -255,10 +255,10 @@ fn readv_at(
     off: u64,
     outs: &mut [IoSliceMut<'_>],
     g: &Guard,
-) -> Step<usize> {
+) -> Attempt<usize> {
     let Some(dialogue) = file.dialogue() else {
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        return io::read_vector(cx, file.node(g)?, off, outs, noatime, g);
+        return io::read_vector(cx, file.inode(g)?, off, outs, noatime, g);
     };
     let mut total = 0;
     for out in outs {
@@ -281,16 +281,16 @@ pub(super) fn write_at(
     off: u64,
     data: &[u8],
     g: &Guard,
-) -> Step<(u64, usize)> {
+) -> Attempt<(u64, usize)> {
     if let Some(dialogue) = file.dialogue() {
-        return Ok((off, dialogue.write(cx.core, cx.caller, off, data)?));
+        return Ok((off, dialogue.write(cx.sb, cx.caller, off, data)?));
     }
     let place = match file.flags() & libc::O_APPEND {
         0 => Place::At(off),
         _ => Place::End,
     };
     let kill = kills_suid(cx.caller);
-    io::write(cx, file.node(g)?, place, data, kill, g)
+    io::write(cx, file.inode(g)?, place, data, kill, g)
 }
 
 fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {

@@ -7,7 +7,7 @@ use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
 use crate::ops::lookup::{Found, Named};
 use crate::ops::{link, remove, rename};
-use crate::volume::{Ctx, Step};
+use crate::volume::{Attempt, Ctx};
 use crate::walk::{Follow, Last, ToName, walk};
 use hearth_sync::epoch::Guard;
 
@@ -40,7 +40,7 @@ impl Process {
             };
             self.run(|cx, g| {
                 let old = if empty && olddirfd == AT_FDCWD {
-                    Named::Node(self.itself(olddirfd, g)?)
+                    Named::Inode(self.itself(olddirfd, g)?)
                 } else if empty {
                     self.on_any(olddirfd, g, |file| {
                         // As Linux since 6.10: what others opened is named by those only who may
@@ -48,21 +48,21 @@ impl Process {
                         if !cx.caller.privileged() && !file.is_opened_by(cx.caller) {
                             return Err(Errno::ENOENT);
                         }
-                        Ok(Named::Node(file.get().node(g)?))
+                        Ok(Named::Inode(file.get().inode(g)?))
                     })?
                 } else {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
-                    // What a home has to be asked for is looked for at once: its entry may be gone
+                    // What a backend has to be asked for is looked for at once: its entry may be gone
                     // after another walk.
-                    match cx.core.home.evictable() {
-                        true => Named::Node(named.node(cx, g)?),
+                    match cx.sb.backend.evictable() {
+                        true => Named::Inode(named.inode(cx, g)?),
                         false => named,
                     }
                 };
                 let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
                 let (parent, name) = new_name(&to, false)?;
-                link::link(cx, old.node(cx, g)?, parent, name, g)
+                link::link(cx, old.inode(cx, g)?, parent, name, g)
             })
         })
     }
@@ -97,11 +97,11 @@ impl Process {
             let path = path.as_ref();
             if path.is_empty() {
                 return self.run(|cx, g| {
-                    let node = self.itself(dirfd, g)?;
-                    if node.kind() != Kind::Symlink {
+                    let inode = self.itself(dirfd, g)?;
+                    if inode.kind() != Kind::Symlink {
                         return Err(Errno::ENOENT.into());
                     }
-                    Ok(link::readlink(cx, node)?.to_vec())
+                    Ok(link::readlink(cx, inode)?.to_vec())
                 });
             }
             self.at_name(dirfd, path, Follow::Slash, |cx, walked, g| {
@@ -109,7 +109,7 @@ impl Process {
                 if named.kind() != Kind::Symlink {
                     return Err(Errno::EINVAL.into());
                 }
-                Ok(link::readlink(cx, named.node(cx, g)?)?.to_vec())
+                Ok(link::readlink(cx, named.inode(cx, g)?)?.to_vec())
             })
         })
     }
@@ -222,7 +222,7 @@ impl Process {
                 is_writable?;
                 let removed = [from.parent, to.parent]
                     .iter()
-                    .any(|dir| dir.meta.is_nameless());
+                    .any(|dir| dir.meta.is_unlinked());
                 let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
                 if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
                     return Err(Errno::EEXIST.into());
@@ -245,8 +245,8 @@ impl Process {
         let directory = matches!(new, New::Directory);
         self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
             let (parent, name) = new_name(&walked, directory)?;
-            let node = create(cx, parent, name, new, mode, g)?;
-            cx.core.release(node, g);
+            let inode = create(cx, parent, name, new, mode, g)?;
+            cx.sb.release(inode, g);
             Ok(())
         })
     }
@@ -256,7 +256,7 @@ impl Process {
 fn new_name<'x>(
     walked: &ToName<'x>,
     directory: bool,
-) -> std::result::Result<(&'x crate::inode::Node, &'x [u8]), Errno> {
+) -> std::result::Result<(&'x crate::inode::Inode, &'x [u8]), Errno> {
     if walked.last != Last::Name || walked.found().is_some() {
         return Err(Errno::EEXIST);
     }
@@ -291,7 +291,7 @@ fn check_slashes(
 /// How to walk to a name that is to be changed, and whether it may be: in a volume that is
 /// read-only it is not looked up.
 fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
-    let is_writable = cx.core.check_writable();
+    let is_writable = cx.sb.check_writable();
     let follow = match is_writable {
         Ok(()) => Follow::Never,
         Err(_) => Follow::Parent,
@@ -299,7 +299,7 @@ fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
     (follow, is_writable)
 }
 
-fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard) -> Step<()> {
+fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard) -> Attempt<()> {
     if walked.last != Last::Name {
         return Err(Errno::EISDIR.into());
     }

@@ -86,7 +86,7 @@ impl Process {
         let request = self.request(file, spec, self.lock_owner(), std::process::id())?;
         check_mode(file, spec.kind)?;
         let locks = file
-            .node(&pin())?
+            .inode(&pin())?
             .locks(&self.core().lock_allowance)
             .clone();
         lock::set(self.core(), file, &request, wait)?;
@@ -158,7 +158,7 @@ impl Process {
         let base = match spec.whence {
             libc::SEEK_SET => 0,
             libc::SEEK_CUR => *file.position().lock(),
-            libc::SEEK_END => file.node(&pin())?.meta.size(),
+            libc::SEEK_END => file.inode(&pin())?.meta.size(),
             _ => return Err(Errno::EINVAL),
         };
         let start = i128::from(base) + i128::from(spec.start);

@@ -26,10 +26,10 @@ use crate::caller::{Caller, Credentials, Origin};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
-use crate::inode::{Inode, Node, NodeRef};
+use crate::inode::{Inode, InodeInner, InodeRef};
 use crate::number::ROOT;
 use crate::ops::open::OpenFile;
-use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
+use crate::volume::{Attempt, Ctx, Run, Stop, Superblock, Volume};
 use crate::walk::{Follow, From, ToName, ToNode, walk};
 use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
@@ -52,9 +52,9 @@ pub struct Process {
     /// File mode creation mask.
     umask: AtomicU32,
     /// Working directory. Never empty but during the drop.
-    cwd: HeldSlot<Inode>,
+    cwd: HeldSlot<InodeInner>,
     /// What `/` means. Never empty but during the drop.
-    root: HeldSlot<Inode>,
+    root: HeldSlot<InodeInner>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
     /// What the system calls this program: asked once, every operation names it. Immutable.
@@ -72,7 +72,7 @@ impl Process {
     fn new(volume: Volume, credentials: Credentials) -> Process {
         let root = {
             let g = pin();
-            let hold = || volume.core.inodes.hold(ROOT, &g);
+            let hold = || volume.sb.inodes.hold(ROOT, &g);
             (
                 hold().expect("the root is kept for ever"),
                 hold().expect("the root is kept for ever"),
@@ -152,8 +152,8 @@ impl Process {
         self.umask.swap(u32::from(mask) & 0o777, Ordering::Relaxed) as u16
     }
 
-    fn core(&self) -> &Core {
-        &self.volume.core
+    fn core(&self) -> &Superblock {
+        &self.volume.sb
     }
 
     /// Runs a whole call and counts it. What a public method asks of others is no call of its own,
@@ -180,8 +180,8 @@ impl Process {
     }
 
     /// Runs an operation with the process's credentials. Pinned while it runs and not while it
-    /// waits for the home.
-    fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
+    /// waits for the backend.
+    fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.core().keep_budget()?;
         pace();
         let g = pin();
@@ -199,7 +199,8 @@ impl Process {
             Err(stop) => {
                 let credentials = credentials.clone();
                 drop(g);
-                run.settling().go_on(stop, &self.caller(&credentials), f)
+                run.allowing_partial()
+                    .go_on(stop, &self.caller(&credentials), f)
             }
         }
     }
@@ -222,7 +223,7 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Step<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -237,7 +238,7 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Step<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -247,7 +248,7 @@ impl Process {
     }
 
     /// Where a path begins: `/`, the working directory or a descriptor.
-    fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Step<From<'g>> {
+    fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Attempt<From<'g>> {
         // A path that is none is told before the descriptor is looked at.
         check_length(path)?;
         let root = self.place(&self.root, g);
@@ -255,11 +256,11 @@ impl Process {
             Some(b'/') => root,
             _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
             _ => {
-                let node = self.any_node_of(dirfd, g)?;
-                if !node.is_dir() {
+                let inode = self.any_node_of(dirfd, g)?;
+                if !inode.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
-                node
+                inode
             }
         };
         Ok(From { start, root })
@@ -267,19 +268,19 @@ impl Process {
 
     /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's
     /// inode.
-    fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Node> {
+    fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         match dirfd {
             AT_FDCWD => Ok(self.place(&self.cwd, g)),
             _ => self.any_node_of(dirfd, g),
         }
     }
 
-    fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
+    fn place<'g>(&self, slot: &HeldSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &HeldSlot<Inode>, g: &Guard) -> NodeRef {
+    fn hold_place(&self, slot: &HeldSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
             // Another thread may be changing directory; what it leaves may be dead at once.
             if let Some(held) = self.place(slot, g).hold() {
@@ -294,13 +295,13 @@ impl Process {
     }
 
     /// The inode of what a descriptor names.
-    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
-        self.on_any(fd, g, |file| file.get().node(g))
+    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+        self.on_any(fd, g, |file| file.get().inode(g))
     }
 
     /// The same for a call that an `O_PATH` descriptor does not serve.
-    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
-        self.on(fd, g, |file| file.get().node(g))
+    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+        self.on(fd, g, |file| file.get().inode(g))
     }
 
     /// Does `f` with what a descriptor names, which is no `O_PATH` one.
@@ -341,8 +342,8 @@ impl Process {
     /// any of its descriptors, everything else with the last one.
     fn closed(&self, closed: Closed<'_, OpenFile>, g: &Guard) {
         if !closed.file.is_path()
-            && let Ok(node) = closed.file.node(g)
-            && let Some(locks) = node.taken_locks()
+            && let Ok(inode) = closed.file.inode(g)
+            && let Some(locks) = inode.taken_locks()
         {
             locks.release_owner(self.lock_owner(), false);
         }

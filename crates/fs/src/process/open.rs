@@ -5,7 +5,7 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::lookup::{Found, lookup};
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
-use crate::volume::{Ctx, Step, Stop};
+use crate::volume::{Attempt, Ctx, Stop};
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
@@ -58,17 +58,17 @@ fn open_walked<'x, F: Found<'x>>(
     flags: i32,
     mode: u16,
     g: &'x Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if flags & TMPFILE != 0 {
-        let parent = walked.existing()?.node(cx, g)?;
+        let parent = walked.existing()?.inode(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);
     }
     if flags & libc::O_CREAT == 0 || flags & libc::O_PATH != 0 {
-        let node = walked.existing()?.node(cx, g)?;
-        if flags & libc::O_DIRECTORY != 0 && !node.is_dir() {
+        let inode = walked.existing()?.inode(cx, g)?;
+        if flags & libc::O_DIRECTORY != 0 && !inode.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
-        return open(cx, node, flags, g);
+        return open(cx, inode, flags, g);
     }
     if walked.slash || walked.last != Last::Name {
         let dots = walked.last != Last::Name && flags & libc::O_EXCL != 0;
@@ -78,7 +78,7 @@ fn open_walked<'x, F: Found<'x>>(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open_existing(cx, walked.parent, found.node(cx, g)?, flags, g);
+        return open_existing(cx, walked.parent, found.inode(cx, g)?, flags, g);
     }
     match open_create(cx, walked.parent, walked.name, mode, flags, g) {
         // A symbolic link came up meanwhile; it is to be followed.
@@ -86,7 +86,7 @@ fn open_walked<'x, F: Found<'x>>(
             if flags & libc::O_NOFOLLOW == 0
                 && lookup(cx, walked.parent, walked.name, g).is_ok() =>
         {
-            Err(Stop::Again)
+            Err(Stop::Restart)
         }
         result => result,
     }

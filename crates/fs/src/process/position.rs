@@ -11,7 +11,7 @@ impl Process {
     ///
     /// A long transfer keeps the offset to its end, and lets go of the epoch in between so that
     /// what others retire is freed. Who waits for it may not hold that back either: counted, as for
-    /// a home, and not pinned.
+    /// a backend, and not pinned.
     pub(super) fn with_position<R>(
         &self,
         fd: Fd,
@@ -19,7 +19,7 @@ impl Process {
         mut f: impl FnMut(Shared<'_, OpenFile>, &mut u64) -> Result<R>,
     ) -> Result<R> {
         let g = pin();
-        if !self.core().home.evictable() {
+        if !self.core().backend.evictable() {
             let done = self.on(fd, &g, |file| {
                 match check(file.get())?.position().try_lock() {
                     Some(mut position) if file.dialogue().is_none() => {

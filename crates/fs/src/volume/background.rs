@@ -7,7 +7,7 @@
 //! folding takes.
 
 use super::pace::{Pace, Stretch};
-use super::{Core, Volume};
+use super::{Superblock, Volume};
 use crate::heat::Pass;
 use hearth_sched::{Handle, Sleep, Spec, TaskError, Time, block_in_place, yield_now};
 use hearth_sync::epoch;
@@ -112,43 +112,43 @@ impl Volume {
     /// looked at, all records aged. What is left the next call goes on with. Front ends' tasks that
     /// nobody else runs get their turn as well.
     pub fn run_background_once(&self) {
-        let core = &self.core;
-        let before = core.background.called.lock().take();
-        let mut chores = before.unwrap_or_else(|| Chores::new(core.sched.handle()));
-        chores.call(core);
-        let other = core.background.called.lock().replace(chores);
+        let sb = &self.sb;
+        let before = sb.background.called.lock().take();
+        let mut chores = before.unwrap_or_else(|| Chores::new(sb.sched.handle()));
+        chores.call(sb);
+        let other = sb.background.called.lock().replace(chores);
         drop(other);
-        core.sched.run_once();
+        sb.sched.run_once();
     }
 
     /// Starts the task that does the background's work. It ends with the last handle of the
     /// volume.
     pub(super) fn start_background(&self) {
-        let sched = self.core.sched.handle();
-        let work = run(self.core.downgrade(), sched.clone());
+        let sched = self.sb.sched.handle();
+        let work = run(self.sb.downgrade(), sched.clone());
         // With the first worker's station as its key; front ends' threads have their own to do.
         drop(sched.spawn(Spec::idle().with_key(0), work));
     }
 }
 
-async fn run(volume: Weak<Core>, sched: Handle) {
+async fn run(volume: Weak<Superblock>, sched: Handle) {
     let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
-    if let Some(core) = volume.upgrade() {
-        core.heat.wakes(waker.clone());
-        core.background.task.get_or_init(|| waker);
+    if let Some(sb) = volume.upgrade() {
+        sb.heat.wakes(waker.clone());
+        sb.background.task.get_or_init(|| waker);
     }
     let mut chores = Chores::new(sched.clone());
     loop {
-        let Some(core) = volume.upgrade() else { return };
+        let Some(sb) = volume.upgrade() else { return };
         let stretch = Stretch::begin();
         // What a panic leaves half done is behind the core's own locks, which release on unwinding;
         // what the chores knew is forgotten.
-        let turn = catch_unwind(AssertUnwindSafe(|| chores.turn(&core)));
+        let turn = catch_unwind(AssertUnwindSafe(|| chores.turn(&sb)));
         let wait = turn.map_err(|payload| {
-            record(&core, TaskError::Panicked(payload));
+            record(&sb, TaskError::Panicked(payload));
             chores = Chores::new(sched.clone());
         });
-        drop(core);
+        drop(sb);
         if std::mem::take(&mut chores.freed) {
             epoch::give_way();
         }
@@ -163,14 +163,14 @@ async fn run(volume: Weak<Core>, sched: Handle) {
 }
 
 /// Tells of a panic of a chore and obeys `errors=`.
-fn record(core: &Core, panic: TaskError) {
+fn record(sb: &Superblock, panic: TaskError) {
     let what = panic.message().unwrap_or("no message");
     // Nobody may be there to read it.
     let _ = writeln!(
         std::io::stderr(),
         "hearth: panic in the background, which goes on in a while: {what}"
     );
-    core.record_panic(what);
+    sb.record_panic(what);
 }
 
 /// What is to be done, and how far it is.
@@ -211,48 +211,48 @@ impl Chores {
     }
 
     /// Does a slice of everything that is due, and says when to come again, unless woken.
-    fn turn(&mut self, core: &Core) -> Duration {
-        let wait = self.fold(core);
-        let pause = wait.unwrap_or(match core.heat.is_pressed() {
+    fn turn(&mut self, sb: &Superblock) -> Duration {
+        let wait = self.fold(sb);
+        let pause = wait.unwrap_or(match sb.heat.is_pressed() {
             true => PAUSE,
             false => PERIOD,
         });
-        core.step_rates();
+        sb.step_rates();
         // Does not wait: the page on quotas promises when it is told.
-        let told = core.ledger.tell_ended(ENDS);
+        let told = sb.ledger.tell_ended(ENDS);
         if wait.is_none() {
-            core.look_for_leftovers();
+            sb.look_for_leftovers();
         }
-        core.background.pressed.store(false, Ordering::Relaxed);
+        sb.background.pressed.store(false, Ordering::Relaxed);
         let left = self.resting.since(self.sched.now());
-        if !left.is_zero() && !core.is_behind() {
+        if !left.is_zero() && !sb.is_behind() {
             return left.min(pause);
         }
         let stretch = Stretch::begin();
-        let mut more = self.reclaim(core);
-        more |= self.age(core);
-        more |= self.settle(core);
-        more |= self.forget(core);
+        let mut more = self.reclaim(sb);
+        more |= self.age(sb);
+        more |= self.settle(sb);
+        more |= self.forget(sb);
         let rest = self.pace.rest_after(stretch.used());
         self.resting = self.sched.now() + rest;
         match more || !told {
-            true if core.is_behind() => Duration::ZERO,
+            true if sb.is_behind() => Duration::ZERO,
             true => rest.min(pause),
             false => pause,
         }
     }
 
     /// Does up to [`SLICES`] slices of everything that is due.
-    fn call(&mut self, core: &Core) {
-        core.fold();
-        core.look_for_leftovers();
-        core.step_rates();
+    fn call(&mut self, sb: &Superblock) {
+        sb.fold();
+        sb.look_for_leftovers();
+        sb.step_rates();
         for _ in 0..SLICES {
-            let told = core.ledger.tell_ended(ENDS);
-            let mut more = self.reclaim(core);
-            more |= self.age(core);
-            more |= self.settle(core);
-            more |= self.forget(core);
+            let told = sb.ledger.tell_ended(ENDS);
+            let mut more = self.reclaim(sb);
+            more |= self.age(sb);
+            more |= self.settle(sb);
+            more |= self.forget(sb);
             if told && !more {
                 break;
             }
@@ -260,13 +260,13 @@ impl Chores {
     }
 
     /// Folds, unless the last fold began a moment ago: then answers when to come again.
-    fn fold(&mut self, core: &Core) -> Option<Duration> {
+    fn fold(&mut self, sb: &Superblock) -> Option<Duration> {
         let now = self.sched.now();
         let wait = self
             .folded
             .and_then(|last| PAUSE.checked_sub(now.since(last)));
         if wait.is_none() {
-            core.fold();
+            sb.fold();
             self.folded = Some(now);
         }
         wait
@@ -274,36 +274,36 @@ impl Chores {
 
     /// Whether there is more to win. It goes on a little below the budget, so that it is not wanted
     /// again at once.
-    fn reclaim(&mut self, core: &Core) -> bool {
-        core.resident.lower_mark();
-        let over = core.over_budget();
+    fn reclaim(&mut self, sb: &Superblock) -> bool {
+        sb.mem_usage.lower_mark();
+        let over = sb.over_budget();
         if over > 0 {
-            self.spare = core.resident.budget() / SPARE;
+            self.spare = sb.mem_usage.budget() / SPARE;
         }
         let wanted = over + self.spare;
         if wanted == 0 {
             return false;
         }
-        // The home is written to: another thread drives the station meanwhile.
-        let won = block_in_place(|| self.sweep(core, wanted.min(RECLAIM)));
+        // The backend is written to: another thread drives the station meanwhile.
+        let won = block_in_place(|| self.sweep(sb, wanted.min(RECLAIM)));
         self.freed = won > 0;
         self.spare = self.spare.saturating_sub(won.saturating_sub(over));
         if won > 0 {
             self.barren = 0;
-            core.background.set_stuck(false);
+            sb.background.set_stuck(false);
         } else if self.barren >= 2 {
             // Everything is in use. Looked at again in a while.
             (self.barren, self.spare) = (0, 0);
-            core.background.set_stuck(over > 0);
+            sb.background.set_stuck(over > 0);
             return false;
         }
         true
     }
 
-    fn sweep(&mut self, core: &Core, bytes: u64) -> u64 {
+    fn sweep(&mut self, sb: &Superblock, bytes: u64) -> u64 {
         let mut won = 0;
         for _ in 0..SWEEPS {
-            let step = core.sweep(bytes - won);
+            let step = sb.sweep(bytes - won);
             won += step.won;
             self.barren += u32::from(step.wrapped);
             if won >= bytes {
@@ -313,15 +313,15 @@ impl Chores {
         won
     }
 
-    fn age(&mut self, core: &Core) -> bool {
-        if self.ageing.is_none() && core.is_ageing_due() {
-            core.heat.fold(core);
+    fn age(&mut self, sb: &Superblock) -> bool {
+        if self.ageing.is_none() && sb.is_ageing_due() {
+            sb.heat.fold(sb);
             self.ageing = Some(Pass::default());
         }
         let Some(pass) = &mut self.ageing else {
             return false;
         };
-        let goes_on = core.heat.sweep_slice(core, pass);
+        let goes_on = sb.heat.sweep_slice(sb, pass);
         if !goes_on {
             self.ageing = None;
         }
@@ -330,23 +330,23 @@ impl Chores {
 
     /// Calls back what credit of quotas nobody uses, so that a charge near a limit finds few words
     /// to close.
-    fn settle(&mut self, core: &Core) -> bool {
-        if self.settling.is_none() && core.is_settling_due() {
+    fn settle(&mut self, sb: &Superblock) -> bool {
+        if self.settling.is_none() && sb.is_settling_due() {
             self.settling = Some(0);
         }
         if let Some(from) = self.settling {
-            self.settling = core.ledger.settle(from, ACCOUNTS);
+            self.settling = sb.ledger.settle(from, ACCOUNTS);
         }
         self.settling.is_some()
     }
 
     /// Forgets tenants of the scheduler that nobody uses any more.
-    fn forget(&mut self, core: &Core) -> bool {
-        if self.forgetting.is_none() && core.is_forgetting_due() {
+    fn forget(&mut self, sb: &Superblock) -> bool {
+        if self.forgetting.is_none() && sb.is_forgetting_due() {
             self.forgetting = Some(0);
         }
         if let Some(from) = self.forgetting {
-            self.forgetting = core.sched.forget_idle(from, TENANTS, UNUSED);
+            self.forgetting = sb.sched.forget_idle(from, TENANTS, UNUSED);
         }
         self.forgetting.is_some()
     }
@@ -364,7 +364,7 @@ async fn rest(sleep: Sleep) {
     .await;
 }
 
-impl Core {
+impl Superblock {
     fn fold(&self) {
         if self.heat.is_on() || self.heat.is_pressed() {
             self.heat.fold(self);

@@ -80,17 +80,17 @@ mod tests {
     #[test]
     fn a_volume_goes_with_the_last_of_its_handles_wherever_they_were_taken() {
         let volume = Volume::memory();
-        let core = volume.core.downgrade();
+        let sb = volume.sb.downgrade();
         let process = volume.process(Credentials::root());
         let child = std::thread::spawn(move || process.fork())
             .join()
             .expect("fork works");
         drop(volume);
-        assert!(core.upgrade().is_some(), "the child has a handle");
+        assert!(sb.upgrade().is_some(), "the child has a handle");
         let grandchild = child.fork();
         drop(child);
-        assert!(core.upgrade().is_some(), "its child has one");
+        assert!(sb.upgrade().is_some(), "its child has one");
         drop(grandchild);
-        assert!(core.upgrade().is_none(), "nobody has one");
+        assert!(sb.upgrade().is_none(), "nobody has one");
     }
 }

@@ -1,16 +1,16 @@
-//! Bringing things from the home.
+//! Bringing things from the backend.
 
-use super::core::{Core, INODE_BYTES, PAGE_BYTES};
-use super::stop::Load;
+use super::stop::Fetch;
+use super::superblock::{INODE_BYTES, PAGE_BYTES, Superblock};
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
+use crate::backend::InodeRecord;
 use crate::control;
 use crate::data::{Data, PAGE};
 use crate::directory::{ALONE, Directory, Hashed, Look};
 use crate::errno::{Errno, Result};
-use crate::home::InodeRecord;
 use crate::inode::{
-    Body, COUNT, Extra, Fields, Inode, Node, NodeExt, NodeRef, OwnBytes, SUBDIR, split,
+    Body, COUNT, Extra, Fields, Inode, InodeExt, InodeInner, InodeRef, OwnBytes, SUBDIR, split,
 };
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
@@ -19,31 +19,31 @@ use hearth_sync::object::LANES;
 use hearth_sync::spread::Spread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-impl Core {
+impl Superblock {
     /// Brings what an operation lacked; the operation then runs again. Nothing is pinned while the
-    /// home is asked, but for a directory that others change all the time.
-    pub(super) fn load(&self, what: &Load) -> Result<()> {
-        if !matches!(what, Load::Answer(_) | Load::Text(_)) {
-            self.stats.event(Event::HomeLoad);
+    /// backend is asked, but for a directory that others change all the time.
+    pub(super) fn load(&self, what: &Fetch) -> Result<()> {
+        if !matches!(what, Fetch::Answer(_) | Fetch::Text(_)) {
+            self.stats.event(Event::BackendFetch);
         }
         match what {
-            Load::Inode(ino) => self.load_inode(*ino),
-            Load::Named {
+            Fetch::Inode(ino) => self.load_inode(*ino),
+            Fetch::Named {
                 dir,
                 name,
                 ino,
                 generation,
             } => self.load_named((*dir, name), (*ino, *generation)),
-            Load::Above(dir) => self.loading(*dir, |node| self.load_above(node)),
-            Load::Entry { dir, name } => self.loading(*dir, |node| self.load_entry(node, name)),
-            Load::Directory(dir) => self.loading(*dir, |node| self.load_directory(node)),
-            Load::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
-            Load::Text(dialogue) => {
+            Fetch::Above(dir) => self.loading(*dir, |inode| self.load_above(inode)),
+            Fetch::Entry { dir, name } => self.loading(*dir, |inode| self.load_entry(inode, name)),
+            Fetch::Directory(dir) => self.loading(*dir, |inode| self.load_directory(inode)),
+            Fetch::Answer(question) => control::answer(&self.handle().ok_or(Errno::EIO)?, question),
+            Fetch::Text(dialogue) => {
                 dialogue.make_text(self);
                 Ok(())
             }
-            Load::Page { ino, index } => self.loading(*ino, |node| self.load_page(node, *index)),
-            Load::Room(bytes) => {
+            Fetch::Page { ino, index } => self.loading(*ino, |inode| self.load_page(inode, *index)),
+            Fetch::Room(bytes) => {
                 self.reclaim(*bytes);
                 Ok(())
             }
@@ -51,23 +51,23 @@ impl Core {
     }
 
     /// Holds an inode meanwhile; one that is gone needs nothing.
-    fn loading(&self, ino: u64, load: impl FnOnce(&Node) -> Result<()>) -> Result<()> {
+    fn loading(&self, ino: u64, load: impl FnOnce(&Inode) -> Result<()>) -> Result<()> {
         let held = self.inodes.hold(ino, &pin());
-        let Some(node) = held else { return Ok(()) };
-        // A panic of the home releases it as well.
-        let result = catch_unwind(AssertUnwindSafe(|| load(&node)));
-        self.release(node, &pin());
+        let Some(inode) = held else { return Ok(()) };
+        // A panic of the backend releases it as well.
+        let result = catch_unwind(AssertUnwindSafe(|| load(&inode)));
+        self.release(inode, &pin());
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// What is above a directory may go when that has gone elsewhere, or was removed.
-    fn load_above(&self, node: &Node) -> Result<()> {
-        let Some(directory) = node.directory() else {
+    fn load_above(&self, inode: &Inode) -> Result<()> {
+        let Some(directory) = inode.directory() else {
             return Ok(());
         };
         let above = directory.parent();
         match self.load_inode(above) {
-            Err(Errno::ESTALE) if node.meta.is_nameless() => {
+            Err(Errno::ESTALE) if inode.meta.is_unlinked() => {
                 directory.orphan(ALONE);
                 Ok(())
             }
@@ -77,7 +77,7 @@ impl Core {
     }
 
     /// An inode that has gone since its entry was found lost that name before: the operation finds
-    /// another one there, or none. If the entry is here all the same, the home has lost what it
+    /// another one there, or none. If the entry is here all the same, the backend has lost what it
     /// means.
     fn load_named(&self, (dir, name): (u64, &[u8]), to: (u64, u32)) -> Result<()> {
         match self.load_inode(to.0) {
@@ -89,8 +89,8 @@ impl Core {
     /// Whether a directory in memory has an entry that means this.
     fn names(&self, dir: u64, name: &[u8], to: (u64, u32)) -> bool {
         let g = pin();
-        let node = self.inodes.get(dir, &g);
-        let Some(directory) = node.and_then(|node| node.directory()) else {
+        let inode = self.inodes.get(dir, &g);
+        let Some(directory) = inode.and_then(|inode| inode.directory()) else {
             return false;
         };
         match directory.lookup(name, self.hash(name), &g) {
@@ -100,32 +100,32 @@ impl Core {
     }
 
     fn load_inode(&self, ino: u64) -> Result<()> {
-        let (node, is_new) = {
-            let _one = self.homing(ino).lock_guard();
+        let (inode, is_new) = {
+            let _one = self.inode_io_lock(ino).lock_guard();
             if self.inodes.get(ino, &pin()).is_some() {
                 return Ok(());
             }
-            let Some(record) = self.home.load_inode(ino)? else {
+            let Some(record) = self.backend.load_inode(ino)? else {
                 return Err(Errno::ESTALE);
             };
-            if self.is_undead(ino) {
+            if self.is_orphan(ino) {
                 return Err(Errno::ESTALE);
             }
             let pages = match record.attr.kind {
-                Kind::File => self.home.list_pages(ino)?,
+                Kind::File => self.backend.list_pages(ino)?,
                 _ => Vec::new(),
             };
             self.restore(&record, pages, &pin())?
         };
         if is_new {
-            self.resident.add(INODE_BYTES);
+            self.mem_usage.add(INODE_BYTES);
         }
-        self.release(node, &pin());
+        self.release(inode, &pin());
         Ok(())
     }
 
     /// Puts an inode back under its number, and answers whether it was not there. The caller holds
-    /// `homing` for it, and gives the reference back without.
+    /// `inode_io_lock` for it, and gives the reference back without.
     ///
     /// # Errors
     /// `ESTALE`: the number is another inode's.
@@ -134,7 +134,7 @@ impl Core {
         record: &InodeRecord,
         pages: Vec<u64>,
         g: &Guard,
-    ) -> Result<(NodeRef, bool)> {
+    ) -> Result<(InodeRef, bool)> {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
         let inode = |number, generation, shares: &_| {
             let inode = self.inode_of((number, generation), record, g);
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// The inode that a record describes, contents not loaded.
-    pub(super) fn inode_of(&self, name: (u64, u32), record: &InodeRecord, g: &Guard) -> Inode {
+    pub(super) fn inode_of(&self, name: (u64, u32), record: &InodeRecord, g: &Guard) -> InodeInner {
         let attr = &record.attr;
         let mut fields = Fields {
             perm: attr.perm,
@@ -178,7 +178,7 @@ impl Core {
             Kind::Symlink => Body::Symlink(OwnBytes::new(&record.target)),
             _ => Body::Special(attr.rdev),
         };
-        let inode = Inode::new(name, attr.kind, &fields, body);
+        let inode = InodeInner::new(name, attr.kind, &fields, body);
         if !record.xattrs.is_empty() {
             let mut extra = Extra::default();
             let mut plain = Vec::new();
@@ -196,10 +196,10 @@ impl Core {
         inode
     }
 
-    /// The home is asked without the bucket's lock; its answer counts if the bucket has not changed
+    /// The backend is asked without the bucket's lock; its answer counts if the bucket has not changed
     /// since before the question.
-    fn load_entry(&self, node: &Node, name: &[u8]) -> Result<()> {
-        let Some(directory) = node.directory() else {
+    fn load_entry(&self, inode: &Inode, name: &[u8]) -> Result<()> {
+        let Some(directory) = inode.directory() else {
             return Ok(());
         };
         let at = Hashed {
@@ -211,44 +211,44 @@ impl Core {
             let Some(before) = unknown else {
                 return Ok(());
             };
-            let answer = self.home.load_entry(node.number(), name)?;
+            let answer = self.backend.load_entry(inode.number(), name)?;
             let g = pin();
             if let Some(is_crowded) = directory.learn(at, answer, before, &g) {
                 if is_crowded {
-                    directory.grow_a_step(node.entries(), &g);
+                    directory.grow_a_step(inode.entries(), &g);
                 }
                 return Ok(());
             }
         }
     }
 
-    fn load_directory(&self, node: &Node) -> Result<()> {
-        let Some(directory) = node.directory() else {
+    fn load_directory(&self, inode: &Inode) -> Result<()> {
+        let Some(directory) = inode.directory() else {
             return Ok(());
         };
-        let list = || self.home.load_directory(node.number());
-        directory.load(node.entries(), |name| self.hash(name), list)
+        let list = || self.backend.load_directory(inode.number());
+        directory.load(inode.entries(), |name| self.hash(name), list)
     }
 
-    /// Inside the gate: neither a truncate nor an eviction comes between the home's answer and its
+    /// Inside the gate: neither a truncate nor an eviction comes between the backend's answer and its
     /// arrival.
-    fn load_page(&self, node: &Node, index: u64) -> Result<()> {
-        let Some(data) = node.data() else {
+    fn load_page(&self, inode: &Inode, index: u64) -> Result<()> {
+        let Some(data) = inode.data() else {
             return Ok(());
         };
-        let _inside = node.gate.enter(node.shares());
-        let bytes = self.home.load_page(node.number(), index)?;
+        let _inside = inode.gate.enter(inode.shares());
+        let bytes = self.backend.load_page(inode.number(), index)?;
         let at = index * crate::data::PAGE;
-        self.heat.note_load(node, at);
+        self.heat.note_load(inode, at);
         if data.load(index, bytes.as_deref(), &pin()) {
-            self.resident.add(PAGE_BYTES);
+            self.mem_usage.add(PAGE_BYTES);
         }
         Ok(())
     }
 }
 
 /// Adds what the per-core lane of entries or pages begins with.
-pub(super) fn count(record: &InodeRecord, inode: &Inode, shares: &Spread<LANES>) {
+pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &Spread<LANES>) {
     let count = match record.attr.kind {
         Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,
@@ -256,17 +256,17 @@ pub(super) fn count(record: &InodeRecord, inode: &Inode, shares: &Spread<LANES>)
     shares.add(COUNT, count);
 }
 
-/// The record that a home keeps of an inode.
-pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
-    let mut attr = node.attr();
+/// The record that a backend keeps of an inode.
+pub(crate) fn record_of(inode: &Inode, g: &Guard) -> InodeRecord {
+    let mut attr = inode.attr();
     // Derived for directories; here it says whether the directory still has its name.
-    attr.nlink = node.meta.nlink();
-    let entries = match node.is_dir() {
-        true => split(node.count()),
+    attr.nlink = inode.meta.nlink();
+    let entries = match inode.is_dir() {
+        true => split(inode.count()),
         false => (0, 0),
     };
     let mut xattrs = Vec::new();
-    if let Some(extra) = node.extra(g) {
+    if let Some(extra) = inode.extra(g) {
         xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.into(), v.into())));
         let acls = [(ACL_ACCESS, &extra.access), (ACL_DEFAULT, &extra.default)];
         for (name, acl) in acls {
@@ -278,8 +278,8 @@ pub(crate) fn record_of(node: &Node, g: &Guard) -> InodeRecord {
     InodeRecord {
         attr,
         entries,
-        parent: node.directory().map_or(0, Directory::parent),
-        target: match &node.body {
+        parent: inode.directory().map_or(0, Directory::parent),
+        target: match &inode.body {
             Body::Symlink(target) => (**target).into(),
             _ => Box::default(),
         },

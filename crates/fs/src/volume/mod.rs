@@ -1,7 +1,7 @@
-//! A volume: inode table, root, home, room, settings and statistics, and how operations run on it.
+//! A volume: inode table, root, backend, room, settings and statistics, and how operations run on it.
 //!
 //! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not
-//! in memory it answers [`Stop::Load`]; [`Core::run`] lets go of the guard, loads it and runs the
+//! in memory it answers [`Stop::Miss`]; [`Superblock::run`] lets go of the guard, loads it and runs the
 //! operation again. An operation therefore changes nothing before it has everything.
 //!
 //! Lock order of a volume:
@@ -13,23 +13,21 @@
 
 mod absent;
 mod background;
-mod core;
 mod ending;
 mod error;
 mod handle;
 mod load;
+mod mem_usage;
 mod pace;
 mod reclaim;
 mod request;
-mod resident;
 mod root;
 mod run;
 mod settings;
 mod stop;
+mod superblock;
 
 pub use absent::{Absent, may_wait, without_waiting};
-use core::scheduler;
-pub(crate) use core::{Core, PAGE_BYTES, RenameLock};
 pub use error::BuildError;
 pub(crate) use load::record_of;
 pub(crate) use pace::Stroll;
@@ -37,7 +35,9 @@ pub(crate) use request::Ctx;
 pub(crate) use run::Run;
 pub(crate) use settings::Settings;
 pub use settings::{AtimeMode, OnError, Protection};
-pub(crate) use stop::{Load, Step, Stop};
+pub(crate) use stop::{Attempt, Fetch, Stop};
+use superblock::scheduler;
+pub(crate) use superblock::{PAGE_BYTES, RenameLock, Superblock};
 
 use crate::errno::Result;
 use crate::observer::Observer;
@@ -65,7 +65,7 @@ pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
 /// ```
 #[derive(Clone)]
 pub struct Volume {
-    pub(crate) core: Handle<Core>,
+    pub(crate) sb: Handle<Superblock>,
 }
 
 impl Volume {
@@ -73,10 +73,10 @@ impl Volume {
     pub(crate) fn new(settings: Settings) -> std::result::Result<Volume, BuildError> {
         let (mode, background) = (settings.mode, settings.workers > 0);
         let sched = scheduler(&settings).map_err(BuildError::Scheduler)?;
-        let core = Arc::new_cyclic(|me| Core::empty(settings, sched, me));
-        core.make_root(mode).map_err(BuildError::Home)?;
+        let sb = Arc::new_cyclic(|me| Superblock::empty(settings, sched, me));
+        sb.make_root(mode).map_err(BuildError::Backend)?;
         let volume = Volume {
-            core: Handle::new(&core),
+            sb: Handle::new(&sb),
         };
         if background {
             volume.start_background();
@@ -86,12 +86,12 @@ impl Volume {
 
     /// Whether changes are refused with `EROFS`.
     pub fn read_only(&self) -> bool {
-        self.core.is_read_only()
+        self.sb.is_read_only()
     }
 
     /// Refuses or allows changes from now on.
     pub fn set_read_only(&self, read_only: bool) {
-        self.core.set_read_only(read_only);
+        self.sb.set_read_only(read_only);
     }
 
     /// Which locks threads wait for, who holds them, and for how long. It is the profile of the
@@ -119,12 +119,12 @@ impl Volume {
     /// The volume's scheduler: it runs the background work, and what front ends spawn on it. Its
     /// tenants have the numbers of [`TenantId::number`].
     pub fn scheduler(&self) -> hearth_sched::Handle {
-        self.core.sched.handle()
+        self.sb.sched.handle()
     }
 
     /// Whose a request is that names the inode `ino`, when `uid` asks.
     pub fn tenant_of(&self, ino: u64, uid: u32) -> TenantId {
-        self.core.tenant_of(ino, uid)
+        self.sb.tenant_of(ino, uid)
     }
 
     /// Whose a request is that names the inode `ino` and that nobody asks for, such as the writing
@@ -132,92 +132,92 @@ impl Volume {
     pub fn tenant_behind(&self, ino: u64) -> TenantId {
         let g = pin();
         let uid = self
-            .core
+            .sb
             .inodes
             .get(ino, &g)
-            .map_or(0, |node| node.meta.uid());
-        self.core.tenant_of(ino, uid)
+            .map_or(0, |inode| inode.meta.uid());
+        self.sb.tenant_of(ino, uid)
     }
 
     /// Statistics.
     pub fn stats(&self) -> &Stats {
-        &self.core.stats
+        &self.sb.stats
     }
 
     /// Tells the volume of a panic that a front end caught; obeys [`crate::VolumeBuilder::errors`].
     pub fn record_panic(&self, what: &str) {
-        self.core.record_panic(what);
+        self.sb.record_panic(what);
     }
 
     /// Tells `observer` of every change made through the library from now on.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        let _one = self.core.observing.lock_guard();
+        let _one = self.sb.observing.lock_guard();
         let g = pin();
-        let mut observers = self.core.observers.load(&g).clone();
+        let mut observers = self.sb.observers.load(&g).clone();
         observers.push(observer);
-        self.core.observers.replace(observers, &g);
+        self.sb.observers.replace(observers, &g);
     }
 
     /// Forgets an observer.
     pub fn unobserve(&self, observer: &Arc<dyn Observer>) {
-        let _one = self.core.observing.lock_guard();
+        let _one = self.sb.observing.lock_guard();
         let g = pin();
-        let mut observers = self.core.observers.load(&g).clone();
+        let mut observers = self.sb.observers.load(&g).clone();
         observers.retain(|o| !Arc::ptr_eq(o, observer));
-        self.core.observers.replace(observers, &g);
+        self.sb.observers.replace(observers, &g);
     }
 
     /// Whether room is taken by what a kernel in front may have given up without the volume having
     /// heard of it: files without a name that it refers to, and promises. It closes files and
     /// forgets inodes by messages that nobody waits for.
     pub fn awaits_returns(&self) -> bool {
-        self.core.nameless.sum() > 0 || self.core.promises.any()
+        self.sb.unlinked.sum() > 0 || self.sb.promises.any()
     }
 
     /// Whether anybody observes the volume.
     pub fn is_observed(&self) -> bool {
-        !self.core.observers.load(&pin()).is_empty()
+        !self.sb.observers.load(&pin()).is_empty()
     }
 
     /// Writes everything back and returns when it is durable.
     ///
     /// # Errors
-    /// What the home answers.
+    /// What the backend answers.
     pub fn sync(&self) -> Result<()> {
-        self.core.write_back_all()?;
-        self.core.home.sync()
+        self.sb.write_back_all()?;
+        self.sb.backend.sync()
     }
 
-    /// Drops objects that the home can give back until about `bytes` are free or nothing more can
+    /// Drops objects that the backend can give back until about `bytes` are free or nothing more can
     /// be dropped; answers the bytes won.
     pub fn reclaim(&self, bytes: u64) -> u64 {
-        self.core.reclaim(bytes)
+        self.sb.reclaim(bytes)
     }
 
     /// From now on kernels in front acknowledge nothing that is not charged: see
     /// [`crate::VolumeBuilder::charge_first`]. Concerns files that are opened later.
     pub fn charge_first(&self) {
-        self.core.ledger.charge_first(&pin());
+        self.sb.ledger.charge_first(&pin());
     }
 
     /// Whether they do: it was asked for, the volume was given a size, or somebody has a limit of
     /// bytes.
     pub fn charges_first(&self) -> bool {
-        self.core.ledger.charges_first()
+        self.sb.ledger.charges_first()
     }
 
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
-        self.core.inodes.len()
+        self.sb.inodes.len()
     }
 
     /// Number of calls that wait for a lock of a file (`flock`, `fcntl`), through both doors.
     pub fn lock_waiters(&self) -> u64 {
-        self.core.waits.waiting()
+        self.sb.waits.waiting()
     }
 }
 
-impl Core {
+impl Superblock {
     /// See [`Volume::record_panic`].
     fn record_panic(&self, what: &str) {
         self.stats.event(Event::Panic);

@@ -1,20 +1,20 @@
-//! Keeping the memory budget: objects that nobody refers to go back to a home that can give them
+//! Keeping the memory budget: objects that nobody refers to go back to a backend that can give them
 //! again.
 //!
 //! A sweep walks the inode table by number from where the last one stopped, so no list and no lock
 //! is shared with lookups (C9). Pages go first, then names of directories, then inodes without
-//! reference. What is on its way to a home that panics stays here, as with one that fails.
+//! reference. What is on its way to a backend that panics stays here, as with one that fails.
 
 use super::absent::{self, may_wait};
-use super::core::{Core, INODE_BYTES, PAGE_BYTES};
 use super::ending::Told;
 use super::load::record_of;
-use super::resident;
-use super::stop::Load;
+use super::mem_usage;
+use super::stop::Fetch;
+use super::superblock::{INODE_BYTES, PAGE_BYTES, Superblock};
+use crate::backend::Change;
 use crate::data::Data;
 use crate::errno::Result;
-use crate::home::Change;
-use crate::inode::{Node, NodeRef};
+use crate::inode::{Inode, InodeRef};
 use crate::stats::Event;
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
@@ -37,14 +37,14 @@ pub(super) struct Swept {
 /// What is left to do for an inode when its locks are given back.
 enum Rest {
     Nothing,
-    /// A reference is to be given back; and a home has panicked.
-    Held(NodeRef, Option<Box<dyn Any + Send>>),
-    /// It had lost its last name and ended, and the home was told: what it used is to be given
+    /// A reference is to be given back; and a backend has panicked.
+    Held(InodeRef, Option<Box<dyn Any + Send>>),
+    /// It had lost its last name and ended, and the backend was told: what it used is to be given
     /// back.
     Ended(Told),
 }
 
-impl Core {
+impl Superblock {
     /// Reclaims if there is a budget and it is passed. Called before an operation, with nothing
     /// held.
     ///
@@ -56,17 +56,17 @@ impl Core {
     /// `ABSENT`, see [`crate::without_waiting`].
     #[inline]
     pub(crate) fn keep_budget(&self) -> Result<()> {
-        match self.resident.budget() {
+        match self.mem_usage.budget() {
             0 => Ok(()),
             budget => self.keep_within(budget),
         }
     }
 
     fn keep_within(&self, budget: u64) -> Result<()> {
-        if !self.home.evictable() {
+        if !self.backend.evictable() {
             return Ok(());
         }
-        let Some(excess) = self.resident.ask() else {
+        let Some(excess) = self.mem_usage.ask() else {
             return Ok(());
         };
         let wanted = match self.background.press() {
@@ -79,20 +79,20 @@ impl Core {
                 self.reclaim(wanted);
                 Ok(())
             }
-            false => Err(absent::leave(Load::Room(wanted))),
+            false => Err(absent::leave(Fetch::Room(wanted))),
         }
     }
 
     /// Whether more has come in than the background may win back at its pace.
     pub(super) fn is_behind(&self) -> bool {
-        let slack = self.resident.budget() / resident::SLACK;
-        self.home.evictable() && self.resident.ahead() > slack && !self.background.is_stuck()
+        let slack = self.mem_usage.budget() / mem_usage::SLACK;
+        self.backend.evictable() && self.mem_usage.ahead() > slack && !self.background.is_stuck()
     }
 
     /// Bytes in memory beyond the budget that could be won back.
     pub(super) fn over_budget(&self) -> u64 {
-        match self.home.evictable() {
-            true => self.resident.over(),
+        match self.backend.evictable() {
+            true => self.mem_usage.over(),
             false => 0,
         }
     }
@@ -101,13 +101,13 @@ impl Core {
     /// what was won.
     pub(super) fn reclaim(&self, bytes: u64) -> u64 {
         let (mut won, mut wraps) = (0, 0);
-        while self.home.evictable() && won < bytes && wraps < 3 {
+        while self.backend.evictable() && won < bytes && wraps < 3 {
             let step = self.sweep(bytes - won);
             won += step.won;
             wraps += u32::from(step.wrapped);
         }
         self.background.set_stuck(won < bytes);
-        self.resident.lower_mark();
+        self.mem_usage.lower_mark();
         won
     }
 
@@ -117,8 +117,8 @@ impl Core {
         // Relaxed: a place to go on from; two sweeps at one place do no harm.
         let from = self.sweep.load(Relaxed);
         let mut seen = Vec::with_capacity(STEP);
-        self.inodes.scan(from, &g, |node| {
-            seen.push(node.number());
+        self.inodes.scan(from, &g, |inode| {
+            seen.push(inode.number());
             seen.len() < STEP
         });
         let wrapped = seen.len() < STEP;
@@ -136,30 +136,30 @@ impl Core {
             // With nothing pinned: what is left for later is what was written meanwhile.
             self.save_pages(ino);
             let g = pin();
-            if let Some(node) = self.inodes.get(ino, &g) {
-                won += self.evict(node, bytes - won, &g);
+            if let Some(inode) = self.inodes.get(ino, &g) {
+                won += self.evict(inode, bytes - won, &g);
             }
         }
         Swept { won, wrapped }
     }
 
-    /// Drops what `node` has in memory, and `node` if nobody refers to it, until about `bytes` are
-    /// won; answers what was. Failing homes keep their objects here.
-    fn evict(&self, node: &Node, bytes: u64, g: &Guard) -> u64 {
-        if node.meta.is_nameless() || crate::is_control(node.number()) {
+    /// Drops what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes` are
+    /// won; answers what was. Failing backends keep their objects here.
+    fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
+        if inode.meta.is_unlinked() || crate::is_control(inode.number()) {
             return 0;
         }
-        let (won, rest) = match (node.data(), node.directory()) {
-            (Some(data), _) => self.evict_file(node, data, bytes, g),
+        let (won, rest) = match (inode.data(), inode.directory()) {
+            (Some(data), _) => self.evict_file(inode, data, bytes, g),
             (None, Some(directory)) => {
                 directory.evict(g);
-                self.evict_node(node, g)
+                self.evict_node(inode, g)
             }
-            (None, None) => self.evict_node(node, g),
+            (None, None) => self.evict_node(inode, g),
         };
         match rest {
             Rest::Nothing => won,
-            Rest::Ended(told) => won + self.finish(node, told, g),
+            Rest::Ended(told) => won + self.finish(inode, told, g),
             Rest::Held(held, panic) => {
                 self.release(held, g);
                 match panic {
@@ -170,16 +170,16 @@ impl Core {
         }
     }
 
-    fn evict_file(&self, node: &Node, data: &Data, bytes: u64, g: &Guard) -> (u64, Rest) {
+    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Rest) {
         // Nobody ends it, and gives its number to another, while its pages are on their way.
-        let Some(held) = node.hold() else {
+        let Some(held) = inode.hold() else {
             return (0, Rest::Nothing);
         };
         // Closed until the inode is gone or stays: a writer between its last write-back and its end
         // would be lost.
-        let _still = (node.meta.change.lock(), node.meta.growth.lock());
-        let _closed = node.gate.close(node.shares());
-        match catch_unwind(AssertUnwindSafe(|| self.write_back(node))) {
+        let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
+        let _closed = inode.gate.close(inode.shares());
+        match catch_unwind(AssertUnwindSafe(|| self.write_back(inode))) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return (0, Rest::Held(held, None)),
             Err(panic) => return (0, Rest::Held(held, Some(panic))),
@@ -187,110 +187,110 @@ impl Core {
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let won = dropped as i64 * PAGE_BYTES;
-        self.resident.add(-won);
+        self.mem_usage.add(-won);
         if dropped >= want {
             return (won as u64, Rest::Held(held, None));
         }
         drop(held);
-        let (more, rest) = self.evict_node(node, g);
+        let (more, rest) = self.evict_node(inode, g);
         (won as u64 + more, rest)
     }
 
     /// Drops the inode itself, and answers the bytes. Its record is written when nobody can change
-    /// it any more, and nobody can load it before that (`homing`); if the home fails, the inode
+    /// it any more, and nobody can load it before that (`inode_io_lock`); if the backend fails, the inode
     /// comes back from the same record, without its pages.
-    fn evict_node(&self, node: &Node, g: &Guard) -> (u64, Rest) {
-        if node.number() == crate::number::ROOT {
+    fn evict_node(&self, inode: &Inode, g: &Guard) -> (u64, Rest) {
+        if inode.number() == crate::number::ROOT {
             return (0, Rest::Nothing);
         }
-        let _one = self.homing(node.number()).lock_guard();
-        let pages = node.data().map_or(0, |data| data.resident(g)) as i64 * PAGE_BYTES;
-        if !self.inodes.evict(node, g) {
+        let _one = self.inode_io_lock(inode.number()).lock_guard();
+        let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
+        if !self.inodes.evict(inode, g) {
             return (0, Rest::Nothing);
         }
         // Whoever took its last name, or gave the last reference back, looks for it after that and
         // finds none: its end is ours.
-        if node.meta.is_nameless() {
-            self.count_nameless(node);
-            return (0, Rest::Ended(self.tell_of_end(node)));
+        if inode.meta.is_unlinked() {
+            self.count_nameless(inode);
+            return (0, Rest::Ended(self.tell_of_end(inode)));
         }
-        let record = record_of(node, g);
-        let commit = || self.home.commit(&[Change::Put(&record)]);
+        let record = record_of(inode, g);
+        let commit = || self.backend.commit(&[Change::Put(&record)]);
         let answer = catch_unwind(AssertUnwindSafe(commit));
         epoch::weigh(pages as usize, g);
-        self.resident.add(-pages);
+        self.mem_usage.add(-pages);
         if matches!(answer, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
-            self.resident.add(-INODE_BYTES);
+            self.mem_usage.add(-INODE_BYTES);
             return ((INODE_BYTES + pages) as u64, Rest::Nothing);
         }
-        // Its pages were saved before; their list comes from this inode, not from the failing home.
-        let known = node.data().map_or_else(Vec::new, |data| data.allocated(g));
+        // Its pages were saved before; their list comes from this inode, not from the failing backend.
+        let known = inode.data().map_or_else(Vec::new, |data| data.allocated(g));
         let back = self.restore(&record, known, g);
-        let (back, _) = back.expect("the number is this inode's until the home has its record");
+        let (back, _) = back.expect("the number is this inode's until the backend has its record");
         (pages as u64, Rest::Held(back, answer.err()))
     }
 
     /// Writes the dirty pages of a file back. The caller has excluded whoever may not run along.
-    fn write_back(&self, node: &Node) -> Result<()> {
-        let Some(data) = node.data().filter(|_| self.home.evictable()) else {
+    fn write_back(&self, inode: &Inode) -> Result<()> {
+        let Some(data) = inode.data().filter(|_| self.backend.evictable()) else {
             return Ok(());
         };
-        data.flush(&mut |index, bytes| self.home.write_page(node.number(), index, bytes))?;
+        data.flush(&mut |index, bytes| self.backend.write_page(inode.number(), index, bytes))?;
         Ok(())
     }
 
-    /// Writes one inode and its pages back. Nothing may be pinned: a home takes its time.
-    pub(crate) fn save(&self, node: &Node) -> Result<()> {
-        if !self.home.evictable() || crate::is_control(node.number()) {
+    /// Writes one inode and its pages back. Nothing may be pinned: a backend takes its time.
+    pub(crate) fn save(&self, inode: &Inode) -> Result<()> {
+        if !self.backend.evictable() || crate::is_control(inode.number()) {
             return Ok(());
         }
-        let _still = (node.meta.change.lock(), node.meta.growth.lock());
-        let _inside = node.gate.enter(node.shares());
-        self.write_back(node)?;
-        if node.meta.is_nameless() {
+        let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
+        let _inside = inode.gate.enter(inode.shares());
+        self.write_back(inode)?;
+        if inode.meta.is_unlinked() {
             return Ok(());
         }
-        let record = record_of(node, &pin());
-        self.home.commit(&[Change::Put(&record)])
+        let record = record_of(inode, &pin());
+        self.backend.commit(&[Change::Put(&record)])
     }
 
-    /// Writes back what a reclaim is about to drop, as far as the home takes it.
+    /// Writes back what a reclaim is about to drop, as far as the backend takes it.
     fn save_pages(&self, ino: u64) {
-        let Some(node) = self.inodes.hold(ino, &pin()) else {
+        let Some(inode) = self.inodes.hold(ino, &pin()) else {
             return;
         };
         let save = || {
-            if node.meta.nlink() > 0 {
-                let _still = (node.meta.change.lock(), node.meta.growth.lock());
-                let _inside = node.gate.enter(node.shares());
-                // A failing home is met again by whoever drops the pages, and keeps them here.
-                let _ = self.write_back(&node);
+            if inode.meta.nlink() > 0 {
+                let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
+                let _inside = inode.gate.enter(inode.shares());
+                // A failing backend is met again by whoever drops the pages, and keeps them here.
+                let _ = self.write_back(&inode);
             }
         };
         let saved = catch_unwind(AssertUnwindSafe(save));
-        self.release(node, &pin());
+        self.release(inode, &pin());
         saved.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
     /// Writes every dirty page and every inode back.
     pub(super) fn write_back_all(&self) -> Result<()> {
-        if !self.home.evictable() {
+        if !self.backend.evictable() {
             return Ok(());
         }
         let mut result = self.bury();
         let mut from = 0;
         loop {
             let mut seen = Vec::with_capacity(STEP);
-            self.inodes.scan(from, &pin(), |node| {
-                seen.push(node.number());
+            self.inodes.scan(from, &pin(), |inode| {
+                seen.push(inode.number());
                 seen.len() < STEP
             });
             for &ino in &seen {
                 let held = self.inodes.hold(ino, &pin());
-                let Some(node) = held else { continue };
-                let saved = catch_unwind(AssertUnwindSafe(|| self.save(&node)));
-                self.release(node, &pin());
+                let Some(inode) = held else { continue };
+                let saved = catch_unwind(AssertUnwindSafe(|| self.save(&inode)));
+                self.release(inode, &pin());
                 result = result.and(saved.unwrap_or_else(|panic| resume_unwind(panic)));
             }
             match seen.last() {

@@ -1,31 +1,31 @@
 //! Running an operation until it has what it needs.
 
 use super::absent::{self, may_wait};
-use super::core::Core;
 use super::request::Ctx;
-use super::stop::{Load, Step, Stop};
+use super::stop::{Attempt, Fetch, Stop};
+use super::superblock::Superblock;
 use crate::caller::{Caller, Origin};
 use crate::errno::Result;
-use crate::observer::Note;
+use crate::observer::FsEvent;
 use hearth_sync::epoch::{Guard, pace, pin};
 use std::cell::RefCell;
 
 /// One operation on its way: what it has changed so far for others to know, over all attempts.
 pub(crate) struct Run<'c> {
-    core: &'c Core,
+    sb: &'c Superblock,
     /// Whether somebody wants to know.
     observed: bool,
-    notes: RefCell<Vec<Note>>,
-    settles: bool,
+    notes: RefCell<Vec<FsEvent>>,
+    allow_partial: bool,
 }
 
-impl Core {
+impl Superblock {
     /// Runs an operation until it finishes, loading what it lacks, and tells observers what it
     /// changed.
     pub fn run<T>(
         &self,
         caller: &Caller<'_>,
-        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.keep_budget()?;
         pace();
@@ -50,19 +50,19 @@ impl Core {
 
 impl<'c> Run<'c> {
     /// A run that has made no attempt. The budget is kept before, with nothing held.
-    pub fn new(core: &'c Core, origin: Origin, g: &Guard) -> Run<'c> {
+    pub fn new(sb: &'c Superblock, origin: Origin, g: &Guard) -> Run<'c> {
         Run {
-            core,
-            observed: origin == Origin::Library && !core.observers.load(g).is_empty(),
+            sb,
+            observed: origin == Origin::Library && !sb.observers.load(g).is_empty(),
             notes: RefCell::new(Vec::new()),
-            settles: false,
+            allow_partial: false,
         }
     }
 
-    /// The caller takes a part for an answer when the home fails. A kernel does not: it takes a
+    /// The caller takes a part for an answer when the backend fails. A kernel does not: it takes a
     /// short read for the end of the file.
-    pub fn settling(mut self) -> Run<'c> {
-        self.settles = true;
+    pub fn allowing_partial(mut self) -> Run<'c> {
+        self.allow_partial = true;
         self
     }
 
@@ -71,48 +71,48 @@ impl<'c> Run<'c> {
     pub fn attempt<T>(
         &self,
         caller: &Caller<'_>,
-        operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+        operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
         g: &Guard,
-    ) -> Step<T> {
+    ) -> Attempt<T> {
         operation(&self.context(caller, false), g)
     }
 
-    fn context<'a>(&'a self, caller: &'a Caller<'a>, settles: bool) -> Ctx<'a> {
+    fn context<'a>(&'a self, caller: &'a Caller<'a>, allow_partial: bool) -> Ctx<'a> {
         Ctx {
-            core: self.core,
+            sb: self.sb,
             caller,
             notes: &self.notes,
             observed: self.observed,
-            settles,
+            allow_partial,
         }
     }
 
     /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
-    /// home takes its time. When it fails a page, a last attempt may answer a part to who
+    /// backend takes its time. When it fails a page, a last attempt may answer a part to who
     /// [takes it](Self::settling). Observers are told also of what an error leaves behind.
     #[cold]
     pub fn go_on<T>(
         self,
         mut stop: Stop,
         caller: &Caller<'_>,
-        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Result<T> {
         let mut failed = None;
         let errno = loop {
             match stop {
-                Stop::Load(load) if !may_wait() => return Err(absent::leave(load)),
-                Stop::Load(load) => {
+                Stop::Miss(load) if !may_wait() => return Err(absent::leave(load)),
+                Stop::Miss(load) => {
                     if let Some(errno) = failed {
                         break errno;
                     }
-                    if let Err(errno) = self.core.load(&load) {
-                        if !self.settles || !matches!(load, Load::Page { .. }) {
+                    if let Err(errno) = self.sb.load(&load) {
+                        if !self.allow_partial || !matches!(load, Fetch::Page { .. }) {
                             break errno;
                         }
                         failed = Some(errno);
                     }
                 }
-                Stop::Again => hearth_sync::primitive::thread::yield_now(),
+                Stop::Restart => hearth_sync::primitive::thread::yield_now(),
                 Stop::Errno(errno) => break errno,
             }
             let guard = pin();
@@ -134,14 +134,14 @@ impl<'c> Run<'c> {
     #[inline(always)]
     pub fn end(&self, guard: Guard) {
         if self.observed {
-            self.core.tell(&self.notes.borrow(), guard);
+            self.sb.tell(&self.notes.borrow(), guard);
         }
     }
 }
 
-impl Core {
+impl Superblock {
     #[cold]
-    fn tell(&self, notes: &[Note], guard: Guard) {
+    fn tell(&self, notes: &[FsEvent], guard: Guard) {
         let observers = self.observers.load(&guard).clone();
         drop(guard);
         for note in notes {

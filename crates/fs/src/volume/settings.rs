@@ -1,8 +1,8 @@
 //! What a volume is built with: plain data, and the parts that are handed in.
 
+use crate::backend::{Backend, MemoryBackend};
 use crate::clock::{Clock, SystemClock};
 use crate::data::PAGE;
-use crate::home::{Home, MemoryHome};
 use hearth_sync::primitive::{Arc, cores};
 
 /// When reads move the access time.
@@ -67,7 +67,7 @@ pub(crate) struct Settings {
     pub lock_ranges: u64,
     pub links_max: u32,
     pub protection: Protection,
-    pub home: Box<dyn Home>,
+    pub backend: Box<dyn Backend>,
     pub clock: Arc<dyn Clock>,
     /// Whether users, groups and projects are told apart.
     pub quotas: bool,
@@ -92,7 +92,7 @@ impl Default for Settings {
             lock_ranges: 1 << 20,
             links_max: u32::MAX,
             protection: Protection::default(),
-            home: Box::new(MemoryHome),
+            backend: Box::new(MemoryBackend),
             clock: Arc::new(SystemClock),
             quotas: true,
             charge_first: false,

@@ -9,10 +9,10 @@ use hearth_sync::primitive::Arc;
 #[derive(Debug)]
 pub(crate) enum Stop {
     Errno(Errno),
-    /// Something must be brought from the home first.
-    Load(Load),
+    /// Something must be brought from the backend first.
+    Miss(Fetch),
     /// Lost a race; from the start.
-    Again,
+    Restart,
 }
 
 impl From<Errno> for Stop {
@@ -27,12 +27,12 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Result of a step that may need something from the home.
-pub(crate) type Step<T> = std::result::Result<T, Stop>;
+/// Result of a step that may need something from the backend.
+pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 
-/// What to bring, from the home but for answers.
+/// What to bring, from the backend but for answers.
 #[derive(Debug)]
-pub(crate) enum Load {
+pub(crate) enum Fetch {
     Inode(u64),
     /// What an entry means. If it is gone, the entry is gone as well.
     Named {
@@ -57,6 +57,6 @@ pub(crate) enum Load {
     Answer(Question),
     /// The text of a control file that walks the volume.
     Text(Arc<Dialogue>),
-    /// Not from the home but to it: so many bytes of memory are to be won.
+    /// Not from the backend but to it: so many bytes of memory are to be won.
     Room(u64),
 }

@@ -10,11 +10,11 @@ mod trail;
 
 use crate::attr::Kind;
 use crate::errno::Errno;
-use crate::inode::{Body, Node};
+use crate::inode::{Body, Inode};
 use crate::ops::link::readlink;
 use crate::ops::lookup::{Found, Named};
 use crate::stats::Event;
-use crate::volume::{Ctx, Step, Stop};
+use crate::volume::{Attempt, Ctx, Stop};
 use hearth_sync::epoch::Guard;
 use trail::Trail;
 
@@ -27,9 +27,9 @@ const RESTARTS: u32 = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct From<'x> {
     /// Where a relative path begins.
-    pub start: &'x Node,
+    pub start: &'x Inode,
     /// What `/` means; `..` does not leave it.
-    pub root: &'x Node,
+    pub root: &'x Inode,
 }
 
 /// Whether the last component is followed if it is a symbolic link.
@@ -59,7 +59,7 @@ pub(crate) enum Last {
 #[derive(Clone, Copy)]
 pub(crate) struct Walked<'x, F> {
     /// Directory of the last component.
-    pub parent: &'x Node,
+    pub parent: &'x Inode,
     /// Last component.
     pub name: &'x [u8],
     pub last: Last,
@@ -70,7 +70,7 @@ pub(crate) struct Walked<'x, F> {
 }
 
 /// A walk that ends with an inode.
-pub(crate) type ToNode<'x> = Walked<'x, &'x Node>;
+pub(crate) type ToNode<'x> = Walked<'x, &'x Inode>;
 /// A walk that ends with a name.
 pub(crate) type ToName<'x> = Walked<'x, Named<'x>>;
 
@@ -99,7 +99,7 @@ pub(crate) fn walk<'x, F: Found<'x>>(
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x, F>> {
+) -> Attempt<Walked<'x, F>> {
     if path.is_empty() {
         return Err(Errno::ENOENT.into());
     }
@@ -117,7 +117,7 @@ pub(crate) fn walk<'x, F: Found<'x>>(
         if !doubtful || walker.trail.is_whole() {
             return walked;
         }
-        cx.core.stats.event(Event::WalkRestart);
+        cx.sb.stats.event(Event::WalkRestart);
     }
     walk_slowly(cx, from, path, follow, g)
 }
@@ -130,15 +130,15 @@ fn walk_slowly<'x, F: Found<'x>>(
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x, F>> {
-    cx.core.stats.event(Event::WalkFallback);
-    let _still = cx.core.rename.0.lock();
+) -> Attempt<Walked<'x, F>> {
+    cx.sb.stats.event(Event::WalkFallback);
+    let _still = cx.sb.rename.0.lock();
     Walker::new(cx, from.root, g).run(from.start, path, follow)
 }
 
 struct Walker<'c, 'x> {
     cx: &'c Ctx<'c>,
-    root: &'x Node,
+    root: &'x Inode,
     links: u32,
     /// Links in the middle of a path that are being followed, one inside of another.
     inner: u32,
@@ -149,7 +149,7 @@ struct Walker<'c, 'x> {
 }
 
 impl<'c, 'x> Walker<'c, 'x> {
-    fn new(cx: &'c Ctx<'c>, root: &'x Node, g: &'x Guard) -> Walker<'c, 'x> {
+    fn new(cx: &'c Ctx<'c>, root: &'x Inode, g: &'x Guard) -> Walker<'c, 'x> {
         Walker {
             cx,
             root,
@@ -163,10 +163,10 @@ impl<'c, 'x> Walker<'c, 'x> {
 
     fn run<F: Found<'x>>(
         &mut self,
-        start: &'x Node,
+        start: &'x Inode,
         path: &'x [u8],
         follow: Follow,
-    ) -> Step<Walked<'x, F>> {
+    ) -> Attempt<Walked<'x, F>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
         let mut rest = skip_slashes(path);
@@ -187,16 +187,16 @@ impl<'c, 'x> Walker<'c, 'x> {
             if rest.is_empty() {
                 return self.last(here, name, !after.is_empty(), follow);
             }
-            let node = self.step::<&Node>(here, name)?;
-            let (next, above) = match &node.body {
+            let inode = self.step::<&Inode>(here, name)?;
+            let (next, above) = match &inode.body {
                 Body::Symlink(_) => {
                     self.inner += 1;
-                    let walked = self.follow::<&Node>(here, node)?;
+                    let walked = self.follow::<&Inode>(here, inode)?;
                     self.inner -= 1;
                     let above = (walked.last == Last::Name).then_some(walked.parent);
                     (walked.existing()?, above)
                 }
-                _ => (node, (!matches!(name, b"." | b"..")).then_some(here)),
+                _ => (inode, (!matches!(name, b"." | b"..")).then_some(here)),
             };
             if !next.is_dir() {
                 return Err(Errno::ENOTDIR.into());
@@ -208,11 +208,11 @@ impl<'c, 'x> Walker<'c, 'x> {
 
     fn last<F: Found<'x>>(
         &mut self,
-        parent: &'x Node,
+        parent: &'x Inode,
         name: &'x [u8],
         slash: bool,
         follow: Follow,
-    ) -> Step<Walked<'x, F>> {
+    ) -> Attempt<Walked<'x, F>> {
         let found = match self.step::<F>(parent, if follow == Follow::Parent { b"." } else { name })
         {
             Ok(_) if follow == Follow::Parent => None,
@@ -222,9 +222,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
-            let link = link.node(self.cx, self.g)?;
+            let link = link.inode(self.cx, self.g)?;
             // As in Linux the end of a link in the middle of a path is not asked.
-            if self.cx.core.protection.symlinks && self.inner == 0 {
+            if self.cx.sb.protection.symlinks && self.inner == 0 {
                 may_follow(self.cx, parent, link)?;
             }
             let walked = self.follow(parent, link)?;
@@ -247,7 +247,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         })
     }
 
-    fn step<F: Found<'x>>(&mut self, here: &'x Node, name: &[u8]) -> Step<F> {
+    fn step<F: Found<'x>>(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<F> {
         if name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
@@ -257,7 +257,11 @@ impl<'c, 'x> Walker<'c, 'x> {
         F::find(self.cx, here, name, self.g)
     }
 
-    fn follow<F: Found<'x>>(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x, F>> {
+    fn follow<F: Found<'x>>(
+        &mut self,
+        parent: &'x Inode,
+        link: &'x Inode,
+    ) -> Attempt<Walked<'x, F>> {
         self.links += 1;
         if self.links > LINKS {
             return Err(Errno::ELOOP.into());
@@ -268,7 +272,7 @@ impl<'c, 'x> Walker<'c, 'x> {
 }
 
 /// `may_follow_link` of Linux with `fs.protected_symlinks`.
-fn may_follow(cx: &Ctx<'_>, parent: &Node, link: &Node) -> Result<(), Errno> {
+fn may_follow(cx: &Ctx<'_>, parent: &Inode, link: &Inode) -> Result<(), Errno> {
     let (directory, link) = (parent.meta.owner(), link.meta.owner());
     let open_to_all = libc::S_ISVTX | libc::S_IWOTH;
     let is_safe = !cx.caller.checks()

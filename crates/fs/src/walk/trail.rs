@@ -1,13 +1,13 @@
 //! The directories that a walk has passed through, to tell at its end whether one of them moved.
 //! `docs/design/locks.md` says why these are enough.
 
-use crate::inode::Node;
+use crate::inode::Inode;
 
 /// Directories that are remembered without an allocation.
 const NEAR: usize = 8;
 
 /// A directory and the count of its moves when the walk came to it.
-type Passed<'x> = (&'x Node, u32);
+type Passed<'x> = (&'x Inode, u32);
 
 /// The directories passed so far.
 pub(super) struct Trail<'x> {
@@ -32,8 +32,8 @@ impl<'x> Trail<'x> {
 
     /// Notes a directory before anything is looked up in it; `above` is where its name was found.
     #[inline]
-    pub fn pass(&mut self, node: &'x Node, above: Option<&Node>) {
-        let Some(directory) = node.directory() else {
+    pub fn pass(&mut self, inode: &'x Inode, above: Option<&Inode>) {
+        let Some(directory) = inode.directory() else {
             return;
         };
         let moves = directory.moves.read_begin();
@@ -43,8 +43,8 @@ impl<'x> Trail<'x> {
             self.is_broken = true;
         }
         match self.near.get_mut(self.length) {
-            Some(place) => *place = Some((node, moves)),
-            None => self.pass_far((node, moves)),
+            Some(place) => *place = Some((inode, moves)),
+            None => self.pass_far((inode, moves)),
         }
         self.length += 1;
     }
@@ -57,9 +57,9 @@ impl<'x> Trail<'x> {
     /// Whether every directory is where it was. One that was forgotten meanwhile may have come
     /// back as another object and moved as that.
     pub fn is_whole(&self) -> bool {
-        let stays = |&(node, moves): &Passed<'x>| {
-            let directory = node.directory();
-            !node.is_dead() && directory.is_some_and(|it| !it.moves.read_retry(moves))
+        let stays = |&(inode, moves): &Passed<'x>| {
+            let directory = inode.directory();
+            !inode.is_dead() && directory.is_some_and(|it| !it.moves.read_retry(moves))
         };
         let near = self.near.iter().map_while(Option::as_ref);
         !self.is_broken && near.chain(&self.far).all(stays)

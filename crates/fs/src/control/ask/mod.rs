@@ -18,7 +18,7 @@ mod sched;
 use super::Dialogue;
 use crate::caller::Credentials;
 use crate::errno::{Errno, Result};
-use crate::volume::{Core, Volume};
+use crate::volume::{Superblock, Volume};
 use hearth_sync::primitive::Arc;
 
 /// A question on its way to its answer.
@@ -91,7 +91,7 @@ static AREAS: &[Area] = &[
 ];
 
 /// What the file says before it was asked.
-pub(super) fn hint(_core: &Core) -> String {
+pub(super) fn hint(_core: &Superblock) -> String {
     let mut text =
         "Write a question and read on in the same open file for the answer.\n\n".to_owned();
     for area in AREAS {
@@ -141,5 +141,5 @@ fn help(
     _asker: &Credentials,
     _words: &[&str],
 ) -> std::result::Result<String, NoAnswer> {
-    Ok(hint(&volume.core))
+    Ok(hint(&volume.sb))
 }

@@ -199,13 +199,13 @@ fn readers_beside_truncate_see_the_page_or_zeros() {
 #[test]
 fn the_last_write_before_a_flush_is_in_the_home() {
     let data = Arc::new(dense(8, &pin()));
-    let home = Arc::new(Mutex::new(vec![Vec::new(); 8]));
+    let backend = Arc::new(Mutex::new(vec![Vec::new(); 8]));
     let flush = {
-        let (data, home) = (data.clone(), home.clone());
+        let (data, backend) = (data.clone(), backend.clone());
         move || {
             let keep = &mut |index: u64, bytes: &[u8]| {
                 value(bytes);
-                home.lock()[index as usize] = bytes.to_vec();
+                backend.lock()[index as usize] = bytes.to_vec();
                 Ok::<(), ()>(())
             };
             data.flush(keep).map(drop).unwrap();
@@ -222,7 +222,7 @@ fn the_last_write_before_a_flush_is_in_the_home() {
     (0..8).for_each(|index| {
         assert_eq!(
             page_at(&data, index as u64, &g).unwrap(),
-            home.lock()[index]
+            backend.lock()[index]
         );
     });
 }

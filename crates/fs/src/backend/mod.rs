@@ -3,16 +3,16 @@
 mod memory;
 mod test;
 
-pub use memory::MemoryHome;
-pub use test::{Fault, TestHome};
+pub use memory::MemoryBackend;
+pub use test::{Fault, TestBackend};
 
 use crate::attr::{Attr, Target};
 use crate::errno::Result;
 
-/// A volume's home. Calls come from any thread; a call may block and may fail with any errno, and
+/// A volume's backend. Calls come from any thread; a call may block and may fail with any errno, and
 /// then the operation that needed it fails with that errno and has changed nothing.
-pub trait Home: Send + Sync + 'static {
-    /// Whether objects may be dropped from memory because the home gives them back. Without it the
+pub trait Backend: Send + Sync + 'static {
+    /// Whether objects may be dropped from memory because the backend gives them back. Without it the
     /// load functions are never called and changes are not reported.
     fn evictable(&self) -> bool;
 
@@ -47,7 +47,7 @@ pub trait Home: Send + Sync + 'static {
 /// Name and value of an extended attribute.
 pub type Xattr = (Box<[u8]>, Box<[u8]>);
 
-/// An inode as its home keeps it.
+/// An inode as its backend keeps it.
 #[derive(Clone, Debug)]
 pub struct InodeRecord {
     /// Attributes; `size` of a directory and `nlink` of a directory are derived and ignored.
@@ -62,7 +62,7 @@ pub struct InodeRecord {
     pub xattrs: Vec<Xattr>,
 }
 
-/// One change of the tree, as a home logs it.
+/// One change of the tree, as a backend logs it.
 #[derive(Debug)]
 pub enum Change<'a> {
     /// A new or changed inode.
@@ -96,7 +96,7 @@ pub enum Change<'a> {
     Rewrite(u64),
 }
 
-impl<H: Home> Home for hearth_sync::primitive::Arc<H> {
+impl<H: Backend> Backend for hearth_sync::primitive::Arc<H> {
     fn evictable(&self) -> bool {
         (**self).evictable()
     }

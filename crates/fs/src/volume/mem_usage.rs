@@ -2,12 +2,12 @@
 //!
 //! Each core counts what it brings in and gives back on a line of its own. Whether the sum of all
 //! is beyond the budget is a question that reads the lines of all cores, so it is not asked before
-//! every operation: a core asks when its own part has grown by a [grain](Resident::grain) since it
+//! every operation: a core asks when its own part has grown by a [grain](MemUsage::grain) since it
 //! last asked. All cores together may so be beyond the budget by a [`SLACK`]th of it before one of
 //! them sees it.
 //!
 //! A budget that was lowered is met without haste; what comes in beyond it is won back as it comes.
-//! The [mark](Resident::ahead) tells them apart.
+//! The [mark](MemUsage::ahead) tells them apart.
 
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::cores;
@@ -16,10 +16,10 @@ use hearth_sync::spread::PerCore;
 /// Of so many parts of the budget, the grains of all cores are one.
 pub(super) const SLACK: u64 = 64;
 
-/// Bytes in memory that reclaim could win back, for homes that take them back; nothing is counted
+/// Bytes in memory that reclaim could win back, for backends that take them back; nothing is counted
 /// for others.
-pub(crate) struct Resident {
-    /// Whether the home takes anything back. Immutable.
+pub(crate) struct MemUsage {
+    /// Whether the backend takes anything back. Immutable.
     counts: bool,
     parts: PerCore<Part>,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
@@ -53,15 +53,15 @@ struct Part {
 /// What `asked` is while the core is to ask again whatever it has.
 const ASK: i64 = i64::MIN / 2;
 
-impl Resident {
-    /// Nothing yet, with a budget of so many bytes or, for 0, without one; `counts`: the home takes
+impl MemUsage {
+    /// Nothing yet, with a budget of so many bytes or, for 0, without one; `counts`: the backend takes
     /// objects back.
-    pub fn new(budget: u64, counts: bool) -> Resident {
+    pub fn new(budget: u64, counts: bool) -> MemUsage {
         let part = |_| Part {
             bytes: AtomicI64::new(0),
             asked: AtomicI64::new(ASK),
         };
-        Resident {
+        MemUsage {
             counts,
             parts: PerCore::new(part),
             budget: AtomicU64::new(budget),
@@ -168,13 +168,13 @@ mod tests {
 
     const BUDGET: u64 = 1 << 20;
 
-    fn over(resident: &Resident) -> u64 {
+    fn over(resident: &MemUsage) -> u64 {
         resident.ask().map_or(0, |excess| excess.over)
     }
 
     #[test]
     fn a_core_asks_when_it_has_grown_by_a_grain() {
-        let resident = Resident::new(BUDGET, true);
+        let resident = MemUsage::new(BUDGET, true);
         assert_eq!(resident.ask(), None);
         // In one step beyond the budget: seen at once, by every core once.
         resident.add(BUDGET as i64 + 100);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_overlooked_is_less_than_the_grains_of_all_cores() {
-        let resident = Resident::new(BUDGET, true);
+        let resident = MemUsage::new(BUDGET, true);
         resident.add(BUDGET as i64 - 50_000);
         let mut seen = 0;
         while seen == 0 {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn who_has_brought_in_little_does_not_ask() {
-        let resident = Resident::new(BUDGET, true);
+        let resident = MemUsage::new(BUDGET, true);
         resident.add(BUDGET as i64);
         // Every core has asked, whichever this thread goes to.
         for part in resident.parts.iter() {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_new_budget_is_seen_by_all_cores() {
-        let resident = Resident::new(0, true);
+        let resident = MemUsage::new(0, true);
         resident.add(BUDGET as i64);
         assert_eq!((over(&resident), resident.over()), (0, 0));
         resident.set_budget(BUDGET - 1);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_lowered_budget_is_no_growth_and_what_was_won_back_is_when_it_comes_again() {
-        let resident = Resident::new(BUDGET, true);
+        let resident = MemUsage::new(BUDGET, true);
         resident.add(BUDGET as i64);
         resident.set_budget(BUDGET / 2);
         assert_eq!((resident.over(), resident.ahead()), (BUDGET / 2, 0));
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_was_given_back_and_taken_again_is_growth() {
-        let resident = Resident::new(BUDGET, true);
+        let resident = MemUsage::new(BUDGET, true);
         resident.add(BUDGET as i64 / 2);
         assert_eq!(over(&resident), 0);
         resident.add(-(BUDGET as i64) / 2);

@@ -3,16 +3,16 @@
 use super::Volume;
 use super::background::Background;
 use super::handle::{Handle, Shared, Shares};
-use super::resident::Resident;
+use super::mem_usage::MemUsage;
 use super::settings::{AtimeMode, OnError, Protection, Settings};
-use super::stop::{Load, Step, Stop};
+use super::stop::{Attempt, Fetch, Stop};
 use crate::attr::{Kind, Time};
+use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
-use crate::home::Home;
-use crate::inode::{Body, Extra, Fields, Inode, Node, NodeRef};
+use crate::inode::{Body, Extra, Fields, Inode, InodeInner, InodeRef};
 use crate::line::OwnLine;
 use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
@@ -37,11 +37,11 @@ use std::collections::HashMap;
 /// The one volume behind its handles. Begins a cache line, so that the count of the handles before
 /// it is on another than what every operation reads.
 #[repr(align(64))]
-pub(crate) struct Core {
-    me: Weak<Core>,
+pub(crate) struct Superblock {
+    me: Weak<Superblock>,
     /// Inodes in memory by number.
-    pub inodes: Table<Inode>,
-    pub home: Box<dyn Home>,
+    pub inodes: Table<InodeInner>,
+    pub backend: Box<dyn Backend>,
     pub clock: Arc<dyn Clock>,
     /// Keys of the name hash; immutable.
     pub(super) keys: RandomState,
@@ -50,17 +50,17 @@ pub(crate) struct Core {
     /// Blocks set aside for pages that a kernel has in its cache.
     pub promises: Promises,
     /// Inodes without a name that somebody refers to: room that is to come back.
-    pub(super) nameless: Counter,
+    pub(super) unlinked: Counter,
     /// Bytes in memory, and the budget for them.
-    pub resident: Resident,
-    /// Held while an inode goes to the home or comes back, by number.
-    pub(super) homing: [RawLock<HomingLock>; 16],
-    /// Inodes that have ended and that the home has not forgotten, with their generations: nobody
-    /// brings them back. Written under `homing` of the number.
-    pub(super) undead: Lock<UndeadLock, HashMap<u64, u32>>,
+    pub mem_usage: MemUsage,
+    /// Held while an inode goes to the backend or comes back, by number.
+    pub(super) inode_io_lock: [RawLock<InodeIoLock>; 16],
+    /// Inodes that have ended and that the backend has not forgotten, with their generations: nobody
+    /// brings them back. Written under `inode_io_lock` of the number.
+    pub(super) orphans: Lock<OrphansLock, HashMap<u64, u32>>,
     /// Where the sweep of reclaim goes on.
     pub(super) sweep: AtomicU64,
-    /// See [`Core::atime`].
+    /// See [`Superblock::atime`].
     atime: AtomicU8,
     pub(super) errors: OnError,
     pub(super) read_only: AtomicBool,
@@ -83,9 +83,9 @@ pub(crate) struct Core {
     pub(super) observers: RcuCell<Vec<Arc<dyn Observer>>>,
     /// Serialises writers of `observers`.
     pub(super) observing: RawLock<ObservingLock>,
-    shares: Shares<Core>,
+    shares: Shares<Superblock>,
     /// Keeps the root and the control files in memory for ever.
-    kept: Lock<KeptLock, Vec<NodeRef>>,
+    kept: Lock<KeptLock, Vec<InodeRef>>,
     /// Whether an inode was ever given a project. Read by every request.
     has_projects: AtomicBool,
     /// Runs the background, and what front ends park.
@@ -99,21 +99,21 @@ impl Class for RenameLock {
 }
 
 lock_class! {
-    pub(super) HomingLock = "volume.homing", 20;
+    pub(super) InodeIoLock = "volume.inode_io_lock", 20;
     pub(super) ObservingLock = "volume.observing", 15;
     KeptLock = "volume.kept", 970;
-    pub(super) UndeadLock = "volume.undead", 971;
+    pub(super) OrphansLock = "volume.orphans", 971;
 }
 
-impl Shared for Core {
-    fn shares(&self) -> &Shares<Core> {
+impl Shared for Superblock {
+    fn shares(&self) -> &Shares<Superblock> {
         &self.shares
     }
 }
 
-impl Core {
+impl Superblock {
     /// A volume with nothing in it, not even a root.
-    pub(super) fn empty(settings: Settings, sched: Scheduler, me: &Weak<Core>) -> Core {
+    pub(super) fn empty(settings: Settings, sched: Scheduler, me: &Weak<Superblock>) -> Superblock {
         let room = (settings.bytes() / crate::data::PAGE, settings.inodes);
         let clock = Arc::clone(&settings.clock);
         let ledger = Ledger::new(Tuning::of(cores()), room, settings.quotas, move || {
@@ -123,17 +123,17 @@ impl Core {
         if settings.charge_first || settings.size.is_some() {
             ledger.charge_first(&pin());
         }
-        Core {
+        Superblock {
             me: me.clone(),
             inodes: Table::new(ROOT + 1),
             ledger,
             promises: Promises::new(),
-            nameless: Counter::new(),
-            resident: Resident::new(settings.budget, settings.home.evictable()),
-            homing: [const { RawLock::new() }; 16],
-            undead: Lock::new(HashMap::new()),
+            unlinked: Counter::new(),
+            mem_usage: MemUsage::new(settings.budget, settings.backend.evictable()),
+            inode_io_lock: [const { RawLock::new() }; 16],
+            orphans: Lock::new(HashMap::new()),
             sweep: AtomicU64::new(0),
-            home: settings.home,
+            backend: settings.backend,
             clock: settings.clock,
             keys: keys(),
             atime: AtomicU8::new(settings.atime as u8),
@@ -166,9 +166,9 @@ impl Core {
 
     /// Another handle of the volume; `None` when the last is going.
     pub(super) fn handle(&self) -> Option<Volume> {
-        let core = self.me.upgrade()?;
+        let sb = self.me.upgrade()?;
         Some(Volume {
-            core: Handle::new(&core),
+            sb: Handle::new(&sb),
         })
     }
 
@@ -240,34 +240,39 @@ impl Core {
     }
 
     /// The inode `ino`, which somebody refers to by number.
-    pub fn node<'g>(&self, ino: u64, g: &'g Guard) -> Step<&'g Node> {
+    pub fn inode<'g>(&self, ino: u64, g: &'g Guard) -> Attempt<&'g Inode> {
         match self.inodes.get(ino, g) {
-            Some(node) => Ok(node),
-            None if self.home.evictable() => Err(Stop::Load(Load::Inode(ino))),
+            Some(inode) => Ok(inode),
+            None if self.backend.evictable() => Err(Stop::Miss(Fetch::Inode(ino))),
             None => Err(Stop::Errno(Errno::ESTALE)),
         }
     }
 
     /// The inode that an entry of `parent` found under `g` means. It may have lost its last name
     /// and be gone since; then the entry is gone as well and the lookup is to be made again.
-    pub fn entry_node<'g>(&self, parent: &Node, entry: &Entry, g: &'g Guard) -> Step<&'g Node> {
+    pub fn entry_inode<'g>(
+        &self,
+        parent: &Inode,
+        entry: &Entry,
+        g: &'g Guard,
+    ) -> Attempt<&'g Inode> {
         match self.inodes.get(entry.ino(), g) {
-            Some(node) if node.generation() == entry.generation() => Ok(node),
-            None if self.home.evictable() => Err(Stop::Load(named(parent, entry))),
-            _ => Err(Stop::Again),
+            Some(inode) if inode.generation() == entry.generation() => Ok(inode),
+            None if self.backend.evictable() => Err(Stop::Miss(named(parent, entry))),
+            _ => Err(Stop::Restart),
         }
     }
 
     /// A new inode; the number of names is in `fields`. Its owners are charged; `hint` is an
     /// account that may be theirs.
-    pub fn make_node(
+    pub fn make_inode(
         &self,
         (kind, mut fields): (Kind, Fields),
         body: Body,
         extra: Option<Extra>,
         hint: u32,
         g: &Guard,
-    ) -> Result<NodeRef> {
+    ) -> Result<InodeRef> {
         let owners = fields.owners();
         let one = (Resource::Inodes, 1);
         let mut inode_room = self.ledger.charge_new(hint, owners, one, g)?;
@@ -276,8 +281,8 @@ impl Core {
         let mut room = self
             .ledger
             .charge(fields.account, Resource::Blocks, blocks, g)?;
-        let node = self.inodes.insert(|number, generation| {
-            let inode = Inode::new((number, generation), kind, &fields, body);
+        let inode = self.inodes.insert(|number, generation| {
+            let inode = InodeInner::new((number, generation), kind, &fields, body);
             if let Some(extra) = extra {
                 inode.set_extra_blocks(blocks);
                 inode.set_extra(extra, |_| {}, g);
@@ -286,34 +291,34 @@ impl Core {
         });
         inode_room.spend(1);
         room.spend(blocks);
-        self.resident.add(INODE_BYTES);
-        Ok(node)
+        self.mem_usage.add(INODE_BYTES);
+        Ok(inode)
     }
 
-    /// The account that pays for `node`; none for a control file. The caller holds `change` or
+    /// The account that pays for `inode`; none for a control file. The caller holds `change` or
     /// `growth`, or is inside the gate and holds the inode.
-    pub fn payer(&self, node: &Node) -> Step<Option<u32>> {
-        match node.meta.account() {
-            _ if is_control(node.number()) => Ok(None),
+    pub fn payer(&self, inode: &Inode) -> Attempt<Option<u32>> {
+        match inode.meta.account() {
+            _ if is_control(inode.number()) => Ok(None),
             // It has ended since it was found.
-            NO_ACCOUNT => Err(Stop::Again),
+            NO_ACCOUNT => Err(Stop::Restart),
             account => Ok(Some(account)),
         }
     }
 
-    pub(super) fn homing(&self, ino: u64) -> &RawLock<HomingLock> {
-        &self.homing[ino as usize % self.homing.len()]
+    pub(super) fn inode_io_lock(&self, ino: u64) -> &RawLock<InodeIoLock> {
+        &self.inode_io_lock[ino as usize % self.inode_io_lock.len()]
     }
 
-    pub fn keep_forever(&self, node: NodeRef) {
-        self.kept.lock().push(node);
+    pub fn pin_forever(&self, inode: InodeRef) {
+        self.kept.lock().push(inode);
     }
 }
 
 /// What to bring for an entry.
 #[cold]
-fn named(parent: &Node, entry: &Entry) -> Load {
-    Load::Named {
+fn named(parent: &Inode, entry: &Entry) -> Fetch {
+    Fetch::Named {
         dir: parent.number(),
         name: entry.name().into(),
         ino: entry.ino(),
@@ -337,7 +342,7 @@ fn keys() -> RandomState {
     RandomState::new()
 }
 
-impl Drop for Core {
+impl Drop for Superblock {
     fn drop(&mut self) {
         // These references point into the table and go first.
         self.kept.lock().clear();

@@ -1,20 +1,20 @@
-//! A home for tests: keeps everything in plain maps, so that a volume may forget anything at any
+//! A backend for tests: keeps everything in plain maps, so that a volume may forget anything at any
 //! time, and fails or delays what it is told to.
 
-use super::{Change, Home, InodeRecord};
+use super::{Backend, Change, InodeRecord};
 use crate::attr::Target;
 use crate::errno::{Errno, Result};
 use hearth_sync::primitive::{Mutex, thread};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// A decision about one call of the home: `Some` fails it with that errno. The call is named as in
-/// [`Home`].
+/// A decision about one call of the backend: `Some` fails it with that errno. The call is named as in
+/// [`Backend`].
 pub type Fault = Box<dyn FnMut(&'static str) -> Option<Errno> + Send>;
 
 /// Plain maps behind one lock.
 #[derive(Default)]
-pub struct TestHome {
+pub struct TestBackend {
     kept: Mutex<Kept>,
     fault: Mutex<Option<Fault>>,
     delay: Mutex<Duration>,
@@ -27,10 +27,10 @@ struct Kept {
     pages: HashMap<u64, BTreeMap<u64, Vec<u8>>>,
 }
 
-impl TestHome {
-    /// An empty home.
-    pub fn new() -> TestHome {
-        TestHome::default()
+impl TestBackend {
+    /// An empty backend.
+    pub fn new() -> TestBackend {
+        TestBackend::default()
     }
 
     /// Asks `fault` at every call from now on.
@@ -60,7 +60,7 @@ impl TestHome {
     }
 }
 
-impl Home for TestHome {
+impl Backend for TestBackend {
     fn evictable(&self) -> bool {
         true
     }
@@ -180,9 +180,9 @@ impl Kept {
     }
 }
 
-impl std::fmt::Debug for TestHome {
+impl std::fmt::Debug for TestBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TestHome")
+        f.debug_struct("TestBackend")
             .field("inodes", &self.inodes())
             .finish_non_exhaustive()
     }

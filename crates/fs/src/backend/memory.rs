@@ -1,14 +1,14 @@
-//! The home of a volume that lives in memory alone: absent means absent, a change is done.
+//! The backend of a volume that lives in memory alone: absent means absent, a change is done.
 
-use super::{Change, Home, InodeRecord};
+use super::{Backend, Change, InodeRecord};
 use crate::attr::Target;
 use crate::errno::Result;
 
 /// `memory:` on the command line.
 #[derive(Debug, Default)]
-pub struct MemoryHome;
+pub struct MemoryBackend;
 
-impl Home for MemoryHome {
+impl Backend for MemoryBackend {
     fn evictable(&self) -> bool {
         false
     }
