@@ -209,11 +209,11 @@ impl Tracker {
         );
         mark(inode, range);
         let most = self.settings.most_records() / SHARDS;
-        let (backend, part) = (state.backend(file), state.part(file, range));
-        let mut shard = backend.lock();
+        let (home, part) = (state.home(file), state.part(file, range));
+        let mut shard = home.lock();
         shard.loaded(file, WHOLE, most);
         // Under one lock where it is one shard: the file's own record is not to go between.
-        if !std::ptr::eq(backend, part) {
+        if !std::ptr::eq(home, part) {
             drop(shard);
             shard = part.lock();
         }
@@ -350,7 +350,7 @@ impl State {
     }
 
     /// Where the record of a file is, and those of its first ranges.
-    fn backend(&self, file: FileId) -> &Lock<ShardLock, Shard> {
+    fn home(&self, file: FileId) -> &Lock<ShardLock, Shard> {
         self.part(file, 0)
     }
 
@@ -368,8 +368,8 @@ impl State {
     /// Every shard where the file may have records.
     fn parts_of(&self, file: FileId, apart: bool) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
         let all = apart.then_some(&self.shards);
-        let backend = all.is_none().then(|| self.backend(file));
-        all.into_iter().flatten().chain(backend)
+        let home = all.is_none().then(|| self.home(file));
+        all.into_iter().flatten().chain(home)
     }
 
     /// Whether what threads have drawn should end.
@@ -474,8 +474,8 @@ impl State {
     ) {
         let (file, range) = (key.file(), key.range());
         let both = [of_file(key, counts), *counts];
-        let (backend, part) = (self.backend(file), self.part(file, range));
-        let mut shard = backend.lock();
+        let (home, part) = (self.home(file), self.part(file, range));
+        let mut shard = home.lock();
         // Asked with the shard held, so that none grows past a limit that was set before.
         shard.keep_below(settings.most_records() / SHARDS);
         if !has_range {
@@ -483,7 +483,7 @@ impl State {
             subscribe::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
             return;
         }
-        let [of_file, of_range] = if std::ptr::eq(backend, part) {
+        let [of_file, of_range] = if std::ptr::eq(home, part) {
             shard.touch(file, range, &both, now, lives)
         } else {
             let of_file = shard.touch_file(file, &both[0], now, lives);

@@ -172,7 +172,7 @@ impl Tracker {
     /// Heat of one file; `None` without a record.
     pub fn of_file(&self, sb: &Superblock, file: FileId) -> Option<FileHeat> {
         let view = View::of(self, sb);
-        let record = view.state?.backend(file).lock().get(file, WHOLE)?.clone();
+        let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
             warm: view.warm_of(&record),

@@ -149,7 +149,7 @@ impl Tracker {
         let shard = match line.range {
             WHOLE => {
                 super::mark(inode, 0);
-                state.backend(file)
+                state.home(file)
             }
             range => {
                 super::mark(inode, range);
