@@ -20,7 +20,7 @@ pub(super) struct Alloc {
     rover: u32,
     /// The core that owned each block last; as long as the highest block ever owned asks for.
     /// Per-core policy only.
-    backends: Vec<u32>,
+    homes: Vec<u32>,
 }
 
 /// Blocks that a search looks at, of which it asks a few for room.
@@ -37,7 +37,7 @@ impl Default for Alloc {
             full: Set::default(),
             owned: Set::default(),
             rover: 0,
-            backends: Vec::new(),
+            homes: Vec::new(),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Alloc {
     /// So cores do not meet in blocks whose descriptors another core opened and closes.
     pub(super) fn own(
         &mut self,
-        sb: u32,
+        core: u32,
         old: Option<u32>,
         limit: u32,
         has_room: impl Fn(u32) -> bool,
@@ -96,33 +96,33 @@ impl Alloc {
             self.owned.remove(old);
         }
         let blocks = place(limit).div_ceil(BLOCK_PLACES).min(BLOCKS_MAX);
-        let known = (self.backends.len() as u32).min(blocks);
+        let known = (self.homes.len() as u32).min(blocks);
         let chosen = self
-            .rove(known, GLANCES, Some(sb), &has_room)
+            .rove(known, GLANCES, Some(core), &has_room)
             .or_else(|| (known < blocks).then_some(known))
             .or_else(|| self.rove(known, known, None, &has_room))?;
-        match self.backends.get_mut(chosen as usize) {
-            Some(backend) => *backend = sb,
-            None => self.backends.push(sb),
+        match self.homes.get_mut(chosen as usize) {
+            Some(home) => *home = core,
+            None => self.homes.push(core),
         }
         self.owned.insert(chosen);
         Some(chosen)
     }
 
     /// Asks up to `glances` of the first `known` blocks, from where the last search ended; only
-    /// those of `backend`, if one is given.
+    /// those of `home`, if one is given.
     fn rove(
         &mut self,
         known: u32,
         glances: u32,
-        backend: Option<u32>,
+        home: Option<u32>,
         has_room: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         let mut left = glances;
         for _ in 0..known.min(SCANNED.max(glances)) {
             let block = self.rover % known;
             self.rover = block + 1;
-            let is_other = backend.is_some_and(|backend| self.backends[block as usize] != backend);
+            let is_other = home.is_some_and(|home| self.homes[block as usize] != home);
             if is_other || self.owned.contains(block) {
                 continue;
             }

@@ -10,16 +10,16 @@ pub(super) struct CoreBlock {
     /// `NO_BLOCK` at first. Changed under the allocation lock.
     number: AtomicU32,
     /// Whose it is. Immutable.
-    sb: u32,
+    core: u32,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
 
 impl CoreBlock {
-    pub(super) fn new(sb: usize) -> CoreBlock {
+    pub(super) fn new(core: usize) -> CoreBlock {
         CoreBlock {
             number: AtomicU32::new(NO_BLOCK),
-            sb: sb as u32,
+            core: core as u32,
         }
     }
 }
@@ -87,29 +87,29 @@ impl<T: Described> FdTable<T> {
         Some(bit)
     }
 
-    pub(super) fn claim_any(&self, sb: &CoreBlock, cloexec: bool) -> Option<u32> {
+    pub(super) fn claim_any(&self, core: &CoreBlock, cloexec: bool) -> Option<u32> {
         let limit = self.limit();
         loop {
             // Relaxed: a preference. Whichever block it is, its lock decides.
-            let mine = sb.number.load(Ordering::Relaxed);
+            let mine = core.number.load(Ordering::Relaxed);
             if let Some(fd) = self.claim_in(mine, limit, cloexec) {
                 return Some(fd);
             }
             let mut alloc = self.alloc.0.lock();
             // Relaxed: written under the lock that is held.
-            if sb.number.load(Ordering::Relaxed) != mine {
+            if core.number.load(Ordering::Relaxed) != mine {
                 continue;
             }
             let old = (mine != NO_BLOCK).then_some(mine);
             let has_room = |number| self.room(number, limit);
-            let Some(chosen) = alloc.own(sb.sb, old, limit, has_room) else {
+            let Some(chosen) = alloc.own(core.core, old, limit, has_room) else {
                 // Relaxed: as above.
-                sb.number.store(NO_BLOCK, Ordering::Relaxed);
+                core.number.store(NO_BLOCK, Ordering::Relaxed);
                 drop(alloc);
                 return self.claim_lowest(0, cloexec);
             };
             self.blocks.grow_to(&mut alloc, chosen);
-            sb.number.store(chosen, Ordering::Relaxed);
+            core.number.store(chosen, Ordering::Relaxed);
         }
     }
 
