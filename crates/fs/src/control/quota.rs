@@ -3,7 +3,7 @@
 
 use crate::quota::{Happening, Limit, QuotaEvent, QuotaKind, QuotaRecord, QuotaUsage, Reason};
 use crate::quotactl::{Quota, QuotaCheck};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use std::fmt::Write;
 
 /// `report.json`: all records.

@@ -44,3 +44,6 @@ mod tests;
 
 pub use root::{Absent, Data};
 pub use span::PAGE;
+
+/// Longest size of a file in bytes.
+pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;

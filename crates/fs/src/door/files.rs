@@ -238,7 +238,7 @@ impl Door {
         // Nothing is pinned while the backend takes its time: the reference keeps the inode.
         let saved = sb.save(&held);
         sb.release(held, &pin());
-        saved.and_then(|()| sb.backend.sync())
+        saved.and_then(|()| sb.objects.backend.sync())
     }
 
     /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was

@@ -4,7 +4,7 @@ use super::Tracker;
 use super::report::Warm;
 use super::shard::{FileId, WHOLE};
 use crate::attr::Time;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

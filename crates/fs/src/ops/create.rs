@@ -5,6 +5,7 @@ use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
 use crate::backend;
+use crate::cache::record_of;
 use crate::control;
 use crate::data::Data;
 use crate::directory::{Change, Directory, Look};
@@ -12,7 +13,8 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
 use crate::name::check_name;
-use crate::volume::{Attempt, Ctx, Fetch, Stop, record_of};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What to make.
@@ -100,9 +102,10 @@ pub(crate) fn tmpfile(
     cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
     let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let put = cx
             .sb
+            .objects
             .backend
             .commit(&[backend::Change::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
@@ -128,13 +131,14 @@ fn insert(
         Look::Unknown => return Err(unknown(parent, at.name)),
     }
     let to = inode.target();
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let link = backend::Change::Link {
             dir: parent.number(),
             name: at.name,
             to,
         };
         cx.sb
+            .objects
             .backend
             .commit(&[backend::Change::Put(&record_of(inode, g)), link])?;
     }

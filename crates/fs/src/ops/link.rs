@@ -12,7 +12,8 @@ use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
 use crate::name::check_name;
 use crate::number::is_control;
-use crate::volume::{Attempt, Ctx};
+use crate::ops::ctx::Ctx;
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Gives `inode` another name. One without a name gets its first only if it was made so
@@ -32,7 +33,7 @@ pub(crate) fn link(
     }
     cx.sb.check_writable()?;
     // Before what is asked of the directory, as in Linux.
-    if cx.sb.protection.hardlinks {
+    if cx.sb.options.protection.hardlinks {
         may_link(cx.caller, inode, g)?;
     }
     may_create(cx.caller, parent, g)?;
@@ -55,7 +56,7 @@ pub(crate) fn link(
     // The count goes first: an inode whose last name goes meanwhile must not be freed.
     let is_first = inode.meta.update(|fields| match fields.nlink {
         0 if !fields.linkable => Err(Errno::ENOENT),
-        links if links >= cx.sb.links_max => Err(Errno::EMLINK),
+        links if links >= cx.sb.options.links_max => Err(Errno::EMLINK),
         // The last thing that Linux asks.
         _ if !takes_in(parent, fields.project) => Err(Errno::EXDEV),
         _ => {
@@ -65,16 +66,16 @@ pub(crate) fn link(
         }
     })?;
     if is_first {
-        cx.sb.discount_nameless(inode);
+        cx.sb.discount_unlinked(inode);
     }
     let to = inode.target();
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let entry = backend::Change::Link {
             dir: parent.number(),
             name,
             to,
         };
-        if let Err(errno) = cx.sb.backend.commit(&[entry]) {
+        if let Err(errno) = cx.sb.objects.backend.commit(&[entry]) {
             drop(locked);
             inode.meta.update(|fields| {
                 fields.nlink -= 1;

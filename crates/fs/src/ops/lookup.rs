@@ -8,7 +8,8 @@ use crate::errno::Errno;
 use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
 use crate::number::{CONTROL, ROOT};
-use crate::volume::{Attempt, Ctx, Fetch, Stop};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What a walk ends with: the inode, or only what names it.

@@ -15,7 +15,8 @@ use crate::flags;
 use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
 use crate::line::OwnLine;
 use crate::number::is_control;
-use crate::volume::{Attempt, Ctx, Stop, Superblock};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -294,7 +295,7 @@ pub(crate) fn open_existing(
 
 /// `may_create_in_sticky` of Linux with `fs.protected_regular`.
 fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
-    let level = cx.sb.protection.regular;
+    let level = cx.sb.options.protection.regular;
     if level == 0 || inode.kind() != Kind::File || !cx.caller.checks() {
         return Ok(());
     }

@@ -9,7 +9,8 @@ use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A volume that is read-only says so before the name is
@@ -127,12 +128,12 @@ fn take_out(
     at: Hashed<'_>,
     g: &Guard,
 ) -> Attempt<()> {
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let gone = backend::Change::Unlink {
             dir: parent.number(),
             name: at.name,
         };
-        cx.sb.backend.commit(&[gone])?;
+        cx.sb.objects.backend.commit(&[gone])?;
     }
     locked.apply(Change { at, to: None }, g);
     Ok(())

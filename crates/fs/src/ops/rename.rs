@@ -13,12 +13,14 @@ use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::backend;
+use crate::cache::record_of;
 use crate::control;
 use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
-use crate::volume::{Attempt, Ctx, RenameLock, Stop, Superblock, record_of};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
@@ -110,7 +112,7 @@ pub(crate) fn rename(
 /// Keeps directories from getting others above them.
 #[track_caller]
 fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
-    sb.rename.0.lock()
+    sb.names.rename.0.lock()
 }
 
 /// A rename with both buckets locked.
@@ -326,7 +328,7 @@ impl<'a> Turn<'a> {
         exchange: bool,
         target: Option<&Inode>,
     ) -> Attempt<()> {
-        let backend = &self.cx.sb.backend;
+        let backend = &self.cx.sb.objects.backend;
         if !backend.evictable() {
             return Ok(());
         }

@@ -3,11 +3,13 @@
 use super::{Fd, Process, piece};
 use crate::attr::Kind;
 use crate::calls::Call;
+use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
+use crate::ops::ctx::Ctx;
 use crate::ops::io::{self, Place};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
-use crate::volume::{Attempt, Ctx, MAX_SIZE, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::Shared;
@@ -159,7 +161,7 @@ impl Process {
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         let g = pin();
-        if !self.core().backend.evictable() {
+        if !self.sb().objects.backend.evictable() {
             let done = self.on(fd, &g, |file| match file.dialogue() {
                 None => f(&file).map(Some),
                 Some(_) => Ok(None),

@@ -11,10 +11,11 @@ mod trail;
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
+use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
 use crate::ops::lookup::{Found, Named};
 use crate::stats::Event;
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 use trail::Trail;
 
@@ -132,7 +133,7 @@ fn walk_slowly<'x, F: Found<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     cx.sb.stats.event(Event::WalkFallback);
-    let _still = cx.sb.rename.0.lock();
+    let _still = cx.sb.names.rename.0.lock();
     Walker::new(cx, from.root, g).run(from.start, path, follow)
 }
 
@@ -224,7 +225,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
             let link = link.inode(self.cx, self.g)?;
             // As in Linux the end of a link in the middle of a path is not asked.
-            if self.cx.sb.protection.symlinks && self.inner == 0 {
+            if self.cx.sb.options.protection.symlinks && self.inner == 0 {
                 may_follow(self.cx, parent, link)?;
             }
             let walked = self.follow(parent, link)?;
