@@ -4,7 +4,7 @@ use super::ask::Question;
 use super::{FILES, Takes, text, tunables};
 use crate::caller::{Caller, Credentials};
 use crate::errno::Errno;
-use crate::superblock::{Attempt, Deferred, Fetch, Stop, Superblock};
+use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -163,6 +163,22 @@ impl Dialogue {
     fn replace_said(&self, said: Said) {
         // What was there is dropped after the lock.
         let _was = std::mem::replace(&mut *self.said.lock(), said);
+    }
+}
+
+impl ControlIo for Dialogue {
+    fn read(self: Arc<Self>, off: u64, out: &mut [u8]) -> Attempt<usize> {
+        Dialogue::read(&self, off, out)
+    }
+
+    fn write(
+        self: Arc<Self>,
+        sb: &Superblock,
+        caller: &Caller<'_>,
+        off: u64,
+        src: &[u8],
+    ) -> Attempt<usize> {
+        Dialogue::write(&self, sb, caller, off, src)
     }
 }
 

@@ -17,21 +17,13 @@ use crate::attr::{Kind, Target};
 use crate::directory::{Change, Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::{Body, Fields, Inode, InodeExt, InodeInner};
+use crate::inode::{Body, Fields, InodeExt, InodeInner};
 use crate::number::{CONTROL, ROOT};
-use crate::superblock::Superblock;
+use crate::superblock::{ControlFiles, OpenControl, Superblock};
 use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 
-pub(crate) use dialogue::Dialogue;
-
-/// Name of the directory in the root.
-pub(crate) const NAME: &[u8] = b".hearth";
-
-/// Whether `name` in `parent` is taken by the control directory.
-pub(crate) fn reserves(parent: &Inode, name: &[u8]) -> bool {
-    parent.number() == ROOT && name == NAME
-}
+use dialogue::Dialogue;
 
 /// A file below `.hearth`; its index in [`FILES`] is what the inode holds.
 struct ControlFile {
@@ -102,6 +94,15 @@ impl ControlFile {
     }
 }
 
+/// What operations open the control files by.
+struct Sessions;
+
+impl ControlFiles for Sessions {
+    fn open(&self, file: usize, sb: &Superblock) -> OpenControl {
+        OpenControl(Dialogue::begin(file, sb))
+    }
+}
+
 /// The text of control file `file` as of now.
 fn text(file: usize, sb: &Superblock) -> Box<[u8]> {
     (FILES[file].render)(sb).into_bytes().into()
@@ -169,6 +170,7 @@ fn version(_core: &Superblock) -> String {
 
 /// Makes the control files of a new volume.
 pub(crate) fn build(sb: &Superblock) -> Result<()> {
+    sb.control.set(Box::new(Sessions));
     let mut next = CONTROL;
     let root = make_directory(sb, &mut next, ROOT)?;
     for (index, file) in FILES.iter().enumerate() {

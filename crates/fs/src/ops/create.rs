@@ -6,13 +6,13 @@ use crate::acl::Acl;
 use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
-use crate::control;
 use crate::data::Data;
 use crate::directory::{Change, Directory, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
 use crate::name::check_name;
+use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
@@ -57,7 +57,7 @@ pub(crate) fn create(
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
-    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
     cx.sb.check_writable()?;

@@ -5,13 +5,12 @@ use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::backend;
 use crate::caller::Caller;
-use crate::control;
 use crate::directory::{Change, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
 use crate::name::check_name;
-use crate::number::is_control;
+use crate::number::{is_control, is_control_name};
 use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
@@ -28,7 +27,7 @@ pub(crate) fn link(
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
-    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
     cx.sb.check_writable()?;

@@ -4,11 +4,11 @@ use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
 use crate::backend;
-use crate::control;
 use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
+use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
@@ -63,7 +63,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
 /// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
 /// taken to find that out.
 fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    if name.len() > NAME_MAX || control::reserves(parent, name) {
+    if name.len() > NAME_MAX || is_control_name(parent.number(), name) {
         return Ok(());
     }
     let Some(entry) = find(parent, hashed(cx, name), g)? else {
@@ -102,7 +102,7 @@ fn lock_victim<'g, 'n>(
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG.into());
     }
-    if control::reserves(parent, name) {
+    if is_control_name(parent.number(), name) {
         return Err(Errno::EBUSY.into());
     }
     let at = hashed(cx, name);

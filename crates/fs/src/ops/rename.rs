@@ -14,11 +14,11 @@ use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
-use crate::control;
 use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
+use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
 use hearth_sync::epoch::Guard;
@@ -57,7 +57,9 @@ pub(crate) fn rename(
     cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
-    if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
+    if is_control_name(from.parent.number(), from.name)
+        || is_control_name(to.parent.number(), to.name)
+    {
         return Err(Errno::EBUSY.into());
     }
     let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));

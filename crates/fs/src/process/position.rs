@@ -22,7 +22,7 @@ impl Process {
         if !self.sb().objects.backend.evictable() {
             let done = self.on(fd, &g, |file| {
                 match check(file.get())?.position().try_lock() {
-                    Some(mut position) if file.dialogue().is_none() => {
+                    Some(mut position) if file.control().is_none() => {
                         f(file, &mut position).map(Some)
                     }
                     _ => Ok(None),

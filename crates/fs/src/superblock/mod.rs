@@ -9,6 +9,7 @@
 //! | [`Options`] | mount options | control files, [`crate::Volume`] |
 //! | [`FileLocking`] | waiters and bounds of file locks | `ops::lock` |
 //! | [`Observers`] | who is notified | [`crate::Volume::observe`] |
+//! | [`ControlFiles`] | the files below `/.hearth` | set once |
 //! | [`Maintenance`] | state of the background work | `service` |
 //!
 //! Lock order of a volume:
@@ -22,6 +23,7 @@
 mod attempt;
 mod build_options;
 mod cache_state;
+mod control;
 mod file_locks;
 mod handle;
 mod maintenance;
@@ -37,6 +39,7 @@ mod tenants;
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
 pub(crate) use build_options::BuildOptions;
 pub use build_options::{AtimeMode, OnError, Protection};
+pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
 pub(crate) use handle::Handle;
 pub(crate) use maintenance::Jobs;
 pub(crate) use mem_usage::SLACK;
@@ -52,6 +55,7 @@ use crate::number::{ROOT, is_control};
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
 use cache_state::CacheState;
+use control::ControlSlot;
 use file_locks::FileLocking;
 use handle::{HandleShares, HasHandles};
 use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
@@ -86,6 +90,7 @@ pub(crate) struct Superblock {
     pub heat: Tracker,
     pub maintenance: Maintenance,
     pub observers: Observers,
+    pub control: ControlSlot,
     handles: HandleShares<Superblock>,
     projects: Projects,
     /// Runs the background work, and what front ends park.
@@ -114,6 +119,7 @@ impl Superblock {
             heat: Tracker::new(options.hot_track),
             maintenance: Maintenance::new(),
             observers: Observers::new(),
+            control: ControlSlot::new(),
             handles: HandleShares::new(),
             projects: Projects::none(),
             objects: Objects {
