@@ -12,7 +12,7 @@
 //! # Ok::<(), hearth::Errno>(())
 //! ```
 #![forbid(unsafe_code)]
-// A log that cannot be written to would end the thread that writes it.
+// A print to a closed standard error would panic the thread.
 #![deny(clippy::print_stderr)]
 
 pub mod acl;
@@ -86,7 +86,7 @@ pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;
 
-/// The example of the README is compiled and run with those of the documentation.
+/// Compiles and runs the example of the README with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

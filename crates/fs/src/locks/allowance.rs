@@ -1,9 +1,10 @@
-//! How many byte ranges an owner may hold over all files of a volume, so that locks cannot take all
-//! memory: beyond it a request fails with `ENOLCK`.
+//! A bound on the byte ranges that an owner may hold over all files of a volume, so that locks
+//! cannot take all memory: beyond it a request fails with `ENOLCK`.
 //!
-//! The first range of each file is free: of these an owner has no more than files open, which are
-//! bounded elsewhere. So who locks his own file and unlocks it writes nothing that others do. The
-//! rest is counted by owner in parts of the owners, so that two owners seldom share a line.
+//! The first range of each file is free: an owner has at most one per open file, and open files are
+//! bounded elsewhere. An owner that locks and unlocks its own file therefore writes nothing that
+//! others write. The other ranges are counted by owner, in shards, so that two owners seldom share
+//! a cache line.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::{Arc, cores};
 
-/// What is counted of all owners. Clones are the same account.
+/// The counts of all owners. Clones share them.
 #[derive(Clone)]
 pub struct LockAllowance {
     account: Arc<Account>,
@@ -23,7 +24,7 @@ struct Account {
     parts: Box<[Part]>,
 }
 
-/// Ranges that count, by owner; nobody is here without one.
+/// Counted ranges, by owner; an owner without any has no entry.
 #[repr(align(64))]
 #[derive(Default)]
 struct Part(Lock<AllowanceClass, HashMap<u64, u64>>);
@@ -33,8 +34,8 @@ lock_class!(
     super::ALLOWANCE_RANK
 );
 
-/// Parts for each core: owners that are at work at the same time, of which there are about as many
-/// as cores, hardly ever meet.
+/// Number of shards. About as many owners are at work at one time as there are cores, so two of
+/// them hardly ever share a shard.
 const PARTS: usize = 64;
 
 impl Default for LockAllowance {
@@ -54,8 +55,8 @@ impl LockAllowance {
         }
     }
 
-    /// Accounts for an owner who has `after` ranges of a file instead of `before`; false, and
-    /// nothing changed, if that were too many.
+    /// Accounts for an owner who has `after` ranges of a file instead of `before`; false, without a
+    /// change, if that would be too many.
     pub(super) fn charge(&self, owner: u64, before: i64, after: i64) -> bool {
         let counted = |ranges: i64| (ranges - 1).max(0);
         let more = counted(after) - counted(before);
@@ -72,8 +73,8 @@ impl LockAllowance {
         true
     }
 
-    /// Owners are addresses, and objects of one sort lie a large power of two apart: only the high
-    /// bits of a product depend on all of theirs.
+    /// Owners are addresses, and objects of one type lie a large power of two apart: only the high
+    /// bits of a product depend on all bits of the address.
     fn part_of(&self, owner: u64) -> &Part {
         let parts = &self.account.parts;
         let mixed = owner.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Sixteen processes of a volume once met in two parts of 32.
+    /// Regression: sixteen processes of a volume shared two of 32 shards.
     #[test]
     fn owners_that_lie_a_power_of_two_apart_have_parts_of_their_own() {
         let allowance = LockAllowance::default();

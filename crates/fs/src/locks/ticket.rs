@@ -37,7 +37,7 @@ impl Ticket {
         self.request.detects_deadlock()
     }
 
-    /// Whom the request waits for.
+    /// The owners that the request waits for.
     pub fn edges(&self, held: &Held) -> Edges {
         let blockers = held.conflicts(&self.request).map(|lock| lock.owner);
         Edges {
@@ -47,17 +47,17 @@ impl Ticket {
         }
     }
 
-    /// Says in the graph whom the request waits for; false when that would be a deadlock.
+    /// Enters the request's edges in the graph; false when that would be a deadlock.
     pub fn enter_graph(&self, held: &Held) -> bool {
         !self.detects_deadlock() || self.graph.renew(vec![self.edges(held)]).is_empty()
     }
 
-    /// Tells the sleeper, who is in the queue no more.
+    /// Sets the outcome of a request that has left the queue.
     pub fn end(&self, outcome: u8) {
         self.leave_queue();
         // Release: pairs with the Acquire of `Ticket::outcome` in the sleeper, which then returns
-        // to a caller that relies on the lock: what the previous holder did before it unlocked is
-        // visible.
+        // to a caller that relies on the lock: it sees what the previous holder did before it
+        // unlocked.
         self.outcome.store(outcome, Ordering::Release);
     }
 
@@ -74,7 +74,7 @@ impl Ticket {
     }
 }
 
-/// Lets those look who were decided; the file's lock is not held.
+/// Wakes the sleepers of decided requests; the file's lock is not held.
 pub(super) fn wake(decided: Vec<Arc<Ticket>>) {
     for ticket in decided {
         ticket.bed.wake();

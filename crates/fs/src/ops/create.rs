@@ -1,4 +1,4 @@
-//! Making new inodes: files, directories, symbolic links, device nodes, nameless files.
+//! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_create;
@@ -20,7 +20,7 @@ use hearth_sync::epoch::Guard;
 /// What to make.
 pub(crate) enum New<'a> {
     File,
-    /// A file without a name, and whether it may get one.
+    /// An unlinked file, and whether it may get a name.
     Nameless {
         linkable: bool,
     },
@@ -41,7 +41,7 @@ impl New<'_> {
     }
 }
 
-/// Makes `name` in `parent`; `EEXIST` if it is there. The reference keeps the new inode.
+/// Makes `name` in `parent`; `EEXIST` if it exists. Returns a reference to the new inode.
 pub(crate) fn create(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -51,7 +51,7 @@ pub(crate) fn create(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     if parent.meta.is_unlinked() {
-        // Before the name is looked at, as in Linux.
+        // Checked before the name is looked up, as in Linux.
         return Err(Errno::ENOENT.into());
     }
     check_name(name)?;
@@ -65,7 +65,7 @@ pub(crate) fn create(
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
         && !cx.caller.privileged()
-        // A whiteout is no device: Linux lets everybody make it.
+        // A whiteout is no device: Linux lets every user make it.
         && (kind, rdev) != (Kind::Char, 0)
     {
         return Err(Errno::EPERM.into());
@@ -90,7 +90,8 @@ pub(crate) fn create(
     }
 }
 
-/// A file without a name (`O_TMPFILE`) in the care of `parent`, and whether it may get one.
+/// An unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it, and whether it may
+/// get a name.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -156,7 +157,8 @@ pub(crate) fn make(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     let now = cx.sb.now();
-    // No more of it: names and times lie where changes of other attributes write.
+    // Nothing else of the parent is read: names and times lie on a line that changes of other
+    // attributes write.
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
     let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
@@ -172,10 +174,10 @@ pub(crate) fn make(
     }
     let kind = new.kind();
     if kind != Kind::Directory {
-        // Only directories hand the flag on.
+        // Only directories pass the flag on.
         fields.flags &= !flags::PROJINHERIT;
     }
-    // Before the umask: it may take away the group's execute bit, which decides here.
+    // Before the umask, which may clear the group's execute bit: that bit decides here.
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
     } else if setgid && strips_setgid(cx, &fields) {
@@ -192,8 +194,8 @@ pub(crate) fn make(
     Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
-/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode
-/// has beyond mode.
+/// Applies the parent's default ACL, or the umask where there is none; returns the ACLs of the new
+/// inode beside its mode.
 fn inherit_acl(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -221,8 +223,8 @@ fn inherit_acl(
     (!extra.is_empty()).then_some(extra)
 }
 
-/// A group-executable setgid file in a setgid directory is not for somebody outside the group to
-/// make.
+/// Whether setgid is cleared: a caller outside the group may not make a group-executable setgid
+/// file in a setgid directory.
 fn strips_setgid(cx: &Ctx<'_>, fields: &Fields) -> bool {
     let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
     fields.perm & bits == bits
@@ -240,13 +242,13 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Takes back an inode that never got its name.
+/// Discards an inode that never got its name.
 pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
     inode.meta.update(|fields| fields.nlink = 0);
     cx.sb.release(inode, g);
 }
 
-/// What to load when the whole directory must be known.
+/// The fetch of a whole directory.
 pub(crate) fn whole(inode: &Inode) -> Stop {
     Stop::Miss(Fetch::Directory(inode.number()))
 }

@@ -1,4 +1,4 @@
-//! Taking entries away: unlink and rmdir.
+//! Removing entries: unlink and rmdir.
 
 use super::create::whole;
 use super::lookup::{find, hashed, unknown};
@@ -13,8 +13,8 @@ use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 
-/// Removes a name that is not a directory's. A volume that is read-only says so before the name is
-/// looked for.
+/// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
+/// up.
 pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     cx.sb.check_writable()?;
     let _parent = cx.pin_inode(parent, g)?;
@@ -34,7 +34,7 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> At
     Ok(())
 }
 
-/// Removes an empty directory. Read-only as in [`unlink`].
+/// Removes an empty directory. A read-only volume refuses first, like in [`unlink`].
 pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     match name {
         b"." => return Err(Errno::EINVAL.into()),
@@ -60,8 +60,8 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     Ok(())
 }
 
-/// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
-/// taken to find that out.
+/// Refuses a directory with entries without taking a lock, so that threads at work in it or beside
+/// it are not disturbed.
 fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     if name.len() > NAME_MAX || is_control_name(parent.number(), name) {
         return Ok(());
@@ -80,7 +80,7 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Atte
     Ok(())
 }
 
-/// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a
+/// Makes sure that directory `victim` is and stays empty. A thread at work in it may wait for a
 /// bucket that this thread holds, so its buckets are only tried.
 pub(crate) fn kill<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Killing<'g>> {
     let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
@@ -91,7 +91,7 @@ pub(crate) fn kill<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Killing<'g>> 
     })
 }
 
-/// The locked bucket of `name`, and the inode that it means.
+/// The locked bucket of `name`, and its inode.
 fn lock_victim<'g, 'n>(
     cx: &Ctx<'_>,
     parent: &'g Inode,
@@ -139,7 +139,7 @@ fn take_out(
     Ok(())
 }
 
-/// Whether the entry in the way of a rename may be replaced by `source`, and the directory that
+/// Whether the entry that a rename replaces may be replaced by `source`; returns the directory that
 /// ends with it.
 pub(crate) fn check_replace<'g>(
     source: &Inode,
@@ -154,7 +154,7 @@ pub(crate) fn check_replace<'g>(
     }
 }
 
-/// A directory replaces a directory, anything else replaces anything else.
+/// Only a directory replaces a directory.
 pub(crate) fn check_kinds(source: &Inode, target: &Inode) -> Result<(), Errno> {
     match (source.is_dir(), target.is_dir()) {
         (true, false) => Err(Errno::ENOTDIR),

@@ -2,8 +2,8 @@
 //!
 //! Two buckets are locked, in one order, and changed in one write section of both, so every reader
 //! sees the tree before or after (C4). A directory that moves to another directory also takes the
-//! volume's rename lock: it keeps the ancestors still while loops are refused, and lets walks
-//! notice that `..` changed.
+//! volume's rename lock: under it no ancestor changes while loops are refused, and walks notice
+//! that `..` changed.
 
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
@@ -53,7 +53,7 @@ pub(crate) fn rename(
         _ => Errno::EEXIST,
     };
     check_dots(to.name, dots)?;
-    // Before either name is looked for.
+    // Before either name is looked up.
     cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
@@ -66,20 +66,20 @@ pub(crate) fn rename(
     if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    // A source that is not there says everything: whoever makes the target is not disturbed.
+    // A missing source decides alone: a thread that creates the target is not disturbed.
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
-    // Ancestors stand still while this is held. What is found under the bucket locks is checked
+    // No ancestor changes while this is held. What is found under the bucket locks is checked
     // against it again.
     let tree = (across && directories).then(|| hold_tree(cx.sb));
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
-        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux
-        // prefers.
+        // This fails anyway, because a file cannot replace a directory; the check only finds the
+        // errno that Linux prefers.
         check_not_above(cx, target, from.parent, errno_above(flags), g)?;
     }
     let _from = cx.pin_inode(from.parent, g)?;
@@ -111,7 +111,7 @@ pub(crate) fn rename(
     Ok(())
 }
 
-/// Keeps directories from getting others above them.
+/// Excludes renames that give directories other parents.
 #[track_caller]
 fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
     sb.names.rename.0.lock()
@@ -190,7 +190,7 @@ impl<'a> Turn<'a> {
         Ok(crowded)
     }
 
-    /// Takes effect. A walk that passed through a directory that moves notices by its `moves`.
+    /// Applies the rename. A walk that passed through a moved directory notices by its `moves`.
     fn apply(
         &self,
         pair: Pair<'_>,
@@ -298,8 +298,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin
-    /// again.
+    /// The rename lock was chosen by a look without locks; if a directory has appeared since,
+    /// restart.
     fn check_lock(&self, directories: bool) -> Attempt<()> {
         if self.across && directories && !self.moves_tree {
             return Err(Stop::Restart);
@@ -359,7 +359,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// As in Linux, asked within one directory too, and after everybody's rights.
+/// As in Linux, also checked within one directory, and after all permissions.
 fn check_project(inode: &Inode, parent: &Inode) -> Result<(), Errno> {
     match takes_in(parent, inode.meta.project()) {
         true => Ok(()),
@@ -378,7 +378,7 @@ fn directory_of(inode: &Inode) -> Result<&Directory, Errno> {
     inode.directory().ok_or(Errno::ENOTDIR)
 }
 
-/// What a target that is an ancestor of the source means.
+/// The errno for a target that is an ancestor of the source.
 fn errno_above(flags: u32) -> Errno {
     if flags & EXCHANGE != 0 {
         Errno::EINVAL
