@@ -2,8 +2,8 @@
 //!
 //! Front ends count their operations, with times; the library counts its calls.
 
+use crate::cache_padded::CachePadded;
 use crate::calls::{Call, CallStats};
-use crate::line::OwnLine;
 use crate::named::named;
 use crate::op_rate::OpRate;
 use hearth_sync::lock::Lock;
@@ -37,8 +37,8 @@ lock_class!(InfoLock = "stats.info", 975);
 pub struct Stats {
     /// Read by every call: what is written lies on other lines.
     cores: PerCore<Core>,
-    pub(crate) rate: OwnLine<OpRate>,
-    info: OwnLine<Lock<InfoLock, BTreeMap<&'static str, String>>>,
+    pub(crate) rate: CachePadded<OpRate>,
+    info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
 
 #[repr(align(64))]
@@ -149,8 +149,8 @@ impl Stats {
         };
         Stats {
             cores: PerCore::new(core),
-            rate: OwnLine(OpRate::default()),
-            info: OwnLine(Lock::new(BTreeMap::new())),
+            rate: CachePadded(OpRate::default()),
+            info: CachePadded(Lock::new(BTreeMap::new())),
         }
     }
 

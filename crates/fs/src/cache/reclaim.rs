@@ -7,7 +7,7 @@
 
 use super::caught::{Caught, Panic, caught};
 use super::record::record_of;
-use crate::backend::Change;
+use crate::backend::BackendOp;
 use crate::data::Data;
 use crate::errno::Result;
 use crate::inode::{Inode, InodeRef};
@@ -61,7 +61,7 @@ impl Superblock {
         if !self.objects.backend.evictable() {
             return Ok(());
         }
-        let Some(excess) = self.cache.mem_usage.ask() else {
+        let Some(excess) = self.cache.mem_usage.check() else {
             return Ok(());
         };
         let wanted = match self.maintenance.press() {
@@ -103,7 +103,7 @@ impl Superblock {
             wraps += u32::from(step.wrapped);
         }
         self.maintenance.set_stuck(freed < bytes);
-        self.cache.mem_usage.lower_mark();
+        self.cache.mem_usage.lower_watermark();
         freed
     }
 
@@ -211,7 +211,7 @@ impl Superblock {
             return (0, Rest::Ended(self.drop_from_backend(inode)));
         }
         let record = record_of(inode, g);
-        let commit = || self.objects.backend.commit(&[Change::Put(&record)]);
+        let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
         let committed = caught(commit);
         epoch::weigh(pages as usize, g);
         self.cache.mem_usage.add(-pages);
@@ -252,7 +252,7 @@ impl Superblock {
             return Ok(());
         }
         let record = record_of(inode, &pin());
-        self.objects.backend.commit(&[Change::Put(&record)])
+        self.objects.backend.commit(&[BackendOp::Put(&record)])
     }
 
     /// Writes back what reclaim is about to evict, as far as the backend takes it.

@@ -6,7 +6,7 @@ use crate::backend::InodeRecord;
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::inode::{
-    Body, COUNT, Extra, Fields, Inode, InodeExt, InodeInner, OwnBytes, SUBDIR, split,
+    Body, COUNT, Fields, Inode, InodeExt, InodeInner, PaddedBytes, SUBDIR, XattrsAcls, split,
 };
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
@@ -40,12 +40,12 @@ impl Superblock {
         let body = match attr.kind {
             Kind::File => Body::File(Data::new(false)),
             Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-            Kind::Symlink => Body::Symlink(OwnBytes::new(&record.target)),
+            Kind::Symlink => Body::Symlink(PaddedBytes::new(&record.target)),
             _ => Body::Special(attr.rdev),
         };
         let inode = InodeInner::new(name, attr.kind, &fields, body);
         if !record.xattrs.is_empty() {
-            let mut extra = Extra::default();
+            let mut extra = XattrsAcls::default();
             let mut plain = Vec::new();
             for (name, value) in &record.xattrs {
                 match &name[..] {

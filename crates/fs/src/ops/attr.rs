@@ -8,7 +8,7 @@ use crate::attr::{SetAttr, SetTime, Time};
 use crate::data::MAX_SIZE;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED};
+use crate::inode::{Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::Owners;
@@ -276,6 +276,6 @@ fn chmod_acl(inode: &Inode, mode: u16, g: &Guard) {
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        inode.set_extra(Extra { access, ..extra }, |_| {}, g);
+        inode.set_extra(XattrsAcls { access, ..extra }, |_| {}, g);
     }
 }

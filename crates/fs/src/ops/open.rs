@@ -7,12 +7,12 @@ use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
+use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
-use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
@@ -57,9 +57,9 @@ lock_class!(pub(crate) PositionLock = "file.position", 5);
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: OwnLine<Lock<PositionLock, u64>>,
+    position: CachePadded<Lock<PositionLock, u64>>,
     /// Descriptors that refer to it.
-    handles: OwnLine<Handles>,
+    handles: CachePadded<Handles>,
 }
 
 impl OpenFile {
@@ -74,8 +74,8 @@ impl OpenFile {
             inode: HeldSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: OwnLine(Lock::new(0)),
-                handles: OwnLine(Handles::new()),
+                position: CachePadded(Lock::new(0)),
+                handles: CachePadded(Handles::new()),
             },
             charged: AtomicBool::new(false),
             opener: Opener {

@@ -1,11 +1,11 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, Place, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
 use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Absent, Data, PAGE};
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, InodeExt};
@@ -195,12 +195,12 @@ pub(crate) fn check_allocate(
 /// gets them again.
 fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(inode, Absent(index)));
+        return Err(page(inode, PageMiss(index)));
     }
     cx.sb
         .objects
         .backend
-        .commit(&[backend::Change::Rewrite(inode.number())])?;
+        .commit(&[backend::BackendOp::Rewrite(inode.number())])?;
     data.mark_all_dirty(g);
     Ok(())
 }
@@ -358,7 +358,7 @@ fn copy_chunk(
     if got == 0 {
         return Ok(0);
     }
-    let place = Place::At(to_off + copying.done);
+    let place = WriteAt::At(to_off + copying.done);
     let kill = kills_suid_untold(cx.caller);
     io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }

@@ -32,7 +32,7 @@ use crate::ops::open::OpenFile;
 use crate::ops::run::Run;
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::volume::Volume;
-use crate::walk::{Follow, From, ToName, ToNode, walk};
+use crate::walk::{Follow, From, ToInode, ToName, walk};
 use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
@@ -96,7 +96,8 @@ impl Process {
     /// opens and closes on different cores then share nothing. For a process without open
     /// descriptors.
     ///
-    /// # Errors\n`EBUSY` if something is open.
+    /// # Errors
+    /// `EBUSY` if something is open.
     pub fn set_fd_policy(&mut self, policy: FdPolicy) -> Result<()> {
         if !self.files.open_fds().is_empty() {
             return Err(Errno::EBUSY);
@@ -225,7 +226,7 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Attempt<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;

@@ -4,23 +4,23 @@ use hearth_sync::epoch;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::Ordering;
 
-use super::block::{BLOCK_PLACES, descriptor, place};
-use super::front::Gate;
+use super::block::{BLOCK_SLOTS, descriptor, slot};
+use super::first_word::WordLock;
 use super::{AllocGuard, Described, FdTable};
 
 /// Proof that nothing of a table changes, lowest-first, except reserved descriptors that open.
-pub(super) struct Whole<'t, T: Send + Sync + 'static> {
-    _gate: Gate<'t, T>,
+pub(super) struct Frozen<'t, T: Send + Sync + 'static> {
+    _gate: WordLock<'t, T>,
     pub(super) alloc: AllocGuard<'t>,
 }
 
 impl<T: Described> FdTable<T> {
     /// Freezes the table, where the policy requires one order of all its changes.
-    pub(super) fn lock_whole(&self) -> Option<Whole<'_, T>> {
+    pub(super) fn freeze(&self) -> Option<Frozen<'_, T>> {
         self.cores.is_none().then(|| {
             let alloc = self.alloc.0.lock();
-            let _gate = self.blocks.first().gate();
-            Whole { _gate, alloc }
+            let _gate = self.blocks.first().lock_word();
+            Frozen { _gate, alloc }
         })
     }
 
@@ -35,14 +35,14 @@ impl<T: Described> FdTable<T> {
         let guard = epoch::pin();
         let mut open = Vec::new();
         {
-            let _whole = self.lock_whole();
+            let _frozen = self.freeze();
             for (number, block) in self.blocks.iter() {
                 let _still = self.change(block);
-                for bit in 0..BLOCK_PLACES {
+                for bit in 0..BLOCK_SLOTS {
                     if let Some(file) = block.get(bit, &guard)
                         && file.handles().retain()
                     {
-                        let fd = descriptor(number * BLOCK_PLACES + bit);
+                        let fd = descriptor(number * BLOCK_SLOTS + bit);
                         open.push((fd, file.to_arc(), block.is_cloexec(bit)));
                     }
                 }
@@ -56,7 +56,7 @@ impl<T: Described> FdTable<T> {
 
     /// Opens a descriptor of a table that no other thread knows yet.
     fn put(&self, fd: u32, file: Arc<T>, cloexec: bool) {
-        let (number, bit) = (place(fd) / BLOCK_PLACES, place(fd) % BLOCK_PLACES);
+        let (number, bit) = (slot(fd) / BLOCK_SLOTS, slot(fd) % BLOCK_SLOTS);
         let mut alloc = self.alloc.0.lock();
         let block = self.blocks.grow_to(&mut alloc, number);
         let mut used = self.change(block);
@@ -64,7 +64,7 @@ impl<T: Described> FdTable<T> {
         let placed = block.slot(bit).install(file).is_ok();
         assert!(placed, "a descriptor is copied once");
         if self.cores.is_none() && number > 0 {
-            alloc.note_taken(place(fd), used.is_full());
+            alloc.mark_taken(slot(fd), used.is_full());
         }
     }
 }

@@ -10,7 +10,7 @@ use super::request::LockRequest;
 use super::wait::{Edges, WaitGraph, WaitId};
 
 /// A request that waits, or waited.
-pub(super) struct Ticket {
+pub(super) struct WaitingRequest {
     pub request: LockRequest,
     /// One of the constants below. Written once, under the file's lock.
     outcome: AtomicU8,
@@ -23,9 +23,9 @@ pub(super) const GRANTED: u8 = 1;
 pub(super) const DEADLOCKED: u8 = 2;
 pub(super) const REFUSED: u8 = 3;
 
-impl Ticket {
-    pub fn new(request: &LockRequest, wait: Wait<'_>) -> Ticket {
-        Ticket {
+impl WaitingRequest {
+    pub fn new(request: &LockRequest, wait: Wait<'_>) -> WaitingRequest {
+        WaitingRequest {
             request: *request,
             outcome: AtomicU8::new(WAITING),
             bed: wait.interrupt.cloned().unwrap_or_default(),
@@ -55,7 +55,7 @@ impl Ticket {
     /// Sets the outcome of a request that has left the queue.
     pub fn end(&self, outcome: u8) {
         self.leave_queue();
-        // Release: pairs with the Acquire of `Ticket::outcome` in the sleeper, which then returns
+        // Release: pairs with the Acquire of `WaitingRequest::outcome` in the sleeper, which then returns
         // to a caller that relies on the lock: it sees what the previous holder did before it
         // unlocked.
         self.outcome.store(outcome, Ordering::Release);
@@ -69,14 +69,14 @@ impl Ticket {
     }
 
     pub fn outcome(&self) -> u8 {
-        // Acquire: pairs with the Release in `State::settle`.
+        // Acquire: pairs with the Release in `LockState::settle`.
         self.outcome.load(Ordering::Acquire)
     }
 }
 
 /// Wakes the sleepers of decided requests; the file's lock is not held.
-pub(super) fn wake(decided: Vec<Arc<Ticket>>) {
-    for ticket in decided {
-        ticket.bed.wake();
+pub(super) fn wake(decided: Vec<Arc<WaitingRequest>>) {
+    for waiting in decided {
+        waiting.bed.wake();
     }
 }

@@ -3,4 +3,4 @@
 /// A value on cache lines of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(align(64))]
-pub(crate) struct OwnLine<T>(pub T);
+pub(crate) struct CachePadded<T>(pub T);

@@ -5,7 +5,7 @@ use super::*;
 use hearth_sync::epoch::pin;
 
 #[test]
-fn an_evicted_directory_asks_and_learns_again() {
+fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     let names = Names::new();
     let g = pin();
     names.set("a", Some(1));
@@ -14,26 +14,26 @@ fn an_evicted_directory_asks_and_learns_again() {
     let a = names.at("a");
     assert!(matches!(
         names.directory.lookup(a.name, a.hash, &g),
-        Look::Unknown
+        Lookup::Unknown
     ));
     let absent = names.at("none");
-    let learn = |at, answer| {
+    let fill = |at, answer| {
         let before = names.directory.unknown(at, &g).expect("alive and unknown");
-        assert!(names.directory.learn(at, answer, before, &g).is_some());
+        assert!(names.directory.fill(at, answer, before, &g).is_some());
         assert!(names.directory.unknown(at, &g).is_none(), "now it is known");
     };
-    learn(a, Some(target(1)));
-    learn(absent, None);
+    fill(a, Some(target(1)));
+    fill(absent, None);
     assert!(matches!(
         names.directory.lookup(a.name, a.hash, &g),
-        Look::Hit(_)
+        Lookup::Hit(_)
     ));
     assert!(matches!(
         names.directory.lookup(absent.name, absent.hash, &g),
-        Look::Absent
+        Lookup::Negative
     ));
     assert!(matches!(
-        names.directory.kill(&g).err(),
+        names.directory.begin_removal(&g).err(),
         Some(Refused::NotEmpty)
     ));
     let listed = || {
@@ -60,7 +60,7 @@ fn an_evicted_directory_asks_and_learns_again() {
 
 /// A result that the backend gave before a name changed is not stored afterwards.
 #[test]
-fn an_answer_that_is_out_of_date_is_not_learnt() {
+fn a_result_that_is_out_of_date_is_not_filled_in() {
     let names = Names::new();
     let g = pin();
     names.set("a", Some(1));
@@ -71,7 +71,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     assert!(
         names
             .directory
-            .learn(a, Some(target(1)), before, &g)
+            .fill(a, Some(target(1)), before, &g)
             .is_none()
     );
     // A result from before an eviction does not count either: the count of another table says
@@ -82,7 +82,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     assert!(
         names
             .directory
-            .learn(a, Some(target(1)), before, &g)
+            .fill(a, Some(target(1)), before, &g)
             .is_none()
     );
     assert!(names.directory.unknown(a, &g).is_some());
@@ -106,9 +106,9 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
         .load(2, hash, list)
         .expect("the backend answers");
     let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
-        Look::Hit(entry) => Some(entry.ino()),
-        Look::Absent => None,
-        Look::Unknown => panic!("the directory is complete"),
+        Lookup::Hit(entry) => Some(entry.ino()),
+        Lookup::Negative => None,
+        Lookup::Unknown => panic!("the directory is complete"),
     };
     assert_eq!(
         (ino(b"stale"), ino(b"b"), ino(b"c")),
@@ -131,28 +131,28 @@ fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
 
 /// Regression: all names that were filled one by one went to the eight buckets of a new table.
 #[test]
-fn what_is_learnt_finds_room_and_absences_are_few() {
+fn filled_names_find_space_and_negative_entries_stay_few() {
     let names = Names::new();
     let g = pin();
     names.set("z", Some(9));
     names.set("z", None);
     assert!(names.directory.evict(&g));
-    let learn = |n: u64, is_there: bool| {
+    let fill = |n: u64, is_there: bool| {
         let name = format!("{n}");
         let at = names.at(&name);
         let before = names.directory.unknown(at, &g).expect("unknown");
         let answer = is_there.then(|| target(n + 1));
-        if names.directory.learn(at, answer, before, &g) == Some(true) {
+        if names.directory.fill(at, answer, before, &g) == Some(true) {
             names.directory.grow_a_step(1_000, &g);
         }
     };
-    (0..1_000).for_each(|n| learn(n, true));
+    (0..1_000).for_each(|n| fill(n, true));
     let buckets = 1 << names.log2();
     assert!(buckets >= 128, "{buckets}");
     // More names than there will ever be buckets for: earlier negative entries are replaced.
-    (1_000..20_000).for_each(|n| learn(n, false));
+    (1_000..20_000).for_each(|n| fill(n, false));
     let buckets = 1 << names.log2();
-    assert_eq!(buckets as u64, learn::ASKED / 2);
+    assert_eq!(buckets as u64, fill::ASKED / 2);
     let table = names.directory.table.load(&g).expect("it has entries");
     let (mut absent, mut there) = (0, 0);
     for bucket in table.buckets() {
@@ -162,7 +162,7 @@ fn what_is_learnt_finds_room_and_absences_are_few() {
         });
     }
     assert!(
-        (1..=bucket::ABSENCES * buckets).contains(&absent),
+        (1..=bucket::NEGATIVES * buckets).contains(&absent),
         "{absent}"
     );
     assert_eq!(there, 1_000);
@@ -194,7 +194,7 @@ fn a_directory_is_loaded_into_a_table_of_its_size() {
 
 /// Regression: a bucket of a growing table and its successor had the same version.
 #[test]
-fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
+fn a_result_from_before_a_bucket_moved_is_not_filled_in() {
     let names = Names::new();
     let g = pin();
     assert!(
@@ -214,7 +214,7 @@ fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
     assert!(directory.try_grow(100, 0, &g), "growth begins");
     let before = directory.unknown(a, &g).expect("unknown");
     directory.grow(100, &g);
-    assert!(directory.learn(a, Some(target(1)), before, &g).is_none());
+    assert!(directory.fill(a, Some(target(1)), before, &g).is_none());
     let before = directory.unknown(a, &g).expect("unknown");
-    assert!(directory.learn(a, Some(target(1)), before, &g).is_some());
+    assert!(directory.fill(a, Some(target(1)), before, &g).is_some());
 }

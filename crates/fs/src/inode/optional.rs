@@ -1,7 +1,7 @@
 //! What few inodes have: advisory locks, extended attributes, ACLs.
 
-use super::extra::Extra;
-use crate::line::OwnLine;
+use super::xattrs_acls::XattrsAcls;
+use crate::cache_padded::CachePadded;
 use crate::locks::{FileLocks, LockAllowance};
 use hearth_sync::epoch::Guard;
 use hearth_sync::rcu::{OnceSlot, RcuSlot};
@@ -10,16 +10,16 @@ use hearth_sync::rcu::{OnceSlot, RcuSlot};
 /// inode goes: the pointer to it can so lie on a line that every lookup reads, while changes write
 /// lines of their own.
 #[derive(Default)]
-pub(crate) struct Rare(OnceSlot<Parts>);
+pub(crate) struct OptionalParts(OnceSlot<Allocated>);
 
 #[derive(Default)]
-struct Parts {
-    locks: OwnLine<OnceSlot<FileLocks>>,
+struct Allocated {
+    locks: CachePadded<OnceSlot<FileLocks>>,
     /// Replaced as a whole under `change`, read under the epoch.
-    extra: OwnLine<RcuSlot<Extra>>,
+    extra: CachePadded<RcuSlot<XattrsAcls>>,
 }
 
-impl Rare {
+impl OptionalParts {
     /// The advisory locks, if there ever were any.
     #[inline]
     pub fn locks(&self) -> Option<&FileLocks> {
@@ -34,18 +34,18 @@ impl Rare {
 
     /// Extended attributes and ACLs.
     #[inline]
-    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
+    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g XattrsAcls> {
         self.0.get()?.extra.0.load(g)
     }
 
     /// The caller holds `change`, or is the only one who knows the inode.
-    pub fn set_extra(&self, extra: Option<Box<Extra>>, g: &Guard) {
+    pub fn set_extra(&self, extra: Option<Box<XattrsAcls>>, g: &Guard) {
         if extra.is_some() || self.0.get().is_some() {
             self.parts().extra.0.store(extra, g);
         }
     }
 
-    fn parts(&self) -> &Parts {
-        self.0.get_or_set(Parts::default)
+    fn parts(&self) -> &Allocated {
+        self.0.get_or_set(Allocated::default)
     }
 }

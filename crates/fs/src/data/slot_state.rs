@@ -5,39 +5,42 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 /// What an empty page slot means. While the slot is filled its state means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Mark {
+pub(super) enum SlotState {
     /// Not set: a hole, or unknown below `Status::unknown_below`.
-    Nothing = 0,
+    Unset = 0,
     /// A hole: the backend said so, or an operation made it one.
     Hole = 1,
     /// Allocated and clean; the backend has the content.
-    Held = 2,
+    AtBackend = 2,
     /// Allocated and never written: zeros. The backend knows.
-    Blank = 3,
+    Unwritten = 3,
     /// Allocated and never written, and the backend has not been told.
-    Fresh = 4,
+    UnwrittenDirty = 4,
 }
 
-impl Mark {
+impl SlotState {
     /// Whether the page counts as allocated although it is not in memory.
     pub(super) fn is_allocated(self) -> bool {
-        matches!(self, Mark::Held | Mark::Blank | Mark::Fresh)
+        matches!(
+            self,
+            SlotState::AtBackend | SlotState::Unwritten | SlotState::UnwrittenDirty
+        )
     }
 
-    fn of(nibble: u64) -> Mark {
+    fn of(nibble: u64) -> SlotState {
         match nibble {
-            0 => Mark::Nothing,
-            1 => Mark::Hole,
-            2 => Mark::Held,
-            3 => Mark::Blank,
-            4 => Mark::Fresh,
-            other => unreachable!("no mark is written as {other}"),
+            0 => SlotState::Unset,
+            1 => SlotState::Hole,
+            2 => SlotState::AtBackend,
+            3 => SlotState::Unwritten,
+            4 => SlotState::UnwrittenDirty,
+            other => unreachable!("no state is written as {other}"),
         }
     }
 }
 
 /// States in one word.
-pub(super) const MARKS: usize = 16;
+pub(super) const STATES: usize = 16;
 
 /// The cell of one page's state.
 ///
@@ -46,40 +49,40 @@ pub(super) const MARKS: usize = 16;
 /// A reader that finds the slot empty by that swap (Acquire) therefore finds this state or a later
 /// one.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'g> {
+pub(super) struct StateCell<'g> {
     word: &'g AtomicU64,
     shift: u32,
 }
 
-impl<'g> Spot<'g> {
-    pub(super) fn new(word: &'g AtomicU64, place: usize) -> Spot<'g> {
-        debug_assert!(place < MARKS);
-        Spot {
+impl<'g> StateCell<'g> {
+    pub(super) fn new(word: &'g AtomicU64, slot: usize) -> StateCell<'g> {
+        debug_assert!(slot < STATES);
+        StateCell {
             word,
-            shift: place as u32 * 4,
+            shift: slot as u32 * 4,
         }
     }
 
-    pub(super) fn get(self) -> Mark {
-        Mark::of(self.word.load(Ordering::Relaxed) >> self.shift & 15)
+    pub(super) fn get(self) -> SlotState {
+        SlotState::of(self.word.load(Ordering::Relaxed) >> self.shift & 15)
     }
 
     /// Changes the state; writes nothing when it is there already.
-    pub(super) fn set(self, mark: Mark) {
-        let _ = self.change(|old| (old != mark).then_some(mark));
+    pub(super) fn set(self, state: SlotState) {
+        let _ = self.change(|old| (old != state).then_some(state));
     }
 
     /// Changes the state from `from` to `to`, unless it is another one.
-    pub(super) fn replace(self, from: Mark, to: Mark) -> bool {
+    pub(super) fn replace(self, from: SlotState, to: SlotState) -> bool {
         self.change(|old| (old == from).then_some(to))
     }
 
     /// The other states of the word may change at the same time, hence compare and exchange.
-    fn change(self, new: impl Fn(Mark) -> Option<Mark>) -> bool {
+    fn change(self, new: impl Fn(SlotState) -> Option<SlotState>) -> bool {
         self.word
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-                let mark = new(Mark::of(word >> self.shift & 15))?;
-                Some(word & !(15 << self.shift) | (mark as u64) << self.shift)
+                let state = new(SlotState::of(word >> self.shift & 15))?;
+                Some(word & !(15 << self.shift) | (state as u64) << self.shift)
             })
             .is_ok()
     }
@@ -88,7 +91,7 @@ impl<'g> Spot<'g> {
 /// What is known of a whole file, in one word: bits 0..=51 `unknown_below`, bit 52 `PARTIAL`, bits
 /// 60..=63 the state of page 0.
 ///
-/// Relaxed like [`Spot`]: changed only with the gate closed (except the state of page 0), and
+/// Relaxed like [`StateCell`]: changed only with the gate closed (except the state of page 0), and
 /// always before the slot whose emptiness it explains is swapped to null.
 pub(super) struct Status(AtomicU64);
 
@@ -129,8 +132,8 @@ impl Status {
     }
 
     /// The state of page 0.
-    pub(super) fn first(&self) -> Spot<'_> {
-        Spot::new(&self.0, FIRST)
+    pub(super) fn first(&self) -> StateCell<'_> {
+        StateCell::new(&self.0, FIRST)
     }
 
     fn change(&self, new: impl Fn(u64) -> u64) {

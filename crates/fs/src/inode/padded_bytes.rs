@@ -1,6 +1,6 @@
 //! Bytes that share their cache lines with nothing else.
 
-use crate::line::OwnLine;
+use crate::cache_padded::CachePadded;
 use std::ops::Deref;
 
 /// Bytes that fit on one line beside their length.
@@ -11,8 +11,8 @@ const MARGIN: usize = 64;
 /// Bytes that are read on all cores, such as the target of a symbolic link. They share no cache
 /// line with other blocks of memory, which may be written all the time (false sharing).
 #[derive(Clone)]
-pub(crate) enum OwnBytes {
-    Short(Box<OwnLine<Short>>),
+pub(crate) enum PaddedBytes {
+    Short(Box<CachePadded<Short>>),
     /// With padding on both sides.
     Long(Box<[u8]>),
 }
@@ -24,27 +24,27 @@ pub(crate) struct Short {
     bytes: [u8; SHORT],
 }
 
-impl OwnBytes {
-    pub fn new(wanted: &[u8]) -> OwnBytes {
+impl PaddedBytes {
+    pub fn new(wanted: &[u8]) -> PaddedBytes {
         if wanted.len() <= SHORT {
             let mut bytes = [0; SHORT];
             bytes[..wanted.len()].copy_from_slice(wanted);
             let len = wanted.len() as u8;
-            return OwnBytes::Short(Box::new(OwnLine(Short { len, bytes })));
+            return PaddedBytes::Short(Box::new(CachePadded(Short { len, bytes })));
         }
         let margin = [0; MARGIN];
-        OwnBytes::Long([&margin, wanted, &margin].concat().into())
+        PaddedBytes::Long([&margin, wanted, &margin].concat().into())
     }
 }
 
-impl Deref for OwnBytes {
+impl Deref for PaddedBytes {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            OwnBytes::Short(line) => &line.0.bytes[..usize::from(line.0.len)],
-            OwnBytes::Long(bytes) => &bytes[MARGIN..bytes.len() - MARGIN],
+            PaddedBytes::Short(line) => &line.0.bytes[..usize::from(line.0.len)],
+            PaddedBytes::Long(bytes) => &bytes[MARGIN..bytes.len() - MARGIN],
         }
     }
 }
@@ -55,13 +55,13 @@ mod tests {
     use std::ops::Range;
 
     /// The range of cache lines that they lie on, and the range of their block of memory.
-    fn lines(text: &OwnBytes) -> (Range<usize>, Range<usize>) {
+    fn lines(text: &PaddedBytes) -> (Range<usize>, Range<usize>) {
         let block = match text {
-            OwnBytes::Short(line) => {
+            PaddedBytes::Short(line) => {
                 let start = std::ptr::from_ref(&**line) as usize;
-                start..start + size_of::<OwnLine<Short>>()
+                start..start + size_of::<CachePadded<Short>>()
             }
-            OwnBytes::Long(bytes) => {
+            PaddedBytes::Long(bytes) => {
                 let start = bytes.as_ptr() as usize;
                 start..start + bytes.len()
             }
@@ -74,7 +74,7 @@ mod tests {
     fn bytes_come_back_and_no_line_of_them_is_another_block_s() {
         for len in [1, 2, 62, 63, 64, 65, 127, 128, 4095] {
             let said: Vec<u8> = (0..len).map(|n| n as u8).collect();
-            let texts: Vec<OwnBytes> = (0..8).map(|_| OwnBytes::new(&said)).collect();
+            let texts: Vec<PaddedBytes> = (0..8).map(|_| PaddedBytes::new(&said)).collect();
             for text in &texts {
                 assert_eq!(**text, said[..]);
                 let (lines, block) = lines(text);
@@ -82,6 +82,6 @@ mod tests {
                 assert!(is_alone, "{len} bytes: lines {lines:x?} of {block:x?}");
             }
         }
-        assert!(OwnBytes::new(b"").is_empty());
+        assert!(PaddedBytes::new(b"").is_empty());
     }
 }

@@ -10,7 +10,7 @@ const NEAR: usize = 8;
 type Passed<'x> = (&'x Inode, u32);
 
 /// A sequence-count trail: the directories passed so far.
-pub(super) struct Trail<'x> {
+pub(super) struct SeqTrail<'x> {
     near: [Option<Passed<'x>>; NEAR],
     length: usize,
     /// Directories after the first [`NEAR`].
@@ -19,10 +19,10 @@ pub(super) struct Trail<'x> {
     is_broken: bool,
 }
 
-impl<'x> Trail<'x> {
+impl<'x> SeqTrail<'x> {
     #[inline]
-    pub fn new() -> Trail<'x> {
-        Trail {
+    pub fn new() -> SeqTrail<'x> {
+        SeqTrail {
             near: [None; NEAR],
             length: 0,
             far: Vec::new(),
@@ -57,7 +57,7 @@ impl<'x> Trail<'x> {
 
     /// Whether every directory is where it was. A directory that was evicted meanwhile may have
     /// come back as another object and moved as that.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         let stays = |&(inode, moves): &Passed<'x>| {
             let directory = inode.directory();
             !inode.is_dead() && directory.is_some_and(|it| !it.moves.read_retry(moves))

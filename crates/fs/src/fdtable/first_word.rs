@@ -18,16 +18,16 @@ use hearth_sync::primitive::atomic::Ordering;
 use super::block::{Block, lowest_clear};
 
 /// The bit of the slot that is no descriptor: the word lock.
-const GATE: u64 = 1;
+const LOCKED: u64 = 1;
 /// How often a thread that can sleep elsewhere checks a held word lock.
-const LOOKS: u32 = if cfg!(feature = "shuttle") { 1 } else { 11 };
+const SPINS: u32 = if cfg!(feature = "shuttle") { 1 } else { 11 };
 
 /// The word lock is held for longer than spinning is worth.
 #[derive(Debug)]
 pub(super) struct Busy;
 
 /// The word lock of a block is held. Its holder may change the block: see [`Block::change`].
-pub(super) struct Gate<'b, T: Send + Sync + 'static> {
+pub(super) struct WordLock<'b, T: Send + Sync + 'static> {
     block: &'b Block<T>,
 }
 
@@ -36,7 +36,7 @@ impl<T: Send + Sync + 'static> Block<T> {
     /// handed out under the block's own lock, and the slot that is no descriptor is never free.
     pub(super) fn shut(&self) {
         // Relaxed: another thread learns of the table after this.
-        self.used.store(GATE, Ordering::Relaxed);
+        self.used.store(LOCKED, Ordering::Relaxed);
     }
 
     /// Takes the lowest free slot in `from..end`, if there is one; `from` is not 0. Fails while the
@@ -50,9 +50,9 @@ impl<T: Send + Sync + 'static> Block<T> {
             // bit is clear or that the word is still locked, because the slot was loaded with
             // Acquire.
             let used = self.used.load(Ordering::Relaxed);
-            if used & GATE != 0 {
+            if used & LOCKED != 0 {
                 looks += 1;
-                if looks > LOOKS {
+                if looks > SPINS {
                     return Err(Busy);
                 }
                 backoff.snooze();
@@ -71,10 +71,10 @@ impl<T: Send + Sync + 'static> Block<T> {
     /// Frees a slot that is empty; only the holder of the reservation may.
     pub(super) fn free(&self, bit: u32) -> Result<(), Busy> {
         let backoff = Backoff::new();
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             // Relaxed: the exchange decides.
             let used = self.used.load(Ordering::Relaxed);
-            let is_open = used & GATE == 0;
+            let is_open = used & LOCKED == 0;
             if is_open && self.exchange(used, used & !(1 << bit), Ordering::Release) {
                 return Ok(());
             }
@@ -85,13 +85,13 @@ impl<T: Send + Sync + 'static> Block<T> {
 
     /// Takes the word lock, unless it is held for long.
     #[inline]
-    pub(super) fn try_gate(&self) -> Result<Gate<'_, T>, Busy> {
+    pub(super) fn try_lock_word(&self) -> Result<WordLock<'_, T>, Busy> {
         let backoff = Backoff::new();
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             // Relaxed: the exchange decides.
             let used = self.used.load(Ordering::Relaxed);
-            if used & GATE == 0 && self.exchange(used, used | GATE, Ordering::Acquire) {
-                return Ok(Gate { block: self });
+            if used & LOCKED == 0 && self.exchange(used, used | LOCKED, Ordering::Acquire) {
+                return Ok(WordLock { block: self });
             }
             backoff.snooze();
         }
@@ -99,10 +99,10 @@ impl<T: Send + Sync + 'static> Block<T> {
     }
 
     /// Takes the word lock.
-    pub(super) fn gate(&self) -> Gate<'_, T> {
+    pub(super) fn lock_word(&self) -> WordLock<'_, T> {
         loop {
-            if let Ok(gate) = self.try_gate() {
-                return gate;
+            if let Ok(lock) = self.try_lock_word() {
+                return lock;
             }
         }
     }
@@ -117,12 +117,12 @@ impl<T: Send + Sync + 'static> Block<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Drop for Gate<'_, T> {
+impl<T: Send + Sync + 'static> Drop for WordLock<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // Relaxed: no other thread writes the word of a block whose word lock is held.
         let used = self.block.used.load(Ordering::Relaxed);
         // Release: see the table above.
-        self.block.used.store(used & !GATE, Ordering::Release);
+        self.block.used.store(used & !LOCKED, Ordering::Release);
     }
 }

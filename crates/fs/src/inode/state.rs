@@ -5,7 +5,7 @@ use hearth_sync::primitive::atomic::{AtomicU8, Ordering::Relaxed};
 /// One state bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Mark {
+pub(crate) enum StateBit {
     /// Heat has records of this file, or will have. Set by folds, one at a time, and never cleared.
     Tracked = 1,
     /// Some records of this file lie in other shards than its own. Set and never cleared like
@@ -22,21 +22,21 @@ pub(crate) enum Mark {
 /// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order
 /// themselves.
 #[derive(Default)]
-pub(crate) struct Marks(AtomicU8);
+pub(crate) struct StateBits(AtomicU8);
 
-impl Marks {
-    pub fn has(&self, mark: Mark) -> bool {
+impl StateBits {
+    pub fn has(&self, mark: StateBit) -> bool {
         self.0.load(Relaxed) & mark as u8 != 0
     }
 
-    pub fn set(&self, mark: Mark) {
+    pub fn set(&self, mark: StateBit) {
         // Read first, so that a file in use is not written each time.
         if !self.has(mark) {
             self.0.fetch_or(mark as u8, Relaxed);
         }
     }
 
-    pub fn clear(&self, mark: Mark) {
+    pub fn clear(&self, mark: StateBit) {
         self.0.fetch_and(!(mark as u8), Relaxed);
     }
 }

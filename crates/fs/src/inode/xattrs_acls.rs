@@ -9,7 +9,7 @@ use crate::quota::BLOCK;
 /// its own, because every look at an attribute or an ACL reads it.
 #[derive(Clone, Default)]
 #[repr(align(64))]
-pub(crate) struct Extra {
+pub(crate) struct XattrsAcls {
     /// `user.`, `trusted.` and `security.` attributes by full name.
     pub xattrs: Xattrs,
     /// Access ACL; `None` when the mode bits say everything.
@@ -21,7 +21,7 @@ pub(crate) struct Extra {
 /// The extended attribute in which Linux keeps the capabilities of a program.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
-impl Extra {
+impl XattrsAcls {
     pub fn has_capability(&self) -> bool {
         self.xattrs.contains(CAPABILITY)
     }

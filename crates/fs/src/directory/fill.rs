@@ -6,9 +6,9 @@
 //! what it was before the call.
 
 use super::bucket::Bucket;
-use super::change::{Hashed, put, put_absence};
+use super::change::{Hashed, put, put_negative};
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, FULL, LOADED, Look};
+use super::{Directory, FIRST_LOG2, FULL, LOADED, Lookup};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
@@ -17,7 +17,7 @@ use hearth_sync::primitive::atomic::Ordering;
 /// Version of a bucket, or of all buckets: which ones they are and the sum of their sequence
 /// counts, which only grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct Version {
     /// The number of tables before this one: the address may be used again.
     table: u32,
     /// Address of the first bucket: while a table grows, there are buckets of two tables.
@@ -37,10 +37,10 @@ const AHEAD: u64 = 1 << 20;
 impl Directory {
     /// The version of the name's bucket, if the name is unknown; `None` if it is known, or the
     /// directory was removed.
-    pub fn unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Moment> {
+    pub fn unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Version> {
         let locked = self.lock(at, g).ok()?;
         match locked.find(at, g) {
-            Look::Unknown => Some(self.moment(std::slice::from_ref(locked.bucket))),
+            Lookup::Unknown => Some(self.version(std::slice::from_ref(locked.bucket))),
             _ => None,
         }
     }
@@ -48,11 +48,11 @@ impl Directory {
     /// Stores the backend's result for a name that was unknown at version `before`. Returns whether
     /// its bucket overflowed, see [`Locked::apply`](super::Locked::apply); `None` if the result may
     /// be out of date.
-    pub fn learn(
+    pub fn fill(
         &self,
         at: Hashed<'_>,
         answer: Option<Target>,
-        before: Moment,
+        before: Version,
         g: &Guard,
     ) -> Option<bool> {
         // A removed directory has no entries; the operation finds that out itself.
@@ -60,13 +60,13 @@ impl Directory {
             return Some(false);
         };
         let bucket = locked.bucket;
-        if self.moment(std::slice::from_ref(bucket)) != before {
+        if self.version(std::slice::from_ref(bucket)) != before {
             return None;
         }
         let _write = bucket.seq.write();
         Some(match answer {
             Some(target) => put(bucket, &at, target, g),
-            None => put_absence(bucket, &at, g),
+            None => put_negative(bucket, &at, g),
         })
     }
 
@@ -100,11 +100,11 @@ impl Directory {
                 drop(grow);
                 self.table
                     .load(&g)
-                    .map(|table| self.moment(table.buckets()))
+                    .map(|table| self.version(table.buckets()))
             };
             let mut listed = Some(list()?);
-            let learn = |now| Ok((before == Some(now)).then(|| listed.take()).flatten());
-            if self.complete_with(entries, &hash, learn)? {
+            let fill = |now| Ok((before == Some(now)).then(|| listed.take()).flatten());
+            if self.complete_with(entries, &hash, fill)? {
                 return Ok(());
             }
         }
@@ -127,7 +127,7 @@ impl Directory {
         &self,
         entries: u64,
         hash: &impl Fn(&[u8]) -> NameHash,
-        listed: impl FnOnce(Moment) -> Result<Option<Listed>, E>,
+        listed: impl FnOnce(Version) -> Result<Option<Listed>, E>,
     ) -> Result<bool, E> {
         let grow = self.growth.0.grow.lock();
         if self.is_complete() {
@@ -141,7 +141,7 @@ impl Directory {
         };
         let buckets = table.buckets();
         let held: Vec<_> = buckets.iter().map(|b| b.lock.lock_guard()).collect();
-        let Some(listed) = listed(self.moment(buckets))? else {
+        let Some(listed) = listed(self.version(buckets))? else {
             return Ok(false);
         };
         let entries = listed.len() as u64;
@@ -157,15 +157,15 @@ impl Directory {
             }
         }
         // Release: partner of `is_complete`.
-        self.known.store(LOADED, Ordering::Release);
+        self.completeness.store(LOADED, Ordering::Release);
         drop(held);
         drop(grow);
         self.grow(entries, g);
         Ok(true)
     }
 
-    fn moment(&self, buckets: &[Bucket]) -> Moment {
-        Moment {
+    fn version(&self, buckets: &[Bucket]) -> Version {
+        Version {
             // Relaxed: the locks of the buckets order it; without them it is only compared later.
             table: self.growth.0.tables.load(Ordering::Relaxed),
             place: buckets.as_ptr().addr(),

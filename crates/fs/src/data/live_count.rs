@@ -14,20 +14,20 @@ thread_local! {
 }
 
 /// Part of each page or node: counts as one until it is dropped.
-pub(super) struct Ticket(Option<Arc<AtomicU64>>);
+pub(super) struct LiveToken(Option<Arc<AtomicU64>>);
 
-impl Ticket {
-    pub(super) fn new() -> Ticket {
+impl LiveToken {
+    pub(super) fn new() -> LiveToken {
         let count = CURRENT.with_borrow(|current| current.clone());
         // Relaxed: a count.
         if let Some(count) = &count {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        Ticket(count)
+        LiveToken(count)
     }
 }
 
-impl Drop for Ticket {
+impl Drop for LiveToken {
     fn drop(&mut self) {
         // Relaxed: a count.
         if let Some(count) = &self.0 {
@@ -37,15 +37,15 @@ impl Drop for Ticket {
 }
 
 /// The live pages and nodes that the current thread has made since [`begin`].
-pub(super) struct Tally(Arc<AtomicU64>);
+pub(super) struct LiveCount(Arc<AtomicU64>);
 
-pub(super) fn begin() -> Tally {
+pub(super) fn begin() -> LiveCount {
     let count = Arc::new(AtomicU64::new(0));
     CURRENT.set(Some(count.clone()));
-    Tally(count)
+    LiveCount(count)
 }
 
-impl Tally {
+impl LiveCount {
     pub(super) fn alive(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
