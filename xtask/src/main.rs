@@ -5,6 +5,7 @@ mod check;
 mod crates;
 mod demo;
 mod failures;
+mod imports;
 mod install;
 mod layers;
 mod miri;

@@ -39,6 +39,7 @@ const PRODUCT: &[&str] = &[
     "hearth-sched",
     "hearth-store",
     "hearth",
+    "hearth-control",
     "hearth-fuse",
     "hearth-cli",
     "hearth-python",
