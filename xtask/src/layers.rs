@@ -49,7 +49,7 @@ pub fn run() -> Result<(), String> {
 
 /// What the check found.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct Report {
     /// Each breaks a rule.
     pub failures: Vec<String>,
     /// Files and floors of each crate.
@@ -57,10 +57,10 @@ pub struct Findings {
 }
 
 /// Checks all crates.
-pub fn tree() -> Findings {
+pub fn tree() -> Report {
     let members = crates::members();
     let names: BTreeSet<&str> = members.iter().map(|member| &*member.name).collect();
-    let mut found = Findings::default();
+    let mut found = Report::default();
     for member in &members {
         let name = &*member.name;
         found
