@@ -9,11 +9,11 @@
 //! | [`epoch`] | guards, and values that are dropped when nobody can see them any more |
 //! | [`rcu`] | slots that readers look through without a write |
 //! | [`seq`] | sequence counts: several words read as one |
-//! | [`spread`] | counters that split into per-core parts when a second core shows up |
+//! | [`percpu`] | counters that split into per-core parts when a second core shows up |
 //! | [`object`] | objects found by number and kept by per-core references |
 //! | [`lock`] | locks with a class, whose order is checked in debug builds |
 //! | [`profile`] | which locks threads wait for, and for how long |
-//! | [`words`] | bytes that may be raced without undefined behaviour |
+//! | [`atomic_bytes`] | bytes that may be raced without undefined behaviour |
 //! | [`map`] | a concurrent map for read-mostly side tables |
 //!
 //! `docs/design/sync.md` has the protocols with their states and orderings.
@@ -21,13 +21,13 @@
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("the features `loom` and `shuttle` exclude each other");
 
+pub mod atomic_bytes;
 pub mod epoch;
 pub mod lock;
 pub mod map;
 pub mod object;
+pub mod percpu;
 pub mod primitive;
 pub mod profile;
 pub mod rcu;
 pub mod seq;
-pub mod spread;
-pub mod words;

@@ -221,7 +221,7 @@ pub(super) fn cut_leaf(
         let places = || part.clone().map(|index| leaf.place(index));
         *cut += places().filter(|place| place.is_allocated(g)).count() as u64;
         let resident = places().filter(|place| place.page(g).is_some()).count();
-        epoch::weigh(resident * Page::SIZE, g);
+        epoch::account(resident * Page::SIZE, g);
         return true;
     }
     for index in part {
@@ -262,7 +262,7 @@ impl<'g> Place<'g> {
         let allocated = self.is_allocated(g);
         self.spot.set(mark);
         if !self.slot.is_empty() && self.slot.take(g) {
-            epoch::weigh(Page::SIZE - size_of::<Page>(), g);
+            epoch::account(Page::SIZE - size_of::<Page>(), g);
         }
         allocated
     }

@@ -265,7 +265,7 @@ impl<'a> Pair<'a> {
 pub(crate) struct Killing<'a> {
     table: &'a Table,
     _held: Vec<RawGuard<'a>>,
-    _grow: hearth_sync::lock::Guard<'a, super::Grow, ()>,
+    _grow: hearth_sync::lock::LockGuard<'a, super::Grow, ()>,
 }
 
 impl Killing<'_> {

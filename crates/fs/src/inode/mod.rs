@@ -39,7 +39,7 @@ use crate::locks::{FileLocks, LockAllowance};
 use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, Object};
+use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use meta::Meta;
 use rare::Rare;
@@ -47,7 +47,7 @@ use rare::Rare;
 /// An inode in its table.
 pub(crate) type Node = Object<Inode>;
 /// A counted reference to an inode.
-pub(crate) type NodeRef = Held<Inode>;
+pub(crate) type NodeRef = ObjRef<Inode>;
 
 /// Lane of pages or entries.
 pub(crate) const COUNT: usize = 2;
@@ -81,7 +81,7 @@ pub(crate) struct Inode {
     /// after it grows.
     whole: AtomicU32,
     /// Writers of existing bytes enter; truncate and range operations close it.
-    pub gate: Gate<GateLock>,
+    pub gate: PerCpuRwLock<GateLock>,
     /// What few files are: see [`Marks`].
     pub marks: Marks,
     pub alias: Alias,
@@ -113,7 +113,7 @@ impl Inode {
             _rest_of_growth: [0; 6],
             body,
             whole: AtomicU32::new(whole_pages(fields.size)),
-            gate: Gate::new(),
+            gate: PerCpuRwLock::new(),
             marks: Marks::default(),
             alias: Alias { number, generation },
             rare: Rare::default(),
@@ -317,7 +317,7 @@ impl NodeExt for Node {
     }
 
     fn count(&self) -> i64 {
-        self.shares().sum(COUNT).max(0)
+        self.percpu().sum(COUNT).max(0)
     }
 
     fn pages(&self) -> u64 {
@@ -332,11 +332,11 @@ impl NodeExt for Node {
     }
 
     fn touch(&self, now: Time) {
-        self.shares().raise(TOUCHED, now.nanos());
+        self.percpu().raise(TOUCHED, now.nanos());
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.shares().add(
+        self.percpu().add(
             COUNT,
             if subdirectory {
                 delta * (SUBDIR + 1)
@@ -361,7 +361,7 @@ impl NodeExt for Node {
 
     fn fields(&self) -> Fields {
         let mut f = self.meta.read();
-        let touched = self.shares().max(TOUCHED);
+        let touched = self.percpu().max(TOUCHED);
         if touched != 0 {
             f.mtime = Time::from_nanos(touched);
             f.ctime = f.ctime.max(f.mtime);
@@ -380,7 +380,7 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
 // five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 320);
+const _: () = assert!(Node::PERCPU_AT.is_multiple_of(64) && size_of::<Node>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
     let inode = Node::VALUE_AT;

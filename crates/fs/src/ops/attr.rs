@@ -13,7 +13,7 @@ use crate::quota::Owners;
 use crate::volume::{Ctx, MAX_SIZE, Step};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 
 /// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its
 /// size may be set whatever its mode says.
@@ -49,7 +49,7 @@ pub(crate) fn setattr_acknowledged(
     // Who grows the file holds this one when it comes to the gate.
     let growth = size.map(|_| node.meta.growth.lock());
     // Writers inside would charge the old owner.
-    let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
+    let closed = (gives && node.data().is_some()).then(|| node.gate.write(node.percpu()));
     let before = gives.then(|| node.meta.read());
     if gives {
         give(cx, node, set, g)?;
@@ -74,7 +74,7 @@ pub(crate) fn setattr_acknowledged(
         // What per-core parts say of the last change is folded in before a new time replaces it.
         let folded = set.mtime.is_some().then(|| node.fields());
         if folded.is_some() {
-            node.shares().reset_max(TOUCHED, 0);
+            node.percpu().reset_max(TOUCHED, 0);
         }
         let kind = node.kind();
         node.meta.update(|fields| {
@@ -117,8 +117,8 @@ fn resize(
     cx: &Ctx<'_>,
     node: &Node,
     (size, opened): (u64, bool),
-    growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Step<()> {
     if set_size(cx, node, size, growth, closed, g)? || opened {

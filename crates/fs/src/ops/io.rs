@@ -17,7 +17,7 @@ use crate::quota::Resource;
 use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
 /// Reads at `off`; answers the bytes read, 0 at the end of the file. What comes before a page that
@@ -199,7 +199,7 @@ fn write_inside(
     g: &Guard,
 ) -> Step<Option<(u64, usize)>> {
     let reaches = || node.reaches(off + src.len() as u64);
-    let inside = node.gate.enter(node.shares());
+    let inside = node.gate.read(node.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -208,7 +208,7 @@ fn write_inside(
     if !is_refused(&done) {
         return done.map(|()| Some((off, src.len())));
     }
-    let _closed = node.gate.close(node.shares());
+    let _closed = node.gate.write(node.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -239,14 +239,14 @@ fn write_extending(
         }
         Ok((off, len))
     };
-    let inside = node.gate.enter(node.shares());
+    let inside = node.gate.read(node.percpu());
     let done = store_all(cx, node, data, off, src, g);
     if !is_refused(&done) {
         done?;
         return grow(len);
     }
     drop(inside);
-    let _closed = node.gate.close(node.shares());
+    let _closed = node.gate.write(node.percpu());
     grow(store_what_fits(cx, node, data, off, src, g)?)
 }
 
@@ -314,7 +314,7 @@ fn store_all(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &G
     );
     if let Some(room) = &mut room {
         room.spend(written.added);
-        node.shares().add(COUNT, written.added as i64);
+        node.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
         cx.core.resident.add(written.installed as i64 * PAGE_BYTES);
@@ -343,7 +343,7 @@ pub(crate) fn edit<T>(
 /// Books pages that went and gives them back to the pool.
 pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
     if removed > 0 {
-        node.shares().add(COUNT, -(removed as i64));
+        node.percpu().add(COUNT, -(removed as i64));
         let account = node.meta.account();
         cx.core.ledger.free(account, Resource::Blocks, removed, g);
     }
@@ -356,8 +356,8 @@ pub(crate) fn set_size(
     cx: &Ctx<'_>,
     node: &Node,
     size: u64,
-    _growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    _growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Step<bool> {
     let data = data_of(node)?;
@@ -368,7 +368,7 @@ pub(crate) fn set_size(
     // XFS and tmpfs. Under `growth` nobody adds to it.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
-        let _closed = closed.is_none().then(|| node.gate.close(node.shares()));
+        let _closed = closed.is_none().then(|| node.gate.write(node.percpu()));
         let ino = node.number();
         if cx.core.home.evictable() {
             if !size.is_multiple_of(PAGE) {

@@ -77,7 +77,7 @@ fn set(cx: &Ctx<'_>, node: &Node, new: u32, project: Option<u32>, g: &Guard) -> 
     let mut owners = old.owners();
     owners.project = project.unwrap_or(owners.project);
     let _closed =
-        (owners != old.owners() && node.data().is_some()).then(|| node.gate.close(node.shares()));
+        (owners != old.owners() && node.data().is_some()).then(|| node.gate.write(node.percpu()));
     let account = match owners == old.owners() {
         true => old.account,
         false => recharge(cx, node, owners, keeper, g)?,

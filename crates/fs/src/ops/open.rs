@@ -19,7 +19,7 @@ use crate::volume::{Core, Ctx, Step, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -29,7 +29,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    node: HeldSlot<Inode>,
+    node: RefSlot<Inode>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
@@ -71,7 +71,7 @@ impl OpenFile {
         OpenFile {
             kind: node.kind(),
             ino: node.number(),
-            node: HeldSlot::new(node),
+            node: RefSlot::new(node),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
                 position: OwnLine(Lock::new(0)),

@@ -56,7 +56,7 @@ pub(crate) fn drop_capability(cx: &Ctx<'_>, node: &Node, g: &Guard) {
 pub(crate) fn drop_capability_held(
     cx: &Ctx<'_>,
     node: &Node,
-    _change: &lock::Guard<'_, ChangeLock, ()>,
+    _change: &lock::LockGuard<'_, ChangeLock, ()>,
     g: &Guard,
 ) {
     if !node.marks.has(Mark::Capable) || cx.core.payer(node).is_err() {

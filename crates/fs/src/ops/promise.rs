@@ -30,7 +30,7 @@ pub(crate) fn has_writers(node: &Node) -> bool {
 
 /// A charged writer of `node` is closed.
 pub(crate) fn close(core: &Core, node: &Node, g: &Guard) {
-    let _inside = node.gate.enter(node.shares());
+    let _inside = node.gate.read(node.percpu());
     let mut promised = core.promises.of(node.number());
     let Some(left) = promised.remove_writer() else {
         return;
@@ -58,13 +58,13 @@ pub(crate) fn promise(cx: &Ctx<'_>, node: &Node, off: u64, len: usize, g: &Guard
         Ok(is_needed.then_some((promised, holes)))
     };
     {
-        let _inside = node.gate.enter(node.shares());
+        let _inside = node.gate.read(node.percpu());
         if unpaid()?.is_none() {
             return Ok(());
         }
     }
     // A write inside may be about to fill a hole that nothing is promised to, and pay for it.
-    let _closed = node.gate.close(node.shares());
+    let _closed = node.gate.write(node.percpu());
     let Some(account) = cx.core.payer(node)? else {
         return Ok(());
     };
@@ -107,7 +107,7 @@ pub(crate) fn store(
     room.spend(written.added - from_promises);
     let unused = kept.len() as u64 - from_promises;
     cx.core.ledger.free(account, Resource::Blocks, unused, g);
-    node.shares().add(COUNT, written.added as i64);
+    node.percpu().add(COUNT, written.added as i64);
     Ok(written.installed)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn fallocate(
     let _kept = cx.keep(node, g)?;
     let change = node.meta.change.lock();
     let _growth = node.meta.growth.lock();
-    let _closed = node.gate.close(node.shares());
+    let _closed = node.gate.write(node.percpu());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
         rewrite(cx, node, data, g)?;
     }
@@ -167,7 +167,7 @@ pub(crate) fn check_allocate(
     let (data, end) = permitted(cx, node, mode, off, len)?;
     let pages = off / PAGE..end.div_ceil(PAGE);
     let need = {
-        let _inside = node.gate.enter(node.shares());
+        let _inside = node.gate.read(node.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
             .map_err(|absent| page(node, absent))?
     };
@@ -226,7 +226,7 @@ fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard
         promised.spend();
     }
     room.spend(added - paid);
-    node.shares().add(COUNT, added as i64);
+    node.percpu().add(COUNT, added as i64);
     Ok(())
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
 
 /// Keeps directories from getting others above them.
 #[track_caller]
-fn hold_tree(core: &Core) -> lock::Guard<'_, RenameLock, ()> {
+fn hold_tree(core: &Core) -> lock::LockGuard<'_, RenameLock, ()> {
     core.rename.0.lock()
 }
 

@@ -12,7 +12,7 @@ use crate::ops::perm::{EXEC, READ, may};
 use crate::volume::{Ctx, Step, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Process {
 }
 
 /// The slot gets `node`, which may have had its last use meanwhile: then the call looks again.
-fn enter(cx: &Ctx<'_>, slot: &HeldSlot<Inode>, node: &Node, g: &Guard) -> Step<()> {
+fn enter(cx: &Ctx<'_>, slot: &RefSlot<Inode>, node: &Node, g: &Guard) -> Step<()> {
     if !node.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }

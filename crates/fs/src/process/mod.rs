@@ -31,8 +31,8 @@ use crate::number::ROOT;
 use crate::ops::open::OpenFile;
 use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
 use crate::walk::{Follow, From, ToName, ToNode, walk};
-use hearth_sync::epoch::{Guard, pace, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::rcu::Shared;
@@ -52,9 +52,9 @@ pub struct Process {
     /// File mode creation mask.
     umask: AtomicU32,
     /// Working directory. Never empty but during the drop.
-    cwd: HeldSlot<Inode>,
+    cwd: RefSlot<Inode>,
     /// What `/` means. Never empty but during the drop.
-    root: HeldSlot<Inode>,
+    root: RefSlot<Inode>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
     /// What the system calls this program: asked once, every operation names it. Immutable.
@@ -83,8 +83,8 @@ impl Process {
             files: FdTable::new(FdPolicy::Lowest),
             credentials: RcuCell::new(credentials),
             umask: AtomicU32::new(0o022),
-            cwd: HeldSlot::new(root.0),
-            root: HeldSlot::new(root.1),
+            cwd: RefSlot::new(root.0),
+            root: RefSlot::new(root.1),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -128,8 +128,8 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
-            root: HeldSlot::new(self.hold_place(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_place(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_place(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -165,7 +165,7 @@ impl Process {
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
         // Here already, where no file offset is locked.
-        pace();
+        throttle();
         let result = f();
         self.count(call);
         if let Err(_) = result {
@@ -183,7 +183,7 @@ impl Process {
     /// waits for the home.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
         self.core().keep_budget()?;
-        pace();
+        throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
         let run = Run::new(self.core(), Origin::Library, &g);
@@ -274,12 +274,12 @@ impl Process {
         }
     }
 
-    fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
+    fn place<'g>(&self, slot: &RefSlot<Inode>, g: &'g Guard) -> &'g Node {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &HeldSlot<Inode>, g: &Guard) -> NodeRef {
+    fn hold_place(&self, slot: &RefSlot<Inode>, g: &Guard) -> NodeRef {
         loop {
             // Another thread may be changing directory; what it leaves may be dead at once.
             if let Some(held) = self.place(slot, g).hold() {

@@ -150,7 +150,7 @@ async fn run(volume: Weak<Core>, sched: Handle) {
         });
         drop(core);
         if std::mem::take(&mut chores.freed) {
-            epoch::give_way();
+            epoch::throttle_background();
         }
         stretch.count_as_own();
         match wait {

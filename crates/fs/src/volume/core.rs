@@ -28,10 +28,10 @@ use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{Class, Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
+use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Weak, cores};
 use hearth_sync::rcu::RcuCell;
-use hearth_sync::spread::Counter;
 use std::collections::HashMap;
 
 /// The one volume behind its handles. Begins a cache line, so that the count of the handles before

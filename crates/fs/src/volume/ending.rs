@@ -146,7 +146,7 @@ impl Core {
         let _still = (node.meta.change.lock(), node.meta.growth.lock());
         let account = node.meta.account();
         let blocks = node.blocks();
-        epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
+        epoch::account((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
         self.ledger.free(account, Resource::Blocks, blocks, g);
         self.ledger.free(account, Resource::Inodes, 1, g);
         node.meta.end_account();

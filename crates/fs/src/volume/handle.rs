@@ -6,8 +6,8 @@
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::{Arc, Weak};
-use hearth_sync::spread::PerCore;
 use std::ops::Deref;
 
 /// What is shared in this way.
@@ -29,7 +29,7 @@ struct Share<T> {
 }
 
 /// The share of each core, while it has handles.
-pub(crate) struct Shares<T>(PerCore<Lock<SharesClass, Weak<Share<T>>>>);
+pub(crate) struct Shares<T>(PerCpu<Lock<SharesClass, Weak<Share<T>>>>);
 
 lock_class!(SharesClass = "volume.share", 946);
 
@@ -53,7 +53,7 @@ impl<T: Shared> Handle<T> {
 
 impl<T> Shares<T> {
     pub fn new() -> Shares<T> {
-        Shares(PerCore::new(|_| Lock::new(Weak::new())))
+        Shares(PerCpu::new(|_| Lock::new(Weak::new())))
     }
 }
 

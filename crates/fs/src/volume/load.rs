@@ -15,8 +15,8 @@ use crate::inode::{
 use crate::quota::NO_ACCOUNT;
 use crate::stats::Event;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::object::LANES;
-use hearth_sync::spread::Spread;
+use hearth_sync::object::SLOTS;
+use hearth_sync::percpu::PerCpuCounters;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Core {
@@ -236,7 +236,7 @@ impl Core {
         let Some(data) = node.data() else {
             return Ok(());
         };
-        let _inside = node.gate.enter(node.shares());
+        let _inside = node.gate.read(node.percpu());
         let bytes = self.home.load_page(node.number(), index)?;
         let at = index * crate::data::PAGE;
         self.heat.note_load(node, at);
@@ -248,7 +248,7 @@ impl Core {
 }
 
 /// Adds what the per-core lane of entries or pages begins with.
-pub(super) fn count(record: &InodeRecord, inode: &Inode, shares: &Spread<LANES>) {
+pub(super) fn count(record: &InodeRecord, inode: &Inode, shares: &PerCpuCounters<SLOTS>) {
     let count = match record.attr.kind {
         Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,

@@ -178,7 +178,7 @@ impl Core {
         // Closed until the inode is gone or stays: a writer between its last write-back and its end
         // would be lost.
         let _still = (node.meta.change.lock(), node.meta.growth.lock());
-        let _closed = node.gate.close(node.shares());
+        let _closed = node.gate.write(node.percpu());
         match catch_unwind(AssertUnwindSafe(|| self.write_back(node))) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return (0, Rest::Held(held, None)),
@@ -217,7 +217,7 @@ impl Core {
         let record = record_of(node, g);
         let commit = || self.home.commit(&[Change::Put(&record)]);
         let answer = catch_unwind(AssertUnwindSafe(commit));
-        epoch::weigh(pages as usize, g);
+        epoch::account(pages as usize, g);
         self.resident.add(-pages);
         if matches!(answer, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
@@ -246,7 +246,7 @@ impl Core {
             return Ok(());
         }
         let _still = (node.meta.change.lock(), node.meta.growth.lock());
-        let _inside = node.gate.enter(node.shares());
+        let _inside = node.gate.read(node.percpu());
         self.write_back(node)?;
         if node.meta.is_nameless() {
             return Ok(());
@@ -263,7 +263,7 @@ impl Core {
         let save = || {
             if node.meta.nlink() > 0 {
                 let _still = (node.meta.change.lock(), node.meta.growth.lock());
-                let _inside = node.gate.enter(node.shares());
+                let _inside = node.gate.read(node.percpu());
                 // A failing home is met again by whoever drops the pages, and keeps them here.
                 let _ = self.write_back(&node);
             }

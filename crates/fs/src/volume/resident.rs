@@ -9,9 +9,9 @@
 //! A budget that was lowered is met without haste; what comes in beyond it is won back as it comes.
 //! The [mark](Resident::ahead) tells them apart.
 
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::cores;
-use hearth_sync::spread::PerCore;
 
 /// Of so many parts of the budget, the grains of all cores are one.
 pub(super) const SLACK: u64 = 64;
@@ -21,7 +21,7 @@ pub(super) const SLACK: u64 = 64;
 pub(crate) struct Resident {
     /// Whether the home takes anything back. Immutable.
     counts: bool,
-    parts: PerCore<Part>,
+    parts: PerCpu<Part>,
     /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
     budget: AtomicU64,
     /// The least that was in memory when somebody looked since the budget was set; counts where it
@@ -63,7 +63,7 @@ impl Resident {
         };
         Resident {
             counts,
-            parts: PerCore::new(part),
+            parts: PerCpu::new(part),
             budget: AtomicU64::new(budget),
             mark: AtomicI64::new(0),
         }

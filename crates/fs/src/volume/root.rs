@@ -79,7 +79,7 @@ impl Core {
             }
         }
         // What it keeps without a name, since somebody had it open, has a number as well.
-        self.inodes.pass(self.home.last_inode()?.max(ROOT));
+        self.inodes.skip_past(self.home.last_inode()?.max(ROOT));
         Ok(found)
     }
 }

@@ -7,7 +7,7 @@ use super::stop::{Load, Step, Stop};
 use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::Note;
-use hearth_sync::epoch::{Guard, pace, pin};
+use hearth_sync::epoch::{Guard, pin, throttle};
 use std::cell::RefCell;
 
 /// One operation on its way: what it has changed so far for others to know, over all attempts.
@@ -28,7 +28,7 @@ impl Core {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>,
     ) -> Result<T> {
         self.keep_budget()?;
-        pace();
+        throttle();
         let guard = pin();
         let run = Run::new(self, caller.origin, &guard);
         match run.attempt(caller, &mut operation, &guard) {

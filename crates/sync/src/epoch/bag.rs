@@ -1,6 +1,6 @@
 //! What one thread has retired, closed: freed as a whole, by whoever takes it when it is due.
 
-use super::work::Work;
+use super::deferred::Deferred;
 use std::time::Instant;
 
 /// Retired things.
@@ -8,6 +8,6 @@ pub(super) struct Bag {
     /// The epoch in which it was closed.
     pub stamp: u64,
     /// When it was closed.
-    pub since: Instant,
-    pub works: Vec<Work>,
+    pub sealed_at: Instant,
+    pub deferred: Vec<Deferred>,
 }

@@ -9,8 +9,8 @@
 //! The orderings are in `docs/design/sync.md`, section 3; `tests/loom_epoch.rs` checks them.
 
 use super::bag::Bag;
-use super::participant::Participant;
-use super::work::Work;
+use super::deferred::Deferred;
+use super::local::Local;
 use crate::primitive::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use crossbeam_utils::CachePadded;
 use std::ptr;
@@ -26,7 +26,7 @@ pub(super) struct Collector {
     epoch: CachePadded<AtomicU64>,
     /// The youngest participant; the others hang behind it. Changes with the most threads that
     /// there ever were at a time.
-    first: AtomicPtr<Participant>,
+    first: AtomicPtr<Local>,
 }
 
 impl Collector {
@@ -48,13 +48,13 @@ impl Collector {
     }
 
     /// A participant for the calling thread, which has to [leave](Participant::leave) it.
-    pub fn join(&self) -> &'static Participant {
-        if let Some(left) = self.participants().find(|one| one.take()) {
+    pub fn join(&self) -> &'static Local {
+        if let Some(left) = self.locals().find(|one| one.try_acquire()) {
             return left;
         }
         let mut first = self.first();
         loop {
-            let mine = Box::into_raw(Box::new(Participant::new(first)));
+            let mine = Box::into_raw(Box::new(Local::new(first)));
             let before = first.map_or(ptr::null_mut(), |first| ptr::from_ref(first).cast_mut());
             // Release: pairs with the Acquire in `first`.
             let pushed =
@@ -72,7 +72,7 @@ impl Collector {
 
     /// Pins the thread whose participant `me` is.
     #[inline]
-    pub fn pin(&self, me: &Participant) {
+    pub fn pin(&self, me: &Local) {
         // Relaxed: an old epoch only holds back more than need be.
         me.pin(self.epoch.load(Ordering::Relaxed));
     }
@@ -84,12 +84,12 @@ impl Collector {
     }
 
     /// Closes a bag of things that nobody can find any more who is not pinned already.
-    pub fn close(&self, me: &Participant, works: Vec<Work>, since: Instant) {
+    pub fn seal(&self, me: &Local, deferred: Vec<Deferred>, sealed_at: Instant) {
         let stamp = self.stamp();
         me.push(Bag {
             stamp,
-            since,
-            works,
+            sealed_at,
+            deferred,
         });
     }
 
@@ -103,8 +103,8 @@ impl Collector {
     }
 
     /// Whether every guard is gone that may see what was stamped so.
-    pub fn is_due(&self, stamp: u64) -> bool {
-        stamp <= self.latest_due()
+    pub fn is_expired(&self, stamp: u64) -> bool {
+        stamp <= self.latest_expired()
     }
 
     /// Ends the epoch if all who are pinned allow it.
@@ -113,10 +113,10 @@ impl Collector {
         let epoch = self.epoch.load(Ordering::Relaxed);
         // SeqCst: sees every pin that was said before the one that loaded a later epoch.
         fence(Ordering::SeqCst);
-        if !self.participants().all(|one| one.allows_end_of(epoch)) {
+        if !self.locals().all(|one| one.allows_advance_from(epoch)) {
             return;
         }
-        // Acquire: pairs with the Releases of `Participant::pin` and `unpin`.
+        // Acquire: pairs with the Releases of `Local::pin` and `unpin`.
         fence(Ordering::Acquire);
         // Release, behind the fence: what was read under the guards that have ended happened before
         // the new epoch, and so did all that happened before this one. Relaxed: another one has
@@ -127,41 +127,41 @@ impl Collector {
     }
 
     /// The oldest bag of the thread itself, once it is due.
-    pub fn take_due(&self, me: &Participant) -> Option<Vec<Work>> {
-        let latest = self.latest_due();
+    pub fn take_expired(&self, me: &Local) -> Option<Vec<Deferred>> {
+        let latest = self.latest_expired();
         if me.oldest() > latest {
             return None;
         }
-        Some(me.pop(latest)?.works)
+        Some(me.pop(latest)?.deferred)
     }
 
     /// A due bag whose thread has ended, or has not come for it in `patience`.
-    pub fn take_left(&self, now: Instant, patience: Duration) -> Option<Vec<Work>> {
-        let latest = self.latest_due();
-        let mut due = self.participants().filter(|one| one.oldest() <= latest);
+    pub fn take_abandoned(&self, now: Instant, patience: Duration) -> Option<Vec<Deferred>> {
+        let latest = self.latest_expired();
+        let mut due = self.locals().filter(|one| one.oldest() <= latest);
         Some(
-            due.find_map(|one| one.pop_left(latest, now, patience))?
-                .works,
+            due.find_map(|one| one.steal(latest, now, patience))?
+                .deferred,
         )
     }
 
     /// Whether some bag waits for the end of an epoch.
-    pub fn is_waited_for(&self) -> bool {
-        let latest = self.latest_due();
-        self.participants()
-            .any(|one| one.has_closed() && one.oldest() > latest)
+    pub fn has_waiting_bags(&self) -> bool {
+        let latest = self.latest_expired();
+        self.locals()
+            .any(|one| one.has_bags() && one.oldest() > latest)
     }
 
     /// Bags with this stamp are due, and all before.
-    fn latest_due(&self) -> u64 {
+    fn latest_expired(&self) -> u64 {
         self.epoch() - GRACE
     }
 
-    fn participants(&self) -> impl Iterator<Item = &'static Participant> {
+    fn locals(&self) -> impl Iterator<Item = &'static Local> {
         std::iter::successors(self.first(), |one| one.next)
     }
 
-    fn first(&self) -> Option<&'static Participant> {
+    fn first(&self) -> Option<&'static Local> {
         // Acquire: pairs with the Release in `join`.
         let first = self.first.load(Ordering::Acquire);
         // SAFETY: null, or made by `join` from a box and never freed.

@@ -19,24 +19,24 @@ mod collector;
     test,
     not(any(feature = "loom", feature = "shuttle", hearth_free_at_once))
 ))]
-mod crowd;
+mod cpu_hog;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod deferred;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod local;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod native;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod pace;
-#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
-#[path = "unpaced.rs"]
-mod pace;
+mod preempt;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod participant;
+mod throttle;
+#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
+#[path = "unthrottled.rs"]
+mod throttle;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod tick;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod turn;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
-mod work;
 
 #[cfg(hearth_free_at_once)]
 use at_once as backend;
@@ -45,7 +45,7 @@ use modelled as backend;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 use native as backend;
 
-pub use pace::{give_way, pace, pending};
+pub use throttle::{pending, throttle, throttle_background};
 
 use crate::primitive::Arc;
 
@@ -54,7 +54,7 @@ use crate::primitive::Arc;
 /// Keep guards short: one guard that stays holds back everything that is retired meanwhile.
 #[derive(Debug)]
 #[must_use = "protection ends when the guard is dropped"]
-pub struct Guard(backend::Guard);
+pub struct Guard(backend::Pin);
 
 /// Pins the epoch for this thread. Pinning again while pinned is cheap.
 #[inline]
@@ -72,10 +72,10 @@ pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
 }
 
 /// What was retired under `g` owns `bytes` besides its own size: they count for what may wait, see
-/// [`pace()`].
+/// [`throttle()`].
 #[inline]
-pub fn weigh(bytes: usize, g: &Guard) {
-    pace::retired(bytes, g);
+pub fn account(bytes: usize, g: &Guard) {
+    throttle::account(bytes, g);
 }
 
 /// Waits until every guard that exists now is gone. Whoever pins from then on sees what was written
@@ -93,7 +93,7 @@ impl Guard {
     /// Hands what this thread has retired to the collector, which works a little, and drops what is
     /// due of it.
     pub fn flush(&self) {
-        pace::send(self);
+        throttle::flush_batch(self);
         self.0.flush();
     }
 
@@ -102,15 +102,15 @@ impl Guard {
         self.0.repin();
     }
 
-    /// Runs `work` once no guard that exists now is left.
+    /// Runs `deferred` once no guard that exists now is left.
     ///
     /// # Safety
     ///
-    /// `work` may run on any thread, and after everything it borrows is gone unless its owner
+    /// `deferred` may run on any thread, and after everything it borrows is gone unless its owner
     /// sees to it: what it captures must be sendable and stay valid until it has run.
-    pub(crate) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+    pub(crate) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         // SAFETY: the caller promises what the backend asks for.
-        unsafe { self.0.defer(work) };
+        unsafe { self.0.defer(deferred) };
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
             drop(Box::from_raw(value));
         });
     }
-    pace::retired(size_of::<T>(), g);
+    throttle::account(size_of::<T>(), g);
 }
 
 /// Gives up one share of a counted value once no guard that exists now is left. The value counts
@@ -149,7 +149,7 @@ pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: 
             drop(Arc::from_raw(value));
         });
     }
-    pace::retired(size_of::<T>(), g);
+    throttle::account(size_of::<T>(), g);
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -157,9 +157,9 @@ mod tests {
     use super::*;
     use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    struct Counted(Arc<AtomicUsize>);
+    struct DropCount(Arc<AtomicUsize>);
 
-    impl Drop for Counted {
+    impl Drop for DropCount {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -183,7 +183,7 @@ mod tests {
         let reader = pin();
         let writer = Arc::clone(&dropped);
         std::thread::spawn(move || {
-            retire(Box::new(Counted(writer)), &pin());
+            retire(Box::new(DropCount(writer)), &pin());
             for _ in 0..1_000 {
                 pin().flush();
             }
@@ -223,7 +223,7 @@ mod tests {
     fn every_retired_value_is_dropped_once() {
         let dropped = Arc::new(AtomicUsize::new(0));
         for _ in 0..1_000 {
-            retire(Box::new(Counted(Arc::clone(&dropped))), &pin());
+            retire(Box::new(DropCount(Arc::clone(&dropped))), &pin());
         }
         collect_until(&dropped, 1_000);
         for _ in 0..100 {

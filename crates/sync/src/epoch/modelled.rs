@@ -19,12 +19,12 @@ use std::collections::BTreeSet;
 
 /// A pinned task: the number of its pin in the order of all pins.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct Pin {
     number: u64,
 }
 
-pub(super) fn pin() -> Guard {
-    Guard { number: begin() }
+pub(super) fn pin() -> Pin {
+    Pin { number: begin() }
 }
 
 /// Waits for the drop of something that is retired now.
@@ -42,7 +42,7 @@ pub(super) fn synchronize() {
     }
 }
 
-impl Guard {
+impl Pin {
     pub(super) fn flush(&self) {}
 
     pub(super) fn repin(&mut self) {
@@ -52,21 +52,21 @@ impl Guard {
 
     /// # Safety
     ///
-    /// As [`super::Guard::defer`].
-    pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+    /// As [`super::Pin::defer`].
+    pub(super) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         order::retired();
         EPOCH.with_borrow_mut(|epoch| {
             let (below, announced) = (epoch.next, false);
             epoch.garbage.push(Retired {
                 below,
                 announced,
-                work: Box::new(work),
+                deferred: Box::new(deferred),
             });
         });
     }
 }
 
-impl Drop for Guard {
+impl Drop for Pin {
     fn drop(&mut self) {
         end(self.number);
     }
@@ -87,7 +87,7 @@ struct Retired {
     /// The first wait is over: this is the second.
     announced: bool,
     /// Drops the value.
-    work: Box<dyn FnOnce()>,
+    deferred: Box<dyn FnOnce()>,
 }
 
 impl Epoch {
@@ -131,7 +131,7 @@ fn end(number: u64) {
     }
     // Outside the borrow: a drop may pin and retire again.
     for retired in due {
-        (retired.work)();
+        (retired.deferred)();
     }
 }
 

@@ -1,14 +1,14 @@
 //! Objects by number.
 
-use super::held::Body;
+use super::entry::Entry;
+use super::lifecycle::SLOTS;
 use super::numbers::Numbers;
-use super::place::Place;
-use super::refs::LANES;
+use super::obj_ref::Body;
 use super::storage::Storage;
-use super::{Held, Object};
+use super::{ObjRef, Object};
 use crate::epoch::{self, Guard};
+use crate::percpu::{Counter, PerCpuCounters};
 use crate::primitive::Backoff;
-use crate::spread::{Counter, Spread};
 
 /// Objects by number.
 ///
@@ -58,7 +58,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// It may be ended at any time; it stays readable as long as the guard.
     #[inline]
     pub fn get<'g>(&self, number: u64, _g: &'g Guard) -> Option<&'g Object<T>> {
-        let object = self.storage.places.find(number)?.load();
+        let object = self.storage.entries.find(number)?.load();
         // SAFETY: places answer live objects or null. Whoever clears one, the table's drop
         // included, retires it through the epoch, which waits for the guard, and the storage
         // goes through the epoch too.
@@ -67,24 +67,24 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// A reference to the object with `number`; `None` if there is none or it is dead.
     #[inline]
-    pub fn hold(&self, number: u64, g: &Guard) -> Option<Held<T>> {
+    pub fn hold(&self, number: u64, g: &Guard) -> Option<ObjRef<T>> {
         self.get(number, g)?.hold()
     }
 
     /// Puts what `make` makes of a new number and its generation into the table.
-    pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> Held<T> {
+    pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> ObjRef<T> {
         loop {
-            let ((number, generation), next) = self.numbers.take_ahead();
+            let ((number, generation), next) = self.numbers.take_and_peek();
             // The memory of an object that ended a while ago is in no cache any more; that of the
             // next one comes while this one is made.
-            if let Some(soon) = next.and_then(|next| self.storage.places.find(next)) {
+            if let Some(soon) = next.and_then(|next| self.storage.entries.find(next)) {
                 soon.prefetch();
             }
-            let place = self.storage.places.reach(number);
+            let entry = self.storage.entries.find_or_grow(number);
             // A number that was filled by `insert_at` or `restore` is passed over.
-            if place.is_vacant() {
+            if entry.is_vacant() {
                 let made = Body::held(number, generation, make(number, generation));
-                return self.publish(place, made).unwrap_or_else(|_| {
+                return self.publish(entry, made).unwrap_or_else(|_| {
                     panic!("number {number} was filled while `insert` owned it")
                 });
             }
@@ -93,8 +93,8 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Gives out no number up to `number` from now on, but for those of blocks that cores have
     /// taken: what lies there has a place outside of the table.
-    pub fn pass(&self, number: u64) {
-        self.numbers.pass(number);
+    pub fn skip_past(&self, number: u64) {
+        self.numbers.skip_past(number);
     }
 
     /// Takes a number for [`Table::insert_at`], with its generation.
@@ -115,13 +115,13 @@ impl<T: Send + Sync + 'static> Table<T> {
         number: u64,
         generation: u32,
         make: impl FnOnce(u64, u32) -> T,
-    ) -> Result<Held<T>, TableError> {
-        let place = self.storage.places.reach(number);
-        if !place.load().is_null() {
+    ) -> Result<ObjRef<T>, TableError> {
+        let entry = self.storage.entries.find_or_grow(number);
+        if !entry.load().is_null() {
             return Err(TableError::Occupied { number });
         }
         let made = Body::held(number, generation, make(number, generation));
-        self.publish(place, made)
+        self.publish(entry, made)
             .map_err(|_| TableError::Occupied { number })
     }
 
@@ -134,21 +134,21 @@ impl<T: Send + Sync + 'static> Table<T> {
         &self,
         number: u64,
         generation: u32,
-        make: impl FnOnce(u64, u32, &Spread<LANES>) -> T,
-    ) -> Result<(Held<T>, bool), TableError> {
-        let place = self.storage.places.reach(number);
-        if let Some(held) = self.hold_other(place, number, generation)? {
+        make: impl FnOnce(u64, u32, &PerCpuCounters<SLOTS>) -> T,
+    ) -> Result<(ObjRef<T>, bool), TableError> {
+        let entry = self.storage.entries.find_or_grow(number);
+        if let Some(held) = self.hold_existing(entry, number, generation)? {
             return Ok((held, false));
         }
-        let make = |shares: &_| make(number, generation, shares);
+        let make = |percpu: &_| make(number, generation, percpu);
         let mut made = Body::made(number, generation, make);
         loop {
-            made = match self.publish(place, made) {
+            made = match self.publish(entry, made) {
                 Ok(held) => return Ok((held, true)),
                 Err(made) => made,
             };
             // The value that came too late is dropped, and the other is taken.
-            if let Some(held) = self.hold_other(place, number, generation)? {
+            if let Some(held) = self.hold_existing(entry, number, generation)? {
                 return Ok((held, false));
             }
         }
@@ -161,7 +161,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// thread ended it.
     pub fn retire(&self, object: &Object<T>, g: &Guard) -> bool {
         let (number, generation) = (object.number(), object.generation());
-        let ended = self.end(object, g);
+        let ended = self.try_evict(object, g);
         if ended {
             self.numbers.give(number, generation);
         }
@@ -170,16 +170,16 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Like [`Table::retire`], but the number stays taken: the object can be restored.
     pub fn evict(&self, object: &Object<T>, g: &Guard) -> bool {
-        self.end(object, g)
+        self.try_evict(object, g)
     }
 
-    /// Shows the objects from number `from` on to `see`, in the order of their numbers, until it
+    /// Shows the objects from number `from` on to `visit`, in the order of their numbers, until it
     /// returns false. Objects that come or go meanwhile may or may not be seen.
-    pub fn scan(&self, from: u64, _g: &Guard, mut see: impl FnMut(&Object<T>) -> bool) {
-        self.storage.places.scan(from, |place| {
+    pub fn scan(&self, from: u64, _g: &Guard, mut visit: impl FnMut(&Object<T>) -> bool) {
+        self.storage.entries.scan(from, |entry| {
             // SAFETY: as in `get`; the guard outlives this call.
-            let object = unsafe { place.load().as_ref() };
-            object.is_none_or(|object| object.is_dead() || see(object))
+            let object = unsafe { entry.load().as_ref() };
+            object.is_none_or(|object| object.is_dead() || visit(object))
         });
     }
 
@@ -193,26 +193,26 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.len() == 0
     }
 
-    /// Puts a new object with one reference into `place`; gives it back if there is one.
-    fn publish(&self, place: Place<'_, T>, body: Body<T>) -> Result<Held<T>, Body<T>> {
-        let object = place.fill(body)?;
+    /// Puts a new object with one reference into `entry`; gives it back if there is one.
+    fn publish(&self, entry: Entry<'_, T>, body: Body<T>) -> Result<ObjRef<T>, Body<T>> {
+        let object = entry.fill(body)?;
         self.count.add(1);
         // SAFETY: a new object has one reference, made for us.
-        Ok(unsafe { Held::from_counted(object) })
+        Ok(unsafe { ObjRef::from_counted(object) })
     }
 
-    /// Holds what is in `place`; `None` once there is nothing.
-    fn hold_other(
+    /// Holds what is in `entry`; `None` once there is nothing.
+    fn hold_existing(
         &self,
-        place: Place<'_, T>,
+        entry: Entry<'_, T>,
         number: u64,
         generation: u32,
-    ) -> Result<Option<Held<T>>, TableError> {
+    ) -> Result<Option<ObjRef<T>>, TableError> {
         let backoff = Backoff::new();
         loop {
             let g = epoch::pin();
             // SAFETY: as in `get`; the guard lives until the end of the round.
-            let Some(other) = (unsafe { place.load().as_ref() }) else {
+            let Some(other) = (unsafe { entry.load().as_ref() }) else {
                 return Ok(None);
             };
             if other.generation() != generation && !other.is_dead() {
@@ -228,17 +228,17 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
-    fn end(&self, object: &Object<T>, g: &Guard) -> bool {
-        if !object.kill() {
+    fn try_evict(&self, object: &Object<T>, g: &Guard) -> bool {
+        if !object.try_evict() {
             return false;
         }
-        let place = self.storage.places.find(object.number());
-        let cleared = place.and_then(|place| Some((place, place.clear(object)?)));
-        let (place, object) = cleared.expect("an object is ended through the table that it is in");
+        let entry = self.storage.entries.find(object.number());
+        let cleared = entry.and_then(|entry| Some((entry, entry.clear(object)?)));
+        let (entry, object) = cleared.expect("an object is ended through the table that it is in");
         self.count.add(-1);
         // SAFETY: the object has no reference and will get none, and it was cleared just now; the
         // table frees its storage as asked.
-        unsafe { self.storage.retire(place, object, g) };
+        unsafe { self.storage.retire(entry, object, g) };
         true
     }
 }
@@ -248,14 +248,14 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
         let g = epoch::pin();
         let storage = &self.storage;
         let mut is_held = false;
-        storage.places.scan(0, |place| {
-            let object = place.load();
+        storage.entries.scan(0, |entry| {
+            let object = entry.load();
             // SAFETY: places answer live objects, and nobody clears one during a drop.
-            let is_ended = unsafe { &*object }.kill();
-            if let Some(object) = is_ended.then(|| place.clear(object)).flatten() {
+            let is_ended = unsafe { &*object }.try_evict();
+            if let Some(object) = is_ended.then(|| entry.clear(object)).flatten() {
                 // SAFETY: no reference is left, and it was cleared just now. Readers that found it
                 // before hold guards.
-                unsafe { storage.retire(place, object, &g) };
+                unsafe { storage.retire(entry, object, &g) };
             }
             is_held |= !is_ended;
             true

@@ -12,13 +12,13 @@ mod node;
 use std::marker::PhantomData;
 use std::ptr;
 
-use super::held::Object;
+use super::entry::Entry;
 use super::numbers::BLOCK_BITS;
-use super::place::Place;
+use super::obj_ref::Object;
 use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
-use node::{FAN, Node, covers, free, index, join, new_leaf, place, scan_node, split};
+use node::{FAN, Node, covers, entry, free, index, join, new_leaf, scan_node, split};
 
 /// Two trees of places.
 pub(super) struct Radix<T> {
@@ -76,14 +76,14 @@ impl<T> Radix<T> {
 
     /// The place of `number`, if its tree reaches there.
     #[inline]
-    pub(super) fn find(&self, number: u64) -> Option<Place<'_, T>> {
+    pub(super) fn find(&self, number: u64) -> Option<Entry<'_, T>> {
         // Acquire: pairs with the Release in `grow`; the nodes below are complete.
-        let (mut node, mut below) = split(self.root_of(number).load(Ordering::Acquire));
-        if !covers(below, number) {
+        let (mut node, mut shift) = split(self.root_of(number).load(Ordering::Acquire));
+        if !covers(shift, number) {
             return None;
         }
-        let mut at = index(number, below);
-        while below > 0 {
+        let mut at = index(number, shift);
+        while shift > 0 {
             // SAFETY: roots that cover a number and inner slots point to nodes that live as long
             // as the tree.
             let slot = unsafe { &*node }.slot(at);
@@ -92,58 +92,58 @@ impl<T> Radix<T> {
             if node.is_null() {
                 return None;
             }
-            below -= BLOCK_BITS;
-            at = index(number, below);
+            shift -= BLOCK_BITS;
+            at = index(number, shift);
         }
         // SAFETY: where nothing is below it is a leaf.
-        Some(unsafe { place(node, at) })
+        Some(unsafe { entry(node, at) })
     }
 
     /// The place of `number`; its tree grows there if it must.
-    pub(super) fn reach(&self, number: u64) -> Place<'_, T> {
+    pub(super) fn find_or_grow(&self, number: u64) -> Entry<'_, T> {
         let at = self.root_of(number);
-        let (mut node, mut below) = loop {
+        let (mut node, mut shift) = loop {
             // Acquire: pairs with the Release in `grow`.
             let root = at.load(Ordering::Acquire);
-            let (node, below) = split(root);
-            if covers(below, number) {
-                break (node, below);
+            let (node, shift) = split(root);
+            if covers(shift, number) {
+                break (node, shift);
             }
             grow(at, root, number);
         };
-        while below > 0 {
+        while shift > 0 {
             // SAFETY: as in `find`.
-            let slot = unsafe { &*node }.slot(index(number, below));
-            below -= BLOCK_BITS;
-            node = self.child(slot, below);
+            let slot = unsafe { &*node }.slot(index(number, shift));
+            shift -= BLOCK_BITS;
+            node = self.child(slot, shift);
         }
         // SAFETY: where nothing is below it is a leaf.
-        unsafe { place(node, index(number, 0)) }
+        unsafe { entry(node, index(number, 0)) }
     }
 
     /// Shows the place of every number from `from` on that means something, in the order of the
-    /// numbers, until `see` returns false.
-    pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Place<'_, T>) -> bool) {
+    /// numbers, until `visit` returns false.
+    pub(super) fn scan(&self, from: u64, mut visit: impl FnMut(Entry<'_, T>) -> bool) {
         let Roots { near, far } = &*self.roots;
         for (root, from) in [(near, from), (far, from.max(FAR))] {
             // Acquire: pairs with the Release in `grow`.
-            let (node, below) = split(root.load(Ordering::Acquire));
+            let (node, shift) = split(root.load(Ordering::Acquire));
             // SAFETY: so much is below the root, which lives as long as the tree; null covers
             // none of what it is asked for.
-            if covers(below, from) && !unsafe { scan_node(node, below, from, &mut see) } {
+            if covers(shift, from) && !unsafe { scan_node(node, shift, from, &mut visit) } {
                 return;
             }
         }
     }
 
     /// The child in `slot`, made now unless another thread was faster.
-    fn child(&self, slot: &AtomicPtr<Node>, below: u32) -> *mut Node {
+    fn child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
         // Acquire: pairs with the Release below.
         let found = slot.load(Ordering::Acquire);
         if !found.is_null() {
             return found;
         }
-        let new = match below {
+        let new = match shift {
             0 => new_leaf::<T>(&self.slabs),
             _ => Node::new(),
         };
@@ -152,7 +152,7 @@ impl<T> Radix<T> {
         match slot.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Acquire) {
             Ok(_) => new,
             Err(theirs) => {
-                if below > 0 {
+                if shift > 0 {
                     // SAFETY: the exchange failed, so nobody else has seen the node.
                     drop(unsafe { Box::from_raw(new) });
                 }
@@ -167,10 +167,10 @@ impl<T> Radix<T> {
 /// of all has `number` at once.
 #[cold]
 fn grow(at: &Root, root: *mut Node, number: u64) {
-    let (node, mut below) = split(root);
-    below += BLOCK_BITS;
-    while node.is_null() && !covers(below, number) {
-        below += BLOCK_BITS;
+    let (node, mut shift) = split(root);
+    shift += BLOCK_BITS;
+    while node.is_null() && !covers(shift, number) {
+        shift += BLOCK_BITS;
     }
     let taller = Node::new();
     // Relaxed: published by the exchange below.
@@ -181,7 +181,7 @@ fn grow(at: &Root, root: *mut Node, number: u64) {
     // caller looks again.
     let grown = at.compare_exchange(
         root,
-        join(taller, below),
+        join(taller, shift),
         Ordering::AcqRel,
         Ordering::Relaxed,
     );
@@ -195,10 +195,10 @@ impl<T> Drop for Radix<T> {
     fn drop(&mut self) {
         for root in [&self.roots.near, &self.roots.far] {
             // Relaxed: `&mut self` has synchronised with every writer.
-            let (node, below) = split(root.load(Ordering::Relaxed));
+            let (node, shift) = split(root.load(Ordering::Relaxed));
             if !node.is_null() {
                 // SAFETY: the tree owns its nodes, and `&mut self` proves that nobody uses them.
-                unsafe { free::<T>(node, below) };
+                unsafe { free::<T>(node, shift) };
             }
         }
     }
@@ -207,7 +207,7 @@ impl<T> Drop for Radix<T> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::object::held::Body;
+    use crate::object::obj_ref::Body;
     use crate::primitive::rounds;
 
     const NUMBERS: [u64; 10] = [
@@ -224,13 +224,13 @@ mod tests {
         u64::MAX,
     ];
 
-    fn put(place: Place<'_, u64>, number: u64) -> bool {
-        place.fill(Body::held(number, 1, number)).is_ok()
+    fn put(entry: Entry<'_, u64>, number: u64) -> bool {
+        entry.fill(Body::held(number, 1, number)).is_ok()
     }
 
-    fn value(place: Place<'_, u64>) -> Option<u64> {
+    fn value(entry: Entry<'_, u64>) -> Option<u64> {
         // SAFETY: objects that these tests put are never ended.
-        unsafe { place.load().as_ref() }.map(|object| **object)
+        unsafe { entry.load().as_ref() }.map(|object| **object)
     }
 
     #[test]
@@ -238,20 +238,20 @@ mod tests {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert_eq!(radix.find(number).and_then(value), None, "{number}");
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         for number in NUMBERS {
-            let place = radix.find(number).expect("it was reached");
-            assert_eq!(value(place), Some(number));
-            assert!(!put(place, 3));
+            let entry = radix.find(number).expect("it was reached");
+            assert_eq!(value(entry), Some(number));
+            assert!(!put(entry, 3));
         }
-        let (_, below) = split(radix.roots.near.load(Ordering::Relaxed));
+        let (_, shift) = split(radix.roots.near.load(Ordering::Relaxed));
         assert_eq!(
-            below,
+            shift,
             2 * BLOCK_BITS,
             "far numbers make near ones no slower"
         );
-        assert!(radix.find(5).is_some_and(|place| place.load().is_null()));
+        assert!(radix.find(5).is_some_and(|entry| entry.load().is_null()));
         assert!(radix.find(1 << 50).is_none());
     }
 
@@ -259,12 +259,12 @@ mod tests {
     fn a_scan_sees_numbers_in_order_from_where_it_starts() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         for from in 0..NUMBERS.len() {
             let mut seen = Vec::new();
-            radix.scan(NUMBERS[from], |place| {
-                seen.extend(value(place));
+            radix.scan(NUMBERS[from], |entry| {
+                seen.extend(value(entry));
                 true
             });
             assert_eq!(seen, NUMBERS[from..]);
@@ -282,12 +282,12 @@ mod tests {
         let radix = Radix::<u64>::new();
         let far = 1 << 59;
         for number in [1, far, far + 5] {
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         let first_from = |from| {
             let mut first = None;
-            radix.scan(from, |place| {
-                first = value(place);
+            radix.scan(from, |entry| {
+                first = value(entry);
                 false
             });
             first
@@ -316,7 +316,7 @@ mod tests {
                     scope.spawn(move || {
                         for bits in 0..15 {
                             let number = (1 << (4 * bits)) + thread;
-                            assert!(put(radix.reach(number), number));
+                            assert!(put(radix.find_or_grow(number), number));
                         }
                     });
                 }

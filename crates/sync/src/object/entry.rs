@@ -9,12 +9,12 @@
 //! | word | the number means | the room |
 //! |---|---|---|
 //! | 0 | nothing | is free |
-//! | [`TAKEN`] | nothing | is being filled, or waits for its last readers |
-//! | this place, [`TAKEN`] | the object in the room | is in use |
+//! | [`INLINE_USED`] | nothing | is being filled, or waits for its last readers |
+//! | this place, [`INLINE_USED`] | the object in the room | is in use |
 //! | an address | an object on the heap | is free |
-//! | an address, [`TAKEN`] | an object on the heap | waits for its last readers |
+//! | an address, [`INLINE_USED`] | an object on the heap | waits for its last readers |
 //!
-//! The upper bits are filled from null by one and cleared by one; [`TAKEN`] is set by whoever fills
+//! The upper bits are filled from null by one and cleared by one; [`INLINE_USED`] is set by whoever fills
 //! the room and cleared by whoever emptied it.
 //!
 //! | who | does | ordering | partner |
@@ -28,36 +28,36 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use super::held::{Body, Object, Word};
+use super::obj_ref::{Body, Object, Word};
 use crate::primitive::atomic::Ordering;
 use crate::primitive::prefetch;
 
 /// The room of the place is not free.
-const TAKEN: usize = 1;
+const INLINE_USED: usize = 1;
 
 /// The place of one number, in a tree that lives as long as `'a`.
-pub(super) struct Place<'a, T> {
+pub(super) struct Entry<'a, T> {
     /// Its word is initialised; the rest is while an object lies in it.
     at: NonNull<Object<T>>,
     _tree: PhantomData<&'a Object<T>>,
 }
 
-impl<T> Clone for Place<'_, T> {
+impl<T> Clone for Entry<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<'_, T> {}
+impl<T> Copy for Entry<'_, T> {}
 
-impl<'a, T> Place<'a, T> {
+impl<'a, T> Entry<'a, T> {
     /// # Safety
     ///
     /// Room for an object at `at`, its word initialised, lives as long as `'a` and is used through
     /// places only.
     #[inline]
-    pub(super) unsafe fn new(at: NonNull<Object<T>>) -> Place<'a, T> {
-        Place {
+    pub(super) unsafe fn new(at: NonNull<Object<T>>) -> Entry<'a, T> {
+        Entry {
             at,
             _tree: PhantomData,
         }
@@ -98,7 +98,7 @@ impl<'a, T> Place<'a, T> {
         // Acquire and Relaxed: see the table above; on failure nothing was read yet.
         match word.compare_exchange(free, taken, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {}
-            Err(found) if found == taken => return self.fill_beside(body),
+            Err(found) if found == taken => return self.fill_boxed(body),
             Err(_) => return Err(body),
         }
         let room = Object::body_of(self.at);
@@ -111,7 +111,7 @@ impl<'a, T> Place<'a, T> {
             Err(_) => {
                 // SAFETY: it was written above and never published.
                 let body = unsafe { room.read() };
-                self.release_room();
+                self.release_inline();
                 Err(body)
             }
         }
@@ -119,8 +119,8 @@ impl<'a, T> Place<'a, T> {
 
     /// The same on the heap, while the room waits for readers of the last object.
     #[cold]
-    fn fill_beside(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
-        let object = Box::into_raw(Box::new(Object::apart(body)));
+    fn fill_boxed(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+        let object = Box::into_raw(Box::new(Object::boxed(body)));
         // Release: see the table above.
         let done = self.change(Ordering::Release, |word| {
             address(word).is_null().then(|| with_address(word, object))
@@ -144,7 +144,7 @@ impl<'a, T> Place<'a, T> {
     }
 
     /// Whether the object lies in this place.
-    pub(super) fn is_room_of(self, object: NonNull<Object<T>>) -> bool {
+    pub(super) fn holds_inline(self, object: NonNull<Object<T>>) -> bool {
         self.at == object
     }
 
@@ -153,16 +153,16 @@ impl<'a, T> Place<'a, T> {
     /// # Safety
     ///
     /// The object was cleared, and nobody can reach it any more.
-    pub(super) unsafe fn empty_room(self) {
-        let _emptied = Emptied(self);
+    pub(super) unsafe fn drop_inline(self) {
+        let _emptied = ReleaseOnDrop(self);
         // SAFETY: the caller has the object alone; its word is no part of what is dropped.
         unsafe { Object::body_of(self.at).drop_in_place() };
     }
 
-    fn release_room(self) {
+    fn release_inline(self) {
         // Release: see the table above.
         self.change(Ordering::Release, |word| {
-            Some(word.map_addr(|bits| bits & !TAKEN))
+            Some(word.map_addr(|bits| bits & !INLINE_USED))
         });
     }
 
@@ -191,24 +191,24 @@ impl<'a, T> Place<'a, T> {
 }
 
 /// Releases the room at its end, however that comes.
-struct Emptied<'a, T>(Place<'a, T>);
+struct ReleaseOnDrop<'a, T>(Entry<'a, T>);
 
-impl<T> Drop for Emptied<'_, T> {
+impl<T> Drop for ReleaseOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.0.release_room();
+        self.0.release_inline();
     }
 }
 
 #[inline]
 fn address<T>(word: *mut T) -> *mut T {
-    word.map_addr(|bits| bits & !TAKEN)
+    word.map_addr(|bits| bits & !INLINE_USED)
 }
 
 fn tagged<T>(word: *mut T) -> *mut T {
-    word.map_addr(|bits| bits | TAKEN)
+    word.map_addr(|bits| bits | INLINE_USED)
 }
 
 /// `word` with another address and the same tag.
 fn with_address<T>(word: *mut T, to: *mut T) -> *mut T {
-    to.map_addr(|bits| bits | word.addr() & TAKEN)
+    to.map_addr(|bits| bits | word.addr() & INLINE_USED)
 }

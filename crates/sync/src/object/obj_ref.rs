@@ -3,15 +3,15 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::refs::{LANES, Life};
+use super::lifecycle::{Lifecycle, SLOTS};
 use crate::epoch::Guard;
+use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::AtomicPtr;
-use crate::spread::Spread;
 
 /// A value with a number, kept alive by per-core references.
 ///
 /// Two objects never share a cache line. The header and the value come first, the counted words
-/// last; if the value is sized so that [`Object::SHARES_AT`] is a multiple of 64, reading the
+/// last; if the value is sized so that [`Object::PERCPU_AT`] is a multiple of 64, reading the
 /// value and counting write and read different lines.
 #[repr(C, align(64))]
 pub struct Object<T> {
@@ -31,24 +31,24 @@ pub(super) struct Body<T> {
     /// Immutable.
     generation: u32,
     /// Written by whoever tries to end the object.
-    pub(super) life: Life,
+    pub(super) lifecycle: Lifecycle,
     /// Protected by what `T` says.
     value: T,
     /// Written by every core that counts here; atomic.
-    shares: Spread<LANES>,
+    percpu: PerCpuCounters<SLOTS>,
 }
 
 /// An owned reference: the object lives as long as this does.
 ///
 /// Dropping it gives the reference up and nothing else; whoever knows that the object may go now
 /// calls [`Table::retire`](super::Table::retire) or [`Table::evict`](super::Table::evict) after.
-pub struct Held<T>(NonNull<Object<T>>);
+pub struct ObjRef<T>(NonNull<Object<T>>);
 
-// SAFETY: a `Held` gives shared access to the value from any thread and may be what lets another
+// SAFETY: a `ObjRef` gives shared access to the value from any thread and may be what lets another
 // thread drop it, which asks for both of T. The reference count is atomic.
-unsafe impl<T: Send + Sync> Send for Held<T> {}
-// SAFETY: as for Send: a shared `Held` can be cloned.
-unsafe impl<T: Send + Sync> Sync for Held<T> {}
+unsafe impl<T: Send + Sync> Send for ObjRef<T> {}
+// SAFETY: as for Send: a shared `ObjRef` can be cloned.
+unsafe impl<T: Send + Sync> Sync for ObjRef<T> {}
 
 impl<T> Object<T> {
     /// Where the value starts in an object, for layout assertions.
@@ -56,11 +56,11 @@ impl<T> Object<T> {
         std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, value);
 
     /// Where the counted words start in an object, for size assertions.
-    pub const SHARES_AT: usize =
-        std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, shares);
+    pub const PERCPU_AT: usize =
+        std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, percpu);
 
     /// An object on the heap.
-    pub(super) fn apart(body: Body<T>) -> Object<T> {
+    pub(super) fn boxed(body: Body<T>) -> Object<T> {
         Object {
             word: Word::new(std::ptr::null_mut()),
             body,
@@ -86,8 +86,8 @@ impl<T> Object<T> {
     }
 
     /// Ends the object if nobody has a reference. True for the one caller that ended it.
-    pub(super) fn kill(&self) -> bool {
-        self.body.life.kill(&self.body.shares)
+    pub(super) fn try_evict(&self) -> bool {
+        self.body.lifecycle.try_evict(&self.body.percpu)
     }
 
     /// The number that the table knows it by.
@@ -104,54 +104,54 @@ impl<T> Object<T> {
 
     /// The words that are counted per core.
     #[inline]
-    pub fn shares(&self) -> &Spread<LANES> {
-        &self.body.shares
+    pub fn percpu(&self) -> &PerCpuCounters<SLOTS> {
+        &self.body.percpu
     }
 
     /// Takes a reference; `None` if the object is dead.
     #[inline]
-    pub fn hold(&self) -> Option<Held<T>> {
+    pub fn hold(&self) -> Option<ObjRef<T>> {
         self.body
-            .life
-            .get(&self.body.shares)
-            .then(|| Held(NonNull::from(self)))
+            .lifecycle
+            .try_get(&self.body.percpu)
+            .then(|| ObjRef(NonNull::from(self)))
     }
 
     /// True once the object was retired or evicted: it is gone from its table.
     #[inline]
     pub fn is_dead(&self) -> bool {
-        self.body.life.is_dead()
+        self.body.lifecycle.is_dead()
     }
 
     /// How many references there are; exact when nobody takes or gives one meanwhile.
     pub fn references(&self) -> i64 {
-        Life::references(&self.body.shares)
+        Lifecycle::references(&self.body.percpu)
     }
 
-    /// How many references [`Held::into_raw_count`] left counted and nobody gave up; exact when
+    /// How many references [`ObjRef::into_raw_count`] left counted and nobody gave up; exact when
     /// nobody takes or gives one meanwhile.
     pub fn raw_counts(&self) -> u64 {
-        u64::try_from(Life::counts(&self.body.shares)).unwrap_or(0)
+        u64::try_from(Lifecycle::sum_counts(&self.body.percpu)).unwrap_or(0)
     }
 
-    /// Gives up `count` references that [`Held::into_raw_count`] left counted.
+    /// Gives up `count` references that [`ObjRef::into_raw_count`] left counted.
     ///
     /// Giving up more than were left lets the object be ended although somebody relies on a
-    /// count. It never ends under a [`Held`].
+    /// count. It never ends under a [`ObjRef`].
     #[inline]
     pub fn put_many(&self, count: u64) {
-        Life::put_counts(&self.body.shares, count);
+        Lifecycle::put_counts(&self.body.percpu, count);
     }
 }
 
-impl<T> Held<T> {
+impl<T> ObjRef<T> {
     /// # Safety
     ///
     /// One reference of the live object behind `object` belongs to the caller, who gives it to
     /// the result.
     #[inline]
-    pub(super) unsafe fn from_counted(object: NonNull<Object<T>>) -> Held<T> {
-        Held(object)
+    pub(super) unsafe fn from_counted(object: NonNull<Object<T>>) -> ObjRef<T> {
+        ObjRef(object)
     }
 
     /// Forgets the handle; the reference stays counted.
@@ -166,7 +166,7 @@ impl<T> Held<T> {
     /// number and how often. [`Object::put_many`] gives such references up.
     #[inline]
     pub fn into_raw_count(self) {
-        Life::leave(self.shares());
+        Lifecycle::handle_to_count(self.percpu());
         std::mem::forget(self);
     }
 
@@ -189,15 +189,15 @@ impl<T> Body<T> {
     pub(super) fn made(
         number: u64,
         generation: u32,
-        make: impl FnOnce(&Spread<LANES>) -> T,
+        make: impl FnOnce(&PerCpuCounters<SLOTS>) -> T,
     ) -> Body<T> {
-        let shares = Life::one_handle();
+        let percpu = Lifecycle::new_counters();
         Body {
             number,
             generation,
-            life: Life::new(),
-            value: make(&shares),
-            shares,
+            lifecycle: Lifecycle::new(),
+            value: make(&percpu),
+            percpu,
         }
     }
 }
@@ -210,7 +210,7 @@ impl<T> Deref for Object<T> {
     }
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for ObjRef<T> {
     type Target = Object<T>;
     #[inline]
     fn deref(&self) -> &Object<T> {
@@ -219,9 +219,9 @@ impl<T> Deref for Held<T> {
     }
 }
 
-impl<T> Clone for Held<T> {
+impl<T> Clone for ObjRef<T> {
     #[inline]
-    fn clone(&self) -> Held<T> {
+    fn clone(&self) -> ObjRef<T> {
         // Through the whole protocol, not by a plain addition: a killer that has summed this
         // core's word already must not miss a reference whose origin is given up on another
         // core before that one is summed.
@@ -230,11 +230,11 @@ impl<T> Clone for Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for ObjRef<T> {
     #[inline]
     fn drop(&mut self) {
         // The subtraction is the last access: the object may be freed right after it.
-        Life::put(self.shares());
+        Lifecycle::put(self.percpu());
     }
 }
 
@@ -248,7 +248,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Object<T> {
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Held<T> {
+impl<T: std::fmt::Debug> std::fmt::Debug for ObjRef<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Held").field(&**self).finish()
     }

@@ -9,11 +9,11 @@ pub fn pending() -> u64 {
 
 /// Nobody waits.
 #[inline]
-pub fn pace() {}
+pub fn throttle() {}
 
 /// Nor does work in the background.
-pub fn give_way() {}
+pub fn throttle_background() {}
 
-pub(super) fn retired(_bytes: usize, _g: &Guard) {}
+pub(super) fn account(_bytes: usize, _g: &Guard) {}
 
-pub(super) fn send(_g: &Guard) {}
+pub(super) fn flush_batch(_g: &Guard) {}

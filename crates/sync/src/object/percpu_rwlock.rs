@@ -3,16 +3,16 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::refs::{ENTRIES, LANES};
+use super::lifecycle::{READERS, SLOTS};
 use crate::lock::Class;
+use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::primitive::{Backoff, WordLock, const_unless_loom, fenced};
+use crate::primitive::{Backoff, WordLock, const_unless_loom, dekker};
 use crate::profile::{self, Key, Side};
-use crate::spread::Spread;
 
 /// A gate of class `C` that many pass without sharing a line, until one closes it.
 ///
-/// Those inside are counted on lane 1 of the object's [`Spread`], so every call takes the spread
+/// Those inside are counted on lane 1 of the object's [`PerCpuCounters`], so every call takes the spread
 /// of the object that the gate stands in. The protocol is that of the references ("dead, then
 /// undo") without an end: enter adds 1 and looks whether the gate is open; if not it takes the 1
 /// back from the same word and waits. Close shuts the gate and then waits, word by word, until
@@ -20,24 +20,24 @@ use crate::spread::Spread;
 ///
 /// | access | ordering | partner |
 /// |---|---|---|
-/// | enter: add to the word, then load `shut` | SeqCst | close: see `fenced` |
-/// | close: set `shut`, then load every word | SeqCst | enter: see `fenced` |
+/// | enter: add to the word, then load `writer` | SeqCst | close: see `dekker` |
+/// | close: set `writer`, then load every word | SeqCst | enter: see `dekker` |
 /// | leave: subtract from the word | Release | close's loads |
-/// | open: `shut` | Release | enter's load: what was done behind the gate is seen |
+/// | open: `writer` | Release | enter's load: what was done behind the gate is seen |
 ///
 /// Close looks at the words and writes none, and they lie apart from those of the references: a
 /// truncate does not disturb who opens or closes the file meanwhile.
-pub struct Gate<C> {
-    /// True while somebody closes the gate or has it closed. Written by the holder of `closer`.
-    shut: AtomicBool,
-    /// Held by whoever has the gate closed; those who wait for it to open park here.
-    closer: WordLock,
+pub struct PerCpuRwLock<C> {
+    /// True while somebody closes the gate or has it closed. Written by the holder of `writer_lock`.
+    writer: AtomicBool,
+    /// ObjRef by whoever has the gate closed; those who wait for it to open park here.
+    writer_lock: WordLock,
     class: PhantomData<fn() -> C>,
 }
 
 /// Proof of being inside; leaves when dropped. Stays on its thread.
 #[must_use = "the gate is left when this is dropped"]
-pub struct GateEntry<'a> {
+pub struct ReadGuard<'a> {
     /// The very word that the entry was added to.
     word: &'a AtomicU64,
     /// The profile wants to know when it ends.
@@ -47,19 +47,19 @@ pub struct GateEntry<'a> {
 
 /// Proof that nobody is inside; opens the gate when dropped. Stays on its thread.
 #[must_use = "the gate opens when this is dropped"]
-pub struct GateClosed<'a> {
-    shut: &'a AtomicBool,
-    closer: &'a WordLock,
+pub struct WriteGuard<'a> {
+    writer: &'a AtomicBool,
+    writer_lock: &'a WordLock,
     thread: PhantomData<*const ()>,
 }
 
-impl<C: Class> Gate<C> {
+impl<C: Class> PerCpuRwLock<C> {
     const_unless_loom! {
         /// An open gate.
-        pub fn new() -> Gate<C> {
-            Gate {
-                shut: AtomicBool::new(false),
-                closer: WordLock::new(),
+        pub fn new() -> PerCpuRwLock<C> {
+            PerCpuRwLock {
+                writer: AtomicBool::new(false),
+                writer_lock: WordLock::new(),
                 class: PhantomData,
             }
         }
@@ -68,14 +68,14 @@ impl<C: Class> Gate<C> {
     /// Enters; waits while the gate is closed.
     #[inline(always)]
     #[track_caller]
-    pub fn enter<'a>(&'a self, shares: &'a Spread<LANES>) -> GateEntry<'a> {
-        let word = count_in(shares);
+    pub fn read<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> ReadGuard<'a> {
+        let word = add_reader(percpu);
         // SeqCst: see the table above.
-        let shut = self.shut.load(Ordering::SeqCst);
-        if shut || profile::watched() && !profile::pass(|| true) {
-            return self.enter_slow(word, shares, Location::caller());
+        let writer = self.writer.load(Ordering::SeqCst);
+        if writer || profile::is_on() && !profile::try_unsampled(|| true) {
+            return self.read_slow(word, percpu, Location::caller());
         }
-        GateEntry {
+        ReadGuard {
             word,
             timed: false,
             thread: PhantomData,
@@ -84,15 +84,15 @@ impl<C: Class> Gate<C> {
 
     /// Enters unless the gate is closed.
     #[track_caller]
-    pub fn try_enter<'a>(&'a self, shares: &'a Spread<LANES>) -> Option<GateEntry<'a>> {
-        let word = count_in(shares);
+    pub fn try_read<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> Option<ReadGuard<'a>> {
+        let word = add_reader(percpu);
         // SeqCst: see the table above.
-        if !self.shut.load(Ordering::SeqCst) {
-            return Some(Self::entry(word, None, Location::caller()));
+        if !self.writer.load(Ordering::SeqCst) {
+            return Some(Self::guard(word, None, Location::caller()));
         }
         // Release: as who leaves.
         word.fetch_sub(1, Ordering::Release);
-        if profile::watched() {
+        if profile::is_on() {
             profile::refused(&Self::key(Side::Read, Location::caller()));
         }
         None
@@ -102,87 +102,87 @@ impl<C: Class> Gate<C> {
     ///
     /// Who is inside must not close: it would wait for itself.
     #[track_caller]
-    pub fn close<'a>(&'a self, shares: &'a Spread<LANES>) -> GateClosed<'a> {
+    pub fn write<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> WriteGuard<'a> {
         let mut since = None;
-        let mut waits = || since = since.or_else(|| profile::watched().then(profile::now));
-        if !self.closer.try_lock() {
+        let mut waits = || since = since.or_else(|| profile::is_on().then(profile::now));
+        if !self.writer_lock.try_lock() {
             waits();
-            self.closer.lock();
+            self.writer_lock.lock();
         }
         // From here on a newcomer turns back, or is seen below.
-        fenced::set(&self.shut);
-        let closed = GateClosed {
-            shut: &self.shut,
-            closer: &self.closer,
+        dekker::set(&self.writer);
+        let guard = WriteGuard {
+            writer: &self.writer,
+            writer_lock: &self.writer_lock,
             thread: PhantomData,
         };
-        for word in shares.settled_cells(ENTRIES) {
+        for word in percpu.settled_words(READERS) {
             // SeqCst: see the table above; it is an Acquire for those who left.
-            let mut inside = word.load(Ordering::SeqCst);
+            let mut readers = word.load(Ordering::SeqCst);
             let backoff = Backoff::new();
-            while inside != 0 {
+            while readers != 0 {
                 waits();
                 backoff.snooze();
                 // Acquire: pairs with the Release of those who leave.
-                inside = word.load(Ordering::Acquire);
+                readers = word.load(Ordering::Acquire);
             }
         }
-        if profile::watched() {
+        if profile::is_on() {
             let key = Self::key(Side::Write, Location::caller());
-            self.record_closed(&key, since);
+            self.record_write(&key, since);
         }
-        closed
+        guard
     }
 
     /// Goes on with an entry that is counted in `word`: while the gate is shut, takes it back and
     /// waits in the queue of the closers, parked; then tells the profile.
     #[cold]
     #[inline(never)]
-    fn enter_slow<'a>(
+    fn read_slow<'a>(
         &'a self,
         mut word: &'a AtomicU64,
-        shares: &'a Spread<LANES>,
+        percpu: &'a PerCpuCounters<SLOTS>,
         site: &'static Location<'static>,
-    ) -> GateEntry<'a> {
+    ) -> ReadGuard<'a> {
         let mut since = None;
         // SeqCst: see the table above.
-        while self.shut.load(Ordering::SeqCst) {
-            since = since.or_else(|| profile::watched().then(profile::now));
+        while self.writer.load(Ordering::SeqCst) {
+            since = since.or_else(|| profile::is_on().then(profile::now));
             // Release: as who leaves.
             word.fetch_sub(1, Ordering::Release);
-            self.closer.lock();
-            self.closer.unlock(|| {});
-            word = count_in(shares);
+            self.writer_lock.lock();
+            self.writer_lock.unlock(|| {});
+            word = add_reader(percpu);
         }
-        Self::entry(word, since, site)
+        Self::guard(word, since, site)
     }
 
     /// An entry that is counted in `word`, told to the profile.
-    fn entry<'a>(
+    fn guard<'a>(
         word: &'a AtomicU64,
         since: Option<u64>,
         site: &'static Location<'static>,
-    ) -> GateEntry<'a> {
+    ) -> ReadGuard<'a> {
         let (key, address) = (|| Self::key(Side::Read, site), address(word));
         let timed = match since {
             Some(since) => profile::waited(address, &key(), false, since),
-            None => profile::watched() && profile::taken(address, key, false),
+            None => profile::is_on() && profile::taken(address, key, false),
         };
-        GateEntry {
+        ReadGuard {
             word,
             timed,
             thread: PhantomData,
         }
     }
 
-    fn record_closed(&self, key: &Key, since: Option<u64>) {
-        let (address, bounced) = (address(&self.closer), self.closer.last().note());
+    fn record_write(&self, key: &Key, since: Option<u64>) {
+        let (address, bounced) = (address(&self.writer_lock), self.writer_lock.last().note());
         let timed = match since {
             Some(since) => profile::waited(address, key, bounced, since),
             None => profile::taken(address, || *key, bounced),
         };
         if timed {
-            self.closer.set_timed();
+            self.writer_lock.set_timed();
         }
     }
 
@@ -192,22 +192,22 @@ impl<C: Class> Gate<C> {
     }
 }
 
-impl<C: Class> Default for Gate<C> {
-    fn default() -> Gate<C> {
-        Gate::new()
+impl<C: Class> Default for PerCpuRwLock<C> {
+    fn default() -> PerCpuRwLock<C> {
+        PerCpuRwLock::new()
     }
 }
 
-impl<C: Class> std::fmt::Debug for Gate<C> {
+impl<C: Class> std::fmt::Debug for PerCpuRwLock<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Relaxed: printed only.
         f.debug_struct(C::NAME)
-            .field("shut", &self.shut.load(Ordering::Relaxed))
+            .field("writer", &self.writer.load(Ordering::Relaxed))
             .finish()
     }
 }
 
-impl Drop for GateEntry<'_> {
+impl Drop for ReadGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.timed {
@@ -218,20 +218,20 @@ impl Drop for GateEntry<'_> {
     }
 }
 
-impl Drop for GateClosed<'_> {
+impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         // Release: see the table above. The lock is given up after.
-        self.shut.store(false, Ordering::Release);
-        self.closer
-            .unlock(|| profile::released(address(self.closer)));
+        self.writer.store(false, Ordering::Release);
+        self.writer_lock
+            .unlock(|| profile::released(address(self.writer_lock)));
     }
 }
 
 /// Counts an entry; the word that it must be taken back from.
 #[inline(always)]
-fn count_in(shares: &Spread<LANES>) -> &AtomicU64 {
-    let word = shares.cell(ENTRIES);
-    fenced::add(word, 1);
+fn add_reader(percpu: &PerCpuCounters<SLOTS>) -> &AtomicU64 {
+    let word = percpu.local_word(READERS);
+    dekker::add(word, 1);
     word
 }
 

@@ -14,45 +14,45 @@ const NONE: u64 = u64::MAX;
 ///
 /// Two lines of a cache, because processors fetch them in pairs.
 #[repr(align(128))]
-pub(super) struct Participant {
+pub(super) struct Local {
     /// 0: not pinned. Else twice the epoch that it was pinned in, and 1.
     pinned: AtomicU64,
     /// The stamp of its oldest bag, or [`NONE`]: a hint, changed under the lock.
     oldest: AtomicU64,
     /// Belongs to a thread.
-    taken: AtomicBool,
+    in_use: AtomicBool,
     /// The oldest first. The thread's own lock, but for those who free what it left.
-    closed: Mutex<VecDeque<Bag>>,
+    bags: Mutex<VecDeque<Bag>>,
     /// The one that was made before.
-    pub next: Option<&'static Participant>,
+    pub next: Option<&'static Local>,
 }
 
-impl Participant {
+impl Local {
     /// Belongs to the caller.
-    pub fn new(next: Option<&'static Participant>) -> Participant {
-        Participant {
+    pub fn new(next: Option<&'static Local>) -> Local {
+        Local {
             pinned: AtomicU64::new(0),
             oldest: AtomicU64::new(NONE),
-            taken: AtomicBool::new(true),
-            closed: Mutex::new(VecDeque::new()),
+            in_use: AtomicBool::new(true),
+            bags: Mutex::new(VecDeque::new()),
             next,
         }
     }
 
     /// True if it belonged to nobody: now it belongs to the caller.
-    pub fn take(&self) -> bool {
+    pub fn try_acquire(&self) -> bool {
         // Relaxed: a hint. Acquire: pairs with the Release in `leave`.
-        !self.taken.load(Ordering::Relaxed)
+        !self.in_use.load(Ordering::Relaxed)
             && self
-                .taken
+                .in_use
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     }
 
     /// The thread ends; it is not pinned.
-    pub fn leave(&self) {
+    pub fn release(&self) {
         // Release: pairs with the Acquire in `take`.
-        self.taken.store(false, Ordering::Release);
+        self.in_use.store(false, Ordering::Release);
     }
 
     /// Says that the thread is pinned in `epoch`, before all that it reads from now on.
@@ -85,14 +85,14 @@ impl Participant {
     }
 
     /// Whether it is no reason to stay in `epoch`: not pinned, or pinned in this one.
-    pub fn allows_end_of(&self, epoch: u64) -> bool {
+    pub fn allows_advance_from(&self, epoch: u64) -> bool {
         // Relaxed: the collector's fences order it.
         let pinned = self.pinned.load(Ordering::Relaxed);
         pinned == 0 || pinned >> 1 == epoch
     }
 
     /// Whether the thread has closed a bag that is not yet taken.
-    pub fn has_closed(&self) -> bool {
+    pub fn has_bags(&self) -> bool {
         self.oldest() != NONE
     }
 
@@ -104,36 +104,36 @@ impl Participant {
 
     /// A bag more. Stamps do not fall.
     pub fn push(&self, bag: Bag) {
-        let mut closed = self.closed.lock();
-        closed.push_back(bag);
-        self.tell_oldest(&closed);
+        let mut bags = self.bags.lock();
+        bags.push_back(bag);
+        self.update_oldest(&bags);
     }
 
     /// The oldest bag, if it is stamped `latest` or before.
     pub fn pop(&self, latest: u64) -> Option<Bag> {
-        let mut closed = self.closed.lock();
-        closed.front().filter(|bag| bag.stamp <= latest)?;
-        let bag = closed.pop_front();
-        self.tell_oldest(&closed);
+        let mut bags = self.bags.lock();
+        bags.front().filter(|bag| bag.stamp <= latest)?;
+        let bag = bags.pop_front();
+        self.update_oldest(&bags);
         bag
     }
 
     /// The same for who is not the thread, if that has ended or the bag is as old as `patience`.
-    pub fn pop_left(&self, latest: u64, now: Instant, patience: Duration) -> Option<Bag> {
-        let mut closed = self.closed.lock();
-        let bag = closed.front().filter(|bag| bag.stamp <= latest)?;
+    pub fn steal(&self, latest: u64, now: Instant, patience: Duration) -> Option<Bag> {
+        let mut bags = self.bags.lock();
+        let bag = bags.front().filter(|bag| bag.stamp <= latest)?;
         // Relaxed: only how long to wait depends on it.
-        let is_left = !self.taken.load(Ordering::Relaxed);
-        if !is_left && now.saturating_duration_since(bag.since) < patience {
+        let is_left = !self.in_use.load(Ordering::Relaxed);
+        if !is_left && now.saturating_duration_since(bag.sealed_at) < patience {
             return None;
         }
-        let bag = closed.pop_front();
-        self.tell_oldest(&closed);
+        let bag = bags.pop_front();
+        self.update_oldest(&bags);
         bag
     }
 
-    fn tell_oldest(&self, closed: &VecDeque<Bag>) {
-        let oldest = closed.front().map_or(NONE, |bag| bag.stamp);
+    fn update_oldest(&self, bags: &VecDeque<Bag>) {
+        let oldest = bags.front().map_or(NONE, |bag| bag.stamp);
         // Relaxed: a hint.
         self.oldest.store(oldest, Ordering::Relaxed);
     }

@@ -8,15 +8,15 @@ use std::time::Duration;
 pub(super) const REST: Duration = Duration::from_millis(1);
 
 /// Three threads on one core. Dropped, they end.
-pub(super) struct Crowd {
-    works: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
+pub(super) struct CpuHog {
+    spinning: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-impl Crowd {
+impl CpuHog {
     /// On the core that the calling thread is on, and stays on from now; they rest.
-    pub fn here() -> Crowd {
+    pub fn here() -> CpuHog {
         // SAFETY: the set is plain data, the number is inside, the call gets its true size.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
@@ -24,12 +24,12 @@ impl Crowd {
             let done = libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
             assert_eq!(done, 0);
         }
-        let (works, is_over) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let (spinning, stop) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let one = || {
-            let (works, is_over) = (works.clone(), Arc::clone(&is_over));
+            let (spinning, stop) = (spinning.clone(), Arc::clone(&stop));
             thread::spawn(move || {
-                while !AtomicBool::load(&is_over, Ordering::Relaxed) {
-                    match works.load(Ordering::Relaxed) {
+                while !AtomicBool::load(&stop, Ordering::Relaxed) {
+                    match spinning.load(Ordering::Relaxed) {
                         true => std::hint::spin_loop(),
                         false => thread::sleep(REST),
                     }
@@ -37,22 +37,22 @@ impl Crowd {
             })
         };
         let threads = (0..3).map(|_| one()).collect();
-        Crowd {
-            works,
-            is_over,
+        CpuHog {
+            spinning,
+            stop,
             threads,
         }
     }
 
     /// None of them gives the core away from now on, or all of them rest.
-    pub fn work(&self, works: bool) {
-        self.works.store(works, Ordering::Relaxed);
+    pub fn spin(&self, spinning: bool) {
+        self.spinning.store(spinning, Ordering::Relaxed);
     }
 }
 
-impl Drop for Crowd {
+impl Drop for CpuHog {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             thread.join().expect("it only spins");
         }
@@ -60,7 +60,7 @@ impl Drop for Crowd {
 }
 
 /// Times that the calling thread lost its core while it could have gone on.
-pub(super) fn lost() -> i64 {
+pub(super) fn involuntary_switches() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel fills the structure in.
     let usage = unsafe {
