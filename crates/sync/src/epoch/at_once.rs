@@ -1,8 +1,8 @@
-//! No epoch: what is retired is dropped when the thread's outermost guard is. For one thread, to
-//! measure what waiting for others costs; never part of a build that anybody uses.
+//! No epoch: retired values are dropped when the outermost guard of the thread is. For one thread,
+//! to measure what waiting for others costs; never part of a build that anybody uses.
 //!
-//! The first thread that pins owns the process; a pin on another one panics, so that nothing can
-//! be dropped under a reader.
+//! The first thread that pins owns the process. A pin on another one panics, so nothing can be
+//! dropped under a reader.
 
 use super::deferred::Deferred;
 use crate::primitive::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ thread_local! {
     static RETIRED: RefCell<VecDeque<Deferred>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// A pinned participant.
+/// A pinned thread.
 #[derive(Debug)]
 pub(super) struct Pin(());
 
@@ -32,7 +32,7 @@ pub(super) fn pin() -> Pin {
     Pin(())
 }
 
-/// There is no other thread that could have a guard.
+/// Returns at once: no other thread can have a guard.
 pub(super) fn synchronize() {}
 
 impl Pin {
@@ -46,7 +46,7 @@ impl Pin {
 
     /// # Safety
     ///
-    /// As [`super::Pin::defer`].
+    /// As [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises it.
         let work = unsafe { Deferred::new(work) };

@@ -1,10 +1,11 @@
-//! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004, section 5.2.3): when a bag
-//! of retired things is due.
+//! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004, section 5.2.3): decides when
+//! a bag of retired values has expired.
 //!
-//! There is one epoch. A thread says in which one it was pinned; the epoch ends when all that are
-//! pinned say the present one. A bag is stamped with the epoch in which it was closed, and due two
-//! epochs later: whoever could have found one of its things was pinned in that epoch or before, and
-//! the second end waited for that guard.
+//! There is one global epoch. A pinned thread publishes the epoch in which it was pinned. The epoch
+//! advances when all pinned threads have published the current one. A bag is stamped with the epoch
+//! in which it was sealed and expires two epochs later: every thread that could have found one of
+//! its values was pinned in the stamped epoch or before, and the second advance waited for that
+//! guard.
 //!
 //! The orderings are in `docs/design/sync.md`, section 3; `tests/loom_epoch.rs` checks them.
 
@@ -16,16 +17,16 @@ use crossbeam_utils::CachePadded;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-/// Ends of epochs that a bag waits for.
+/// Advances of the epoch that a bag waits for.
 const GRACE: u64 = 2;
-/// The first epoch: nothing is stamped with what a bag waits for less than that.
+/// The first epoch: `stamp - GRACE` never underflows.
 const FIRST: u64 = GRACE;
 
-/// The epoch, and who takes part.
+/// The global epoch and the list of threads.
 pub(super) struct Collector {
     epoch: CachePadded<AtomicU64>,
-    /// The youngest participant; the others hang behind it. Changes with the most threads that
-    /// there ever were at a time.
+    /// The newest [`Local`]; the others are linked behind it. It grows with the largest number of
+    /// threads at a time.
     first: AtomicPtr<Local>,
 }
 
@@ -38,7 +39,7 @@ impl Collector {
         }
     }
 
-    /// The same for the model checker, whose atomics cannot be made at compile time.
+    /// Not `const` under loom, whose atomics have no const constructors.
     #[cfg(feature = "loom")]
     pub fn new() -> Collector {
         Collector {
@@ -47,7 +48,7 @@ impl Collector {
         }
     }
 
-    /// A participant for the calling thread, which has to [leave](Participant::leave) it.
+    /// Registers the calling thread, which has to [release](Local::release) the result.
     pub fn join(&self) -> &'static Local {
         if let Some(left) = self.locals().find(|one| one.try_acquire()) {
             return left;
@@ -61,7 +62,7 @@ impl Collector {
                 self.first
                     .compare_exchange(before, mine, Ordering::Release, Ordering::Relaxed);
             if pushed.is_ok() {
-                // SAFETY: it was just made and is never freed from here on.
+                // SAFETY: it was just allocated and is never freed from here on.
                 return unsafe { &*mine };
             }
             // SAFETY: nobody else has seen it.
@@ -70,20 +71,20 @@ impl Collector {
         }
     }
 
-    /// Pins the thread whose participant `me` is.
+    /// Pins the thread that owns `me`.
     #[inline]
     pub fn pin(&self, me: &Local) {
-        // Relaxed: an old epoch only holds back more than need be.
+        // Relaxed: an old epoch only holds back more than necessary.
         me.pin(self.epoch.load(Ordering::Relaxed));
     }
 
-    /// The present epoch; what happened before it began has happened.
+    /// The current epoch, with Acquire: what happened before the epoch began is visible.
     pub fn epoch(&self) -> u64 {
         // Acquire: pairs with the exchange in `advance`.
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Closes a bag of things that nobody can find any more who is not pinned already.
+    /// Seals a bag of values that no thread can find any more unless it is pinned already.
     pub fn seal(&self, me: &Local, deferred: Vec<Deferred>, sealed_at: Instant) {
         let stamp = self.stamp();
         me.push(Bag {
@@ -93,40 +94,41 @@ impl Collector {
         });
     }
 
-    /// The stamp of what nobody can find any more who is not pinned already.
+    /// The stamp for values that no thread can find any more unless it is pinned already.
     pub fn stamp(&self) -> u64 {
-        // SeqCst: whoever pins behind this fence finds nothing of it, and the stamp is not less
-        // than the epoch of anybody who pinned before.
+        // SeqCst: a thread that pins behind this fence finds none of these values, and the stamp is
+        // not less than the epoch of any thread that pinned before.
         fence(Ordering::SeqCst);
         // Relaxed: behind the fence.
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Whether every guard is gone that may see what was stamped so.
+    /// Whether every guard is gone that may see values with this stamp.
     pub fn is_expired(&self, stamp: u64) -> bool {
         stamp <= self.latest_expired()
     }
 
-    /// Ends the epoch if all who are pinned allow it.
+    /// Advances the epoch if all pinned threads allow it.
     pub fn advance(&self) {
         // Relaxed: before the fence.
         let epoch = self.epoch.load(Ordering::Relaxed);
-        // SeqCst: sees every pin that was said before the one that loaded a later epoch.
+        // SeqCst: sees every pin that was published before the pin of a thread that loaded a later
+        // epoch.
         fence(Ordering::SeqCst);
         if !self.locals().all(|one| one.allows_advance_from(epoch)) {
             return;
         }
-        // Acquire: pairs with the Releases of `Local::pin` and `unpin`.
+        // Acquire: pairs with the Releases of `Local::pin` and `Local::unpin`.
         fence(Ordering::Acquire);
         // Release, behind the fence: what was read under the guards that have ended happened before
-        // the new epoch, and so did all that happened before this one. Relaxed: another one has
-        // ended it.
+        // the new epoch, and so did all that happened before this one. Relaxed on failure: another
+        // thread has advanced it.
         let _ = self
             .epoch
             .compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// The oldest bag of the thread itself, once it is due.
+    /// The oldest bag of this thread, if it has expired.
     pub fn take_expired(&self, me: &Local) -> Option<Vec<Deferred>> {
         let latest = self.latest_expired();
         if me.oldest() > latest {
@@ -135,7 +137,7 @@ impl Collector {
         Some(me.pop(latest)?.deferred)
     }
 
-    /// A due bag whose thread has ended, or has not come for it in `patience`.
+    /// An expired bag whose thread has exited, or has not collected for `patience`.
     pub fn take_abandoned(&self, now: Instant, patience: Duration) -> Option<Vec<Deferred>> {
         let latest = self.latest_expired();
         let mut due = self.locals().filter(|one| one.oldest() <= latest);
@@ -145,14 +147,14 @@ impl Collector {
         )
     }
 
-    /// Whether some bag waits for the end of an epoch.
+    /// Whether some bag waits for an advance of the epoch.
     pub fn has_waiting_bags(&self) -> bool {
         let latest = self.latest_expired();
         self.locals()
             .any(|one| one.has_bags() && one.oldest() > latest)
     }
 
-    /// Bags with this stamp are due, and all before.
+    /// The largest stamp that has expired.
     fn latest_expired(&self) -> u64 {
         self.epoch() - GRACE
     }
@@ -164,7 +166,7 @@ impl Collector {
     fn first(&self) -> Option<&'static Local> {
         // Acquire: pairs with the Release in `join`.
         let first = self.first.load(Ordering::Acquire);
-        // SAFETY: null, or made by `join` from a box and never freed.
+        // SAFETY: null, or allocated by `join` and never freed.
         unsafe { first.as_ref() }
     }
 }

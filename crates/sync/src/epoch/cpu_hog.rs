@@ -1,13 +1,13 @@
-//! For tests: threads that want the core which another one has.
+//! For tests: threads that compete for one core.
 
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use crate::primitive::{self, Arc, thread};
 use std::time::Duration;
 
-/// How long they rest, before they look whether to go on.
+/// The length of a sleep between two looks at the flags.
 pub(super) const REST: Duration = Duration::from_millis(1);
 
-/// Three threads on one core. Dropped, they end.
+/// Three threads on one core, which end when this is dropped.
 pub(super) struct CpuHog {
     spinning: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
@@ -15,7 +15,7 @@ pub(super) struct CpuHog {
 }
 
 impl CpuHog {
-    /// On the core that the calling thread is on, and stays on from now; they rest.
+    /// Pins the calling thread to its current core and starts the threads there, paused.
     pub fn here() -> CpuHog {
         // SAFETY: the set is plain data, the number is inside, the call gets its true size.
         unsafe {
@@ -44,7 +44,7 @@ impl CpuHog {
         }
     }
 
-    /// None of them gives the core away from now on, or all of them rest.
+    /// Starts or pauses the spinning threads.
     pub fn spin(&self, spinning: bool) {
         self.spinning.store(spinning, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Drop for CpuHog {
     }
 }
 
-/// Times that the calling thread lost its core while it could have gone on.
+/// The number of involuntary context switches of the calling thread.
 pub(super) fn involuntary_switches() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel fills the structure in.

@@ -1,14 +1,14 @@
-//! A closure of three words, without a box.
+//! A deferred closure of three words, stored without a box.
 
 use std::mem::MaybeUninit;
 
-/// What is done once, later. Not done when it is only dropped.
+/// A closure that runs once, later. It does not run when it is only dropped.
 pub(super) struct Deferred {
     call: unsafe fn(*mut u8),
     data: MaybeUninit<[usize; 3]>,
 }
 
-// SAFETY: who makes one promises that the closure may run on any thread, see `Guard::defer`.
+// SAFETY: the caller of `new` promises that the closure may run on any thread, see `Guard::defer`.
 unsafe impl Send for Deferred {}
 
 impl Deferred {
@@ -37,7 +37,7 @@ impl Deferred {
     }
 
     pub fn run(mut self) {
-        // SAFETY: `data` holds what `call` was made for, and `self` ends here.
+        // SAFETY: `data` holds the closure that `call` was instantiated for, and `self` ends here.
         unsafe { (self.call)(self.data.as_mut_ptr().cast()) };
     }
 }

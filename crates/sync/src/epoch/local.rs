@@ -1,4 +1,5 @@
-//! A thread's place in the collector: where it says that it is pinned, and what it has retired.
+//! The per-thread record of the collector: the epoch that the thread is pinned in, and its sealed
+//! bags.
 
 use super::bag::Bag;
 use crate::primitive::Mutex;
@@ -6,29 +7,30 @@ use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// No bag is closed.
+/// There is no sealed bag.
 const NONE: u64 = u64::MAX;
 
-/// One at a time belongs to each thread that pins. Never freed: a thread that ends leaves it, with
-/// what is in it, to the next one.
+/// Owned by one thread at a time. Never freed: a thread that exits leaves it, with the bags in it,
+/// to the next one.
 ///
-/// Two lines of a cache, because processors fetch them in pairs.
+/// Aligned to two cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 pub(super) struct Local {
-    /// 0: not pinned. Else twice the epoch that it was pinned in, and 1.
+    /// 0 while not pinned, else twice the epoch that the thread was pinned in, plus 1.
     pinned: AtomicU64,
-    /// The stamp of its oldest bag, or [`NONE`]: a hint, changed under the lock.
+    /// The stamp of the oldest bag, or [`NONE`]. A hint, written under the lock of `bags`.
     oldest: AtomicU64,
-    /// Belongs to a thread.
+    /// True while a thread owns this record.
     in_use: AtomicBool,
-    /// The oldest first. The thread's own lock, but for those who free what it left.
+    /// Sealed bags, the oldest first. Only the owner takes the lock, except for threads that steal
+    /// bags.
     bags: Mutex<VecDeque<Bag>>,
-    /// The one that was made before.
+    /// The record that was created before this one.
     pub next: Option<&'static Local>,
 }
 
 impl Local {
-    /// Belongs to the caller.
+    /// A record owned by the caller.
     pub fn new(next: Option<&'static Local>) -> Local {
         Local {
             pinned: AtomicU64::new(0),
@@ -39,9 +41,9 @@ impl Local {
         }
     }
 
-    /// True if it belonged to nobody: now it belongs to the caller.
+    /// Tries to acquire this record; false if a thread owns it.
     pub fn try_acquire(&self) -> bool {
-        // Relaxed: a hint. Acquire: pairs with the Release in `leave`.
+        // Relaxed: a hint. Acquire: pairs with the Release in `release`.
         !self.in_use.load(Ordering::Relaxed)
             && self
                 .in_use
@@ -49,23 +51,23 @@ impl Local {
                 .is_ok()
     }
 
-    /// The thread ends; it is not pinned.
+    /// Releases the record. The thread exits and is not pinned.
     pub fn release(&self) {
-        // Release: pairs with the Acquire in `take`.
+        // Release: pairs with the Acquire in `try_acquire`.
         self.in_use.store(false, Ordering::Release);
     }
 
-    /// Says that the thread is pinned in `epoch`, before all that it reads from now on.
+    /// Publishes that the thread is pinned in `epoch`, before all that it reads from now on.
     #[inline]
     pub fn pin(&self, epoch: u64) {
         let pinned = epoch << 1 | 1;
         // Release: what the thread read under its last guard happened before this, for a collector
-        // that sees this and not how that guard ended. The fence (its partner is in
-        // `Collector::advance` and `Collector::close`): either the collector sees this, or the
-        // thread sees all that was unlinked before the collector looked.
+        // that sees this store but not the store that ended that guard. The fence (its partners are
+        // in `Collector::advance` and `Collector::stamp`): either the collector sees this store, or
+        // the thread sees all that was unlinked before the collector looked.
         #[cfg(all(target_arch = "x86_64", not(miri), not(feature = "loom")))]
         {
-            // An exchange is both on this machine, and faster than a store and a fence.
+            // On x86 an exchange is both, and faster than a store and a fence.
             self.pinned.swap(pinned, Ordering::SeqCst);
             crate::primitive::atomic::compiler_fence(Ordering::SeqCst);
         }
@@ -76,7 +78,7 @@ impl Local {
         }
     }
 
-    /// The thread is not pinned any more.
+    /// Publishes that the thread is no longer pinned.
     #[inline]
     pub fn unpin(&self) {
         // Release: pairs with the Acquire fence in `Collector::advance`: what was read under the
@@ -84,32 +86,32 @@ impl Local {
         self.pinned.store(0, Ordering::Release);
     }
 
-    /// Whether it is no reason to stay in `epoch`: not pinned, or pinned in this one.
+    /// True if this thread lets `epoch` end: it is not pinned, or pinned in this very epoch.
     pub fn allows_advance_from(&self, epoch: u64) -> bool {
         // Relaxed: the collector's fences order it.
         let pinned = self.pinned.load(Ordering::Relaxed);
         pinned == 0 || pinned >> 1 == epoch
     }
 
-    /// Whether the thread has closed a bag that is not yet taken.
+    /// Whether there is a sealed bag.
     pub fn has_bags(&self) -> bool {
         self.oldest() != NONE
     }
 
-    /// The stamp of its oldest bag; that of none is never due.
+    /// The stamp of the oldest bag, or [`NONE`], which never expires.
     pub fn oldest(&self) -> u64 {
         // Relaxed: a hint.
         self.oldest.load(Ordering::Relaxed)
     }
 
-    /// A bag more. Stamps do not fall.
+    /// Appends a bag. Stamps are non-decreasing.
     pub fn push(&self, bag: Bag) {
         let mut bags = self.bags.lock();
         bags.push_back(bag);
         self.update_oldest(&bags);
     }
 
-    /// The oldest bag, if it is stamped `latest` or before.
+    /// Removes the oldest bag, if its stamp is at most `latest`.
     pub fn pop(&self, latest: u64) -> Option<Bag> {
         let mut bags = self.bags.lock();
         bags.front().filter(|bag| bag.stamp <= latest)?;
@@ -118,11 +120,12 @@ impl Local {
         bag
     }
 
-    /// The same for who is not the thread, if that has ended or the bag is as old as `patience`.
+    /// Steals the oldest bag from another thread, if its stamp is at most `latest` and that thread
+    /// has exited or the bag is at least `patience` old.
     pub fn steal(&self, latest: u64, now: Instant, patience: Duration) -> Option<Bag> {
         let mut bags = self.bags.lock();
         let bag = bags.front().filter(|bag| bag.stamp <= latest)?;
-        // Relaxed: only how long to wait depends on it.
+        // Relaxed: it decides only how long to wait.
         let is_left = !self.in_use.load(Ordering::Relaxed);
         if !is_left && now.saturating_duration_since(bag.sealed_at) < patience {
             return None;

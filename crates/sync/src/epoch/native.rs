@@ -1,11 +1,11 @@
-//! The calling thread's part in the collector: its guards, its bags, and when it works.
+//! The per-thread side of the collector: guards, the open bag, and when to collect.
 //!
-//! What a thread retires it gathers in a bag and frees itself, so that memory stays with the core
-//! that uses it. Others free a bag only if its thread has ended, or was away for long: every
-//! so many pins a thread looks for such bags, also one that only reads.
+//! A thread gathers what it retires in a bag and frees it itself, so that memory stays with the
+//! core that uses it. Other threads free a bag only if its thread has exited or was away for long.
+//! Every [`SWEEP_INTERVAL`] pins a thread looks for such bags, also a thread that only reads.
 //!
-//! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
-//! longer.
+//! Freeing runs destructors of arbitrary types, so it happens only when the thread is no longer
+//! pinned.
 
 use super::collector::Collector;
 use super::deferred::Deferred;
@@ -18,54 +18,55 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// Things retired between two looks at what is due, and in a bag that is closed at one; what is
-/// retired under one guard stays together, so it may be more.
+/// Values retired between two collections, and the size at which a bag is sealed. What is retired
+/// under one guard stays together, so a bag may be larger.
 const BAG_SIZE: usize = 64;
-/// Pins of a thread between two sweeps through what others have left.
+/// Pins of a thread between two sweeps for abandoned bags.
 const SWEEP_INTERVAL: u32 = 4096;
-/// How long a bag waits for its thread: longer than it takes 24 others to have a core in turn, each
-/// for the kernel's turn of 4 ms.
+/// How long a bag waits for its thread: longer than 24 other threads take to run on its core one
+/// after the other, each for the kernel's slice of 4 ms.
 const STEAL_AFTER: Duration = Duration::from_millis(100);
-/// Bags of others that one sweep frees: whoever sweeps does it on the way to something else.
+/// Bags of others that one sweep frees at most: the sweeping thread is on its way to something
+/// else.
 const MAX_STOLEN: usize = 4;
 
 static COLLECTOR: Collector = Collector::new();
 
-/// Threads that take part. Relaxed: a figure by itself.
+/// The number of registered threads. Relaxed: a statistic.
 static THREADS: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 
-/// A pinned thread; not for another one.
+/// A pinned thread; cannot be sent to another one.
 pub(super) struct Pin(PhantomData<*mut ()>);
 
-/// What a pin looks at. Needs no destructor, so it is there as long as the thread is.
+/// The state that a pin reads. It needs no destructor, so it lives as long as the thread.
 struct ThreadState {
-    /// Its place in the collector, from the first pin on.
+    /// Its record in the collector, from the first pin on.
     me: Cell<Option<&'static Local>>,
-    /// Guards.
+    /// Nested guards.
     depth: Cell<usize>,
-    /// Outermost guards ever made.
+    /// Outermost guards ever created.
     pins: Cell<u32>,
-    /// There is something to look at.
+    /// Collect when the thread is next unpinned.
     needs_collect: Cell<bool>,
 }
 
-/// What a thread has retired.
+/// The values that a thread has retired and not sealed yet.
 #[derive(Default)]
 struct LocalGarbage {
     open: RefCell<Vec<Deferred>>,
-    /// The room of a bag that was emptied, for the next one.
+    /// The allocation of an emptied bag, for the next one.
     spare: Cell<Vec<Deferred>>,
-    /// It is at work: what that retires in turn waits for the next look.
+    /// A collection is running; what it retires waits for the next one.
     is_busy: Cell<bool>,
-    /// The bag is to be closed though it is not full.
+    /// Seal the bag although it is not full.
     seal_early: Cell<bool>,
-    /// The epoch at the last look.
+    /// The epoch at the last collection.
     last_epoch: Cell<u64>,
     /// Pins at the last sweep.
     last_sweep: Cell<u32>,
 }
 
-/// Ends a time of being busy, also when what is freed panics.
+/// Clears `is_busy` on drop, also when a destructor panics.
 struct BusyGuard<'a>(&'a Cell<bool>);
 
 thread_local! {
@@ -97,12 +98,12 @@ pub(super) fn is_pinned() -> bool {
     THREAD.with(|thread_state| thread_state.depth.get() > 0)
 }
 
-/// Threads that have pinned and not ended.
+/// Threads that have pinned and not exited.
 pub(super) fn threads() -> i64 {
     THREADS.load(Ordering::Relaxed)
 }
 
-/// Frees what other threads have not come for, for want of room.
+/// Frees every expired bag of other threads, because too much memory waits.
 pub(super) fn free_abandoned() {
     let _ = GARBAGE.try_with(|garbage| {
         if let Some(_busy) = garbage.try_begin() {
@@ -111,7 +112,8 @@ pub(super) fn free_abandoned() {
     });
 }
 
-/// Waits until every guard that exists now is gone; needs no bag, which others may have to free.
+/// Waits until every guard that exists now is gone. Uses no bag, which another thread might have to
+/// free.
 pub(super) fn synchronize() {
     let stamp = COLLECTOR.stamp();
     while !COLLECTOR.is_expired(stamp) {
@@ -120,7 +122,7 @@ pub(super) fn synchronize() {
     }
 }
 
-/// Has the thread close its bag when it is pinned no longer.
+/// Makes the thread seal its bag when it is next unpinned.
 pub(super) fn seal_soon() {
     let _ = GARBAGE.try_with(|garbage| garbage.seal_early.set(true));
     THREAD.with(|thread_state| thread_state.needs_collect.set(true));
@@ -156,7 +158,7 @@ impl Pin {
 
     /// # Safety
     ///
-    /// As [`super::Pin::defer`].
+    /// As [`super::Guard::defer`].
     #[inline]
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises that `work` may run later on any thread.
@@ -174,15 +176,15 @@ impl Pin {
     }
 }
 
-/// The thread is ending and has no bag any more.
+/// Seals a bag with one value: the thread is exiting and has no open bag any more.
 #[cold]
 fn seal_alone(work: Deferred) {
     let me = THREAD.with(|thread_state| thread_state.me.get());
-    let me = me.expect("a guard has a participant");
+    let me = me.expect("a guard has a local record");
     COLLECTOR.seal(me, vec![work], Instant::now());
 }
 
-/// Frees at most so many bags of others.
+/// Frees at most `most` bags of others.
 fn free_others(most: usize, patience: Duration) {
     let now = Instant::now();
     let left = std::iter::from_fn(|| COLLECTOR.take_abandoned(now, patience));
@@ -190,7 +192,7 @@ fn free_others(most: usize, patience: Duration) {
         .for_each(|mut deferred| run_all(&mut deferred));
 }
 
-/// Does all of it. A panic is passed on when the rest is done.
+/// Runs all closures. A panic is resumed when the rest is done.
 fn run_all(deferred: &mut Vec<Deferred>) {
     let mut panicked = None;
     for work in deferred.drain(..) {
@@ -229,8 +231,8 @@ impl ThreadState {
         let me = COLLECTOR.join();
         self.me.set(Some(me));
         THREADS.fetch_add(1, Ordering::Relaxed);
-        // At the end of this guard a thread does its part for those that ended before it; one that
-        // is ending itself has no bags any more, and leaves.
+        // Makes the thread sweep at the end of this guard, for threads that ended before it. A
+        // thread that is exiting itself has no bag any more, and releases its record there.
         let _ = GARBAGE.try_with(|garbage| {
             garbage
                 .last_sweep
@@ -247,7 +249,7 @@ impl ThreadState {
         }
     }
 
-    /// The thread ends.
+    /// Releases the record: the thread exits.
     fn release(&self) {
         self.needs_collect.set(false);
         if let Some(me) = self.me.take() {
@@ -258,7 +260,7 @@ impl ThreadState {
 }
 
 impl LocalGarbage {
-    /// Closes the bag if it is full, frees what is due, and sweeps now and then.
+    /// Seals the bag if it is full, frees what has expired, and sweeps now and then.
     fn collect(&self, thread_state: &ThreadState) {
         let (Some(me), Some(_busy)) = (thread_state.me.get(), self.try_begin()) else {
             return;
@@ -267,7 +269,8 @@ impl LocalGarbage {
         if self.seal_early.get() || self.open.borrow().len() >= BAG_SIZE {
             self.seal(me);
         }
-        // Where others have ended epochs since the last look, they do enough of it.
+        // If other threads have advanced the epoch since the last collection, they do so often
+        // enough.
         if me.has_bags() && COLLECTOR.epoch() == self.last_epoch.get() {
             COLLECTOR.advance();
         }
@@ -276,16 +279,17 @@ impl LocalGarbage {
         if thread_state.pins.get().wrapping_sub(self.last_sweep.get()) >= SWEEP_INTERVAL {
             self.sweep(thread_state);
         }
-        // What that has retired: the thread may not come again, so it is for others too.
+        // Seals what the destructors above have retired: the thread may not collect again, so
+        // others must be able to free it.
         if self.seal_early.get() || self.open.borrow().len() >= BAG_SIZE {
             self.seal(me);
         }
     }
 
-    /// Closes the bag, ends the epoch if that may be, and frees what is due.
+    /// Seals the bag, advances the epoch if possible, and frees what has expired.
     fn flush(&self, thread_state: &ThreadState) {
         let (Some(me), Some(_busy)) = (thread_state.me.get(), self.try_begin()) else {
-            // It is at work, and looks once more when that is done.
+            // A collection is running; the thread collects once more after it.
             self.seal_early.set(true);
             thread_state.needs_collect.set(true);
             return;
@@ -296,7 +300,7 @@ impl LocalGarbage {
         self.sweep(thread_state);
     }
 
-    /// `None` if the thread is at work already.
+    /// `None` if a collection is running on this thread already.
     fn try_begin(&self) -> Option<BusyGuard<'_>> {
         let was_busy = self.is_busy.replace(true);
         (!was_busy).then(|| BusyGuard(&self.is_busy))
@@ -312,7 +316,7 @@ impl LocalGarbage {
         COLLECTOR.seal(me, self.open.replace(empty), Instant::now());
     }
 
-    /// Frees the bags of this thread that are due.
+    /// Frees the expired bags of this thread.
     fn free_expired(&self, me: &Local) {
         while let Some(mut deferred) = COLLECTOR.take_expired(me) {
             run_all(&mut deferred);
@@ -320,7 +324,7 @@ impl LocalGarbage {
         }
     }
 
-    /// Sees to it that what others have left is freed in the end.
+    /// Makes sure that abandoned bags are freed in the end.
     fn sweep(&self, thread_state: &ThreadState) {
         self.last_sweep.set(thread_state.pins.get());
         if COLLECTOR.has_waiting_bags() {
@@ -336,8 +340,8 @@ impl Drop for BusyGuard<'_> {
     }
 }
 
-/// The thread ends: what it has retired is for others. It frees nothing any more: that runs code
-/// which may need what the thread has lost already.
+/// The thread exits: other threads free what it has retired. It frees nothing itself: destructors
+/// may need thread-local variables that are gone already.
 impl Drop for LocalGarbage {
     fn drop(&mut self) {
         THREAD.with(|thread_state| {
@@ -346,7 +350,7 @@ impl Drop for LocalGarbage {
             }
             match thread_state.depth.get() {
                 0 => thread_state.release(),
-                // The last guard sees to it.
+                // The last guard releases the record.
                 _ => thread_state.needs_collect.set(true),
             }
         });

@@ -1,17 +1,17 @@
-//! No bound: the epochs that stand in for the real one drop at the first moment they may.
+//! No bound: the stand-ins for the epoch drop values at the first moment they may.
 
 use super::Guard;
 
-/// Nothing is counted.
+/// Returns 0: nothing is counted.
 pub fn pending() -> u64 {
     0
 }
 
-/// Nobody waits.
+/// Returns at once.
 #[inline]
 pub fn throttle() {}
 
-/// Nor does work in the background.
+/// Returns at once.
 pub fn throttle_background() {}
 
 pub(super) fn account(_bytes: usize, _g: &Guard) {}

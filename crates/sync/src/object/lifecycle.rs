@@ -1,7 +1,7 @@
-//! Whether an object lives, and the per-core references that decide it.
+//! The lifecycle of an object, and the per-CPU reference counts that decide it.
 //!
-//! References are the sum of one lane over all parts of the object's `PerCpuCounters`, which no single
-//! read can see. The protocol that finds zero all the same, "dead, then undo":
+//! References are the sum of one slot over all per-CPU parts of the object's counters, which no
+//! single read can see. The protocol that finds zero all the same is "dead, then undo":
 //!
 //! ```text
 //!            begin_kill                    no reference left
@@ -10,39 +10,40 @@
 //!     +------------------------+  a reference was found: undone
 //! ```
 //!
-//! * **get** adds 1 to its core's word and then looks at the state. LIVE: the reference stands.
-//!   Otherwise it takes the 1 back *from the very same word*, waits while DYING, and tries again
+//! * **try_get** adds 1 to its core's counter and then loads the state. LIVE: the reference stands.
+//!   Otherwise it takes the 1 back *from the very same counter*, waits while DYING, and tries again
 //!   unless DEAD. A holder that wants a second reference gets it in the same way.
-//! * **put** takes 1 from its core's word, whichever that is by now.
-//! * **kill** makes LIVE into DYING (one killer at a time), sums all words, and makes DYING into
-//!   DEAD if the sum is zero, back into LIVE if not.
+//! * **put** subtracts 1 from its core's counter, whichever that is by now.
+//! * **try_evict** changes LIVE to DYING (one evictor at a time), sums all counters, and changes
+//!   DYING to DEAD if the sum is zero, back to LIVE if not.
 //!
-//! Why zero means zero. Getter and killer both write and then look at what the other writes, in
-//! the one order of all such accesses ([`dekker`]): a getter whose addition the killer does not
-//! find comes after the killer's DYING and sees it, takes back what it added and never stood. One
-//! whose addition is found is in the sum. So the sum has every standing reference; what may be
-//! missing are puts of it, and what may be too much are additions that will be taken back, from
-//! the same word, so that a word seen without the addition is never seen with the taking back. The
-//! sum is never below the number of references.
+//! Why zero means zero. Getter and evictor both write and then load what the other writes, in the
+//! single total order of all such accesses ([`dekker`]). A getter whose addition the evictor does
+//! not find comes after the evictor's DYING and sees it; it takes back what it added and never
+//! stood. A getter whose addition is found is in the sum. So the sum contains every standing
+//! reference. It may lack puts, and it may contain additions that will be taken back. These come
+//! off the same counter, so a counter read without the addition is never read with the taking back.
+//! The sum is never below the number of references.
 //!
-//! The killer writes the state and none of the words. Once there is a part for each core, who only
-//! counts, or passes the gate that is counted beside, is not disturbed by the end of a name of a
-//! file that is open; before, the killer settles on a line with the words that there are no parts.
+//! The evictor writes the state and none of the counters. Once the counters are per-CPU, a thread
+//! that only counts, or takes the rwlock that is counted beside, is not disturbed when a name of an
+//! open file is removed. Before that, the evictor settles, on the cache line of the counters, that
+//! there are no per-CPU parts.
 //!
-//! Handles and bare counts have a lane each. **leave** turns a handle into a bare count: it adds
-//! to the lane of the counts, then subtracts from the lane of the handles. The killer sums the
-//! handles first, so it sees a reference on its way in one lane or in both. Giving up more counts
-//! than were left makes that lane's sum negative, which is taken for zero: an object with a
-//! handle is never ended, whatever is done to the counts.
+//! Handles and bare counts have a slot each. **handle_to_count** turns a handle into a bare count:
+//! it adds to the slot of the counts, then subtracts from the slot of the handles. The evictor sums
+//! the handles first, so it sees a reference on its way in one slot or in both. Releasing more
+//! counts than were left makes the sum of that slot negative, which is taken for zero: an object
+//! with a handle is never evicted, whatever is done to the counts.
 //!
 //! | access | ordering | partner |
 //! |---|---|---|
-//! | get: add to the word, then load the state | SeqCst | kill: see [`dekker`] |
-//! | put: subtract from the word | Release | the killer's loads: uses come before the end |
-//! | kill: LIVE to DYING, then load every word | SeqCst | get; Acquire: put, last killer |
-//! | leave: subtract from the handles | Release | the killer's loads: the count is seen |
-//! | kill: load every word of the counts | Acquire | put of counts: as the put of a handle |
-//! | kill: DYING to LIVE or DEAD | Release | the next killer sums what this one saw |
+//! | try_get: add to the counter, then load the state | SeqCst | try_evict: see [`dekker`] |
+//! | put: subtract from the counter | Release | the evictor's loads: uses come before the end |
+//! | try_evict: LIVE to DYING, then load every counter | SeqCst | try_get; Acquire: put, last evictor |
+//! | handle_to_count: subtract from the handles | Release | the evictor's loads: the count is seen |
+//! | try_evict: load every counter of the counts | Acquire | put_counts: as the put of a handle |
+//! | try_evict: DYING to LIVE or DEAD | Release | the next evictor sums what this one saw |
 
 use crate::lock::Waiting;
 use crate::lock_class;
@@ -50,18 +51,19 @@ use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::primitive::{Backoff, const_unless_loom, dekker};
 
-/// How many words an object counts per core: lane 0 are its handles, lane 1 is for a
-/// [`PerCpuRwLock`](super::PerCpuRwLock), 2 and 3 are for the user, lane 4 are references without a handle.
+/// The number of per-CPU counters of an object. Slot 0 counts its handles, slot 1 the readers of a
+/// [`PerCpuRwLock`](super::PerCpuRwLock), slots 2 and 3 are for the user, slot 4 counts references
+/// without a handle.
 pub const SLOTS: usize = 5;
 
 const HANDLES: usize = 0;
 pub(super) const READERS: usize = 1;
 const COUNTS: usize = 4;
 
-/// The lanes that only this module and the gate may write.
+/// The slots that only this module and the rwlock may write.
 const RESERVED: u16 = 1 << HANDLES | 1 << READERS | 1 << COUNTS;
-/// The lanes that lie apart: references move them, and who sums the others or closes the gate is
-/// not disturbed.
+/// The slots on the second cache line of each part. References write them; threads that sum the
+/// other slots, or take the rwlock for writing, are not disturbed.
 const SECOND_LINE: u16 = 1 << HANDLES | 1 << COUNTS;
 
 const LIVE: u32 = 0;
@@ -69,7 +71,7 @@ const DYING: u32 = 1;
 const DEAD: u32 = 2;
 
 lock_class!(
-    /// Deciding whether an object ends. Only for the profile: nobody holds anything.
+    /// Deciding whether an object is evicted. Only for the profile: nobody holds anything.
     EvictWait = "object.ending", 0
 );
 
@@ -92,7 +94,7 @@ impl Lifecycle {
         self.0.load(Ordering::SeqCst) == LIVE || self.get_slow(word, percpu)
     }
 
-    /// Gives up the reference of a handle. The subtraction is the last access to the object.
+    /// Releases the reference of a handle. The subtraction is the last access to the object.
     #[inline]
     pub(super) fn put(percpu: &PerCpuCounters<SLOTS>) {
         // Release: see the table above.
@@ -107,7 +109,7 @@ impl Lifecycle {
         Lifecycle::put(percpu);
     }
 
-    /// Gives up bare counts.
+    /// Releases bare counts.
     #[inline]
     pub(super) fn put_counts(percpu: &PerCpuCounters<SLOTS>, count: u64) {
         // Release: see the table above.
@@ -116,19 +118,19 @@ impl Lifecycle {
             .fetch_sub(count, Ordering::Release);
     }
 
-    /// How many references there are; exact when nobody takes or gives one meanwhile.
+    /// The number of references; exact while nobody takes or releases one.
     pub(super) fn references(percpu: &PerCpuCounters<SLOTS>) -> i64 {
         percpu.sum(HANDLES) + percpu.sum(COUNTS)
     }
 
-    /// The counted words of a new object: one handle.
+    /// The counters of a new object: one handle.
     pub(super) fn new_counters() -> PerCpuCounters<SLOTS> {
         let mut words = [0; SLOTS];
         words[HANDLES] = 1;
         PerCpuCounters::owned(words, RESERVED, SECOND_LINE)
     }
 
-    /// Ends the object if nobody has a reference. True for the one caller that ended it.
+    /// Marks the object dead if it has no reference. True for the one caller that did it.
     pub(super) fn try_evict(&self, percpu: &PerCpuCounters<SLOTS>) -> bool {
         match self.begin_evict() {
             Ok(_) => {}
@@ -157,8 +159,8 @@ impl Lifecycle {
         dekker::exchange(&self.0, LIVE, DYING)
     }
 
-    /// Another killer is at work. What it finds may be older than what the caller of this one
-    /// knows, so it cannot answer for this one. False when it ended the object.
+    /// Waits for another evictor. What that one finds may be older than what the caller of this one
+    /// knows, so its result cannot be used here. False if the object is dead.
     #[cold]
     fn begin_evict_slow(&self) -> bool {
         let backoff = Backoff::new();
@@ -172,14 +174,14 @@ impl Lifecycle {
         }
     }
 
-    /// True once the object was ended.
+    /// True once the object is dead.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         // Acquire: pairs with the Release at the end of `try_evict`.
         self.0.load(Ordering::Acquire) == DEAD
     }
 
-    /// References that are only counted.
+    /// The number of bare counts.
     pub(super) fn sum_counts(percpu: &PerCpuCounters<SLOTS>) -> i64 {
         percpu
             .words(COUNTS)
@@ -190,23 +192,24 @@ impl Lifecycle {
             .cast_signed()
     }
 
-    /// A reference was added to `word` while a killer was at work: takes it back and tries again.
+    /// A reference was added to `word` while an evictor was at work: takes it back and tries again.
     #[cold]
     fn get_slow<'a>(&self, mut word: &'a AtomicU64, percpu: &'a PerCpuCounters<SLOTS>) -> bool {
         let backoff = Backoff::new();
         let _waiting = Waiting::<EvictWait>::begin();
         loop {
-            // Release: as a put.
+            // Release: as in `put`.
             word.fetch_sub(1, Ordering::Release);
             loop {
-                // Relaxed: it is asked again behind the next addition.
+                // Relaxed: the state is loaded again behind the next addition.
                 match self.0.load(Ordering::Relaxed) {
                     LIVE => break,
                     DEAD => return false,
                     _ => backoff.snooze(),
                 }
             }
-            // The part may be another by now: the thread may have moved, the words may have split.
+            // The counter may be another by now: the thread may have moved, or the counters may
+            // have become per-CPU.
             word = percpu.local_word(HANDLES);
             dekker::add(word, 1);
             // SeqCst: see the table above.

@@ -1,4 +1,4 @@
-//! Which numbers are free.
+//! The allocator of object numbers.
 //!
 //! Lock order:
 //!
@@ -14,11 +14,11 @@ use crate::lock_class;
 use crate::percpu::PerCpu;
 use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How many numbers a core takes at a time.
+/// The number of object numbers that a core takes at a time.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
 
-// Small under a model checker, where each slot is an object that it keeps track of, and under Miri,
-// which keeps track of every byte.
+// Small under a model checker, which tracks each slot as an object, and under Miri, which tracks
+// every byte.
 pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
     1
 } else if cfg!(feature = "shuttle") {
@@ -29,8 +29,8 @@ pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
     10
 };
 
-/// How many numbers that came back rest before the first of them is given out again, as long as
-/// the core has fresh ones: somebody may still read the last object in the place of each.
+/// Freed numbers that a core keeps in quarantine as long as it has fresh ones: a reader may still
+/// use the last object in the entry of each.
 const QUARANTINE: usize = BLOCK as usize / 2;
 
 /// The generation of a number that was never used before.
@@ -39,20 +39,20 @@ const FIRST_GENERATION: u32 = 1;
 /// A free number and the generation of its next object.
 pub(super) type Free = (u64, u32);
 
-/// Free numbers: blocks of [`BLOCK`] per core, and what came back.
+/// Free numbers: blocks of [`BLOCK`] per core, and freed ones.
 ///
-/// Two cores meet only when one of them has used a whole block, or has collected two blocks of
-/// numbers that came back and passes one on.
+/// Two cores share a write only when one of them has used a whole block, or has collected two
+/// blocks of freed numbers and passes one on.
 pub(super) struct Numbers {
-    /// The lowest number ever given out. Immutable.
+    /// The lowest number ever allocated. Immutable.
     first: u64,
     /// The start of the next block that no core has taken; atomic.
     next_block: AtomicU64,
-    /// What each core has.
+    /// The numbers of each core.
     cores: PerCpu<Lock<CpuNumbersLock, CpuNumbers>>,
-    /// Numbers that some core has too many of, by the block.
+    /// Freed numbers that some core has too many of, by the block.
     pool: Lock<NumberPool, Vec<VecDeque<Free>>>,
-    /// How many blocks are in `pool`; written under its lock, a hint without.
+    /// The number of blocks in `pool`; written under its lock, read without it as a hint.
     pooled: AtomicUsize,
 }
 
@@ -63,16 +63,16 @@ lock_class! {
 
 #[derive(Default)]
 struct CpuNumbers {
-    /// Where the core's block starts.
+    /// The first number of the core's block.
     block: u64,
-    /// How many numbers of the block are left.
+    /// The numbers of the block that are left.
     left: u64,
-    /// Numbers that came back on this core, those that rest longest first.
+    /// Numbers freed on this core, the oldest first.
     returned: VecDeque<Free>,
 }
 
 impl CpuNumbers {
-    /// Whether the next number is one that came back, if there is any.
+    /// Whether the next number is a freed one, if there is any.
     fn prefers_returned(&self) -> bool {
         self.returned.len() > QUARANTINE || self.left == 0
     }
@@ -97,7 +97,7 @@ impl Numbers {
         }
     }
 
-    /// Gives out nothing up to `number` from now on, but what cores have taken.
+    /// Allocates nothing up to `number` from now on, except from blocks that cores have taken.
     pub(super) fn skip_past(&self, number: u64) {
         // Relaxed: blocks are taken by exchanges of this word alone.
         self.next_block
@@ -109,7 +109,7 @@ impl Numbers {
         self.take_and_peek().0
     }
 
-    /// The same, and the number that this core will most likely give out next.
+    /// A number that nobody has, and the number that this core will most likely allocate next.
     pub(super) fn take_and_peek(&self) -> (Free, Option<u64>) {
         let mut core = self.cores.get().lock();
         let free = self.take_from(&mut core);
@@ -135,9 +135,9 @@ impl Numbers {
         }
     }
 
-    /// Takes back a number whose object of `generation` is gone.
+    /// Frees a number whose object of `generation` is gone.
     pub(super) fn give(&self, number: u64, generation: u32) {
-        // A number whose generations are used up is never seen again.
+        // A number whose generations are used up is never allocated again.
         let Some(generation) = generation.checked_add(1) else {
             return;
         };

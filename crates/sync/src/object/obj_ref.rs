@@ -1,4 +1,4 @@
-//! An object and an owned reference to it.
+//! An object, and the owned reference to it.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -8,31 +8,31 @@ use crate::epoch::Guard;
 use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::AtomicPtr;
 
-/// A value with a number, kept alive by per-core references.
+/// A value with a number, kept alive by per-CPU references.
 ///
-/// Two objects never share a cache line. The header and the value come first, the counted words
-/// last; if the value is sized so that [`Object::PERCPU_AT`] is a multiple of 64, reading the
-/// value and counting write and read different lines.
+/// Two objects never share a cache line. The header and the value come first, the counters last. If
+/// the value is sized so that [`Object::PERCPU_AT`] is a multiple of 64, reading the value and
+/// counting use different lines.
 #[repr(C, align(64))]
 pub struct Object<T> {
-    /// Belongs to the [place](super::place) that the object lies in; says nothing on the heap.
+    /// Belongs to the [entry](super::entry) that the object is stored in; unused on the heap.
     word: Word<T>,
     body: Body<T>,
 }
 
-/// What the word of a place is.
+/// The word of an entry.
 pub(super) type Word<T> = AtomicPtr<Object<T>>;
 
-/// What comes and goes in a place.
+/// The part of an object that is created and dropped in an entry.
 #[repr(C)]
 pub(super) struct Body<T> {
     /// Immutable.
     number: u64,
     /// Immutable.
     generation: u32,
-    /// Written by whoever tries to end the object.
+    /// Written by a thread that tries to evict the object.
     pub(super) lifecycle: Lifecycle,
-    /// Protected by what `T` says.
+    /// Protected as `T` documents.
     value: T,
     /// Written by every core that counts here; atomic.
     percpu: PerCpuCounters<SLOTS>,
@@ -40,8 +40,9 @@ pub(super) struct Body<T> {
 
 /// An owned reference: the object lives as long as this does.
 ///
-/// Dropping it gives the reference up and nothing else; whoever knows that the object may go now
-/// calls [`Table::retire`](super::Table::retire) or [`Table::evict`](super::Table::evict) after.
+/// Dropping it releases the reference and does nothing else. A caller that knows that the object
+/// may go now calls [`Table::retire`](super::Table::retire) or
+/// [`Table::evict`](super::Table::evict) afterwards.
 pub struct ObjRef<T>(NonNull<Object<T>>);
 
 // SAFETY: a `ObjRef` gives shared access to the value from any thread and may be what lets another
@@ -51,11 +52,11 @@ unsafe impl<T: Send + Sync> Send for ObjRef<T> {}
 unsafe impl<T: Send + Sync> Sync for ObjRef<T> {}
 
 impl<T> Object<T> {
-    /// Where the value starts in an object, for layout assertions.
+    /// Offset of the value in an object, for layout assertions.
     pub const VALUE_AT: usize =
         std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, value);
 
-    /// Where the counted words start in an object, for size assertions.
+    /// Offset of the counters in an object, for size assertions.
     pub const PERCPU_AT: usize =
         std::mem::offset_of!(Object<T>, body) + std::mem::offset_of!(Body<T>, percpu);
 
@@ -71,21 +72,21 @@ impl<T> Object<T> {
         self.body
     }
 
-    /// Where the word is, in room that may have no object.
+    /// Address of the word, in memory that may hold no object.
     #[inline]
     pub(super) fn word_of(at: NonNull<Object<T>>) -> *mut Word<T> {
-        // SAFETY: `at` points to room for an object, which the offset does not leave.
+        // SAFETY: `at` points to memory for an object, which the offset does not leave.
         unsafe { &raw mut (*at.as_ptr()).word }
     }
 
-    /// Where the rest is, in room that may have no object.
+    /// Address of the body, in memory that may hold no object.
     #[inline]
     pub(super) fn body_of(at: NonNull<Object<T>>) -> *mut Body<T> {
         // SAFETY: as in `word_of`.
         unsafe { &raw mut (*at.as_ptr()).body }
     }
 
-    /// Ends the object if nobody has a reference. True for the one caller that ended it.
+    /// Marks the object dead if it has no reference. True for the one caller that did it.
     pub(super) fn try_evict(&self) -> bool {
         self.body.lifecycle.try_evict(&self.body.percpu)
     }
@@ -96,13 +97,13 @@ impl<T> Object<T> {
         self.body.number
     }
 
-    /// Tells this object from earlier ones of the same number.
+    /// Distinguishes this object from earlier ones of this number.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.body.generation
     }
 
-    /// The words that are counted per core.
+    /// The per-CPU counters of the object.
     #[inline]
     pub fn percpu(&self) -> &PerCpuCounters<SLOTS> {
         &self.body.percpu
@@ -123,21 +124,21 @@ impl<T> Object<T> {
         self.body.lifecycle.is_dead()
     }
 
-    /// How many references there are; exact when nobody takes or gives one meanwhile.
+    /// The number of references; exact while nobody takes or releases one.
     pub fn references(&self) -> i64 {
         Lifecycle::references(&self.body.percpu)
     }
 
-    /// How many references [`ObjRef::into_raw_count`] left counted and nobody gave up; exact when
-    /// nobody takes or gives one meanwhile.
+    /// The number of references that [`ObjRef::into_raw_count`] left counted and nobody has
+    /// released; exact while nobody takes or releases one.
     pub fn raw_counts(&self) -> u64 {
         u64::try_from(Lifecycle::sum_counts(&self.body.percpu)).unwrap_or(0)
     }
 
-    /// Gives up `count` references that [`ObjRef::into_raw_count`] left counted.
+    /// Releases `count` references that [`ObjRef::into_raw_count`] left counted.
     ///
-    /// Giving up more than were left lets the object be ended although somebody relies on a
-    /// count. It never ends under a [`ObjRef`].
+    /// Releasing more than were left lets the object be evicted although a caller relies on a
+    /// count. It is never evicted under an [`ObjRef`].
     #[inline]
     pub fn put_many(&self, count: u64) {
         Lifecycle::put_counts(&self.body.percpu, count);
@@ -147,14 +148,14 @@ impl<T> Object<T> {
 impl<T> ObjRef<T> {
     /// # Safety
     ///
-    /// One reference of the live object behind `object` belongs to the caller, who gives it to
-    /// the result.
+    /// One reference of the live object behind `object` belongs to the caller, who passes it to the
+    /// result.
     #[inline]
     pub(super) unsafe fn from_counted(object: NonNull<Object<T>>) -> ObjRef<T> {
         ObjRef(object)
     }
 
-    /// Forgets the handle; the reference stays counted.
+    /// Forgets the handle; its reference stays counted.
     #[inline]
     pub(super) fn into_counted(self) -> NonNull<Object<T>> {
         let object = self.0;
@@ -162,19 +163,19 @@ impl<T> ObjRef<T> {
         object
     }
 
-    /// Forgets the handle but leaves its reference counted, for a holder that keeps only a
-    /// number and how often. [`Object::put_many`] gives such references up.
+    /// Forgets the handle but leaves its reference counted, for a holder that stores only a number
+    /// and a count. [`Object::put_many`] releases such references.
     #[inline]
     pub fn into_raw_count(self) {
         Lifecycle::handle_to_count(self.percpu());
         std::mem::forget(self);
     }
 
-    /// The object for the length of a guard, even if this reference is given up meanwhile.
+    /// The object for the length of a guard, even if this reference is released meanwhile.
     #[inline]
     pub fn pinned<'g>(&self, _g: &'g Guard) -> &'g Object<T> {
-        // SAFETY: the object lives now, and once it is ended it is retired through the epoch,
-        // which waits for the guard.
+        // SAFETY: the object lives now. Once it is dead it is retired through the epoch, which
+        // waits for the guard.
         unsafe { self.0.as_ref() }
     }
 }
@@ -185,7 +186,8 @@ impl<T> Body<T> {
         Body::made(number, generation, |_| value)
     }
 
-    /// The same with what `make` makes and counts.
+    /// A live object with one reference, whose value `make` creates; `make` may add to the
+    /// counters.
     pub(super) fn made(
         number: u64,
         generation: u32,
@@ -214,7 +216,7 @@ impl<T> Deref for ObjRef<T> {
     type Target = Object<T>;
     #[inline]
     fn deref(&self) -> &Object<T> {
-        // SAFETY: the reference is counted, so the object is not ended.
+        // SAFETY: the reference is counted, so the object is not dead.
         unsafe { self.0.as_ref() }
     }
 }
@@ -222,9 +224,9 @@ impl<T> Deref for ObjRef<T> {
 impl<T> Clone for ObjRef<T> {
     #[inline]
     fn clone(&self) -> ObjRef<T> {
-        // Through the whole protocol, not by a plain addition: a killer that has summed this
-        // core's word already must not miss a reference whose origin is given up on another
-        // core before that one is summed.
+        // Through the whole protocol, not by a plain addition: an evicting thread that has already
+        // summed this core's counter must not miss a reference whose original is released on
+        // another core before that counter is summed.
         self.hold()
             .expect("an object with a reference is never dead")
     }

@@ -1,4 +1,4 @@
-//! Many may be inside, or one keeps all of them out.
+//! A per-CPU reader/writer lock: readers of different cores write different cache lines.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -10,43 +10,43 @@ use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::primitive::{Backoff, WordLock, const_unless_loom, dekker};
 use crate::profile::{self, Key, Side};
 
-/// A gate of class `C` that many pass without sharing a line, until one closes it.
+/// A per-CPU reader/writer lock of class `C`, without a value of its own.
 ///
-/// Those inside are counted on lane 1 of the object's [`PerCpuCounters`], so every call takes the spread
-/// of the object that the gate stands in. The protocol is that of the references ("dead, then
-/// undo") without an end: enter adds 1 and looks whether the gate is open; if not it takes the 1
-/// back from the same word and waits. Close shuts the gate and then waits, word by word, until
-/// everybody who came before has left.
+/// Readers are counted in slot 1 of the [`PerCpuCounters`] of the object that the lock stands in,
+/// so every call takes these counters. The protocol is that of the references ("dead, then undo")
+/// without an end. A reader adds 1 to its core's counter and then looks for a writer; if there is
+/// one, it takes the 1 back from the same counter and waits. A writer sets `writer` and then waits,
+/// counter by counter, until every earlier reader has left.
 ///
 /// | access | ordering | partner |
 /// |---|---|---|
-/// | enter: add to the word, then load `writer` | SeqCst | close: see `dekker` |
-/// | close: set `writer`, then load every word | SeqCst | enter: see `dekker` |
-/// | leave: subtract from the word | Release | close's loads |
-/// | open: `writer` | Release | enter's load: what was done behind the gate is seen |
+/// | read: add to the counter, then load `writer` | SeqCst | write: see `dekker` |
+/// | write: set `writer`, then load every counter | SeqCst | read: see `dekker` |
+/// | read unlock: subtract from the counter | Release | the writer's loads |
+/// | write unlock: clear `writer` | Release | the reader's load: it sees what the writer did |
 ///
-/// Close looks at the words and writes none, and they lie apart from those of the references: a
-/// truncate does not disturb who opens or closes the file meanwhile.
+/// A writer loads the counters and writes none of them. They lie apart from the reference counts,
+/// so a truncate does not disturb threads that open or close the file meanwhile.
 pub struct PerCpuRwLock<C> {
-    /// True while somebody closes the gate or has it closed. Written by the holder of `writer_lock`.
+    /// True while a writer waits or holds the lock. Written by the holder of `writer_lock`.
     writer: AtomicBool,
-    /// ObjRef by whoever has the gate closed; those who wait for it to open park here.
+    /// Held by the writer; waiting readers and writers park here.
     writer_lock: WordLock,
     class: PhantomData<fn() -> C>,
 }
 
-/// Proof of being inside; leaves when dropped. Stays on its thread.
-#[must_use = "the gate is left when this is dropped"]
+/// Proof that the lock is held for reading; released on drop. Stays on its thread.
+#[must_use = "the lock is released when this is dropped"]
 pub struct ReadGuard<'a> {
-    /// The very word that the entry was added to.
+    /// The counter that this reader was added to.
     word: &'a AtomicU64,
-    /// The profile wants to know when it ends.
+    /// The profile times this hold.
     timed: bool,
     thread: PhantomData<*const ()>,
 }
 
-/// Proof that nobody is inside; opens the gate when dropped. Stays on its thread.
-#[must_use = "the gate opens when this is dropped"]
+/// Proof that the lock is held for writing; released on drop. Stays on its thread.
+#[must_use = "the lock is released when this is dropped"]
 pub struct WriteGuard<'a> {
     writer: &'a AtomicBool,
     writer_lock: &'a WordLock,
@@ -55,7 +55,7 @@ pub struct WriteGuard<'a> {
 
 impl<C: Class> PerCpuRwLock<C> {
     const_unless_loom! {
-        /// An open gate.
+        /// An unlocked lock.
         pub fn new() -> PerCpuRwLock<C> {
             PerCpuRwLock {
                 writer: AtomicBool::new(false),
@@ -65,7 +65,7 @@ impl<C: Class> PerCpuRwLock<C> {
         }
     }
 
-    /// Enters; waits while the gate is closed.
+    /// Takes the lock for reading; waits for a writer.
     #[inline(always)]
     #[track_caller]
     pub fn read<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> ReadGuard<'a> {
@@ -82,7 +82,7 @@ impl<C: Class> PerCpuRwLock<C> {
         }
     }
 
-    /// Enters unless the gate is closed.
+    /// Takes the lock for reading unless there is a writer.
     #[track_caller]
     pub fn try_read<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> Option<ReadGuard<'a>> {
         let word = add_reader(percpu);
@@ -90,7 +90,7 @@ impl<C: Class> PerCpuRwLock<C> {
         if !self.writer.load(Ordering::SeqCst) {
             return Some(Self::guard(word, None, Location::caller()));
         }
-        // Release: as who leaves.
+        // Release: as a reader that leaves.
         word.fetch_sub(1, Ordering::Release);
         if profile::is_on() {
             profile::refused(&Self::key(Side::Read, Location::caller()));
@@ -98,9 +98,9 @@ impl<C: Class> PerCpuRwLock<C> {
         None
     }
 
-    /// Closes the gate: waits for another closer, then for everybody inside.
+    /// Takes the lock for writing: waits for another writer, then for all readers.
     ///
-    /// Who is inside must not close: it would wait for itself.
+    /// A thread that holds a read guard must not call this: it would wait for itself.
     #[track_caller]
     pub fn write<'a>(&'a self, percpu: &'a PerCpuCounters<SLOTS>) -> WriteGuard<'a> {
         let mut since = None;
@@ -109,7 +109,7 @@ impl<C: Class> PerCpuRwLock<C> {
             waits();
             self.writer_lock.lock();
         }
-        // From here on a newcomer turns back, or is seen below.
+        // From here on a new reader either sees `writer` and turns back, or is counted below.
         dekker::set(&self.writer);
         let guard = WriteGuard {
             writer: &self.writer,
@@ -117,13 +117,13 @@ impl<C: Class> PerCpuRwLock<C> {
             thread: PhantomData,
         };
         for word in percpu.settled_words(READERS) {
-            // SeqCst: see the table above; it is an Acquire for those who left.
+            // SeqCst: see the table above. It is also an Acquire for readers that have left.
             let mut readers = word.load(Ordering::SeqCst);
             let backoff = Backoff::new();
             while readers != 0 {
                 waits();
                 backoff.snooze();
-                // Acquire: pairs with the Release of those who leave.
+                // Acquire: pairs with the Release of the leaving readers.
                 readers = word.load(Ordering::Acquire);
             }
         }
@@ -134,8 +134,8 @@ impl<C: Class> PerCpuRwLock<C> {
         guard
     }
 
-    /// Goes on with an entry that is counted in `word`: while the gate is shut, takes it back and
-    /// waits in the queue of the closers, parked; then tells the profile.
+    /// The slow path of a reader that is counted in `word`. While there is a writer, takes the
+    /// count back and parks in the queue of the writers. Then records the wait in the profile.
     #[cold]
     #[inline(never)]
     fn read_slow<'a>(
@@ -148,7 +148,7 @@ impl<C: Class> PerCpuRwLock<C> {
         // SeqCst: see the table above.
         while self.writer.load(Ordering::SeqCst) {
             since = since.or_else(|| profile::is_on().then(profile::now));
-            // Release: as who leaves.
+            // Release: as a reader that leaves.
             word.fetch_sub(1, Ordering::Release);
             self.writer_lock.lock();
             self.writer_lock.unlock(|| {});
@@ -157,7 +157,7 @@ impl<C: Class> PerCpuRwLock<C> {
         Self::guard(word, since, site)
     }
 
-    /// An entry that is counted in `word`, told to the profile.
+    /// A read guard for the count in `word`, recorded in the profile.
     fn guard<'a>(
         word: &'a AtomicU64,
         since: Option<u64>,
@@ -220,14 +220,14 @@ impl Drop for ReadGuard<'_> {
 
 impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
-        // Release: see the table above. The lock is given up after.
+        // Release: see the table above. `writer_lock` is released after it.
         self.writer.store(false, Ordering::Release);
         self.writer_lock
             .unlock(|| profile::released(address(self.writer_lock)));
     }
 }
 
-/// Counts an entry; the word that it must be taken back from.
+/// Counts a reader; returns the counter that the count must be taken back from.
 #[inline(always)]
 fn add_reader(percpu: &PerCpuCounters<SLOTS>) -> &AtomicU64 {
     let word = percpu.local_word(READERS);
@@ -235,7 +235,7 @@ fn add_reader(percpu: &PerCpuCounters<SLOTS>) -> &AtomicU64 {
     word
 }
 
-/// What a timed hold is found by.
+/// The key of a timed hold.
 fn address<T>(of: &T) -> usize {
     std::ptr::from_ref(of).addr()
 }

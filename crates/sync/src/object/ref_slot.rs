@@ -1,4 +1,4 @@
-//! A reference that can be given up through a shared borrow.
+//! A reference that can be taken out through a shared borrow.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -8,10 +8,10 @@ use crate::epoch::Guard;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// A [`ObjRef`] that several threads look through and one may take out.
+/// An [`ObjRef`] that several threads read and one may take out.
 pub struct RefSlot<T> {
-    /// Null or an object with a reference that belongs to the slot; swapped by whoever puts or
-    /// takes, loaded by readers under a guard.
+    /// Null, or an object with a reference that belongs to the slot. Swapped by `take` and
+    /// `replace`, loaded by readers under a guard.
     object: AtomicPtr<Object<T>>,
     _held: PhantomData<ObjRef<T>>,
 }
@@ -37,9 +37,9 @@ impl<T> RefSlot<T> {
     pub fn get<'g>(&self, _g: &'g Guard) -> Option<&'g Object<T>> {
         // Acquire: pairs with the AcqRel in `replace`.
         let object = self.object.load(Ordering::Acquire);
-        // SAFETY: the slot's reference kept the object from its end when the pointer was read.
-        // Its end comes after the reference left the slot and goes through the epoch, which
-        // waits for the guard.
+        // SAFETY: the slot's reference kept the object alive when the pointer was read. The object
+        // dies only after that reference left the slot, and goes through the epoch, which waits for
+        // the guard.
         unsafe { object.as_ref() }
     }
 
@@ -48,13 +48,13 @@ impl<T> RefSlot<T> {
         self.replace(None)
     }
 
-    /// Puts another reference (or none) in and takes the old one out.
+    /// Stores another reference (or none) and returns the old one.
     pub fn replace(&self, held: Option<ObjRef<T>>) -> Option<ObjRef<T>> {
         let new = held.map_or(ptr::null_mut(), |held| held.into_counted().as_ptr());
-        // AcqRel: Release pairs with the Acquire in `get`, Acquire with the Release of whoever
-        // put the old reference there.
+        // AcqRel: Release pairs with the Acquire in `get`; Acquire with the Release of the thread
+        // that put the old reference there.
         let old = NonNull::new(self.object.swap(new, Ordering::AcqRel))?;
-        // SAFETY: the slot owned a reference to what it pointed to, and the swap took it out.
+        // SAFETY: the slot owned a reference to the object, and the swap took it out.
         Some(unsafe { ObjRef::from_counted(old) })
     }
 

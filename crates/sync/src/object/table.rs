@@ -1,4 +1,4 @@
-//! Objects by number.
+//! A table of objects, by number.
 
 use super::entry::Entry;
 use super::lifecycle::SLOTS;
@@ -10,23 +10,24 @@ use crate::epoch::{self, Guard};
 use crate::percpu::{Counter, PerCpuCounters};
 use crate::primitive::Backoff;
 
-/// Objects by number.
+/// A concurrent table of objects, by number.
 ///
 /// Numbers come from per-core blocks of [`BLOCK`](super::BLOCK) and come back with the next
 /// generation, so a number and its generation together never name two objects.
 ///
-/// Dropping the table drops its objects, except those that somebody holds: they are leaked, with
-/// the memory that the table kept its objects in, rather than freed under their holder.
+/// Dropping the table drops its objects, except those with references: they are leaked, with the
+/// memory that the table stores its objects in, rather than freed under their holder.
 pub struct Table<T: Send + Sync + 'static> {
-    /// Objects, put by whoever makes them and cleared by whoever ended them. Freed by the drop.
+    /// The objects. Stored by `insert`, `insert_at` and `restore`, cleared by evictors. Freed by
+    /// the drop.
     pub(super) storage: Storage<T>,
     /// Free numbers.
     numbers: Numbers,
-    /// How many objects there are.
+    /// The number of objects.
     count: Counter,
 }
 
-/// Why an object could not be put at a fixed number.
+/// The reason why an object could not be stored at a given number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableError {
     /// The number has an object.
@@ -55,13 +56,13 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// The object with `number`, if there is one. Writes nothing.
     ///
-    /// It may be ended at any time; it stays readable as long as the guard.
+    /// It may be evicted at any time; it stays readable as long as the guard.
     #[inline]
     pub fn get<'g>(&self, number: u64, _g: &'g Guard) -> Option<&'g Object<T>> {
         let object = self.storage.entries.find(number)?.load();
-        // SAFETY: places answer live objects or null. Whoever clears one, the table's drop
-        // included, retires it through the epoch, which waits for the guard, and the storage
-        // goes through the epoch too.
+        // SAFETY: entries return live objects or null. A thread that clears one, the table's drop
+        // included, retires the object through the epoch, which waits for the guard, and the
+        // storage goes through the epoch too.
         unsafe { object.as_ref() }
     }
 
@@ -71,17 +72,17 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.get(number, g)?.hold()
     }
 
-    /// Puts what `make` makes of a new number and its generation into the table.
+    /// Stores the value that `make` creates for a new number and its generation.
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> ObjRef<T> {
         loop {
             let ((number, generation), next) = self.numbers.take_and_peek();
-            // The memory of an object that ended a while ago is in no cache any more; that of the
-            // next one comes while this one is made.
+            // The memory of an object that died a while ago is in no cache any more. The memory of
+            // the next number is fetched while this object is created.
             if let Some(soon) = next.and_then(|next| self.storage.entries.find(next)) {
                 soon.prefetch();
             }
             let entry = self.storage.entries.find_or_grow(number);
-            // A number that was filled by `insert_at` or `restore` is passed over.
+            // A number that was filled by `insert_at` or `restore` is skipped.
             if entry.is_vacant() {
                 let made = Body::held(number, generation, make(number, generation));
                 return self.publish(entry, made).unwrap_or_else(|_| {
@@ -91,25 +92,25 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
-    /// Gives out no number up to `number` from now on, but for those of blocks that cores have
-    /// taken: what lies there has a place outside of the table.
+    /// Allocates no number up to `number` from now on, except from blocks that cores have taken
+    /// already. The objects of these numbers have a place outside of the table.
     pub fn skip_past(&self, number: u64) {
         self.numbers.skip_past(number);
     }
 
-    /// Takes a number for [`Table::insert_at`], with its generation.
+    /// Reserves a number for [`Table::insert_at`]; returns it with its generation.
     pub fn reserve(&self) -> (u64, u32) {
         self.numbers.take()
     }
 
-    /// Gives back a number that was reserved, or evicted and is now gone for good, with the last
-    /// generation it had. The next object there has the generation after.
+    /// Frees a number that was reserved, or that was evicted and is now gone for good, with the
+    /// last generation it had. The next object there has the generation after it.
     pub fn release(&self, number: u64, generation: u32) {
         self.numbers.give(number, generation);
     }
 
-    /// Puts an object at a number that [`Table::reserve`] gave, or that the table never gives out
-    /// because it lies below its first number.
+    /// Stores an object at a number that [`Table::reserve`] returned, or that the table never
+    /// allocates because it lies below its first number.
     pub fn insert_at(
         &self,
         number: u64,
@@ -125,11 +126,12 @@ impl<T: Send + Sync + 'static> Table<T> {
             .map_err(|_| TableError::Occupied { number })
     }
 
-    /// Brings an evicted object back, or finds that another thread just did. What is counted of it
-    /// is there before anybody sees it, if `make` adds it to the words that it is given.
+    /// Brings an evicted object back, or finds that another thread just did. The counters are
+    /// correct before any other thread sees the object, if `make` adds to the counters that it is
+    /// given.
     ///
-    /// Of two concurrent restores both get the same object, and the one whose object it is is told
-    /// so.
+    /// Two concurrent restores return the same object; the flag is true for the one that created
+    /// it.
     pub fn restore(
         &self,
         number: u64,
@@ -147,18 +149,18 @@ impl<T: Send + Sync + 'static> Table<T> {
                 Ok(held) => return Ok((held, true)),
                 Err(made) => made,
             };
-            // The value that came too late is dropped, and the other is taken.
+            // The value that lost the race is dropped, and the other is taken.
             if let Some(held) = self.hold_existing(entry, number, generation)? {
                 return Ok((held, false));
             }
         }
     }
 
-    /// Ends an object that nobody holds: it leaves the table now and is dropped later, and its
-    /// number comes back with the next generation.
+    /// Evicts an object that has no reference, for good: it leaves the table now and is dropped
+    /// later, and its number comes back with the next generation.
     ///
-    /// False if somebody holds it (whoever gives that reference up asks again) or if another
-    /// thread ended it.
+    /// False if it has a reference (the thread that releases that one asks again), or if another
+    /// thread evicted it.
     pub fn retire(&self, object: &Object<T>, g: &Guard) -> bool {
         let (number, generation) = (object.number(), object.generation());
         let ended = self.try_evict(object, g);
@@ -173,8 +175,8 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.try_evict(object, g)
     }
 
-    /// Shows the objects from number `from` on to `visit`, in the order of their numbers, until it
-    /// returns false. Objects that come or go meanwhile may or may not be seen.
+    /// Calls `visit` for the objects from number `from` on, in the order of their numbers, until it
+    /// returns false. Objects that are added or removed meanwhile may be missed.
     pub fn scan(&self, from: u64, _g: &Guard, mut visit: impl FnMut(&Object<T>) -> bool) {
         self.storage.entries.scan(from, |entry| {
             // SAFETY: as in `get`; the guard outlives this call.
@@ -183,7 +185,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         });
     }
 
-    /// How many objects there are: a sum over the cores.
+    /// The number of objects: a sum over the cores.
     pub fn len(&self) -> usize {
         usize::try_from(self.count.sum()).unwrap_or(0)
     }
@@ -193,15 +195,15 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.len() == 0
     }
 
-    /// Puts a new object with one reference into `entry`; gives it back if there is one.
+    /// Stores a new object with one reference in `entry`; returns it if the entry has one.
     fn publish(&self, entry: Entry<'_, T>, body: Body<T>) -> Result<ObjRef<T>, Body<T>> {
         let object = entry.fill(body)?;
         self.count.add(1);
-        // SAFETY: a new object has one reference, made for us.
+        // SAFETY: a new object has one reference, which belongs to this function.
         Ok(unsafe { ObjRef::from_counted(object) })
     }
 
-    /// Holds what is in `entry`; `None` once there is nothing.
+    /// Takes a reference to the object in `entry`; `None` once there is none.
     fn hold_existing(
         &self,
         entry: Entry<'_, T>,
@@ -222,7 +224,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             if let Some(held) = other.hold() {
                 return Ok(Some(held));
             }
-            // Dead: whoever ended it is about to clear the place.
+            // Dead: the thread that evicted it is about to clear the entry.
             drop(g);
             backoff.snooze();
         }
@@ -236,7 +238,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         let cleared = entry.and_then(|entry| Some((entry, entry.clear(object)?)));
         let (entry, object) = cleared.expect("an object is ended through the table that it is in");
         self.count.add(-1);
-        // SAFETY: the object has no reference and will get none, and it was cleared just now; the
+        // SAFETY: the object has no reference and will get none, and it was cleared just now. The
         // table frees its storage as asked.
         unsafe { self.storage.retire(entry, object, g) };
         true
@@ -250,7 +252,7 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
         let mut is_held = false;
         storage.entries.scan(0, |entry| {
             let object = entry.load();
-            // SAFETY: places answer live objects, and nobody clears one during a drop.
+            // SAFETY: entries return live objects, and no other thread clears one during a drop.
             let is_ended = unsafe { &*object }.try_evict();
             if let Some(object) = is_ended.then(|| entry.clear(object)).flatten() {
                 // SAFETY: no reference is left, and it was cleared just now. Readers that found it
@@ -264,7 +266,7 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
             // SAFETY: nobody uses it after the drop.
             unsafe { storage.free(&g) };
         }
-        // Whoever ends a table may have nothing more to do for long, and it was much memory.
+        // The dropping thread may not use the epoch again for long, and this was much memory.
         g.flush();
     }
 }

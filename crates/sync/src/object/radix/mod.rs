@@ -1,11 +1,11 @@
-//! Numbers to places, found without a lock and grown without a stop.
+//! A radix tree from numbers to entries: lock-free lookups, growth without a pause.
 //!
-//! Trees whose nodes have [`BLOCK`](super::BLOCK) slots each; the leaves are the places of as many
-//! objects in a row. A root knows how many bits of a number the levels below it tell apart, so that
-//! small numbers are found in few steps; a number that is too large for the tree puts a new root on
-//! top, with the old one as its first child. Numbers from [`FAR`] on have a tree of their own: one
-//! of them, which its user chose, makes no others slow. Nodes and leaves are never removed while
-//! the tree lives.
+//! Nodes have [`BLOCK`](super::BLOCK) slots each; a leaf holds the entries of as many consecutive
+//! numbers. A root says by how many bits a number is shifted to index it, so small numbers are
+//! found in few steps. A number that is too large for the tree puts a new root on top, with the old
+//! one as its first child. Numbers from [`FAR`] on have a tree of their own: one such number, which
+//! its user chose, does not make the others slow. Nodes and leaves are never removed while the tree
+//! lives.
 
 mod node;
 
@@ -20,33 +20,32 @@ use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
 use node::{FAN, Node, covers, entry, free, index, join, new_leaf, scan_node, split};
 
-/// Two trees of places.
+/// Two trees of entries.
 pub(super) struct Radix<T> {
-    /// On a line of their own: every lookup reads one, and what lies behind moves.
+    /// On a cache line of its own: every lookup reads a root, and what lies behind is written.
     roots: CachePadded<Roots>,
-    /// Where the leaves are.
+    /// The memory of the leaves.
     slabs: Slabs,
     _places: PhantomData<*mut Object<T>>,
 }
 
 struct Roots {
-    /// Of the numbers below [`FAR`].
+    /// The tree of the numbers below [`FAR`].
     near: Root,
-    /// Of all others. Null before the first of them, which covers none: a leaf's worth of numbers
-    /// lies below [`FAR`].
+    /// The tree of all other numbers. Null before the first of them. Null covers none of them,
+    /// because the numbers of one leaf lie below [`FAR`].
     far: Root,
 }
 
-/// A node or a leaf, with how many bits of a number the levels below tell apart in the low bits of
-/// the address.
+/// A node or a leaf, with its shift in the low bits of the address.
 type Root = AtomicPtr<Node>;
 
-/// A thousand million objects have numbers below, found in three steps at most.
+/// A thousand million numbers lie below, found in three steps at most.
 const FAR: u64 = 1 << (3 * BLOCK_BITS);
 const _: () = assert!(FAR > FAN as u64);
 
-// SAFETY: the tree hands out places, whose words are atomic; objects are put there and taken out by
-// the user, who states the bounds.
+// SAFETY: the tree returns entries, whose words are atomic. The user, who states the bounds, stores
+// and removes objects.
 unsafe impl<T> Send for Radix<T> {}
 // SAFETY: as for Send.
 unsafe impl<T> Sync for Radix<T> {}
@@ -74,7 +73,7 @@ impl<T> Radix<T> {
         }
     }
 
-    /// The place of `number`, if its tree reaches there.
+    /// The entry of `number`, if its tree reaches there.
     #[inline]
     pub(super) fn find(&self, number: u64) -> Option<Entry<'_, T>> {
         // Acquire: pairs with the Release in `grow`; the nodes below are complete.
@@ -99,7 +98,7 @@ impl<T> Radix<T> {
         Some(unsafe { entry(node, at) })
     }
 
-    /// The place of `number`; its tree grows there if it must.
+    /// The entry of `number`; the tree grows if it must.
     pub(super) fn find_or_grow(&self, number: u64) -> Entry<'_, T> {
         let at = self.root_of(number);
         let (mut node, mut shift) = loop {
@@ -121,15 +120,15 @@ impl<T> Radix<T> {
         unsafe { entry(node, index(number, 0)) }
     }
 
-    /// Shows the place of every number from `from` on that means something, in the order of the
-    /// numbers, until `visit` returns false.
+    /// Calls `visit` for the entry of every number from `from` on that has an object, in the order
+    /// of the numbers, until it returns false.
     pub(super) fn scan(&self, from: u64, mut visit: impl FnMut(Entry<'_, T>) -> bool) {
         let Roots { near, far } = &*self.roots;
         for (root, from) in [(near, from), (far, from.max(FAR))] {
             // Acquire: pairs with the Release in `grow`.
             let (node, shift) = split(root.load(Ordering::Acquire));
-            // SAFETY: so much is below the root, which lives as long as the tree; null covers
-            // none of what it is asked for.
+            // SAFETY: the shift is that of the root, which lives as long as the tree. A null root
+            // covers none of the numbers that it is asked for.
             if covers(shift, from) && !unsafe { scan_node(node, shift, from, &mut visit) } {
                 return;
             }
@@ -156,7 +155,8 @@ impl<T> Radix<T> {
                     // SAFETY: the exchange failed, so nobody else has seen the node.
                     drop(unsafe { Box::from_raw(new) });
                 }
-                // A leaf too many lies idle until the tree goes: it takes addresses, not memory.
+                // A surplus leaf stays unused until the tree is freed: it takes addresses, not
+                // memory.
                 theirs
             }
         }
@@ -164,7 +164,7 @@ impl<T> Radix<T> {
 }
 
 /// Puts a new root on top of `root`, the one in `at`, unless another thread was faster. The first
-/// of all has `number` at once.
+/// root of a tree covers `number` at once.
 #[cold]
 fn grow(at: &Root, root: *mut Node, number: u64) {
     let (node, mut shift) = split(root);

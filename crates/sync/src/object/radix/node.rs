@@ -1,4 +1,4 @@
-//! The nodes and leaves of a tree of places, and how a root says how tall it is.
+//! The nodes and leaves of the radix tree, and the packed root pointer.
 
 use std::ptr::{self, NonNull};
 
@@ -10,20 +10,20 @@ use crate::primitive::atomic::{AtomicPtr, Ordering};
 
 pub(super) const FAN: usize = 1 << BLOCK_BITS;
 
-/// An inner node points to nodes or leaves.
+/// An inner node: pointers to nodes or leaves.
 ///
-/// Every slot has a cache line of its own: whoever looks a number up does not notice that others
-/// make what lies beside it.
+/// Every slot has a cache line of its own: a lookup does not read a line that the creation of a
+/// neighbouring node writes.
 pub(super) struct Node([OwnLine; FAN]);
 
 #[repr(align(64))]
 struct OwnLine(AtomicPtr<Node>);
 
-/// The part of a root's address that is not one; nodes and leaves are aligned beyond it.
+/// The bits of a root pointer that hold its shift; nodes and leaves are aligned beyond them.
 const SHIFT_MASK: usize = align_of::<Node>() - 1;
 
 impl Node {
-    /// What lies below, `at` less than [`FAN`].
+    /// The child at `at`, which is less than [`FAN`].
     #[inline]
     pub(super) fn slot(&self, at: usize) -> &AtomicPtr<Node> {
         &self.0[at].0
@@ -36,13 +36,13 @@ impl Node {
     }
 }
 
-/// Places of as many numbers as a leaf has, each meaning nothing.
+/// A leaf: [`FAN`] entries without an object.
 pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
     let leaf = slabs.take(FAN * size_of::<Object<T>>()).cast::<Object<T>>();
     // Zeros are null words; under a model checker a word is more than a pointer.
     if cfg!(any(feature = "loom", feature = "shuttle")) {
         for at in 0..FAN {
-            // SAFETY: the memory is ours and has room for that many places.
+            // SAFETY: the memory was allocated here and has space for that many entries.
             unsafe { Object::word_of(leaf.add(at)).write(Word::new(ptr::null_mut())) };
         }
     }
@@ -54,13 +54,13 @@ pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
 /// `leaf` is a leaf of a tree of `T` that lives as long as `'a`, and `at` is below [`FAN`].
 #[inline]
 pub(super) unsafe fn entry<'a, T>(leaf: *mut Node, at: usize) -> Entry<'a, T> {
-    // SAFETY: leaves have FAN places with initialised words.
+    // SAFETY: leaves have FAN entries with initialised words.
     unsafe { Entry::new(NonNull::new_unchecked(leaf.cast::<Object<T>>().add(at))) }
 }
 
 /// # Safety
 ///
-/// `node` is one of a tree of `T` that lives for the length of the call, and has `shift` below it.
+/// `node` belongs to a tree of `T` that lives for the length of the call, and `shift` is its shift.
 pub(super) unsafe fn scan_node<T>(
     node: *mut Node,
     shift: u32,
@@ -92,7 +92,7 @@ pub(super) unsafe fn scan_node<T>(
 
 /// # Safety
 ///
-/// `node` is one of a tree of `T` with `shift` below it, and nobody uses it any more.
+/// `node` belongs to a tree of `T`, `shift` is its shift, and nobody uses it any more.
 pub(super) unsafe fn free<T>(node: *mut Node, shift: u32) {
     if shift == 0 {
         // The leaf itself goes with the slabs.
@@ -117,16 +117,16 @@ pub(super) unsafe fn free<T>(node: *mut Node, shift: u32) {
     }
 }
 
-// The tallest root, whose index no number exceeds, says how much is below it.
+// The shift of the tallest possible root fits into its bits.
 const _: () = assert!(((u64::BITS - 1) / BLOCK_BITS * BLOCK_BITS) as usize <= SHIFT_MASK);
 
-/// Where a number is in a node with so many bits `shift` it.
+/// The index of a number in a node with this shift.
 #[inline]
 pub(super) fn index(number: u64, shift: u32) -> usize {
     (number >> shift) as usize % FAN
 }
 
-/// Whether a root with so many bits `shift` it has the number.
+/// Whether a root with this shift covers the number.
 #[inline]
 pub(super) fn covers(shift: u32, number: u64) -> bool {
     number >> shift < FAN as u64
