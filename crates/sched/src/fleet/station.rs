@@ -8,7 +8,7 @@
 use super::sleepers::Parker;
 use crate::class::{Job, Weights};
 use crate::queue::{Queue, Ready};
-use hearth_sync::lock::{Guard, Lock};
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -154,7 +154,7 @@ impl<T: Job> Station<T> {
 
     /// The queue, to be changed. Tasks are dropped after the guard.
     #[inline]
-    pub fn lock(&self) -> Guard<'_, QueueLock, Queue<T>> {
+    pub fn lock(&self) -> LockGuard<'_, QueueLock, Queue<T>> {
         self.queue.lock()
     }
 
@@ -201,7 +201,7 @@ impl<T: Job> Station<T> {
     }
 
     /// The queue, unless somebody is at it.
-    pub fn try_lock(&self) -> Option<Guard<'_, QueueLock, Queue<T>>> {
+    pub fn try_lock(&self) -> Option<LockGuard<'_, QueueLock, Queue<T>>> {
         self.queue.try_lock()
     }
 

@@ -14,11 +14,11 @@ use ceilings::{Ceilings, CeilingsLock};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use hearth_sync::spread::Spread;
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -113,7 +113,7 @@ struct Record {
     ceilings: Lock<CeilingsLock, Ceilings>,
     throttled_ns: AtomicU64,
     /// See [`OPS`] and those after it.
-    counts: Spread<COUNTS>,
+    counts: PerCpuCounters<COUNTS>,
     /// [`IDLE`], [`NAMED`] or [`OVER`]. Relaxed: its own order of changes is all that counts.
     state: AtomicU8,
     /// What had been done for it when [`Tenants::end_idle`] last looked.
@@ -357,7 +357,7 @@ impl Record {
             is_held: AtomicBool::new(false),
             ceilings: Lock::new(Ceilings::default()),
             throttled_ns: AtomicU64::new(0),
-            counts: Spread::new(),
+            counts: PerCpuCounters::new(),
             state: AtomicU8::new(OVER),
             used: AtomicU64::new(0),
             since: AtomicU64::new(0),

@@ -1,32 +1,32 @@
-//! A reference that can be given up through a shared borrow.
+//! A reference that can be taken out through a shared borrow.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use super::{Held, Object};
+use super::{ObjRef, Object};
 use crate::epoch::Guard;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// A [`Held`] that several threads look through and one may take out.
-pub struct HeldSlot<T> {
-    /// Null or an object with a reference that belongs to the slot; swapped by whoever puts or
-    /// takes, loaded by readers under a guard.
+/// An [`ObjRef`] that several threads read and one may take out.
+pub struct RefSlot<T> {
+    /// Null, or an object with a reference that belongs to the slot. Swapped by `take` and
+    /// `replace`, loaded by readers under a guard.
     object: AtomicPtr<Object<T>>,
-    _held: PhantomData<Held<T>>,
+    _held: PhantomData<ObjRef<T>>,
 }
 
-impl<T> HeldSlot<T> {
+impl<T> RefSlot<T> {
     const_unless_loom! {
         /// A slot without a reference.
-        pub fn empty() -> HeldSlot<T> {
-            HeldSlot { object: AtomicPtr::new(ptr::null_mut()), _held: PhantomData }
+        pub fn empty() -> RefSlot<T> {
+            RefSlot { object: AtomicPtr::new(ptr::null_mut()), _held: PhantomData }
         }
     }
 
     /// A slot with `held` in it.
-    pub fn new(held: Held<T>) -> HeldSlot<T> {
-        HeldSlot {
+    pub fn new(held: ObjRef<T>) -> RefSlot<T> {
+        RefSlot {
             object: AtomicPtr::new(held.into_counted().as_ptr()),
             _held: PhantomData,
         }
@@ -37,25 +37,25 @@ impl<T> HeldSlot<T> {
     pub fn get<'g>(&self, _g: &'g Guard) -> Option<&'g Object<T>> {
         // Acquire: pairs with the AcqRel in `replace`.
         let object = self.object.load(Ordering::Acquire);
-        // SAFETY: the slot's reference kept the object from its end when the pointer was read.
-        // Its end comes after the reference left the slot and goes through the epoch, which
-        // waits for the guard.
+        // SAFETY: the slot's reference kept the object alive when the pointer was read. The object
+        // dies only after that reference left the slot, and goes through the epoch, which waits for
+        // the guard.
         unsafe { object.as_ref() }
     }
 
     /// Takes the reference out.
-    pub fn take(&self) -> Option<Held<T>> {
+    pub fn take(&self) -> Option<ObjRef<T>> {
         self.replace(None)
     }
 
-    /// Puts another reference (or none) in and takes the old one out.
-    pub fn replace(&self, held: Option<Held<T>>) -> Option<Held<T>> {
+    /// Stores another reference (or none) and returns the old one.
+    pub fn replace(&self, held: Option<ObjRef<T>>) -> Option<ObjRef<T>> {
         let new = held.map_or(ptr::null_mut(), |held| held.into_counted().as_ptr());
-        // AcqRel: Release pairs with the Acquire in `get`, Acquire with the Release of whoever
-        // put the old reference there.
+        // AcqRel: Release pairs with the Acquire in `get`; Acquire with the Release of the thread
+        // that put the old reference there.
         let old = NonNull::new(self.object.swap(new, Ordering::AcqRel))?;
-        // SAFETY: the slot owned a reference to what it pointed to, and the swap took it out.
-        Some(unsafe { Held::from_counted(old) })
+        // SAFETY: the slot owned a reference to the object, and the swap took it out.
+        Some(unsafe { ObjRef::from_counted(old) })
     }
 
     /// True if there is no reference now.
@@ -66,22 +66,22 @@ impl<T> HeldSlot<T> {
     }
 }
 
-impl<T> Default for HeldSlot<T> {
-    fn default() -> HeldSlot<T> {
-        HeldSlot::empty()
+impl<T> Default for RefSlot<T> {
+    fn default() -> RefSlot<T> {
+        RefSlot::empty()
     }
 }
 
-impl<T> std::fmt::Debug for HeldSlot<T> {
+impl<T> std::fmt::Debug for RefSlot<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Relaxed: the pointer is printed, not followed.
-        f.debug_tuple("HeldSlot")
+        f.debug_tuple("RefSlot")
             .field(&self.object.load(Ordering::Relaxed))
             .finish()
     }
 }
 
-impl<T> Drop for HeldSlot<T> {
+impl<T> Drop for RefSlot<T> {
     fn drop(&mut self) {
         drop(self.take());
     }

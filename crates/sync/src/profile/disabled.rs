@@ -1,16 +1,16 @@
 //! The profile in builds that have none: under a model checker, and where its price is measured.
 
-use super::{Draw, Key, Snapshot};
+use super::{Key, Sampling, Snapshot};
 
 /// Locks are never recorded.
 #[inline(always)]
-pub(crate) fn watched() -> bool {
+pub(crate) fn is_on() -> bool {
     false
 }
 
 /// Only the bit that says that somebody writes.
 #[inline(always)]
-pub(crate) fn odd() -> u32 {
+pub(crate) fn write_mask() -> u32 {
     1
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn now() -> u64 {
 }
 
 #[inline(always)]
-pub(crate) fn pass(_take: impl FnOnce() -> bool) -> bool {
+pub(crate) fn try_unsampled(_take: impl FnOnce() -> bool) -> bool {
     false
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn refused(_key: &Key) {}
 pub(crate) fn released(_address: usize) {}
 
 /// False: this build has no profile.
-pub fn start(_draw: Draw) -> bool {
+pub fn start(_draw: Sampling) -> bool {
     false
 }
 

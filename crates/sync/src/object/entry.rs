@@ -1,63 +1,63 @@
-//! The place of a number: room for one object, and the word that says what the number means.
+//! A table entry: memory for one object, and the word that says what the number means.
 //!
-//! Objects lie in their places, so that a lookup goes from the tree straight to the object. Only a
-//! number that gets an object again before the memory of its last one is free (somebody may still
-//! read that under a guard) has its object on the heap.
+//! Objects are stored inline in their entries, so a lookup goes from the tree straight to the
+//! object. Only a number that gets a new object before the memory of its last one is free (a reader
+//! may still use that under a guard) has its object on the heap.
 //!
-//! The word, in the first line of the place, which whoever looks the number up reads anyway:
+//! The word lies in the first cache line of the entry, which every lookup reads anyway:
 //!
-//! | word | the number means | the room |
+//! | word | the number means | the inline memory |
 //! |---|---|---|
 //! | 0 | nothing | is free |
-//! | [`TAKEN`] | nothing | is being filled, or waits for its last readers |
-//! | this place, [`TAKEN`] | the object in the room | is in use |
+//! | [`INLINE_USED`] | nothing | is being filled, or waits for its last readers |
+//! | this entry, [`INLINE_USED`] | the object in the inline memory | is in use |
 //! | an address | an object on the heap | is free |
-//! | an address, [`TAKEN`] | an object on the heap | waits for its last readers |
+//! | an address, [`INLINE_USED`] | an object on the heap | waits for its last readers |
 //!
-//! The upper bits are filled from null by one and cleared by one; [`TAKEN`] is set by whoever fills
-//! the room and cleared by whoever emptied it.
+//! The upper bits are filled from null by one thread and cleared by one. [`INLINE_USED`] is set by
+//! the thread that fills the inline memory and cleared by the thread that has emptied it.
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
 //! | reader | load | Acquire | the publishing exchange: the object is complete |
-//! | filler | takes the room | Acquire | its release: the last object is gone |
+//! | filler | sets `INLINE_USED` | Acquire | its release: the last object is gone |
 //! | filler | publishes the object | Release | readers |
-//! | ender | clears the upper bits | AcqRel | what was published; the next object comes after |
-//! | reclaimer | releases the room | Release | the next filler |
+//! | evictor | clears the upper bits | AcqRel | what was published; the next object comes after |
+//! | reclaimer | clears `INLINE_USED` | Release | the next filler |
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use super::held::{Body, Object, Word};
+use super::obj_ref::{Body, Object, Word};
 use crate::primitive::atomic::Ordering;
 use crate::primitive::prefetch;
 
-/// The room of the place is not free.
-const TAKEN: usize = 1;
+/// The inline memory is not free.
+const INLINE_USED: usize = 1;
 
-/// The place of one number, in a tree that lives as long as `'a`.
-pub(super) struct Place<'a, T> {
-    /// Its word is initialised; the rest is while an object lies in it.
+/// The entry of one number, in a tree that lives as long as `'a`.
+pub(super) struct Entry<'a, T> {
+    /// The word is initialised; the rest is only while an object is stored there.
     at: NonNull<Object<T>>,
     _tree: PhantomData<&'a Object<T>>,
 }
 
-impl<T> Clone for Place<'_, T> {
+impl<T> Clone for Entry<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<'_, T> {}
+impl<T> Copy for Entry<'_, T> {}
 
-impl<'a, T> Place<'a, T> {
+impl<'a, T> Entry<'a, T> {
     /// # Safety
     ///
-    /// Room for an object at `at`, its word initialised, lives as long as `'a` and is used through
-    /// places only.
+    /// Memory for an object at `at`, its word initialised, lives as long as `'a` and is used
+    /// through entries only.
     #[inline]
-    pub(super) unsafe fn new(at: NonNull<Object<T>>) -> Place<'a, T> {
-        Place {
+    pub(super) unsafe fn new(at: NonNull<Object<T>>) -> Entry<'a, T> {
+        Entry {
             at,
             _tree: PhantomData,
         }
@@ -70,11 +70,11 @@ impl<'a, T> Place<'a, T> {
         address(self.word().load(Ordering::Acquire))
     }
 
-    /// Whether the number means nothing, asked by who is about to fill it and nobody else can.
+    /// Whether the number means nothing. The caller is the only thread that may fill it.
     ///
-    /// Asked with a write that changes nothing: were memory that nobody has touched read first, the
-    /// kernel would map its page of zeros there, and have to take it away again, on all cores, for
-    /// the write that follows.
+    /// Asks by an exchange that changes nothing. A plain read of memory that nobody has touched
+    /// would map the kernel's page of zeros, which the write that follows would have to take away
+    /// again on all cores.
     #[inline]
     pub(super) fn is_vacant(self) -> bool {
         let nothing = ptr::null_mut();
@@ -84,13 +84,13 @@ impl<'a, T> Place<'a, T> {
         changed.map_or_else(|found| address(found).is_null(), |_| true)
     }
 
-    /// Says that the room will soon be filled.
+    /// Prefetches the memory, which will soon be filled.
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch(self.at.as_ptr());
     }
 
-    /// Gives the number its object; gives it back if the number has one.
+    /// Stores the number's object; returns it if the number has one already.
     pub(super) fn fill(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
         let free = ptr::null_mut();
         let taken = tagged(free);
@@ -98,11 +98,12 @@ impl<'a, T> Place<'a, T> {
         // Acquire and Relaxed: see the table above; on failure nothing was read yet.
         match word.compare_exchange(free, taken, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {}
-            Err(found) if found == taken => return self.fill_beside(body),
+            Err(found) if found == taken => return self.fill_boxed(body),
             Err(_) => return Err(body),
         }
         let room = Object::body_of(self.at);
-        // SAFETY: whoever takes the room has it alone until the object in it is ended.
+        // SAFETY: the thread that set `INLINE_USED` has the memory alone until the object in it is
+        // dead.
         unsafe { room.write(body) };
         let mine = tagged(self.at.as_ptr());
         // Release: see the table above. Relaxed on failure: the other object is not looked at.
@@ -111,16 +112,17 @@ impl<'a, T> Place<'a, T> {
             Err(_) => {
                 // SAFETY: it was written above and never published.
                 let body = unsafe { room.read() };
-                self.release_room();
+                self.release_inline();
                 Err(body)
             }
         }
     }
 
-    /// The same on the heap, while the room waits for readers of the last object.
+    /// Stores the object on the heap, because the inline memory still waits for readers of the last
+    /// object.
     #[cold]
-    fn fill_beside(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
-        let object = Box::into_raw(Box::new(Object::apart(body)));
+    fn fill_boxed(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+        let object = Box::into_raw(Box::new(Object::boxed(body)));
         // Release: see the table above.
         let done = self.change(Ordering::Release, |word| {
             address(word).is_null().then(|| with_address(word, object))
@@ -133,8 +135,8 @@ impl<'a, T> Place<'a, T> {
         Ok(NonNull::new(object).expect("a box has an address"))
     }
 
-    /// Makes the number mean nothing if it means `object`, and answers the object, which may be
-    /// used where a reference to it may not.
+    /// Makes the number mean nothing if it means `object`. Returns the object as a pointer, which
+    /// may be used where a reference to it may not.
     pub(super) fn clear(self, object: *const Object<T>) -> Option<NonNull<Object<T>>> {
         // AcqRel: see the table above.
         let cleared = self.change(Ordering::AcqRel, |word| {
@@ -143,36 +145,36 @@ impl<'a, T> Place<'a, T> {
         cleared.and_then(|word| NonNull::new(address(word)))
     }
 
-    /// Whether the object lies in this place.
-    pub(super) fn is_room_of(self, object: NonNull<Object<T>>) -> bool {
+    /// Whether the object is stored inline in this entry.
+    pub(super) fn holds_inline(self, object: NonNull<Object<T>>) -> bool {
         self.at == object
     }
 
-    /// Drops the object in the room and makes the room free, also if the drop panics.
+    /// Drops the inline object and frees its memory, also if the drop panics.
     ///
     /// # Safety
     ///
-    /// The object was cleared, and nobody can reach it any more.
-    pub(super) unsafe fn empty_room(self) {
-        let _emptied = Emptied(self);
-        // SAFETY: the caller has the object alone; its word is no part of what is dropped.
+    /// The object was cleared from the entry, and nobody can reach it any more.
+    pub(super) unsafe fn drop_inline(self) {
+        let _emptied = ReleaseOnDrop(self);
+        // SAFETY: the caller has the object alone; the word is not part of what is dropped.
         unsafe { Object::body_of(self.at).drop_in_place() };
     }
 
-    fn release_room(self) {
+    fn release_inline(self) {
         // Release: see the table above.
         self.change(Ordering::Release, |word| {
-            Some(word.map_addr(|bits| bits & !TAKEN))
+            Some(word.map_addr(|bits| bits & !INLINE_USED))
         });
     }
 
     #[inline]
     fn word(self) -> &'a Word<T> {
-        // SAFETY: the word of a place is always initialised, and lives as long as the tree.
+        // SAFETY: the word of an entry is always initialised, and lives as long as the tree.
         unsafe { &*Object::word_of(self.at) }
     }
 
-    /// Changes the word to what `next` makes of it, until that is nothing; answers what it was.
+    /// Replaces the word by `next` of it until `next` returns `None`; returns the old word.
     fn change(
         self,
         ordering: Ordering,
@@ -190,25 +192,25 @@ impl<'a, T> Place<'a, T> {
     }
 }
 
-/// Releases the room at its end, however that comes.
-struct Emptied<'a, T>(Place<'a, T>);
+/// Clears `INLINE_USED` on drop, also when unwinding.
+struct ReleaseOnDrop<'a, T>(Entry<'a, T>);
 
-impl<T> Drop for Emptied<'_, T> {
+impl<T> Drop for ReleaseOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.0.release_room();
+        self.0.release_inline();
     }
 }
 
 #[inline]
 fn address<T>(word: *mut T) -> *mut T {
-    word.map_addr(|bits| bits & !TAKEN)
+    word.map_addr(|bits| bits & !INLINE_USED)
 }
 
 fn tagged<T>(word: *mut T) -> *mut T {
-    word.map_addr(|bits| bits | TAKEN)
+    word.map_addr(|bits| bits | INLINE_USED)
 }
 
 /// `word` with another address and the same tag.
 fn with_address<T>(word: *mut T, to: *mut T) -> *mut T {
-    to.map_addr(|bits| bits | word.addr() & TAKEN)
+    to.map_addr(|bits| bits | word.addr() & INLINE_USED)
 }

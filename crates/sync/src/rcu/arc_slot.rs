@@ -19,7 +19,7 @@ pub struct ArcSlot<T> {
     _owned: PhantomData<Arc<T>>,
 }
 
-/// What a slot shares, as long as a guard keeps it. Counts nothing.
+/// What a slot percpu, as long as a guard keeps it. Counts nothing.
 pub struct Shared<'g, T> {
     /// The value of an `Arc`; the share it belongs to is given up after the guard.
     pointer: NonNull<T>,
@@ -36,7 +36,7 @@ impl<T> ArcSlot<T> {
 }
 
 impl<T: Send + Sync + 'static> ArcSlot<T> {
-    /// What it shares, if anything. Writes nothing.
+    /// What it percpu, if anything. Writes nothing.
     #[inline]
     pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<Shared<'g, T>> {
         // Acquire: pairs with the AcqRel swap in `exchange` and the Release in `install`; the value
@@ -80,7 +80,7 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
         NonNull::new(old).map(|pointer| Removed { pointer })
     }
 
-    /// True if it shares nothing now.
+    /// True if it percpu nothing now.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Acquire: the pointer is not followed, but who finds it filled or empty may rely on what

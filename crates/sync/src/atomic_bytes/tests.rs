@@ -1,7 +1,7 @@
 use super::*;
 use crate::primitive::rounds;
 
-type Page = Words<512>;
+type Page = AtomicBytes<512>;
 
 /// Bytes that differ from their neighbours and from zero.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {

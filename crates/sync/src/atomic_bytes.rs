@@ -19,22 +19,25 @@ const WORD: usize = size_of::<u64>();
 
 /// `WORDS * 8` bytes that may be raced, alone on their cache lines.
 #[repr(C, align(64))]
-pub struct Words<const WORDS: usize>([AtomicU64; WORDS]);
+pub struct AtomicBytes<const WORDS: usize>([AtomicU64; WORDS]);
 
-impl<const WORDS: usize> Words<WORDS> {
+impl<const WORDS: usize> AtomicBytes<WORDS> {
     /// How many bytes there are.
     pub const BYTES: usize = {
         let bytes = WORDS * WORD;
-        assert!(bytes == size_of::<Words<WORDS>>(), "whole cache lines");
+        assert!(
+            bytes == size_of::<AtomicBytes<WORDS>>(),
+            "whole cache lines"
+        );
         bytes
     };
 
     /// All bytes zero, straight from the allocator.
-    pub fn boxed() -> Box<Words<WORDS>> {
-        let layout = Layout::new::<Words<WORDS>>();
+    pub fn boxed() -> Box<AtomicBytes<WORDS>> {
+        let layout = Layout::new::<AtomicBytes<WORDS>>();
         assert_ne!(layout.size(), 0, "no words");
         // SAFETY: the layout is not empty.
-        let words = unsafe { alloc_zeroed(layout) }.cast::<Words<WORDS>>();
+        let words = unsafe { alloc_zeroed(layout) }.cast::<AtomicBytes<WORDS>>();
         if words.is_null() {
             handle_alloc_error(layout);
         }
@@ -47,14 +50,14 @@ impl<const WORDS: usize> Words<WORDS> {
     /// # Panics
     ///
     /// When the range is not inside.
-    pub fn boxed_with(off: usize, src: &[u8]) -> Box<Words<WORDS>> {
+    pub fn boxed_with(off: usize, src: &[u8]) -> Box<AtomicBytes<WORDS>> {
         if src.len() < Self::BYTES {
             let words = Self::boxed();
             words.write(off, src);
             return words;
         }
         assert_eq!((off, src.len()), (0, Self::BYTES), "outside of the words");
-        let mut words = Box::<Words<WORDS>>::new_uninit();
+        let mut words = Box::<AtomicBytes<WORDS>>::new_uninit();
         // SAFETY: the box has room for as many bytes, which are all that a value is made of, and
         // any of them are valid atomic words.
         unsafe {
@@ -168,9 +171,9 @@ impl<const WORDS: usize> Words<WORDS> {
     }
 }
 
-impl<const WORDS: usize> std::fmt::Debug for Words<WORDS> {
+impl<const WORDS: usize> std::fmt::Debug for AtomicBytes<WORDS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Words")
+        f.debug_struct("AtomicBytes")
             .field("bytes", &Self::BYTES)
             .finish()
     }

@@ -1,21 +1,21 @@
-//! A closure of three words, without a box.
+//! A deferred closure of three words, stored without a box.
 
 use std::mem::MaybeUninit;
 
-/// What is done once, later. Not done when it is only dropped.
-pub(super) struct Work {
+/// A closure that runs once, later. It does not run when it is only dropped.
+pub(super) struct Deferred {
     call: unsafe fn(*mut u8),
     data: MaybeUninit<[usize; 3]>,
 }
 
-// SAFETY: who makes one promises that the closure may run on any thread, see `Guard::defer`.
-unsafe impl Send for Work {}
+// SAFETY: the caller of `new` promises that the closure may run on any thread, see `Guard::defer`.
+unsafe impl Send for Deferred {}
 
-impl Work {
+impl Deferred {
     /// # Safety
     ///
     /// `work` may run on any thread.
-    pub unsafe fn new<F: FnOnce() + 'static>(work: F) -> Work {
+    pub unsafe fn new<F: FnOnce() + 'static>(work: F) -> Deferred {
         /// # Safety
         ///
         /// `data` holds an `F` that nobody uses again.
@@ -30,14 +30,14 @@ impl Work {
         let mut data = MaybeUninit::<[usize; 3]>::uninit();
         // SAFETY: the closure fits and is aligned, as is checked above.
         unsafe { data.as_mut_ptr().cast::<F>().write(work) };
-        Work {
+        Deferred {
             call: call::<F>,
             data,
         }
     }
 
     pub fn run(mut self) {
-        // SAFETY: `data` holds what `call` was made for, and `self` ends here.
+        // SAFETY: `data` holds the closure that `call` was instantiated for, and `self` ends here.
         unsafe { (self.call)(self.data.as_mut_ptr().cast()) };
     }
 }

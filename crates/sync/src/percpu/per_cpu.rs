@@ -6,18 +6,18 @@ use crate::primitive::{core, cores, cpu};
 
 /// One `T` per core, each on cache lines of its own.
 ///
-/// Threads may move between [`PerCore::get`] and the use of what it gave, so `T` is something
+/// Threads may move between [`PerCpu::get`] and the use of what it gave, so `T` is something
 /// that two threads may use at once: an atomic, or a lock that is almost always free.
 #[derive(Debug)]
-pub struct PerCore<T> {
+pub struct PerCpu<T> {
     /// `cores()` values; immutable after construction, except inside.
     values: Box<[CachePadded<T>]>,
 }
 
-impl<T> PerCore<T> {
+impl<T> PerCpu<T> {
     /// One value per core, made by `make` from the core's number.
-    pub fn new(make: impl FnMut(usize) -> T) -> PerCore<T> {
-        PerCore {
+    pub fn new(make: impl FnMut(usize) -> T) -> PerCpu<T> {
+        PerCpu {
             values: (0..cores()).map(make).map(CachePadded::new).collect(),
         }
     }

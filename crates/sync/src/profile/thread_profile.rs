@@ -6,12 +6,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::clock::now;
 use super::counts::{Counts, Key};
-use super::recorder::{Place, Recorder};
+use super::recorder::{Recorder, SiteIndex};
 use super::switch::{end_of_hold, half, is_exact, on, session};
 use crate::primitive::{Mutex, thread_local};
 
 /// A busy thread draws one lock in about so many nanoseconds.
-const APART_NS: u64 = 64_000;
+const SAMPLE_NS: u64 = 64_000;
 /// How many draws a thread looks back at to see how busy it is.
 const BATCH: u32 = 64;
 /// A drawn lock stands for this many at most.
@@ -20,29 +20,29 @@ const PERIOD_MAX: u32 = 1 << 14;
 thread_local! {
     /// A session in the upper half, and how many free locks to go in it until one is drawn. Apart
     /// from the rest, because it is touched by every lock: it needs no destructor and no borrow.
-    static NEXT: Cell<u64> = const { Cell::new(0) };
-    static LOCAL: RefCell<Local> = RefCell::new(Local::new());
+    static UNTIL_SAMPLE: Cell<u64> = const { Cell::new(0) };
+    static PROFILE: RefCell<ThreadProfile> = RefCell::new(ThreadProfile::new());
 }
 
 /// Every recorder there is, and whether a thread has it. They stay: what a thread recorded is
 /// part of the profile when it has ended, and the next thread goes on with its recorder.
 static RECORDERS: Mutex<Vec<(&'static Recorder, bool)>> = Mutex::new(Vec::new());
 
-struct Local {
+struct ThreadProfile {
     recorder: &'static Recorder,
     /// Timed holds by the address of their lock.
     holds: HashMap<usize, Hold, BuildHasherDefault<ByAddress>>,
     /// How many free locks lie between two draws, on average; what a draw stands for.
     period: u32,
     /// Draws since `looked_at`, the last time that the period was chosen.
-    drawn: u32,
+    sampled: u32,
     looked_at: u64,
     /// State of a generator (xorshift): which draws fall where.
     random: u64,
 }
 
 struct Hold {
-    place: Place,
+    site: SiteIndex,
     session: u32,
     since: u64,
     /// How many holds this one stands for.
@@ -52,12 +52,12 @@ struct Hold {
 /// While the profile is on: takes a lock by `take`, which answers whether it was free, if the next
 /// free lock is not drawn. Who gets false takes it in the slow way.
 #[inline(always)]
-pub(crate) fn pass(take: impl FnOnce() -> bool) -> bool {
-    let next = NEXT.get();
+pub(crate) fn try_unsampled(take: impl FnOnce() -> bool) -> bool {
+    let next = UNTIL_SAMPLE.get();
     // Of another session, or of none, the number is too great.
     let passes = (next ^ on()).wrapping_sub(2) < u64::from(u32::MAX) - 1 && take();
     if passes {
-        NEXT.set(next - 1);
+        UNTIL_SAMPLE.set(next - 1);
     }
     passes
 }
@@ -65,13 +65,13 @@ pub(crate) fn pass(take: impl FnOnce() -> bool) -> bool {
 /// The thread has taken a lock that was free. True if the hold is timed: [`released`] must be
 /// called with the same address.
 pub(crate) fn taken(address: usize, key: impl FnOnce() -> Key, bounced: bool) -> bool {
-    !pass(|| true) && draw(address, &key(), bounced)
+    !try_unsampled(|| true) && sample(address, &key(), bounced)
 }
 
 #[cold]
 #[inline(never)]
-fn draw(address: usize, key: &Key, bounced: bool) -> bool {
-    with(|local| local.draw(address, key, bounced)).unwrap_or(false)
+fn sample(address: usize, key: &Key, bounced: bool) -> bool {
+    with(|thread_profile| thread_profile.sample(address, key, bounced)).unwrap_or(false)
 }
 
 /// The thread has taken a lock for which it waited `since`. As [`taken`].
@@ -85,7 +85,7 @@ pub(crate) fn waited(address: usize, key: &Key, bounced: bool, since: u64) -> bo
         wait_ns_max: wait_ns,
         ..Counts::default()
     };
-    with(|local| local.grant(address, key, &counts, 1, time)).unwrap_or(false)
+    with(|thread_profile| thread_profile.grant(address, key, &counts, 1, time)).unwrap_or(false)
 }
 
 /// A request is granted whose hold is not timed, after a wait that began `since`, if there was one.
@@ -98,7 +98,7 @@ pub(crate) fn granted(key: &Key, since: Option<u64>) {
         wait_ns_max: wait_ns,
         ..Counts::default()
     };
-    with(|local| local.count(key, &counts));
+    with(|thread_profile| thread_profile.count(key, &counts));
 }
 
 /// The thread has tried a lock in vain.
@@ -107,7 +107,7 @@ pub(crate) fn refused(key: &Key) {
         refused: 1,
         ..Counts::default()
     };
-    with(|local| local.count(key, &counts));
+    with(|thread_profile| thread_profile.count(key, &counts));
 }
 
 /// The thread is about to give up a lock whose hold is timed.
@@ -115,7 +115,7 @@ pub(crate) fn refused(key: &Key) {
 #[inline(never)]
 pub(crate) fn released(address: usize) {
     let time = now();
-    with(|local| local.end_hold(address, time));
+    with(|thread_profile| thread_profile.end_hold(address, time));
 }
 
 /// Every recorder there is.
@@ -124,25 +124,30 @@ pub(super) fn recorders() -> Vec<&'static Recorder> {
 }
 
 /// `None` when the thread is ending and has given its recorder back.
-fn with<R>(record: impl FnOnce(&mut Local) -> R) -> Option<R> {
-    let record = |local: &RefCell<Local>| local.try_borrow_mut().ok().map(|mut l| record(&mut l));
-    LOCAL.try_with(record).ok().flatten()
+fn with<R>(record: impl FnOnce(&mut ThreadProfile) -> R) -> Option<R> {
+    let record = |thread_profile: &RefCell<ThreadProfile>| {
+        thread_profile
+            .try_borrow_mut()
+            .ok()
+            .map(|mut l| record(&mut l))
+    };
+    PROFILE.try_with(record).ok().flatten()
 }
 
-impl Local {
-    fn new() -> Local {
+impl ThreadProfile {
+    fn new() -> ThreadProfile {
         let recorder = take_recorder();
-        Local {
+        ThreadProfile {
             recorder,
             holds: HashMap::default(),
             period: 1,
-            drawn: 0,
+            sampled: 0,
             looked_at: 0,
             random: std::ptr::from_ref(recorder).addr() as u64 | 1,
         }
     }
 
-    fn draw(&mut self, address: usize, key: &Key, bounced: bool) -> bool {
+    fn sample(&mut self, address: usize, key: &Key, bounced: bool) -> bool {
         let time = now();
         let session = self.catch_up(time);
         let weight = u64::from(self.period);
@@ -152,11 +157,11 @@ impl Local {
             ..Counts::default()
         };
         let timed = self.grant(address, key, &counts, weight, time);
-        self.drawn += 1;
-        if self.drawn == BATCH {
+        self.sampled += 1;
+        if self.sampled == BATCH {
             self.choose_period(time);
         }
-        NEXT.set(half(session) + u64::from(self.distance()));
+        UNTIL_SAMPLE.set(half(session) + u64::from(self.distance()));
         timed
     }
 
@@ -164,12 +169,12 @@ impl Local {
     fn grant(&mut self, address: usize, key: &Key, counts: &Counts, weight: u64, at: u64) -> bool {
         let session = self.catch_up(at);
         let requests = counts.total();
-        let Some(place) = self.recorder.place(key, requests) else {
+        let Some(site) = self.recorder.site(key, requests) else {
             return false;
         };
-        self.recorder.add(place, counts);
+        self.recorder.add(site, counts);
         let hold = Hold {
-            place,
+            site,
             session,
             since: at,
             weight,
@@ -180,8 +185,8 @@ impl Local {
 
     fn count(&mut self, key: &Key, counts: &Counts) {
         self.catch_up(self.looked_at);
-        if let Some(place) = self.recorder.place(key, counts.total()) {
-            self.recorder.add(place, counts);
+        if let Some(site) = self.recorder.site(key, counts.total()) {
+            self.recorder.add(site, counts);
         }
     }
 
@@ -199,7 +204,7 @@ impl Local {
             hold_ns_max: length,
             ..Counts::default()
         };
-        self.recorder.add(hold.place, &counts);
+        self.recorder.add(hold.site, &counts);
     }
 
     /// Goes over to the present session, where everything is drawn at first.
@@ -207,19 +212,19 @@ impl Local {
         let session = session();
         if self.recorder.session() != session {
             self.recorder.begin(session);
-            (self.period, self.drawn, self.looked_at) = (1, 0, time);
-            NEXT.set(half(session) + 1);
+            (self.period, self.sampled, self.looked_at) = (1, 0, time);
+            UNTIL_SAMPLE.set(half(session) + 1);
         }
         session
     }
 
-    /// As many free locks between two draws as pass in [`APART_NS`].
+    /// As many free locks between two draws as pass in [`SAMPLE_NS`].
     fn choose_period(&mut self, time: u64) {
         let passed = time.saturating_sub(self.looked_at).max(1);
         let locks = u64::from(BATCH) * u64::from(self.period);
-        let period = (locks * APART_NS / passed).clamp(1, u64::from(PERIOD_MAX));
+        let period = (locks * SAMPLE_NS / passed).clamp(1, u64::from(PERIOD_MAX));
         self.period = if is_exact() { 1 } else { period as u32 };
-        (self.drawn, self.looked_at) = (0, time);
+        (self.sampled, self.looked_at) = (0, time);
     }
 
     /// How many locks to the next draw: from 1 to twice the period, the period on average.
@@ -231,7 +236,7 @@ impl Local {
     }
 }
 
-impl Drop for Local {
+impl Drop for ThreadProfile {
     fn drop(&mut self) {
         let mut recorders = RECORDERS.lock();
         if let Some((_, taken)) = recorders

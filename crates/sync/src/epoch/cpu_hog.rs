@@ -1,22 +1,22 @@
-//! For tests: threads that want the core which another one has.
+//! For tests: threads that compete for one core.
 
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use crate::primitive::{self, Arc, thread};
 use std::time::Duration;
 
-/// How long they rest, before they look whether to go on.
+/// The length of a sleep between two looks at the flags.
 pub(super) const REST: Duration = Duration::from_millis(1);
 
-/// Three threads on one core. Dropped, they end.
-pub(super) struct Crowd {
-    works: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
+/// Three threads on one core, which end when this is dropped.
+pub(super) struct CpuHog {
+    spinning: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-impl Crowd {
-    /// On the core that the calling thread is on, and stays on from now; they rest.
-    pub fn here() -> Crowd {
+impl CpuHog {
+    /// Pins the calling thread to its current core and starts the threads there, paused.
+    pub fn here() -> CpuHog {
         // SAFETY: the set is plain data, the number is inside, the call gets its true size.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
@@ -24,12 +24,12 @@ impl Crowd {
             let done = libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
             assert_eq!(done, 0);
         }
-        let (works, is_over) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let (spinning, stop) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let one = || {
-            let (works, is_over) = (works.clone(), Arc::clone(&is_over));
+            let (spinning, stop) = (spinning.clone(), Arc::clone(&stop));
             thread::spawn(move || {
-                while !AtomicBool::load(&is_over, Ordering::Relaxed) {
-                    match works.load(Ordering::Relaxed) {
+                while !AtomicBool::load(&stop, Ordering::Relaxed) {
+                    match spinning.load(Ordering::Relaxed) {
                         true => std::hint::spin_loop(),
                         false => thread::sleep(REST),
                     }
@@ -37,30 +37,30 @@ impl Crowd {
             })
         };
         let threads = (0..3).map(|_| one()).collect();
-        Crowd {
-            works,
-            is_over,
+        CpuHog {
+            spinning,
+            stop,
             threads,
         }
     }
 
-    /// None of them gives the core away from now on, or all of them rest.
-    pub fn work(&self, works: bool) {
-        self.works.store(works, Ordering::Relaxed);
+    /// Starts or pauses the spinning threads.
+    pub fn spin(&self, spinning: bool) {
+        self.spinning.store(spinning, Ordering::Relaxed);
     }
 }
 
-impl Drop for Crowd {
+impl Drop for CpuHog {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             thread.join().expect("it only spins");
         }
     }
 }
 
-/// Times that the calling thread lost its core while it could have gone on.
-pub(super) fn lost() -> i64 {
+/// The number of involuntary context switches of the calling thread.
+pub(super) fn involuntary_switches() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel fills the structure in.
     let usage = unsafe {

@@ -11,10 +11,10 @@ use crate::profile::{self, Key, Side};
 /// Takes the lock if it is free and nothing of it is recorded but the core.
 #[inline(always)]
 pub(super) fn take_free(word: &WordLock) -> bool {
-    if !profile::watched() {
+    if !profile::is_on() {
         return word.take_free();
     }
-    profile::pass(|| {
+    profile::try_unsampled(|| {
         let is_free = word.take_free();
         if is_free {
             word.last().stamp();
@@ -27,7 +27,7 @@ pub(super) fn take_free(word: &WordLock) -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) -> bool {
-    if !profile::watched() {
+    if !profile::is_on() {
         word.lock();
         return true;
     }
@@ -54,7 +54,7 @@ pub(super) fn try_lock(
     class: &'static str,
     site: &'static Location<'static>,
 ) -> bool {
-    if !profile::watched() {
+    if !profile::is_on() {
         return word.try_lock();
     }
     let key = || key(class, site);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::clock::now;
 use super::counts::{Row, Snapshot};
-use super::local::recorders;
 use super::switch::{begin_session, end_at, end_of_hold, is_exact, session};
-use super::switch::{turn_off, turn_on, watched};
-use super::{Counts, Draw, Side};
+use super::switch::{is_on, turn_off, turn_on};
+use super::thread_profile::recorders;
+use super::{Counts, Sampling, Side};
 use crate::primitive::Mutex;
 
 /// When the session began. Who has it may turn the switch.
@@ -15,10 +15,10 @@ static BEGAN: Mutex<u64> = Mutex::new(0);
 
 /// Begins a profile from nothing. Nothing happens if one is on that draws the same way. True
 /// unless this build has no profile.
-pub fn start(draw: Draw) -> bool {
+pub fn start(draw: Sampling) -> bool {
     let mut began = BEGAN.lock();
-    let exact = draw == Draw::All;
-    if !watched() || is_exact() != exact {
+    let exact = draw == Sampling::All;
+    if !is_on() || is_exact() != exact {
         *began = now();
         turn_on(exact);
     }
@@ -28,7 +28,7 @@ pub fn start(draw: Draw) -> bool {
 /// Records no more; what was recorded stays until the next start or reset.
 pub fn stop() {
     let _turning = BEGAN.lock();
-    if watched() {
+    if is_on() {
         turn_off(now());
     }
 }
@@ -38,7 +38,7 @@ pub fn reset() {
     let mut began = BEGAN.lock();
     *began = now();
     begin_session();
-    if !watched() {
+    if !is_on() {
         end_at(*began);
     }
 }
@@ -60,7 +60,7 @@ pub fn snapshot() -> Snapshot {
             *sums.entry(row).or_default() += counts;
         }
     }
-    let running = watched();
+    let running = is_on();
     let rows = sums
         .into_iter()
         .map(|((class, side, file, line, column), counts)| Row {

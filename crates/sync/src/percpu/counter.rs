@@ -1,20 +1,20 @@
 //! A counter for a whole volume.
 
-use super::PerCore;
+use super::PerCpu;
 use crate::primitive::atomic::{AtomicI64, Ordering};
 
 /// A counter that always has a part per core, for the statistics of a whole volume.
 #[derive(Debug)]
 pub struct Counter {
     /// Added to by their core, summed by readers.
-    parts: PerCore<AtomicI64>,
+    parts: PerCpu<AtomicI64>,
 }
 
 impl Counter {
     /// A counter at zero.
     pub fn new() -> Counter {
         Counter {
-            parts: PerCore::new(|_| AtomicI64::new(0)),
+            parts: PerCpu::new(|_| AtomicI64::new(0)),
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! - Where a part of what may wait does, threads that retire give their cores away of their own
 //!   accord just before the kernel takes them in the middle of an operation (at the timer's next
-//!   interrupt, [`turn`]): who is not pinned while he is off his core holds nobody back.
+//!   interrupt, [`preempt`]): who is not pinned while he is off his core holds nobody back.
 //! - A thread that comes near to the [`limit`] with a batch gives its core away once, for a reader
 //!   that was taken off it all the same.
 //! - A thread that finds the count above the limit waits before its next operation, at most a
@@ -15,7 +15,7 @@
 //!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
-use super::{Guard, pin, tick, turn};
+use super::{Guard, pin, preempt, tick};
 use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::primitive::{cores, thread};
 use crossbeam_utils::CachePadded;
@@ -29,17 +29,17 @@ const BATCH: usize = 64 << 10;
 const LIMIT: i64 = 768 << 10;
 /// Bytes for each core below the limit from which on who has retired a batch gives the core away
 /// once: a reader that was taken off it comes back before those on other cores have to wait.
-const EARLY: i64 = 384 << 10;
+const YIELD_MARGIN: i64 = 384 << 10;
 /// The most for each core, with a batch for each thread: a thread that is off its core has one,
 /// which no reader holds back. Eight MiB are promised for two cores; some of what values own
 /// besides their own size is not counted.
-const MOST: i64 = 3 << 20;
+const LIMIT_MAX: i64 = 3 << 20;
 /// Bytes for each core from which on threads take turns.
-const CROWDED: i64 = 128 << 10;
+const PREEMPT_FROM: i64 = 128 << 10;
 /// Calls between two looks at the time while threads take turns: some ten microseconds.
-const OFTEN: u32 = 32;
+const CALLS_PER_CHECK: u32 = 32;
 /// The same where calls take so long that the interrupt would be missed.
-const SOON: u32 = 2;
+const CALLS_PER_CHECK_SLOW: u32 = 2;
 /// Times that one wait gives the core away, before it sleeps.
 const YIELDS: u32 = 6;
 /// Naps of one wait.
@@ -52,9 +52,9 @@ static PENDING: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 
 thread_local! {
     /// Bytes that this thread has retired since its last batch.
-    static OWN: Cell<usize> = const { Cell::new(0) };
+    static UNCOUNTED: Cell<usize> = const { Cell::new(0) };
     /// Operations until this thread looks whether to wait or to end its turn; 0 for never.
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
+    static CALLS_LEFT: Cell<u32> = const { Cell::new(0) };
     /// It has handed over a batch since, and found so much that it may have to wait.
     static BATCHED: Cell<bool> = const { Cell::new(false) };
 }
@@ -66,60 +66,60 @@ pub fn pending() -> u64 {
 
 /// Called between operations, without a lock: waits a little if readers hold back too much.
 #[inline]
-pub fn pace() {
-    let left = LOOKS.get();
+pub fn throttle() {
+    let left = CALLS_LEFT.get();
     if left > 0 {
-        LOOKS.set(left - 1);
+        CALLS_LEFT.set(left - 1);
         if left == 1 {
-            look();
+            check();
         }
     }
 }
 
 #[cold]
-fn look() {
+fn check() {
     if backend::is_pinned() {
         // Whoever is pinned waits for itself; its next operation looks again.
-        LOOKS.set(1);
+        CALLS_LEFT.set(1);
         return;
     }
-    if BATCHED.get() && makes_way(limit()) {
-        turn::begin();
+    if BATCHED.get() && wait_or_yield(limit()) {
+        preempt::restart();
     } else {
-        turn::end_in_time();
+        preempt::yield_before_tick();
     }
     // Now, because the wait hands over what is left of a batch as well.
     BATCHED.set(false);
-    let goes_on = is_crowded(PENDING.load(Ordering::Relaxed));
-    LOOKS.set(match goes_on {
+    let goes_on = is_high(PENDING.load(Ordering::Relaxed));
+    CALLS_LEFT.set(match goes_on {
         false => 0,
-        true if tick::is_near() => OFTEN,
-        true => SOON,
+        true if tick::samples_are_dense() => CALLS_PER_CHECK,
+        true => CALLS_PER_CHECK_SLOW,
     });
 }
 
 /// For work in the background that retires much, between its parts: waits a little while half of
 /// what may wait does, so that it is the first to wait and not those who work in the foreground.
-pub fn give_way() {
-    if !wait(limit() / 2) && is_crowded(PENDING.load(Ordering::Relaxed)) {
-        turn::end_by_clock();
+pub fn throttle_background() {
+    if !wait(limit() / 2) && is_high(PENDING.load(Ordering::Relaxed)) {
+        preempt::yield_by_clock();
     }
 }
 
 /// `bytes` were retired under `g`.
 #[inline]
-pub(super) fn retired(bytes: usize, g: &Guard) {
-    let own = OWN.get() + bytes;
-    OWN.set(own);
+pub(super) fn account(bytes: usize, g: &Guard) {
+    let own = UNCOUNTED.get() + bytes;
+    UNCOUNTED.set(own);
     if own >= BATCH {
-        send(g);
+        flush_batch(g);
     }
 }
 
 /// Hands the batch to the common count.
 #[cold]
-pub(super) fn send(g: &Guard) {
-    let bytes = OWN.take() as i64;
+pub(super) fn flush_batch(g: &Guard) {
+    let bytes = UNCOUNTED.take() as i64;
     if bytes == 0 {
         return;
     }
@@ -131,31 +131,31 @@ pub(super) fn send(g: &Guard) {
             PENDING.fetch_sub(bytes, Ordering::Relaxed);
         });
     }
-    backend::close_soon();
-    if is_crowded(now) {
-        LOOKS.set(1);
+    backend::seal_soon();
+    if is_high(now) {
+        CALLS_LEFT.set(1);
         BATCHED.set(true);
     }
 }
 
-fn is_crowded(pending: i64) -> bool {
-    pending > CROWDED * cores() as i64
+fn is_high(pending: i64) -> bool {
+    pending > PREEMPT_FROM * cores() as i64
 }
 
 /// Bytes that may wait.
 fn limit() -> i64 {
     let (cores, threads) = (cores() as i64, backend::threads());
-    (LIMIT * cores + BATCH as i64 * threads).min(MOST * cores)
+    (LIMIT * cores + BATCH as i64 * threads).min(LIMIT_MAX * cores)
 }
 
 /// Waits above the limit, and steps back once near to it; whether that was so.
-fn makes_way(limit: i64) -> bool {
-    wait(limit) || step_back(limit - EARLY * cores() as i64)
+fn wait_or_yield(limit: i64) -> bool {
+    wait(limit) || yield_once(limit - YIELD_MARGIN * cores() as i64)
 }
 
 /// Gives the core away once if more than `most` bytes wait; whether that was so.
-fn step_back(most: i64) -> bool {
-    let is_due = !free_down_to(most);
+fn yield_once(most: i64) -> bool {
+    let is_due = !free_until(most);
     if is_due {
         thread::yield_now();
     }
@@ -163,7 +163,7 @@ fn step_back(most: i64) -> bool {
 }
 
 /// Frees what can be freed while more than `most` bytes wait; whether no more do then.
-fn free_down_to(most: i64) -> bool {
+fn free_until(most: i64) -> bool {
     loop {
         let before = PENDING.load(Ordering::Relaxed);
         if before <= most {
@@ -182,16 +182,16 @@ fn wait(most: i64) -> bool {
     if backend::is_pinned() || PENDING.load(Ordering::Relaxed) <= most {
         return false;
     }
-    for turn in 0..YIELDS + NAPS {
-        if turn == YIELDS + 2 {
+    for preempt in 0..YIELDS + NAPS {
+        if preempt == YIELDS + 2 {
             // Those that could come for what is theirs have had their turn.
-            backend::free_left();
+            backend::free_abandoned();
         }
-        if free_down_to(most) {
+        if free_until(most) {
             return true;
         }
         // A reader that was taken off its core while it was pinned may get this one.
-        match turn < YIELDS {
+        match preempt < YIELDS {
             true => thread::yield_now(),
             false => thread::sleep(NAP),
         }
@@ -202,7 +202,7 @@ fn wait(most: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::epoch::crowd::{Crowd, lost};
+    use crate::epoch::cpu_hog::{CpuHog, involuntary_switches};
     use crate::epoch::retire;
     use std::time::Instant;
 
@@ -218,71 +218,78 @@ mod tests {
         };
         let reader = pin();
         let in_turn = thread::spawn(move || {
-            while LOOKS.get() != 1 {
+            while CALLS_LEFT.get() != 1 {
                 batch();
             }
             {
                 let _pinned = pin();
-                pace();
-                assert_eq!(LOOKS.get(), 1, "cores are given away between operations");
+                throttle();
+                assert_eq!(
+                    CALLS_LEFT.get(),
+                    1,
+                    "cores are given away between operations"
+                );
             }
-            pace();
-            let next = LOOKS.get();
-            assert!(next == OFTEN || next == SOON, "it goes on to look: {next}");
-            for _ in 1..next {
-                pace();
-            }
-            assert_eq!(LOOKS.get(), 1);
-            pace();
-            let next = LOOKS.get();
+            throttle();
+            let next = CALLS_LEFT.get();
             assert!(
-                next == OFTEN || next == SOON,
+                next == CALLS_PER_CHECK || next == CALLS_PER_CHECK_SLOW,
+                "it goes on to check: {next}"
+            );
+            for _ in 1..next {
+                throttle();
+            }
+            assert_eq!(CALLS_LEFT.get(), 1);
+            throttle();
+            let next = CALLS_LEFT.get();
+            assert!(
+                next == CALLS_PER_CHECK || next == CALLS_PER_CHECK_SLOW,
                 "while too much waits: {next}"
             );
         });
         in_turn.join().unwrap();
         let steps_back = thread::spawn(move || {
-            let crowd = Crowd::here();
-            crowd.work(true);
-            while PENDING.load(Ordering::Relaxed) <= limit() - EARLY * cores() as i64 {
+            let cpu_hog = CpuHog::here();
+            cpu_hog.spin(true);
+            while PENDING.load(Ordering::Relaxed) <= limit() - YIELD_MARGIN * cores() as i64 {
                 batch();
             }
-            let (before, mut batches) = (lost(), 0);
+            let (before, mut batches) = (involuntary_switches(), 0);
             // Below the limit, where nobody waits.
             while pending() + 2 * BATCH as u64 <= limit() as u64 {
                 batch();
-                pace();
+                throttle();
                 batches += 1;
             }
-            let lost = lost() - before;
+            let involuntary_switches = involuntary_switches() - before;
             assert!(
-                batches > 0 && lost * 3 >= batches,
-                "it loses its core {lost} times in {batches} batches"
+                batches > 0 && involuntary_switches * 3 >= batches,
+                "it loses its core {involuntary_switches} times in {batches} batches"
             );
         });
         steps_back.join().unwrap();
-        let paced = thread::spawn(move || {
+        let throttled = thread::spawn(move || {
             // More than other tests have waiting, or the limit grows for their threads.
             while pending() <= limit() as u64 + 32 * BATCH as u64 {
                 batch();
-                pace();
+                throttle();
             }
             let start = Instant::now();
             for _ in 0..10 {
                 batch();
-                pace();
+                throttle();
             }
             start.elapsed()
         });
-        let paced = paced.join().unwrap();
-        assert!(paced >= NAP * NAPS * 9, "ten batches in {paced:?}");
+        let throttled = throttled.join().unwrap();
+        assert!(throttled >= NAP * NAPS * 9, "ten batches in {throttled:?}");
         let held = pending();
         assert!(held > limit() as u64, "{held} bytes are held back");
         let start = Instant::now();
         // This thread is the reader, who is not asked to wait for itself.
-        give_way();
+        throttle_background();
         let beside = thread::spawn(move || {
-            give_way();
+            throttle_background();
             start.elapsed()
         });
         let beside = beside.join().unwrap();
