@@ -325,7 +325,7 @@ pub(super) fn scheduler(settings: &Settings) -> std::result::Result<Scheduler, S
     // Without workers, what has no place of its own needs one that no front end takes.
     let spare = usize::from(settings.workers == 0 && settings.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(settings.workers);
-    builder.seats(settings.seats + spare).start()
+    builder.external_workers(settings.seats + spare).start()
 }
 
 /// Keys of the hashes of names: nobody outside can choose names that meet.

@@ -12,10 +12,10 @@ use std::time::Duration;
 /// The workers that sleep and how many look for work.
 #[derive(Debug)]
 pub struct Sleepers {
-    /// A bit per station. Set by who drives it, cleared by it or by who wakes it.
+    /// A bit per run queue. Set by who drives it, cleared by it or by who wakes it.
     idle: Box<[AtomicU64]>,
     /// The same for those that are woken for what is theirs alone.
-    alone: Box<[AtomicU64]>,
+    pinned: Box<[AtomicU64]>,
     /// Workers that look for work, and woken ones that will. May be too low for a moment, never
     /// too high.
     searching: AtomicI64,
@@ -25,31 +25,31 @@ pub struct Sleepers {
 
 impl Sleepers {
     /// Nobody sleeps.
-    pub fn new(stations: usize) -> Sleepers {
-        let words = || (0..stations.div_ceil(64)).map(|_| AtomicU64::new(0));
+    pub fn new(run_queues: usize) -> Sleepers {
+        let words = || (0..run_queues.div_ceil(64)).map(|_| AtomicU64::new(0));
         Sleepers {
             idle: words().collect(),
-            alone: words().collect(),
+            pinned: words().collect(),
             searching: AtomicI64::new(0),
             watched: AtomicBool::new(false),
         }
     }
 
-    /// S1: this station's worker is about to sleep.
+    /// S1: this run queue's worker is about to sleep.
     pub fn enter(&self, at: usize) {
         // Relaxed: the fence S3 orders it against the look at the queues.
         self.idle[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
     }
 
     /// S1 of a worker that helps nobody: [`Sleepers::claim_any`] does not find it.
-    pub fn enter_alone(&self, at: usize) {
+    pub fn enter_pinned(&self, at: usize) {
         // Relaxed: as in `enter`.
-        self.alone[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
+        self.pinned[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
     }
 
     /// [`Sleepers::claim`] of a worker that helps nobody.
-    pub fn claim_alone(&self, at: usize) -> bool {
-        let (word, bit) = (&self.alone[at / 64], 1 << (at % 64));
+    pub fn claim_pinned(&self, at: usize) -> bool {
+        let (word, bit) = (&self.pinned[at / 64], 1 << (at % 64));
         // Relaxed: as in `claim`; the look before it keeps the line where it is.
         word.load(Ordering::Relaxed) & bit != 0
             && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0

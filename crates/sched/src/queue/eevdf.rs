@@ -4,7 +4,7 @@
 //!
 //! 1. `sum` is the sum of weight times virtual time, `load` the sum of the weights, over the
 //!    tenants that are here.
-//! 2. A tenant is here while it has tasks or runs, and `here` lists those; each, except `current`,
+//! 2. A tenant is here while it has tasks or runs, and `active` lists those; each, except `current`,
 //!    has exactly one fresh entry in one of the two heaps.
 //! 3. Lags add up to zero, so among tenants that are here one at least is eligible.
 
@@ -16,8 +16,8 @@ const SCALE: i128 = 10_000;
 
 /// The tasks of the tenants of one core, and who is next.
 #[derive(Debug)]
-pub struct Fair<T> {
-    tenants: Vec<Tenant<T>>,
+pub struct Eevdf<T> {
+    tenants: Vec<Entity<T>>,
     /// The tenant that was picked last, in no heap.
     current: Option<usize>,
     /// By deadline: those that were eligible when they were looked at.
@@ -27,9 +27,9 @@ pub struct Fair<T> {
     sum: i128,
     load: i128,
     /// Those that are here, in any order: what thieves look at, however many were here before.
-    here: Vec<usize>,
+    active: Vec<usize>,
     /// Virtual time when nobody was left.
-    rest: i128,
+    idle_vtime: i128,
     /// Length of a request, scaled.
     slice: i128,
     stamp: u64,
@@ -40,11 +40,11 @@ pub struct Fair<T> {
 type Entry = (i128, u64, usize);
 
 #[derive(Debug)]
-struct Tenant<T> {
+struct Entity<T> {
     tasks: VecDeque<T>,
     weight: i128,
     /// Virtual time per nanosecond of service, in 2^-32: instead of a division by the weight.
-    pace: u64,
+    vtime_rate: u64,
     vruntime: i128,
     deadline: i128,
     /// While away: what it was owed when it left.
@@ -54,21 +54,21 @@ struct Tenant<T> {
     /// Of its fresh heap entry; others are left over.
     stamp: u64,
     /// Where it is among those that are here.
-    place: Option<usize>,
+    position: Option<usize>,
 }
 
-impl<T> Fair<T> {
+impl<T> Eevdf<T> {
     /// Nobody here; a request is `slice_ns` of service.
-    pub fn new(slice_ns: u64) -> Fair<T> {
-        Fair {
+    pub fn new(slice_ns: u64) -> Eevdf<T> {
+        Eevdf {
             tenants: Vec::new(),
             current: None,
             eligible: BinaryHeap::new(),
             waiting: BinaryHeap::new(),
             sum: 0,
             load: 0,
-            here: Vec::new(),
-            rest: 0,
+            active: Vec::new(),
+            idle_vtime: 0,
             slice: i128::from(slice_ns) * SCALE,
             stamp: 0,
             len: 0,
@@ -92,12 +92,12 @@ impl<T> Fair<T> {
     }
 
     /// The tenant that is to be served and its oldest task. It counts as running until
-    /// [`Fair::charge`].
+    /// [`Eevdf::charge`].
     #[inline]
     pub fn pick(&mut self) -> Option<(usize, T)> {
-        self.settle();
+        self.retire_current();
         let next = match self.current {
-            Some(alone) if self.here.len() == 1 => alone,
+            Some(alone) if self.active.len() == 1 => alone,
             _ => {
                 if let Some(last) = self.current.take() {
                     self.enter(last);
@@ -125,7 +125,7 @@ impl<T> Fair<T> {
             self.load += weight - tenant.weight;
             tenant.deadline =
                 tenant.vruntime + (tenant.deadline - tenant.vruntime) * tenant.weight / weight;
-            tenant.weigh(weight);
+            tenant.set_weight(weight);
         }
         if tenant.vruntime >= tenant.deadline {
             tenant.deadline = tenant.vruntime + self.slice / tenant.weight;
@@ -133,8 +133,8 @@ impl<T> Fair<T> {
     }
 
     /// Counts `ns` of work of a tenant that was never queued here: it is owed that much less.
-    pub fn serve(&mut self, tenant: usize, weight: impl FnOnce() -> u32, ns: u64) {
-        self.settle();
+    pub fn charge_unqueued(&mut self, tenant: usize, weight: impl FnOnce() -> u32, ns: u64) {
+        self.retire_current();
         self.ensure(tenant);
         if !self.is_here(tenant) {
             self.join(tenant, i128::from(weight().max(1)));
@@ -147,7 +147,7 @@ impl<T> Fair<T> {
         let weight = u32::try_from(self.tenants[tenant].weight).unwrap_or(1);
         self.charge(ns, weight);
         self.tenants[tenant].stamp = 0;
-        self.settle();
+        self.retire_current();
     }
 
     /// Takes up to `most` tasks that `may_go` allows, the oldest of each tenant in turn.
@@ -159,8 +159,8 @@ impl<T> Fair<T> {
         may_go: impl Fn(&T) -> bool,
         out: &mut Vec<T>,
     ) -> usize {
-        let here = self.here.iter().copied();
-        let mut order: Vec<usize> = here
+        let active = self.active.iter().copied();
+        let mut order: Vec<usize> = active
             .filter(|&at| !self.tenants[at].tasks.is_empty())
             .collect();
         order.sort_by_key(|&at| self.tenants[at].tasks.front().map(&age));
@@ -177,7 +177,7 @@ impl<T> Fair<T> {
             });
         }
         self.len -= taken;
-        self.sweep();
+        self.remove_empty();
         taken
     }
 
@@ -213,19 +213,19 @@ impl<T> Fair<T> {
     /// Takes everything; nobody is here afterwards.
     pub fn clear(&mut self) -> Vec<T> {
         let mut all = Vec::with_capacity(self.len);
-        for &at in &self.here {
+        for &at in &self.active {
             all.extend(self.tenants[at].tasks.drain(..));
         }
         self.len = 0;
         self.current = None;
-        self.sweep();
+        self.remove_empty();
         all
     }
 
     /// Whether the tenant has tasks here, or runs.
     pub fn has(&self, tenant: usize) -> bool {
         let known = self.tenants.get(tenant);
-        known.is_some_and(|tenant| tenant.place.is_some()) || self.current == Some(tenant)
+        known.is_some_and(|tenant| tenant.position.is_some()) || self.current == Some(tenant)
     }
 
     /// Forgets what a tenant is owed, unless it is here.
@@ -234,14 +234,14 @@ impl<T> Fair<T> {
             && let Some(known) = self.tenants.get_mut(tenant)
         {
             // What is left of it in the heaps has another stamp.
-            *known = Tenant::away();
+            *known = Entity::away();
         }
     }
 
     /// Whether the tenant picked last is the only one here.
     #[inline]
-    pub fn is_alone(&self) -> bool {
-        self.here.len() == 1 && self.current.is_some()
+    pub fn is_single(&self) -> bool {
+        self.active.len() == 1 && self.current.is_some()
     }
 
     /// Puts a task of the tenant that is alone behind its others and takes the oldest.
@@ -262,7 +262,7 @@ impl<T> Fair<T> {
 
     /// The current tenant is not running any more: without tasks it leaves.
     #[inline]
-    pub fn settle(&mut self) {
+    pub fn retire_current(&mut self) {
         if let Some(current) = self.current
             && self.tenants[current].tasks.is_empty()
         {
@@ -283,10 +283,10 @@ impl<T> Fair<T> {
     }
 
     /// Tenants whose tasks were taken leave.
-    fn sweep(&mut self) {
+    fn remove_empty(&mut self) {
         // From the end: who leaves has the last one in its place.
-        for place in (0..self.here.len()).rev() {
-            let at = self.here[place];
+        for position in (0..self.active.len()).rev() {
+            let at = self.active[position];
             if self.tenants[at].tasks.is_empty() && self.current != Some(at) {
                 self.leave(at);
             }
@@ -294,12 +294,12 @@ impl<T> Fair<T> {
     }
 
     fn is_here(&self, tenant: usize) -> bool {
-        self.tenants[tenant].place.is_some()
+        self.tenants[tenant].position.is_some()
     }
 
     fn ensure(&mut self, tenant: usize) {
         while self.tenants.len() <= tenant {
-            self.tenants.push(Tenant::away());
+            self.tenants.push(Entity::away());
         }
     }
 
@@ -316,11 +316,11 @@ impl<T> Fair<T> {
             0 => 0,
             load => lag * (load + weight) / load,
         };
-        tenant.weigh(weight);
+        tenant.set_weight(weight);
         tenant.vruntime = average - spread;
         tenant.deadline = tenant.vruntime + self.slice / weight;
-        tenant.place = Some(self.here.len());
-        self.here.push(at);
+        tenant.position = Some(self.active.len());
+        self.active.push(at);
         self.sum += weight * tenant.vruntime;
         self.load += weight;
         self.enter(at);
@@ -329,20 +329,20 @@ impl<T> Fair<T> {
     fn leave(&mut self, at: usize) {
         let average = self.average();
         let tenant = &mut self.tenants[at];
-        let place = tenant.place.take();
+        let position = tenant.position.take();
         tenant.stamp = 0;
         tenant.left = average;
         tenant.lag = average - tenant.vruntime;
         self.sum -= tenant.weight * tenant.vruntime;
         self.load -= tenant.weight;
-        if let Some(place) = place {
-            self.here.swap_remove(place);
-            if let Some(&moved) = self.here.get(place) {
-                self.tenants[moved].place = Some(place);
+        if let Some(position) = position {
+            self.active.swap_remove(position);
+            if let Some(&moved) = self.active.get(position) {
+                self.tenants[moved].position = Some(position);
             }
         }
-        if self.here.is_empty() {
-            self.rest = average;
+        if self.active.is_empty() {
+            self.idle_vtime = average;
             self.eligible.clear();
             self.waiting.clear();
             debug_assert_eq!((self.sum, self.load), (0, 0));
@@ -351,14 +351,14 @@ impl<T> Fair<T> {
 
     fn average(&self) -> i128 {
         match self.load {
-            0 => self.rest,
+            0 => self.idle_vtime,
             load => self.sum.div_euclid(load),
         }
     }
 
     /// Puts a tenant that is here into the heap where it belongs now.
     fn enter(&mut self, at: usize) {
-        if self.eligible.len() + self.waiting.len() > 2 * self.here.len() + 64 {
+        if self.eligible.len() + self.waiting.len() > 2 * self.active.len() + 64 {
             let tenants = &self.tenants;
             self.eligible.retain(|Reverse(entry)| fresh(tenants, entry));
             self.waiting.retain(|Reverse(entry)| fresh(tenants, entry));
@@ -379,7 +379,7 @@ impl<T> Fair<T> {
     fn earliest(&mut self) -> Option<usize> {
         let first = self.earliest_eligible();
         debug_assert!(
-            first.is_some() || self.here.is_empty(),
+            first.is_some() || self.active.is_empty(),
             "somebody here is eligible"
         );
         first
@@ -425,33 +425,33 @@ impl<T> Fair<T> {
     }
 }
 
-impl<T> Tenant<T> {
-    fn weigh(&mut self, weight: i128) {
+impl<T> Entity<T> {
+    fn set_weight(&mut self, weight: i128) {
         self.weight = weight;
-        self.pace = ((SCALE << 32) / weight) as u64;
+        self.vtime_rate = ((SCALE << 32) / weight) as u64;
     }
 
     /// Service in virtual time.
     #[inline]
     fn virtual_ns(&self, ns: u64) -> u64 {
-        ((u128::from(ns) * u128::from(self.pace)) >> 32) as u64
+        ((u128::from(ns) * u128::from(self.vtime_rate)) >> 32) as u64
     }
 
-    fn away() -> Tenant<T> {
-        Tenant {
+    fn away() -> Entity<T> {
+        Entity {
             tasks: VecDeque::new(),
             weight: 0,
-            pace: 0,
+            vtime_rate: 0,
             vruntime: 0,
             deadline: 0,
             lag: 0,
             left: 0,
             stamp: 0,
-            place: None,
+            position: None,
         }
     }
 }
 
-fn fresh<T>(tenants: &[Tenant<T>], &(_, stamp, at): &Entry) -> bool {
+fn fresh<T>(tenants: &[Entity<T>], &(_, stamp, at): &Entry) -> bool {
     tenants[at].stamp == stamp
 }

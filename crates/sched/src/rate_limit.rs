@@ -1,9 +1,9 @@
-//! Waiting for a tenant's ceilings.
+//! Waiting for a tenant's rate limits.
 
 use crate::clock::Time;
 use crate::shared::Shared;
 use crate::sleep::Sleep;
-use crate::tenant::{Ticket, Waiter};
+use crate::tenant::{Permit, Waiter};
 use hearth_sync::primitive::Arc;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,55 +11,55 @@ use std::task::{Context, Poll};
 
 /// The future of [`crate::Handle::turn`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Turn {
+pub struct RateLimit {
     shared: Arc<Shared>,
     /// `None` when it has come.
-    ticket: Option<Ticket>,
+    permit: Option<Permit>,
     since: Time,
     waiter: Option<Waiter>,
     sleep: Sleep,
 }
 
-impl Turn {
-    pub(crate) fn new(shared: Arc<Shared>, ticket: Ticket) -> Turn {
+impl RateLimit {
+    pub(crate) fn new(shared: Arc<Shared>, permit: Permit) -> RateLimit {
         let since = shared.clock.now();
-        Turn {
+        RateLimit {
             sleep: Sleep::new(Arc::clone(&shared), since),
-            ticket: Some(ticket),
+            permit: Some(permit),
             waiter: None,
             shared,
             since,
         }
     }
 
-    /// It waits no more: what it waited counts as the ceilings' delay.
+    /// It waits no more: what it waited counts as the rate limits' delay.
     fn end(&mut self) {
-        let Some(ticket) = self.ticket.take() else {
+        let Some(permit) = self.permit.take() else {
             return;
         };
         let delay = self.shared.clock.now().since(self.since);
-        let tenants = self.shared.fleet.weights();
-        tenants.end(ticket, self.waiter.take(), delay.as_nanos() as u64);
+        let tenants = self.shared.runtime.weights();
+        tenants.end(permit, self.waiter.take(), delay.as_nanos() as u64);
     }
 }
 
-impl Future for Turn {
+impl Future for RateLimit {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        while let Some(ticket) = self.ticket {
+        while let Some(permit) = self.permit {
             let now = self.shared.clock.now();
             // The waker is left first: a change after this look wakes it.
-            let tenants = self.shared.fleet.weights();
-            let (go, waiter) = tenants.ask(ticket, now.ns(), self.waiter, context.waker());
+            let tenants = self.shared.runtime.weights();
+            let (admit_at, waiter) = tenants.ask(permit, now.ns(), self.waiter, context.waker());
             self.waiter = waiter;
-            if go <= now.ns() {
+            if admit_at <= now.ns() {
                 self.end();
                 break;
             }
-            let go = Time::from_ns(go);
-            if self.sleep.at() != go {
-                self.sleep = Sleep::new(Arc::clone(&self.shared), go);
+            let admit_at = Time::from_ns(admit_at);
+            if self.sleep.at() != admit_at {
+                self.sleep = Sleep::new(Arc::clone(&self.shared), admit_at);
             }
             if Pin::new(&mut self.sleep).poll(context).is_pending() {
                 return Poll::Pending;
@@ -69,16 +69,16 @@ impl Future for Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for RateLimit {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl std::fmt::Debug for Turn {
+impl std::fmt::Debug for RateLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Turn")
-            .field("ticket", &self.ticket)
+            .field("ticket", &self.permit)
             .finish()
     }
 }

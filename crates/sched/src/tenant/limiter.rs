@@ -1,42 +1,42 @@
-//! The ceilings of one tenant, and who waits for them.
+//! The rate limits of one tenant, and who waits for them.
 //!
-//! Everything stands behind one lock, which a tenant without ceilings does not take. Who waits
+//! Everything stands behind one lock, which a tenant without rate limits does not take. Who waits
 //! asks and leaves a waker under the same hold; a change takes the wakers out under its own. So a
 //! waiter either asks after the change or is woken by it, and none is charged twice: its place
 //! stays.
 
-use super::ceiling::{Ceiling, Place};
+use super::token_bucket::{Position, TokenBucket};
 use super::{Limits, Tenant};
 use hearth_sync::lock_class;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
 lock_class! {
-    /// The ceilings of a tenant.
-    pub CeilingsLock = "sched.ceilings", 1995;
+    /// The rate limits of a tenant.
+    pub LimiterLock = "sched.ceilings", 1995;
 }
 
-/// What a charge was given that its ceilings delay: its place in each.
+/// What a charge was given that its rate limits delay: its place in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct Permit {
     pub(super) tenant: Tenant,
-    ops: Option<Place>,
-    bytes: Option<Place>,
+    ops: Option<Position>,
+    bytes: Option<Position>,
 }
 
 /// Number of who waits, in its tenant.
 pub type Waiter = u64;
 
-/// The ceilings of a tenant.
+/// The rate limits of a tenant.
 #[derive(Debug, Default)]
-pub struct Ceilings {
-    ops: Ceiling,
-    bytes: Ceiling,
+pub struct Limiter {
+    ops: TokenBucket,
+    bytes: TokenBucket,
     waiting: BTreeMap<Waiter, Waker>,
     waiters: u64,
 }
 
-impl Ceilings {
+impl Limiter {
     /// What was set.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -58,20 +58,22 @@ impl Ceilings {
     }
 
     /// Charges work of `tenant` at `now`, at once and whole; `None` when it need not wait.
-    pub fn charge(&mut self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Ticket> {
+    pub fn charge(&mut self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Permit> {
         let (ops, bytes) = (self.ops.charge(ops, now), self.bytes.charge(bytes, now));
-        let ticket = Ticket { tenant, ops, bytes };
-        (self.go(ticket, now) > now).then_some(ticket)
+        let permit = Permit { tenant, ops, bytes };
+        (self.admit_at(permit, now) > now).then_some(permit)
     }
 
     /// The time at which work may go on, as it is at `now`.
-    pub fn go(&mut self, ticket: Ticket, now: u64) -> u64 {
-        let ops = ticket.ops.map(|place| self.ops.go(place, now));
-        let bytes = ticket.bytes.map(|place| self.bytes.go(place, now));
+    pub fn admit_at(&mut self, permit: Permit, now: u64) -> u64 {
+        let ops = permit.ops.map(|position| self.ops.admit_at(position, now));
+        let bytes = permit
+            .bytes
+            .map(|position| self.bytes.admit_at(position, now));
         now.max(ops.unwrap_or(now)).max(bytes.unwrap_or(now))
     }
 
-    /// Wakes `waker` when a ceiling changes, in the place of `known`. With it the waker that it
+    /// Wakes `waker` when a rate limit changes, in the place of `known`. With it the waker that it
     /// replaces, to be dropped without the lock.
     pub fn listen(&mut self, known: Option<Waiter>, waker: Waker) -> (Waiter, Option<Waker>) {
         let waiter = known.unwrap_or_else(|| {

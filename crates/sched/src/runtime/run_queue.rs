@@ -1,71 +1,71 @@
 //! One core's queue, with its inbox and what others may know of it without a lock.
 //!
 //! ```text
-//! sched.queue (2010)      the queue; the driver each switch, thieves, statistics
+//! sched.queue (2010)      the queue; the owner each switch, thieves, statistics
 //!   sched.inbox (2020)    tasks put in by others
 //! ```
 
 use super::sleepers::Parker;
 use crate::class::{Job, Weights};
-use crate::queue::{Queue, Ready};
+use crate::queue::{Ready, ReadyQueue};
 use hearth_sync::lock::{Guard, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 lock_class! {
-    /// The queue of a station.
+    /// The queue of a run queue.
     pub QueueLock = "sched.queue", 2010;
-    /// The inbox of a station.
+    /// The inbox of a run queue.
     pub InboxLock = "sched.inbox", 2020;
 }
 
 /// A core of the scheduler. On cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct Station<T> {
-    queue: Lock<QueueLock, Queue<T>>,
+pub struct RunQueue<T> {
+    queue: Lock<QueueLock, ReadyQueue<T>>,
     /// Written with the lock held; a hint for others.
     waiting: AtomicUsize,
     /// Those of them that are no idle work.
     waiting_user: AtomicUsize,
-    /// When the driver last took a task, in nanoseconds: a hint.
+    /// When the owner last took a task, in nanoseconds: a hint.
     switched: AtomicU64,
-    /// Who drives this station: [`VACANT`], or a [`Manner`].
-    driven: AtomicU8,
-    /// What the driver has served at once and not charged yet.
-    notes: [Note; NOTES],
+    /// Who drives this run queue: [`VACANT`], or a [`WorkerMode`].
+    owner_mode: AtomicU8,
+    /// What the owner has served at once and not charged yet.
+    pending: [PendingCharge; PENDING_SLOTS],
     others: Others<T>,
 }
 
-/// How a station is driven.
+/// How a run queue is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Manner {
-    /// The driver looks for work elsewhere, and sleeps where it can be woken for any.
-    Helping = 1,
-    /// What has the station's key runs here and nothing else does: the driver may sleep where
+pub enum WorkerMode {
+    /// The owner looks for work elsewhere, and sleeps where it can be woken for any.
+    Stealing = 1,
+    /// What has the run queue's key runs here and nothing else does: the owner may sleep where
     /// nobody can wake it, as long as no such task is left.
-    Alone = 2,
+    Pinned = 2,
 }
 
-/// Nobody drives the station.
+/// Nobody drives the run queue.
 const VACANT: u8 = 0;
 
-/// Tenants that a driver can serve in turns without charging them each time.
-const NOTES: usize = 4;
+/// Tenants that a owner can serve in turns without charging them each time.
+const PENDING_SLOTS: usize = 4;
 /// Pieces of work after which they are charged.
-const MOST_NOTED: u64 = 256;
+const MAX_PENDING_RUNS: u64 = 256;
 
-/// Work of one tenant that was served at once. Written by the driver only; statistics read it with
+/// Work of one tenant that was served at once. Written by the owner only; statistics read it with
 /// the queue locked, so that it is not charged meanwhile.
 #[derive(Debug, Default)]
-struct Note {
+struct PendingCharge {
     tenant: AtomicUsize,
     runs: AtomicU64,
     ns: AtomicU64,
 }
 
-/// What threads write that do not drive the station: on lines apart from what the driver writes.
+/// What threads write that do not drive the run queue: on lines apart from what the owner writes.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Others<T> {
@@ -81,16 +81,16 @@ struct Inbox<T> {
     closed: bool,
 }
 
-impl<T: Job> Station<T> {
+impl<T: Job> RunQueue<T> {
     /// Nothing waits, nobody drives.
-    pub fn new(slice_ns: u64) -> Station<T> {
-        Station {
-            queue: Lock::new(Queue::new(slice_ns)),
+    pub fn new(slice_ns: u64) -> RunQueue<T> {
+        RunQueue {
+            queue: Lock::new(ReadyQueue::new(slice_ns)),
             waiting: AtomicUsize::new(0),
             waiting_user: AtomicUsize::new(0),
             switched: AtomicU64::new(0),
-            driven: AtomicU8::new(VACANT),
-            notes: Default::default(),
+            owner_mode: AtomicU8::new(VACANT),
+            pending: Default::default(),
             others: Others {
                 inbox: Lock::new(Inbox {
                     tasks: Vec::new(),
@@ -102,51 +102,51 @@ impl<T: Job> Station<T> {
         }
     }
 
-    /// Takes the seat, if it is free.
-    pub fn sit(&self, manner: Manner) -> bool {
-        // Acquire: what the previous driver did; partner: `stand`.
+    /// Takes the run queue, if it is free.
+    pub fn acquire(&self, mode: WorkerMode) -> bool {
+        // Acquire: what the previous owner did; partner: `release`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
-        self.driven
-            .compare_exchange(VACANT, manner as u8, success, failure)
+        self.owner_mode
+            .compare_exchange(VACANT, mode as u8, success, failure)
             .is_ok()
     }
 
-    /// Gives the seat back.
-    pub fn stand(&self) {
-        // Release: partner `sit`.
-        self.driven.store(VACANT, Ordering::Release);
+    /// Gives the run queue back.
+    pub fn release(&self) {
+        // Release: partner `acquire`.
+        self.owner_mode.store(VACANT, Ordering::Release);
     }
 
-    /// Whether somebody drives the station: a hint.
-    pub fn is_driven(&self) -> bool {
+    /// Whether somebody drives the run queue: a hint.
+    pub fn is_owned(&self) -> bool {
         // Relaxed: a hint.
-        self.driven.load(Ordering::Relaxed) != VACANT
+        self.owner_mode.load(Ordering::Relaxed) != VACANT
     }
 
-    /// Whether only what has its key runs here. For the driver it is the truth, for others a hint.
-    pub fn is_alone(&self) -> bool {
+    /// Whether only what has its key runs here. For the owner it is the truth, for others a hint.
+    pub fn is_pinned(&self) -> bool {
         // Relaxed: written by who sat down here; see above.
-        self.driven.load(Ordering::Relaxed) == Manner::Alone as u8
+        self.owner_mode.load(Ordering::Relaxed) == WorkerMode::Pinned as u8
     }
 
-    /// Whether the driver takes any work: a hint.
-    pub fn helps(&self) -> bool {
+    /// Whether the owner takes any work: a hint.
+    pub fn is_stealing(&self) -> bool {
         // Relaxed: a hint.
-        self.driven.load(Ordering::Relaxed) == Manner::Helping as u8
+        self.owner_mode.load(Ordering::Relaxed) == WorkerMode::Stealing as u8
     }
 
-    /// Where the driver sleeps.
+    /// Where the owner sleeps.
     pub fn parker(&self) -> &Parker {
         &self.others.parker
     }
 
-    /// The driver is about to take a task, or is told to.
+    /// The owner is about to take a task, or is told to.
     pub fn mark_switch(&self, now: u64) {
         // Relaxed: a hint.
         self.switched.store(now, Ordering::Relaxed);
     }
 
-    /// When the driver last took a task: a hint.
+    /// When the owner last took a task: a hint.
     pub fn switched(&self) -> u64 {
         // Relaxed: a hint.
         self.switched.load(Ordering::Relaxed)
@@ -154,62 +154,62 @@ impl<T: Job> Station<T> {
 
     /// The queue, to be changed. Tasks are dropped after the guard.
     #[inline]
-    pub fn lock(&self) -> Guard<'_, QueueLock, Queue<T>> {
+    pub fn lock(&self) -> Guard<'_, QueueLock, ReadyQueue<T>> {
         self.queue.lock()
     }
 
-    /// Notes `ns` of work that was served at once; for the driver.
+    /// Notes `ns` of work that was served at once; for the owner.
     #[inline]
-    pub fn note(&self, tenant: usize, ns: u64, weights: &impl Weights) {
-        let note = &self.notes[tenant % NOTES];
-        // Relaxed: the driver's own.
-        let runs = note.runs.load(Ordering::Relaxed);
-        let of = note.tenant.load(Ordering::Relaxed);
-        if runs >= MOST_NOTED || of != tenant && runs > 0 {
-            self.charge_notes(&mut self.queue.lock(), weights);
-            return self.note(tenant, ns, weights);
+    pub fn defer_charge(&self, tenant: usize, ns: u64, weights: &impl Weights) {
+        let defer_charge = &self.pending[tenant % PENDING_SLOTS];
+        // Relaxed: the owner's own.
+        let runs = defer_charge.runs.load(Ordering::Relaxed);
+        let of = defer_charge.tenant.load(Ordering::Relaxed);
+        if runs >= MAX_PENDING_RUNS || of != tenant && runs > 0 {
+            self.flush_charges(&mut self.queue.lock(), weights);
+            return self.defer_charge(tenant, ns, weights);
         }
         // Relaxed: statistics may miss the last one.
-        note.tenant.store(tenant, Ordering::Relaxed);
-        let sum = note.ns.load(Ordering::Relaxed) + ns;
-        note.ns.store(sum, Ordering::Relaxed);
-        note.runs.store(runs + 1, Ordering::Relaxed);
+        defer_charge.tenant.store(tenant, Ordering::Relaxed);
+        let sum = defer_charge.ns.load(Ordering::Relaxed) + ns;
+        defer_charge.ns.store(sum, Ordering::Relaxed);
+        defer_charge.runs.store(runs + 1, Ordering::Relaxed);
     }
 
-    /// Charges what was noted; for the driver, with the queue locked.
+    /// Charges what was noted; for the owner, with the queue locked.
     #[cold]
-    pub fn charge_notes(&self, queue: &mut Queue<T>, weights: &impl Weights) {
-        self.noted(|tenant, runs, ns| queue.serve(tenant, ns, runs, weights));
-        for note in &self.notes {
+    pub fn flush_charges(&self, queue: &mut ReadyQueue<T>, weights: &impl Weights) {
+        self.for_each_pending(|tenant, runs, ns| queue.serve(tenant, ns, runs, weights));
+        for defer_charge in &self.pending {
             // Relaxed: readers have the queue's lock.
-            note.runs.store(0, Ordering::Relaxed);
-            note.ns.store(0, Ordering::Relaxed);
+            defer_charge.runs.store(0, Ordering::Relaxed);
+            defer_charge.ns.store(0, Ordering::Relaxed);
         }
     }
 
     /// Calls `each` with tenant, pieces and time of what was noted and not charged. The caller has
     /// locked the queue.
-    pub fn noted(&self, mut each: impl FnMut(usize, u32, u64)) {
-        for note in &self.notes {
-            // Relaxed: see `note`.
-            let (runs, ns) = (&note.runs, &note.ns);
+    pub fn for_each_pending(&self, mut each: impl FnMut(usize, u32, u64)) {
+        for defer_charge in &self.pending {
+            // Relaxed: see `defer_charge`.
+            let (runs, ns) = (&defer_charge.runs, &defer_charge.ns);
             let (runs, ns) = (runs.load(Ordering::Relaxed), ns.load(Ordering::Relaxed));
             if runs > 0 {
-                each(note.tenant.load(Ordering::Relaxed), runs as u32, ns);
+                each(defer_charge.tenant.load(Ordering::Relaxed), runs as u32, ns);
             }
         }
     }
 
     /// The queue, unless somebody is at it.
-    pub fn try_lock(&self) -> Option<Guard<'_, QueueLock, Queue<T>>> {
+    pub fn try_lock(&self) -> Option<Guard<'_, QueueLock, ReadyQueue<T>>> {
         self.queue.try_lock()
     }
 
     /// Tells the others what waits in the queue, which the caller has locked.
     #[inline]
-    pub fn publish(&self, queue: &Queue<T>) {
+    pub fn publish(&self, queue: &ReadyQueue<T>) {
         // Relaxed: the readers' fences order it; the stores are left out where nothing changes,
-        // so that the line stays in the driver's cache.
+        // so that the line stays in the owner's cache.
         let set = |hint: &AtomicUsize, value: usize| {
             if hint.load(Ordering::Relaxed) != value {
                 hint.store(value, Ordering::Relaxed);
@@ -222,7 +222,7 @@ impl<T: Job> Station<T> {
     /// Puts a task into the inbox.
     ///
     /// # Errors
-    /// The station is closed; the task comes back.
+    /// The run queue is closed; the task comes back.
     pub fn send(&self, ready: Ready<T>) -> Result<(), T> {
         let mut inbox = self.others.inbox.lock();
         if inbox.closed {
@@ -238,7 +238,7 @@ impl<T: Job> Station<T> {
 
     /// Moves the inbox into the queue, which the caller has locked.
     #[inline]
-    pub fn receive(&self, queue: &mut Queue<T>, weights: &impl Weights) {
+    pub fn receive(&self, queue: &mut ReadyQueue<T>, weights: &impl Weights) {
         // Relaxed: who must not miss a task sleeps after a fence.
         if self.others.inbox_len.load(Ordering::Relaxed) > 0 {
             self.receive_some(queue, weights);
@@ -246,7 +246,7 @@ impl<T: Job> Station<T> {
     }
 
     #[cold]
-    fn receive_some(&self, queue: &mut Queue<T>, weights: &impl Weights) {
+    fn receive_some(&self, queue: &mut ReadyQueue<T>, weights: &impl Weights) {
         let mut inbox = self.others.inbox.lock();
         for ready in inbox.tasks.drain(..) {
             // The inbox is closed before the queue, so the queue is open.
@@ -288,7 +288,7 @@ impl<T: Job> Station<T> {
         let mut all: Vec<T> = inbox.tasks.drain(..).map(|ready| ready.task).collect();
         all.extend(queue.close());
         self.publish(&queue);
-        // Relaxed: nobody sleeps for a closed station.
+        // Relaxed: nobody sleeps for a closed run queue.
         self.others.inbox_len.store(0, Ordering::Relaxed);
         all
     }

@@ -1,10 +1,10 @@
 //! What waits for threads that are not the scheduler's: tenants are served by weight, as at a
-//! station.
+//! run queue.
 //!
 //! Such threads do work that may block. A piece of it costs its tenant a turn when it is begun, so
 //! that those who only wait take turns too, and what more it used of the processor at its end.
 
-use crate::queue::Fair;
+use crate::queue::Eevdf;
 use crate::scheduler::Handle;
 use crate::tenant::Tenant;
 
@@ -13,19 +13,19 @@ const TURN_NS: u64 = 100_000;
 
 /// Work of tenants that waits. Plain data, behind a lock of whoever has the threads.
 #[derive(Debug)]
-pub struct Rounds<T> {
-    waiting: Fair<(Tenant, T)>,
+pub struct FairQueue<T> {
+    waiting: Eevdf<(Tenant, T)>,
 }
 
-impl<T> Default for Rounds<T> {
-    fn default() -> Rounds<T> {
-        Rounds {
-            waiting: Fair::new(TURN_NS),
+impl<T> Default for FairQueue<T> {
+    fn default() -> FairQueue<T> {
+        FairQueue {
+            waiting: Eevdf::new(TURN_NS),
         }
     }
 }
 
-impl<T> Rounds<T> {
+impl<T> FairQueue<T> {
     /// Puts something behind all else of its tenant.
     pub fn push(&mut self, sched: &Handle, tenant: Tenant, value: T) {
         let weight = || sched.weight(tenant);
@@ -44,7 +44,7 @@ impl<T> Rounds<T> {
         let more = ns.saturating_sub(TURN_NS);
         if more > 0 {
             let weight = || sched.weight(tenant);
-            self.waiting.serve(tenant.index(), weight, more);
+            self.waiting.charge_unqueued(tenant.index(), weight, more);
         }
     }
 
@@ -69,18 +69,18 @@ mod tests {
         let sched = Scheduler::builder().start().expect("it needs no thread");
         let tenants = [1, 2].map(|id| sched.tenant(id));
         sched.set_weight(tenants[0], 300).expect("a weight");
-        let mut rounds = Rounds::default();
+        let mut queue = FairQueue::default();
         for which in [0, 1] {
             for _ in 0..2000 {
-                rounds.push(&sched, tenants[which], which);
+                queue.push(&sched, tenants[which], which);
             }
         }
         let mut got = [0; 2];
         for _ in 0..1000 {
             // Eight threads: as many are begun before the first has ended.
-            let begun: Vec<_> = (0..8).filter_map(|_| rounds.pop(&sched)).collect();
+            let begun: Vec<_> = (0..8).filter_map(|_| queue.pop(&sched)).collect();
             for which in begun {
-                rounds.finish(&sched, tenants[which], used[which]);
+                queue.finish(&sched, tenants[which], used[which]);
                 got[which] += 1;
                 if got[0] + got[1] == 2000 {
                     return got;
@@ -110,16 +110,16 @@ mod tests {
     fn each_tenant_is_served_in_its_order_and_who_comes_back_waits_for_those_who_wait() {
         let sched = Scheduler::builder().start().unwrap();
         let (much, little) = (sched.tenant(1), sched.tenant(2));
-        let mut rounds = Rounds::default();
+        let mut queue = FairQueue::default();
         for value in 10..14 {
-            rounds.push(&sched, much, value);
+            queue.push(&sched, much, value);
         }
         for value in 20..22 {
-            rounds.push(&sched, little, value);
+            queue.push(&sched, little, value);
         }
-        assert_eq!(rounds.len(), 6);
-        let order: Vec<i32> = std::iter::from_fn(|| rounds.pop(&sched)).collect();
+        assert_eq!(queue.len(), 6);
+        let order: Vec<i32> = std::iter::from_fn(|| queue.pop(&sched)).collect();
         assert_eq!(order, [10, 20, 11, 21, 12, 13]);
-        assert!(rounds.is_empty());
+        assert!(queue.is_empty());
     }
 }

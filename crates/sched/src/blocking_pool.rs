@@ -1,4 +1,4 @@
-//! The scheduler's own threads: each drives the station it is given, or waits for one.
+//! The scheduler's own threads: each drives the run queue it is given, or waits for one.
 
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
@@ -7,18 +7,18 @@ use std::collections::VecDeque;
 /// More threads than this are not started for tasks that block.
 const MOST_BLOCKED: usize = 512;
 
-lock_class!(SparesLock = "sched.spares", 2030);
+lock_class!(BlockingPoolLock = "sched.spares", 2030);
 
-/// Stations that want a thread, and threads that want a station.
-pub struct Spares<S> {
-    state: Lock<SparesLock, State<S>>,
+/// Run queues that want a thread, and threads that want a run queue.
+pub struct BlockingPool<S> {
+    state: Lock<BlockingPoolLock, PoolState<S>>,
     changed: Condition,
-    /// No more threads than this wait for a station.
+    /// No more threads than this wait for a run queue.
     most_idle: usize,
     most: usize,
 }
 
-struct State<S> {
+struct PoolState<S> {
     /// For threads that wait, and were told.
     jobs: VecDeque<S>,
     idle: usize,
@@ -31,30 +31,30 @@ struct State<S> {
 pub enum Offer<S> {
     /// A thread that waited takes it.
     Taken,
-    /// The caller starts a thread for this job and no other, which calls [`Spares::next`] after it.
-    /// If it cannot, it calls [`Spares::lose`], and the job is its own again.
+    /// The caller starts a thread for this job and no other, which calls [`BlockingPool::next`] after it.
+    /// If it cannot, it calls [`BlockingPool::spawn_failed`], and the job is its own again.
     Start(S),
     /// There are too many threads, or the scheduler ends.
     Refused,
 }
 
-impl<S> Spares<S> {
-    /// No threads; `stations` need one each.
-    pub fn new(stations: usize) -> Spares<S> {
-        Spares {
-            state: Lock::new(State {
+impl<S> BlockingPool<S> {
+    /// No threads; `run_queues` need one each.
+    pub fn new(run_queues: usize) -> BlockingPool<S> {
+        BlockingPool {
+            state: Lock::new(PoolState {
                 jobs: VecDeque::new(),
                 idle: 0,
                 threads: 0,
                 stopped: false,
             }),
             changed: Condition::new(),
-            most_idle: stations.max(4),
-            most: stations + MOST_BLOCKED,
+            most_idle: run_queues.max(4),
+            most: run_queues + MOST_BLOCKED,
         }
     }
 
-    /// Hands a station out.
+    /// Hands a run queue out.
     pub fn offer(&self, job: S) -> Offer<S> {
         let mut state = self.state.lock();
         if state.stopped {
@@ -74,12 +74,12 @@ impl<S> Spares<S> {
     }
 
     /// The thread that [`Offer::Start`] asked for could not be started.
-    pub fn lose(&self) {
+    pub fn spawn_failed(&self) {
         self.state.lock().threads -= 1;
         self.changed.notify_all();
     }
 
-    /// Waits for a station; `None` when the thread is to end.
+    /// Waits for a run queue; `None` when the thread is to end.
     pub fn next(&self) -> Option<S> {
         let mut state = self.state.lock();
         loop {
@@ -119,15 +119,15 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_started_costs_its_own_job_and_no_other() {
-        let spares = Spares::new(2);
-        assert_eq!(spares.offer('a'), Offer::Start('a'));
-        assert_eq!(spares.offer('b'), Offer::Start('b'));
-        // The thread for the first is refused, while that for the second drives its station.
-        spares.lose();
-        spares.stop();
-        assert_eq!(spares.next(), None, "nobody else finds a job");
-        assert_eq!(spares.state.lock().threads, 0);
-        spares.wait_for_end();
-        assert_eq!(spares.offer('c'), Offer::Refused);
+        let blocking_pool = BlockingPool::new(2);
+        assert_eq!(blocking_pool.offer('a'), Offer::Start('a'));
+        assert_eq!(blocking_pool.offer('b'), Offer::Start('b'));
+        // The thread for the first is refused, while that for the second drives its run queue.
+        blocking_pool.spawn_failed();
+        blocking_pool.stop();
+        assert_eq!(blocking_pool.next(), None, "nobody else finds a job");
+        assert_eq!(blocking_pool.state.lock().threads, 0);
+        blocking_pool.wait_for_end();
+        assert_eq!(blocking_pool.offer('c'), Offer::Refused);
     }
 }

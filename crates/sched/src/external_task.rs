@@ -4,17 +4,17 @@ use crate::shared::Shared;
 use crate::tenant::Tenant;
 use hearth_sync::primitive::Arc;
 
-/// A piece of work that waits or is done outside of the stations. While it is there its tenant is
+/// A piece of work that waits or is done outside of the run queues. While it is there its tenant is
 /// not forgotten.
-pub struct Outside {
+pub struct ExternalTask {
     shared: Arc<Shared>,
     tenant: Tenant,
 }
 
-impl Outside {
-    pub(crate) fn new(shared: &Arc<Shared>, tenant: Tenant) -> Outside {
-        shared.fleet.weights().begin(tenant);
-        Outside {
+impl ExternalTask {
+    pub(crate) fn new(shared: &Arc<Shared>, tenant: Tenant) -> ExternalTask {
+        shared.runtime.weights().begin(tenant);
+        ExternalTask {
             shared: Arc::clone(shared),
             tenant,
         }
@@ -27,17 +27,17 @@ impl Outside {
 
     /// It is done, and used `ns` of the processor: that counts in the tenant's share.
     pub fn finish(self, ns: u64) {
-        self.shared.fleet.weights().count_run(self.tenant, ns);
+        self.shared.runtime.weights().count_run(self.tenant, ns);
     }
 }
 
-impl Drop for Outside {
+impl Drop for ExternalTask {
     fn drop(&mut self) {
-        self.shared.fleet.weights().end_one(self.tenant);
+        self.shared.runtime.weights().end_one(self.tenant);
     }
 }
 
-impl std::fmt::Debug for Outside {
+impl std::fmt::Debug for ExternalTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outside")
             .field("tenant", &self.tenant)

@@ -15,7 +15,7 @@ const SHORTS: u32 = 64;
 
 /// Of one thread, which is the only one to use it.
 #[derive(Debug)]
-pub struct Meter {
+pub struct CpuAccounting {
     /// Processor time of the calling thread; `None` where only the clock counts.
     read: fn() -> Option<u64>,
     /// What it was when it was last read.
@@ -25,19 +25,19 @@ pub struct Meter {
     shorts: u32,
 }
 
-impl Meter {
+impl CpuAccounting {
     /// By the kernel's account of the calling thread.
-    pub fn of_thread() -> Meter {
-        Meter::new(thread_time)
+    pub fn of_thread() -> CpuAccounting {
+        CpuAccounting::new(thread_time)
     }
 
     /// By the clock alone.
-    pub fn by_clock() -> Meter {
-        Meter::new(|| None)
+    pub fn by_clock() -> CpuAccounting {
+        CpuAccounting::new(|| None)
     }
 
-    fn new(read: fn() -> Option<u64>) -> Meter {
-        Meter {
+    fn new(read: fn() -> Option<u64>) -> CpuAccounting {
+        CpuAccounting {
             read,
             last: None,
             charged: 0,
@@ -84,56 +84,60 @@ mod tests {
         TIME.set(TIME.get() + ns);
     }
 
-    fn meter() -> Meter {
-        let mut meter = Meter::new(|| Some(TIME.get()));
-        assert_eq!(meter.used(LONG_NS), LONG_NS, "nothing is known yet");
-        meter
+    fn cpu_accounting() -> CpuAccounting {
+        let mut cpu_accounting = CpuAccounting::new(|| Some(TIME.get()));
+        assert_eq!(
+            cpu_accounting.used(LONG_NS),
+            LONG_NS,
+            "nothing is known yet"
+        );
+        cpu_accounting
     }
 
     #[test]
     fn work_that_lost_its_core_pays_for_what_it_used() {
-        let mut meter = meter();
+        let mut cpu_accounting = cpu_accounting();
         pass(300_000);
-        assert_eq!(meter.used(50_000_000), 300_000);
+        assert_eq!(cpu_accounting.used(50_000_000), 300_000);
         pass(2_000_000);
-        assert_eq!(meter.used(2_000_000), 2_000_000);
+        assert_eq!(cpu_accounting.used(2_000_000), 2_000_000);
     }
 
     #[test]
     fn what_short_work_was_charged_is_not_charged_again() {
-        let mut meter = meter();
+        let mut cpu_accounting = cpu_accounting();
         for _ in 0..10 {
             pass(20_000);
-            assert_eq!(meter.used(20_000), 20_000);
+            assert_eq!(cpu_accounting.used(20_000), 20_000);
         }
         pass(400_000);
-        assert_eq!(meter.used(9_000_000), 400_000);
+        assert_eq!(cpu_accounting.used(9_000_000), 400_000);
     }
 
     /// A thread does more than its tasks: what lies between many of them is nobody's.
     #[test]
     fn what_lies_between_many_short_ones_is_not_charged_to_a_long_one() {
-        let mut meter = meter();
+        let mut cpu_accounting = cpu_accounting();
         for _ in 0..1000 {
             pass(30_000);
-            meter.used(10_000);
+            cpu_accounting.used(10_000);
         }
         pass(200_000);
         let most = 200_000 + u64::from(SHORTS) * 20_000;
-        assert!((200_000..=most).contains(&meter.used(50_000_000)));
+        assert!((200_000..=most).contains(&cpu_accounting.used(50_000_000)));
     }
 
     #[test]
     fn never_more_than_by_the_clock_and_by_the_clock_where_nothing_else_is_known() {
-        let mut meter = meter();
+        let mut cpu_accounting = cpu_accounting();
         pass(10_000_000);
-        assert_eq!(meter.used(LONG_NS), LONG_NS);
+        assert_eq!(cpu_accounting.used(LONG_NS), LONG_NS);
         TIME.set(5);
         assert_eq!(
-            meter.used(3 * LONG_NS),
+            cpu_accounting.used(3 * LONG_NS),
             3 * LONG_NS,
             "another thread's time"
         );
-        assert_eq!(Meter::by_clock().used(7 * LONG_NS), 7 * LONG_NS);
+        assert_eq!(CpuAccounting::by_clock().used(7 * LONG_NS), 7 * LONG_NS);
     }
 }
