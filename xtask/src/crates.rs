@@ -47,6 +47,10 @@ pub const RULES: &[Rule] = &[
         below: &["hearth", "hearth-model", "hearth-sched", "hearth-sync"],
     },
     Rule {
+        name: "hearth-conflicts",
+        below: &["hearth-bench", "hearth", "hearth-model", "hearth-sync"],
+    },
+    Rule {
         name: "hearth-python",
         below: &["hearth", "hearth-sync"],
     },

@@ -1,10 +1,10 @@
 //! Compiles the recorder of the conflict runner.
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/conflicts/recorder.c");
+    println!("cargo:rerun-if-changed=src/recorder.c");
     #[cfg(feature = "recorder")]
     cc::Build::new()
-        .file("src/conflicts/recorder.c")
+        .file("src/recorder.c")
         .opt_level(2)
         // Its comparison loops must not become calls of the functions that they replace.
         .flag("-fno-builtin")

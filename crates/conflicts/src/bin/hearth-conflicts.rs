@@ -1,16 +1,16 @@
 //! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
 
-use hearth_bench::conflicts::cores::Cores;
-use hearth_bench::conflicts::ground::WITH_HEAT;
-use hearth_bench::conflicts::matrix::Matrix;
-use hearth_bench::conflicts::plan::{Extent, Plan};
-use hearth_bench::conflicts::source::Source;
-use hearth_bench::conflicts::verdict::{Sum, by_case};
-use hearth_bench::conflicts::{allow_list, hot, judge, report, second, self_check, steps};
 use hearth_bench::pinned::allowed_cores;
 use hearth_bench::row::{self, Row};
-use hearth_bench::seeds::counted::{SHARED_LINES, shared_lines};
+use hearth_bench::seeds::counted::SHARED_LINES;
 use hearth_bench::{record, valgrind};
+use hearth_conflicts::cores::Cores;
+use hearth_conflicts::ground::WITH_HEAT;
+use hearth_conflicts::matrix::Matrix;
+use hearth_conflicts::plan::{Extent, Plan};
+use hearth_conflicts::source::Source;
+use hearth_conflicts::verdict::{Sum, by_case};
+use hearth_conflicts::{allow_list, hot, judge, report, second, self_check, shared_lines, steps};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;

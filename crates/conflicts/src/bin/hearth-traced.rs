@@ -2,12 +2,12 @@
 //! outside: `hearth-traced FILE`, one case a line as hexadecimal numbers. Built without the
 //! ThreadSanitizer pass; `hearth-bench conflicts --check lackey` runs it under valgrind.
 
-use hearth_bench::conflicts::case::Case;
-use hearth_bench::conflicts::commute::Errnos;
-use hearth_bench::conflicts::cores::Cores;
-use hearth_bench::conflicts::lackey::{LEAN, parse_cases};
-use hearth_bench::conflicts::marks::{self, Marking};
-use hearth_bench::conflicts::run::{batches, run};
+use hearth_conflicts::case::Case;
+use hearth_conflicts::commute::Errnos;
+use hearth_conflicts::cores::Cores;
+use hearth_conflicts::lackey::{LEAN, parse_cases};
+use hearth_conflicts::marks::{self, Marking};
+use hearth_conflicts::run::{batches, run};
 use std::process::ExitCode;
 
 /// The allocator of the program `hearth`.

@@ -32,7 +32,13 @@ pub fn build() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build
         .current_dir(&root)
-        .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "hearth-conflicts",
+        ])
         .args([
             "--bin",
             "hearth-conflicts",
@@ -89,7 +95,13 @@ fn build_traced() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build
         .current_dir(&root)
-        .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "hearth-conflicts",
+        ])
         .args(["--bin", "hearth-traced"])
         .env("CARGO_INCREMENTAL", "0");
     let status = build.status().map_err(|error| format!("cargo: {error}"))?;

@@ -2,8 +2,8 @@
 //! price of memory.
 
 use super::recorder;
-use crate::row::Row;
 use hearth::{Credentials, Volume};
+use hearth_bench::row::Row;
 
 /// Lookups that the mean is taken of.
 const LOOKUPS: usize = 2_000;

@@ -115,7 +115,7 @@ fn share(part: usize, whole: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conflicts::enumerate;
+    use crate::enumerate;
 
     fn verdict(lines: usize, rule: Option<&str>) -> Verdict {
         let case = enumerate::cases()[0];

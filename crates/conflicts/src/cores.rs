@@ -1,6 +1,6 @@
 //! Two threads on two cores, which take turns.
 
-use crate::pinned::Worker;
+use hearth_bench::pinned::Worker;
 use hearth_sync::epoch;
 
 /// Two threads on two cores.
@@ -21,7 +21,7 @@ impl Cores {
     /// # Errors
     /// This process may use one core only.
     pub fn start() -> Result<Cores, String> {
-        match *crate::pinned::allowed_cores() {
+        match *hearth_bench::pinned::allowed_cores() {
             [first, second, ..] => Ok(Cores([Worker::on(first), Worker::on(second)])),
             _ => Err(
                 "the conflict runner needs two cores, and this process may use one; allow it \

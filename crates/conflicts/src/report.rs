@@ -6,7 +6,7 @@ use super::plan::Extent;
 use super::source::Source;
 use super::tally::Tally;
 use super::verdict::{Sum, Verdict, by_case};
-use crate::row::Row;
+use hearth_bench::row::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

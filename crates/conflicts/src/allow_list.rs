@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_page_can_be_read() {
-        let page = include_str!("../../../../docs/design/conflicts.md");
+        let page = include_str!("../../../docs/design/conflicts.md");
         assert!(!parse(page).expect("every row is right").is_empty());
     }
 

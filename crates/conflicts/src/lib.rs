@@ -7,7 +7,7 @@
 //! the same state in both orders. `docs/design/conflicts.md` has the method and the allow-list.
 //!
 //! The library must be compiled with the compiler's ThreadSanitizer pass, whose calls
-//! `recorder.c` answers: [`instrumented`] does that and runs `hearth-conflicts`.
+//! `recorder.c` implements: [`hearth_bench::instrumented`] does that and runs `hearth-conflicts`.
 
 pub mod allow_list;
 pub mod argument;
@@ -18,7 +18,6 @@ pub mod cores;
 pub mod enumerate;
 pub mod field;
 pub mod ground;
-pub mod instrumented;
 pub mod lackey;
 pub mod manner;
 pub mod marks;
@@ -49,6 +48,8 @@ mod reserve;
 pub mod second;
 #[cfg(feature = "recorder")]
 pub mod self_check;
+#[cfg(feature = "recorder")]
+pub mod shared_lines;
 #[cfg(feature = "recorder")]
 pub mod source;
 #[cfg(feature = "recorder")]

@@ -6,7 +6,7 @@ use super::lackey::{self, LEAN};
 use super::report::row;
 use super::run::batches;
 use super::workers::spread;
-use crate::row::Row;
+use hearth_bench::row::Row;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;

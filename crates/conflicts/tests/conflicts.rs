@@ -1,7 +1,7 @@
 //! The quick form of the conflict runner, with a figure below which the tree may not fall, and its
 //! checks of itself.
 
-use hearth_bench::conflicts::instrumented;
+use hearth_bench::instrumented;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -7,7 +7,7 @@
 use super::case::Case;
 use super::commute::Errnos;
 use super::manner::{Layout, Manner, Setting};
-use crate::valgrind::missing;
+use hearth_bench::valgrind::missing;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
@@ -219,10 +219,10 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conflicts::cores::Cores;
-    use crate::conflicts::marks::Marking;
-    use crate::conflicts::plan::{Extent, Plan};
-    use crate::conflicts::run::{batches, run};
+    use crate::cores::Cores;
+    use crate::marks::Marking;
+    use crate::plan::{Extent, Plan};
+    use crate::run::{batches, run};
 
     /// Once, a directory that is not empty held one file in a lean state, which the other call
     /// removed.
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn cases_come_back_from_text() {
-        let cases: Vec<_> = crate::conflicts::enumerate::cases();
+        let cases: Vec<_> = crate::enumerate::cases();
         let cases: Vec<_> = cases
             .into_iter()
             .step_by(997)

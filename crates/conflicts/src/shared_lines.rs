@@ -1,14 +1,13 @@
 //! Cache lines that two tasks share, seen by the recorder of the conflict runner.
 
-use super::wanted_of_all;
-use crate::activity::Activity;
-use crate::conflicts::overlap::{Conflict, Line, overlap};
-use crate::conflicts::recorder::record;
-use crate::conflicts::source::Source;
-use crate::measure::prepare;
-use crate::pinned::{allowed_cores, pin};
-use crate::seeds::options::SeedOptions;
-use crate::target::{Library, Sharing, Target};
+use crate::overlap::{Conflict, Line, overlap};
+use crate::recorder::record;
+use crate::source::Source;
+use hearth_bench::activity::Activity;
+use hearth_bench::measure::prepare;
+use hearth_bench::pinned::{allowed_cores, pin};
+use hearth_bench::seeds::counted::wanted_of_args;
+use hearth_bench::target::{Library, Sharing, Target};
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +22,7 @@ const WARM: usize = 64;
 /// The library refuses, or there is no second core.
 pub fn run(args: &[String]) -> Result<(), String> {
     let mut source = Source::of_this_program()?;
-    for one in wanted_of_all(&SeedOptions::parse(args)?) {
+    for one in wanted_of_args(args)? {
         let workload = one.activity.name();
         let shared = of(&*one.activity).map_err(|what| format!("{workload}: {what}"))?;
         println!(
