@@ -106,7 +106,7 @@ impl Guard {
     /// # Safety
     ///
     /// `deferred` may run on any thread, and after everything it borrows is gone unless its owner
-    /// sees to it: what it captures must be sendable and stay valid until it has run.
+    /// prevents that: what it captures must be sendable and stay valid until it has run.
     pub(crate) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { self.0.defer(deferred) };
