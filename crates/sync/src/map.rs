@@ -96,7 +96,7 @@ mod tests {
     use crate::primitive::rounds;
 
     #[test]
-    fn what_was_inserted_is_found_until_removed() {
+    fn an_entry_is_found_until_it_is_removed() {
         let map = ConcurrentMap::new();
         assert!(!map.insert("a".to_owned(), 1));
         assert!(map.insert("a".to_owned(), 2));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_lose_no_insert() {
+    fn concurrent_inserts_are_not_lost() {
         let (map, each) = (ConcurrentMap::new(), rounds(1_000));
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -330,7 +330,7 @@ mod tests {
     lock_class!(Tested = "tested", 1);
 
     #[test]
-    fn a_reader_that_met_a_writer_reads_again() {
+    fn a_read_that_overlaps_a_write_is_repeated() {
         let count = SeqCount::<Tested>::new();
         let start = count.read_begin();
         assert!(!count.read_retry(start));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_kept_out() {
+    fn a_seqlock_excludes_a_second_writer() {
         let lock = SeqLock::<Tested>::new();
         let last = LastCore::new();
         let first = lock.write(&last);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn words_written_together_are_read_together() {
+    fn readers_see_words_of_one_write_section() {
         let lock = SeqLock::<Tested>::new();
         let last = LastCore::new();
         let words = [AtomicU64::new(0), AtomicU64::new(0)];

@@ -15,7 +15,7 @@ const THREADS: usize = 6;
 const ROUNDS: usize = 1_500;
 
 #[test]
-fn whoever_sleeps_for_a_lock_is_woken() {
+fn every_thread_that_sleeps_for_a_lock_is_woken() {
     let lock = Arc::new(Lock::<Handed, usize>::new(0));
     let (tell, told) = channel();
     for thread in 0..THREADS {

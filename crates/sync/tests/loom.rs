@@ -133,7 +133,7 @@ fn a_sequence_count_never_shows_half_a_write() {
 }
 
 #[test]
-fn a_sequence_lock_keeps_two_writers_apart() {
+fn a_sequence_lock_excludes_two_writers() {
     check(5, || {
         let shared = Arc::new((
             SeqLock::<Counted>::new(),
@@ -163,7 +163,7 @@ fn a_sequence_lock_keeps_two_writers_apart() {
 }
 
 #[test]
-fn a_spread_loses_nothing_while_it_splits() {
+fn percpu_counters_lose_nothing_during_inflation() {
     check(3, || {
         let counters = Arc::new(PerCpuCounters::<2>::new());
         let others: Vec<_> = (0..2)
@@ -205,7 +205,7 @@ impl Published {
 }
 
 #[test]
-fn an_object_never_ends_under_a_reference() {
+fn an_object_is_never_evicted_under_a_reference() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
@@ -234,7 +234,7 @@ fn an_object_never_ends_under_a_reference() {
 }
 
 #[test]
-fn two_killers_and_a_getter_end_an_object_exactly_once() {
+fn two_evictors_and_a_getter_evict_an_object_exactly_once() {
     check(3, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
@@ -266,7 +266,7 @@ fn two_killers_and_a_getter_end_an_object_exactly_once() {
 /// The killer may have summed the cloner's word before the clone and the other word after the
 /// original was given up there: a clone by plain addition would be missed.
 #[test]
-fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
+fn an_evictor_does_not_miss_a_clone_whose_original_is_dropped_elsewhere() {
     check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -302,7 +302,7 @@ fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
 /// before and its new word after the getter has added and taken back: a taking back from the new
 /// word would hide the reference that is there all the time.
 #[test]
-fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
+fn a_failed_get_is_undone_on_the_counter_it_was_added_to() {
     check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -320,7 +320,7 @@ fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
 }
 
 #[test]
-fn a_handle_that_becomes_a_count_is_never_unseen() {
+fn a_handle_turned_into_a_count_is_always_seen() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -336,7 +336,7 @@ fn a_handle_that_becomes_a_count_is_never_unseen() {
 }
 
 #[test]
-fn an_object_never_ends_under_a_bare_count() {
+fn an_object_is_never_evicted_under_a_bare_count() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -358,7 +358,7 @@ fn an_object_never_ends_under_a_bare_count() {
 }
 
 #[test]
-fn a_held_slot_gives_up_its_reference_once() {
+fn a_ref_slot_releases_its_reference_once() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
@@ -384,7 +384,7 @@ fn a_held_slot_gives_up_its_reference_once() {
 }
 
 #[test]
-fn a_held_slot_shows_whole_objects() {
+fn a_ref_slot_publishes_complete_objects() {
     check(5, || {
         let shared = Arc::new((Table::new(0), RefSlot::empty()));
         let other = Arc::clone(&shared);
@@ -402,7 +402,7 @@ fn a_held_slot_shows_whole_objects() {
 }
 
 #[test]
-fn restores_that_meet_an_eviction_agree_on_one_object() {
+fn a_restore_that_races_an_eviction_yields_one_object() {
     check(5, || {
         let table = Arc::new(Table::new(4));
         let mortal = Mortal::new();
@@ -439,7 +439,7 @@ fn two_restores_make_one_object() {
 }
 
 #[test]
-fn a_table_that_grows_under_two_inserts_keeps_both() {
+fn concurrent_inserts_that_grow_the_table_are_both_kept() {
     // Different heights, different branches, and one branch that both must make; then the same
     // among the numbers from 8 on, whose tree begins with nothing.
     for (a, b) in [(2, 4), (4, 7), (4, 5), (8, 16), (8, 12), (8, 9)] {
@@ -465,7 +465,7 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
 }
 
 #[test]
-fn a_number_that_comes_back_is_given_to_one() {
+fn a_freed_number_is_allocated_once() {
     check(3, || {
         let table = Arc::new(Table::<u64>::new(0));
         // More than a core keeps: a block of them goes to the pool that all cores take from.
@@ -487,15 +487,15 @@ fn a_number_that_comes_back_is_given_to_one() {
 }
 
 #[test]
-fn nobody_is_inside_a_closed_gate() {
+fn no_reader_holds_a_write_locked_percpu_rwlock() {
     // With one thread that enters every interleaving of four switches, with two those of two: more
     // take minutes.
     for (threads, switches) in [(1, 4), (2, 2)] {
-        check(switches, move || close_beside(threads));
+        check(switches, move || write_beside_readers(threads));
     }
 }
 
-fn close_beside(threads: usize) {
+fn write_beside_readers(threads: usize) {
     let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
     let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
     let entering: Vec<_> = (0..threads)
@@ -519,7 +519,7 @@ fn close_beside(threads: usize) {
 }
 
 #[test]
-fn two_closers_take_turns() {
+fn two_writers_of_a_percpu_rwlock_exclude_each_other() {
     check(5, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
         let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
@@ -541,7 +541,7 @@ fn two_closers_take_turns() {
 
 /// Whoever gives a timed hold up is told so, and nobody else is.
 #[test]
-fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
+fn a_word_lock_has_one_holder_and_timed_holds_end_once() {
     check(3, || {
         let shared = Arc::new((WordLock::new(), UnsafeCell::new(0_u64), AtomicU64::new(0)));
         let hold = |shared: &(WordLock, UnsafeCell<u64>, AtomicU64), timed: bool| {

@@ -146,7 +146,7 @@ impl World {
 
 /// Guards before, after and across the unlinking: one of them follows another in the same thread.
 #[test]
-fn a_thing_outlives_every_guard_that_finds_it() {
+fn a_retired_value_outlives_every_guard_that_found_it() {
     check(4, || {
         let world = World::new();
         let reader = {
@@ -167,7 +167,7 @@ fn a_thing_outlives_every_guard_that_finds_it() {
 
 /// The same with a guard that is renewed instead of ended.
 #[test]
-fn a_guard_that_is_renewed_protects_what_it_finds_from_then_on() {
+fn a_repinned_guard_protects_what_it_finds_from_then_on() {
     check(4, || {
         let world = World::new();
         let reader = {
@@ -190,7 +190,7 @@ fn a_guard_that_is_renewed_protects_what_it_finds_from_then_on() {
 
 /// Epochs are ended by another thread than the one that frees.
 #[test]
-fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
+fn freeing_is_ordered_after_guards_that_other_threads_waited_for() {
     check(3, || {
         let world = World::new();
         let reader = {
@@ -218,7 +218,7 @@ fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
 
 /// The thread that retired it, and two others who think that it does not come any more.
 #[test]
-fn a_bag_is_freed_once_by_whoever_comes_first() {
+fn a_bag_is_freed_exactly_once() {
     check(3, || {
         let world = World::new();
         let me = world.collector.join();
@@ -240,7 +240,7 @@ fn a_bag_is_freed_once_by_whoever_comes_first() {
 
 /// A thread ends, another one begins and has what it left; a third one looks for what is left.
 #[test]
-fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
+fn bags_of_an_exited_thread_are_freed_by_the_next_owner_or_by_others() {
     check(3, || {
         let world = World::new();
         let ends = {
@@ -273,7 +273,7 @@ fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
 
 /// The hint says that a bag is due; when the lock is taken another one is the oldest.
 #[test]
-fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
+fn a_bag_behind_an_expired_one_still_waits_for_its_own_epochs() {
     check(4, || {
         let world = World::new();
         let me = world.collector.join();
@@ -303,7 +303,7 @@ fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
 
 /// One thread stops between its look at the participants and the end of the epoch.
 #[test]
-fn the_epoch_never_goes_back() {
+fn the_epoch_never_goes_backwards() {
     check(4, || {
         let world = World::new();
         let other = {
@@ -320,7 +320,7 @@ fn the_epoch_never_goes_back() {
 
 /// One thread ends, the next one has its participant and is pinned again when others look.
 #[test]
-fn what_a_thread_saw_that_has_ended_happened_before_it_is_freed() {
+fn reads_of_an_exited_thread_happen_before_the_free() {
     check(3, || {
         let world = World::new();
         let readers = [(); 2].map(|()| {

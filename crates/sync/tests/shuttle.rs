@@ -99,7 +99,7 @@ fn a_value_is_computed_once_and_a_condition_wakes_its_waiters() {
 }
 
 #[test]
-fn a_spread_counts_what_every_task_adds() {
+fn percpu_counters_sum_what_every_task_adds() {
     check(500, || {
         let counters = Arc::new(PerCpuCounters::<2>::new());
         let sum = Arc::clone(&counters);
@@ -114,7 +114,7 @@ fn a_spread_counts_what_every_task_adds() {
 }
 
 #[test]
-fn a_slot_that_is_moved_about_never_shows_a_dropped_value() {
+fn a_moving_value_is_never_seen_after_its_drop() {
     struct Spoilt(u64);
     impl Drop for Spoilt {
         fn drop(&mut self) {
@@ -166,7 +166,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn objects_live_while_held_and_end_when_asked() {
+fn objects_live_while_referenced_and_are_dropped_once_retired() {
     check(1_000, || {
         let alive = Arc::new(Plain::new(0));
         let shared = Arc::new((Table::<Counted>::new(4), Arc::clone(&alive)));
@@ -220,7 +220,7 @@ fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
 
 /// Numbers go from core to core through the pool, and tables grow for the new ones meanwhile.
 #[test]
-fn a_number_has_one_owner_at_a_time_and_a_new_generation_for_each() {
+fn a_number_has_one_owner_at_a_time_and_a_new_generation_each_time() {
     check(500, || {
         let table = Arc::new(Table::<u64>::new(1));
         // What is owned now, and the last generation of each number. No part of the schedule.
@@ -252,7 +252,7 @@ fn a_number_has_one_owner_at_a_time_and_a_new_generation_for_each() {
 }
 
 #[test]
-fn a_gate_keeps_many_out() {
+fn a_percpu_rwlock_writer_excludes_many_readers() {
     check(1_000, || {
         let inside = Arc::new(Plain::new(0));
         let table = Table::new(0);

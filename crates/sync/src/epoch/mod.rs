@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_synchronizes_waits_for_the_guards_before_it_and_for_no_other() {
+    fn synchronize_waits_for_earlier_guards_only() {
         let (reader, ends) = (pin(), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&ends);
         let waits = std::thread::spawn(move || {

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn each_turn_begins_where_the_one_before_it_ends_and_none_while_pinned() {
+    fn slices_are_contiguous_and_a_pinned_thread_never_yields() {
         let limit = Instant::now() + Duration::from_secs(60);
         let mut began = [0; 4];
         for turn in 0..began.len() {
@@ -106,7 +106,7 @@ mod tests {
     /// On a loaded machine other threads take the core too; in one of many windows they do not.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_turn_that_the_kernel_ends_is_not_ended_once_more() {
+    fn a_thread_just_preempted_by_the_kernel_does_not_yield_again() {
         const TURNS: i64 = 16;
         let turns = thread::spawn(|| {
             let cpu_hog = CpuHog::here();

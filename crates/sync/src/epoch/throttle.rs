@@ -208,7 +208,7 @@ mod tests {
     /// One test, because the count is global.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_pinned_reader_has_others_take_turns_step_back_then_wait_and_holds_nobody_for_ever() {
+    fn a_pinned_reader_makes_others_yield_then_wait_but_never_for_ever() {
         let batch = || {
             let g = pin();
             for _ in 0..BATCH / 4096 {

@@ -125,7 +125,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn who_looks_soonest_after_one_knows_best_when_the_next_comes() {
+    fn the_sample_closest_to_a_tick_gives_the_best_prediction() {
         let tick = Tick(AtomicU64::new(0));
         assert_eq!(tick.until_next(7 * SECOND, PERIOD), None);
         // Ticks come at whole periods; they are observed 150, 30 and 90 microseconds late.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_came_late_misleads_for_a_twentieth_of_a_second() {
+    fn a_late_first_tick_misleads_for_at_most_50_ms() {
         let tick = Tick(AtomicU64::new(0));
         // Ticks come 3 ms before whole periods from the first observed one.
         let at = |periods: u64| SECOND + periods * PERIOD;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_late_does_not_count_where_others_come_as_expected() {
+    fn a_late_tick_does_not_replace_a_correct_prediction() {
         let tick = Tick(AtomicU64::new(0));
         let at = |periods: u64| SECOND + periods * PERIOD;
         tick.observe(at(0), PERIOD);
@@ -174,7 +174,7 @@ mod tests {
     /// a tick may come late; of some twenty in a row most are observed where they are expected.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_thread_that_looks_often_foresees_the_interrupts_of_this_machine() {
+    fn frequent_samples_predict_the_ticks_of_this_machine() {
         let Some(period) = period() else {
             return;
         };
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_looks_side_by_side_tell_of_one() {
+    fn only_two_close_samples_locate_a_tick() {
         let look = |begin, coarse, end| Sample { begin, coarse, end };
         let before = look(10 * MAX_GAP, 0, 10 * MAX_GAP + 1);
         assert!(before.saw_tick(look(10 * MAX_GAP + 2, PERIOD, 11 * MAX_GAP)));

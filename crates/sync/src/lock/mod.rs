@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_taken_upwards() {
+    fn locks_of_rising_rank_may_be_taken() {
         let low: Lock<Low, u32> = Lock::new(1);
         let high: Lock<High, u32> = Lock::new(2);
         let first = low.lock();
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lock order: low (10) taken under high (20)")]
-    fn a_lock_taken_downwards_panics() {
+    fn locking_a_lower_rank_panics() {
         let (low, high) = (Lock::<Low, ()>::new(()), Lock::<High, ()>::new(()));
         let _high = high.lock();
         let _low = low.lock();
@@ -216,14 +216,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lock order: low (10) taken under low (10)")]
-    fn two_locks_of_a_class_need_the_nested_call() {
+    fn locking_two_of_a_class_panics_without_lock_nested() {
         let (a, b) = (Lock::<Low, ()>::new(()), Lock::<Low, ()>::new(()));
         let _a = a.lock();
         let _b = b.lock();
     }
 
     #[test]
-    fn an_attempt_may_go_downwards() {
+    fn try_lock_is_allowed_out_of_order() {
         let (low, high) = (Lock::<Low, ()>::new(()), Lock::<High, ()>::new(()));
         let _high = high.lock();
         let held = low.try_lock().expect("nobody has it");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn two_locks_come_in_the_order_of_the_arguments() {
+    fn lock_two_returns_guards_in_argument_order() {
         let locks = [Lock::<Low, u32>::new(0), Lock::<Low, u32>::new(1)];
         for (a, b) in [(0, 1), (1, 0)] {
             let (first, second) = lock_two(&locks[a], &locks[b]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_costs_no_byte_beside_the_word() {
+    fn a_lock_is_two_bytes_and_its_class_none() {
         assert_eq!(size_of::<Lock<Low, ()>>(), 2);
     }
 }

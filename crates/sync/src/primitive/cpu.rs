@@ -107,7 +107,7 @@ mod area {
 #[cfg(all(test, not(miri)))]
 mod tests {
     #[test]
-    fn a_pinned_thread_is_where_it_was_pinned() {
+    fn the_current_core_is_the_one_the_thread_is_bound_to() {
         let allowed = |set: Option<&libc::cpu_set_t>| {
             // SAFETY: the set is plain data, and the calls get its true size.
             unsafe {

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopwatch_keeps_pace_with_the_machine() {
+    fn a_stopwatch_agrees_with_the_kernel_clock() {
         let watch = Stopwatch::start();
         let (begin, first) = (Instant::now(), watch.ns());
         std::thread::sleep(Duration::from_millis(50));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopwatch_does_not_go_back_on_a_core() {
+    fn a_stopwatch_never_goes_backwards() {
         let watch = Stopwatch::start();
         let mut last = 0;
         for _ in 0..100_000 {

@@ -38,15 +38,15 @@ fn wait_until(met: impl Fn() -> bool) {
 
 #[test]
 #[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
-fn who_goes_on_frees_what_it_retired_itself() {
+fn a_running_thread_frees_its_own_garbage() {
     // Tests beside this one may let so much wait that all free whatever they find.
-    let mut attempts = std::iter::repeat_with(frees_of_who_goes_on).take(10);
+    let mut attempts = std::iter::repeat_with(frees_of_a_running_thread).take(10);
     let is_own = attempts.any(|[garbage, others]| garbage > others);
     assert!(is_own, "others free more in ten attempts");
 }
 
 /// Frees of a thread that retires all the time: by itself, by others.
-fn frees_of_who_goes_on() -> [usize; 2] {
+fn frees_of_a_running_thread() -> [usize; 2] {
     let drops = Arc::new(Drops::default());
     let done = Arc::new(AtomicUsize::new(0));
     let (busy, last_epoch) = (Arc::clone(&drops), Arc::clone(&done));
@@ -67,7 +67,7 @@ fn frees_of_who_goes_on() -> [usize; 2] {
 /// A thread that is off its core for a moment keeps its memory.
 #[test]
 #[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
-fn who_pauses_for_a_moment_frees_what_it_left_itself() {
+fn a_short_pause_does_not_let_others_steal_bags() {
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
         let drops = Arc::new(Drops::default());
@@ -106,7 +106,7 @@ fn who_pauses_for_a_moment_frees_what_it_left_itself() {
 
 /// Threads that pin once and end, with little stack.
 #[test]
-fn threads_that_begin_free_what_many_others_left() {
+fn new_threads_free_bags_of_exited_threads() {
     let drops = Arc::new(Drops::default());
     let reader = pin();
     let (threads, bags) = (8, rounds(200) as usize);
@@ -135,7 +135,7 @@ fn threads_that_begin_free_what_many_others_left() {
 }
 
 #[test]
-fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
+fn bags_of_stopped_and_exited_threads_are_freed_by_others() {
     let drops = Arc::new(Drops::default());
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
@@ -156,7 +156,7 @@ fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
 }
 
 #[test]
-fn who_only_reads_frees_what_others_left() {
+fn a_thread_that_only_reads_frees_abandoned_bags() {
     let drops = Arc::new(Drops::default());
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
@@ -181,7 +181,7 @@ fn who_only_reads_frees_what_others_left() {
 
 /// One is dropped before the thread's bags are, the other one after.
 #[test]
-fn what_a_thread_retires_while_it_ends_is_dropped() {
+fn values_retired_by_thread_local_destructors_are_dropped() {
     struct Retires(Arc<Drops>);
 
     impl Drop for Retires {
@@ -208,7 +208,7 @@ fn what_a_thread_retires_while_it_ends_is_dropped() {
 
 /// Once, a thread freed its bags while it ended, and what that ran had lost its own variables.
 #[test]
-fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
+fn an_exiting_thread_runs_no_deferred_destructor() {
     thread_local! {
         static NEEDED: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
     }
@@ -244,7 +244,7 @@ fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
 
 /// Once, what a drop retired was freed inside of it, as deep as there were bags.
 #[test]
-fn what_is_freed_does_not_free_other_bags_inside() {
+fn a_destructor_does_not_free_further_bags_recursively() {
     thread_local! {
         static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
         static MAX_STOLEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
@@ -283,7 +283,7 @@ fn what_is_freed_does_not_free_other_bags_inside() {
 
 /// Once, the rest of the bag was lost, and what it had counted was waited for ever after.
 #[test]
-fn a_panic_of_what_is_freed_leaves_the_rest_of_the_bag_to_be_freed() {
+fn a_panicking_destructor_does_not_stop_the_rest_of_its_bag() {
     struct Panics;
 
     impl Drop for Panics {

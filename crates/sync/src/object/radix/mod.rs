@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
+    fn every_number_has_an_entry_of_its_own() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert_eq!(radix.find(number).and_then(value), None, "{number}");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_sees_numbers_in_order_from_where_it_starts() {
+    fn a_scan_visits_numbers_in_order_from_its_start() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert!(put(radix.find_or_grow(number), number));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_may_start_where_no_number_is() {
+    fn a_scan_may_start_at_an_unused_number() {
         let radix = Radix::<u64>::new();
         let far = 1 << 59;
         for number in [1, far, far + 5] {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_grow_the_tree_lose_nothing() {
+    fn concurrent_growth_loses_no_entry() {
         for _ in 0..rounds(20) {
             let radix = Radix::<u64>::new();
             std::thread::scope(|scope| {
