@@ -1,6 +1,6 @@
-//! The lock profile on real locks: what is injected is what comes out.
+//! The lock profile on real locks: injected waits and holds are measured.
 //!
-//! The profile is of the process, so the tests take turns.
+//! The profile covers the process, so the tests run one at a time.
 
 #![cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 #![allow(clippy::unwrap_used)]
@@ -75,7 +75,7 @@ fn a_scripted_wait_is_counted_and_timed_exactly() {
             let held = lock.lock();
             let looks = turn.looks();
             scope.spawn(|| drop(lock.lock()));
-            // The waiter looks at the clock when its wait begins.
+            // The waiter reads the clock when its wait begins.
             turn.until_looks(looks + 1);
             turn.advance(ms * MS);
             drop(held);
@@ -108,7 +108,7 @@ fn a_grant_bounces_when_another_core_had_the_lock_last() {
         Lock::<Bounced, Vec<usize>>::new(Vec::new()),
         Barrier::new(2),
     );
-    // Who takes the lock in which step; each thread stays on its core.
+    // The thread that takes the lock in each step; each thread stays on its core.
     let script = [0, 0, 1, 0, 1, 1, 1, 0, 0, 1];
     std::thread::scope(|scope| {
         for me in 0..2 {
@@ -189,7 +189,8 @@ fn a_percpu_rwlock_has_a_read_and_a_write_side() {
     assert_eq!((read.free, read.waited, read.wait_ns), (3, 1, 4_000_000));
     assert_eq!((write.free, write.waited, write.wait_ns), (1, 1, 6_000_000));
     assert_eq!((write.hold_ns, write.timed), (4_000_000, 2));
-    // Two entries of one thread share a word here, so the first one's time is the second one's.
+    // Two read holds of one thread share a counter here, so the time of the first is counted as
+    // that of the second.
     assert!(read.hold_ns >= 7_000_000 && read.timed >= 3, "{read:?}");
 }
 
@@ -324,7 +325,7 @@ fn a_busy_thread_samples_few_locks_and_the_sums_still_hold() {
     let (busy, calm) = (Lock::<Busy, u64>::new(0), Lock::<Calm, ()>::new(()));
     for step in 0..TURNS {
         *busy.lock() += 1;
-        // A pattern that equal distances between draws would miss or meet every time.
+        // A pattern that equal distances between samples would miss or hit every time.
         if step % 16 == 0 {
             drop(calm.lock());
         }
@@ -342,7 +343,7 @@ fn every_contention_is_counted_however_few_locks_are_sampled() {
     const TURNS: u64 = 100;
     let turn = Turn::real_clock(Sampling::Adaptive);
     let lock = Lock::<Fought, u64>::new(0);
-    // Busy first, so that the thread draws one in many.
+    // Busy first, so that the thread samples one in many.
     (0..500_000).for_each(|_| *lock.lock() += 1);
     let waited = || turn.sum("fought", Side::Write).waited;
     assert_eq!(waited(), 0);
@@ -363,7 +364,8 @@ fn every_contention_is_counted_however_few_locks_are_sampled() {
             while asks.load(SeqCst) != 0 {
                 std::thread::yield_now();
             }
-            // It asks now. Held for much longer than it takes to get there.
+            // The other thread requests the lock now. It is held for much longer than the request
+            // takes.
             spin_for(MS);
             drop(held);
             while *lock.lock() < 500_000 + ask {
@@ -371,13 +373,13 @@ fn every_contention_is_counted_however_few_locks_are_sampled() {
             }
         }
     });
-    // Fewer than scripted only if the asker was kept from its core for a whole hold; more if the
-    // one that looks whether it is done meets it.
+    // Fewer than scripted only if the requesting thread was off its core for a whole hold; more if
+    // the polling thread contends with it.
     assert!(waited() >= TURNS * 9 / 10, "{}", waited());
 }
 
-/// The machine may take a core away between any two looks at a clock, so what is measured has a
-/// lower and an upper bound: from inside of the hold or wait, and from around it.
+/// A thread may be preempted between any two reads of a clock, so the measured time has a lower and
+/// an upper bound: from inside of the hold or wait, and from around it.
 #[test]
 fn real_hold_and_wait_times_are_measured_within_5_percent() {
     lock_class!(Real = "real", 1);

@@ -265,9 +265,6 @@ mod tests {
                 numbers.give(number, generation);
             }
         }
-        assert!(
-            highest < 8 * BLOCK,
-            "{highest}: numbers that came returned lie idle"
-        );
+        assert!(highest < 8 * BLOCK, "{highest}: freed numbers lie idle");
     }
 }

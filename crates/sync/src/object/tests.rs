@@ -108,7 +108,7 @@ fn a_number_comes_back_with_the_next_generation() {
         .map(|_| table.insert(|number, generation| (number, generation)))
         .collect();
     let second = others.iter().find(|other| other.number() == number);
-    let second = second.expect("it comes returned before another block is begun");
+    let second = second.expect("it comes back before another block is begun");
     assert_eq!(***second, (number, generation + 1));
     assert_eq!(second.generation(), generation + 1);
 }
@@ -177,8 +177,8 @@ fn any_u64_can_be_a_fixed_number() {
     assert_eq!(table.len(), 5);
 }
 
-/// The first of two objects of one number lies in the number's place, the second beside it, and the
-/// third in the place again once nobody can see the first.
+/// The first of two objects of one number is stored inline, the second on the heap, and the third
+/// inline again once nobody can see the first.
 #[test]
 fn an_object_is_stored_inline_unless_the_last_one_may_still_be_read() {
     let (table, alive) = (Table::new(1), Arc::default());
@@ -235,11 +235,11 @@ fn memory_of_new_objects_faults_once_per_page() {
         drop(table.insert(|_, _| [1_u8; 936]));
     }
     let faults = faults() - before;
-    // Pages that were read first would fault a second time, when they are written.
+    // A page that is read first faults a second time when it is written.
     assert!(faults < PAGES as i64 * 3 / 2, "{faults} for {PAGES} pages");
 }
 
-/// A table that is dropped while objects are on their way out frees nothing under them.
+/// A table that is dropped while drops of its objects are pending keeps their memory.
 #[test]
 fn a_dropped_table_outlives_its_pending_drops() {
     for _ in 0..rounds(50) {
@@ -268,8 +268,8 @@ fn a_dropped_table_outlives_its_pending_drops() {
     }
 }
 
-/// Panics when the thread that made it drops it. Other tests free what this one left too long, and
-/// are not to fail by it.
+/// Panics when the thread that created it drops it. Other tests may free it too, and must not fail
+/// by it.
 struct Bomb {
     maker: std::thread::ThreadId,
     drops: Arc<AtomicUsize>,
@@ -292,7 +292,7 @@ fn a_panicking_drop_releases_the_entry_and_the_table() {
     let (table, bangs) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let mut room = None;
-    // Another test may have dropped the one before; then there was no bang.
+    // Another test may have dropped the one before; then there was no panic.
     for generation in 1.. {
         let drops = Arc::new(AtomicUsize::new(0));
         let bomb = |_, _| Bomb {
@@ -323,7 +323,7 @@ fn a_panicking_drop_releases_the_entry_and_the_table() {
             assert!(std::time::Instant::now() < limit, "its end is not counted");
         }
     }
-    // What is left in it goes with the table, and may burst where it wants.
+    // The last value is leaked with the table, so it cannot panic.
     std::mem::forget(table);
 }
 
@@ -436,8 +436,9 @@ fn a_writer_waits_for_readers_and_excludes_new_ones() {
     assert_eq!(held.percpu().sum(1), 0);
 }
 
-/// Threads hold, clone and drop one object after the other while others retire whatever they
-/// can; every object must be intact whenever it is held, and all must be gone at the end.
+/// Threads take, clone and drop references to one object after the other while others evict
+/// whatever they can. Every object must be intact while it is referenced, and all must be dropped
+/// at the end.
 #[test]
 fn concurrent_holds_and_evictions_agree_on_every_object() {
     const SLOTS: u64 = 8;
@@ -481,7 +482,7 @@ fn concurrent_holds_and_evictions_agree_on_every_object() {
     wait_until_alive(&alive, 0);
 }
 
-/// Several threads restore one evicted object at a time; all must get one and the same.
+/// Several threads restore one evicted object at a time; all must get the same one.
 #[test]
 fn concurrent_restores_make_one_object() {
     let (table, alive) = (Table::new(1), Arc::default());

@@ -77,7 +77,7 @@ fn parts_of_two_cores_share_no_line() {
             std::ptr::from_ref(counters.local_word(0)).addr() / 64
         })
         .collect();
-    // The first core wrote inline, and has a part like the others since.
+    // The first core wrote inline, and has a part like the others since the inflation.
     assert!(lines[1..].windows(2).all(|pair| pair[0] != pair[1]));
 }
 

@@ -3,7 +3,7 @@ use crate::epoch;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::primitive::{Arc, rounds};
 
-/// A value that is counted while it lives and spoilt when dropped.
+/// A value that is counted while it lives and invalidated when dropped.
 struct Checked {
     value: u64,
     check: u64,

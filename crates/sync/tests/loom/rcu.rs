@@ -1,4 +1,4 @@
-//! Slots that readers look through without a write.
+//! RCU pointers under loom.
 
 use super::{Mortal, Published, check};
 use hearth_sync::epoch;
@@ -126,7 +126,8 @@ fn a_tag_comes_with_its_own_value() {
     });
 }
 
-/// As a descriptor: one closes it, one looks through it, and one keeps what it found.
+/// As with a file descriptor: one thread closes it, one reads through it, and one keeps what it
+/// found.
 #[test]
 fn a_share_lives_as_long_as_a_guard_or_a_counted_copy() {
     check(5, || {

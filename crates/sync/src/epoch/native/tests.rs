@@ -1,4 +1,4 @@
-//! Who frees what a thread has retired.
+//! Which thread frees retired values.
 
 use super::super::{pin, retire};
 use super::BAG_SIZE;
@@ -7,7 +7,7 @@ use crate::primitive::{Arc, rounds, thread};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Drops: by the thread that retired it, by others.
+/// Drops by the thread that retired the value, and by others.
 #[derive(Default)]
 struct Drops([AtomicUsize; 2]);
 
@@ -39,27 +39,27 @@ fn wait_until(met: impl Fn() -> bool) {
 #[test]
 #[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
 fn a_running_thread_frees_its_own_garbage() {
-    // Tests beside this one may let so much wait that all free whatever they find.
+    // Concurrent tests may let so much wait that all threads free whatever they find.
     let mut attempts = std::iter::repeat_with(frees_of_a_running_thread).take(10);
-    let is_own = attempts.any(|[garbage, others]| garbage > others);
+    let is_own = attempts.any(|[own, others]| own > others);
     assert!(is_own, "others free more in ten attempts");
 }
 
-/// Frees of a thread that retires all the time: by itself, by others.
+/// Frees by a thread that retires all the time, and by others.
 fn frees_of_a_running_thread() -> [usize; 2] {
     let drops = Arc::new(Drops::default());
     let done = Arc::new(AtomicUsize::new(0));
     let (busy, last_epoch) = (Arc::clone(&drops), Arc::clone(&done));
     let busy = thread::spawn(move || {
         let by = || [0, 1].map(|whose| busy.0[whose].load(SeqCst));
-        // Until much was dropped: tests beside this one pin as well.
+        // Until much was dropped, because concurrent tests pin too.
         while by().iter().sum::<usize>() < 100 * BAG_SIZE {
             retire_some(&busy, BAG_SIZE);
         }
         last_epoch.store(1, SeqCst);
         by()
     });
-    // Another one works at the collector all the time.
+    // Another thread collects all the time.
     wait_until(|| done.load(SeqCst) == 1);
     busy.join().unwrap()
 }
@@ -93,18 +93,18 @@ fn a_short_pause_does_not_let_others_steal_bags() {
             wait_until(|| later.0.iter().any(|by| by.load(SeqCst) > 0));
         }
         goes_on.send(()).unwrap();
-        let [garbage, others] = thread.join().unwrap();
-        if garbage >= BAG_SIZE && others == 0 {
+        let [own, others] = thread.join().unwrap();
+        if own >= BAG_SIZE && others == 0 {
             return;
         }
         assert!(
             Instant::now() < limit,
-            "{garbage} by itself, {others} by others"
+            "{own} by itself, {others} by others"
         );
     }
 }
 
-/// Threads that pin once and end, with little stack.
+/// Threads that pin once and exit, with a small stack.
 #[test]
 fn new_threads_free_bags_of_exited_threads() {
     let drops = Arc::new(Drops::default());
@@ -141,8 +141,8 @@ fn bags_of_stopped_and_exited_threads_are_freed_by_others() {
     let (tell, told) = mpsc::channel();
     let lazy = Arc::clone(&drops);
     let lazy = thread::spawn(move || {
-        // A little more than two bags, so that the second one is closed too. What it frees of
-        // others may retire more, or flush.
+        // A little more than two bags, so that the second one is sealed too. What the thread frees
+        // of others may retire more, or flush.
         retire_some(&lazy, 2 * BAG_SIZE + BAG_SIZE / 2);
         tell.send(()).unwrap();
         wait.recv().unwrap();
@@ -162,14 +162,15 @@ fn a_thread_that_only_reads_frees_abandoned_bags() {
     let (tell, told) = mpsc::channel();
     let stops = Arc::clone(&drops);
     let stops = thread::spawn(move || {
-        // More than a bag: what it frees of others may flush, which closes one that is not full.
+        // More than a bag: what the thread frees of others may flush, which seals a bag that is not
+        // full.
         retire_some(&stops, 2 * BAG_SIZE);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
     told.recv().unwrap();
     let limit = Instant::now() + Duration::from_secs(60);
-    // By itself, if other tests end epochs just then.
+    // The retiring thread may free it itself, if other tests advance the epoch just then.
     let all = || drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>();
     while all() < BAG_SIZE {
         drop(pin());
@@ -179,7 +180,7 @@ fn a_thread_that_only_reads_frees_abandoned_bags() {
     stops.join().unwrap();
 }
 
-/// One is dropped before the thread's bags are, the other one after.
+/// One is dropped before the thread's open bag is, the other one after.
 #[test]
 fn values_retired_by_thread_local_destructors_are_dropped() {
     struct Retires(Arc<Drops>);
@@ -206,7 +207,8 @@ fn values_retired_by_thread_local_destructors_are_dropped() {
     wait_until(|| drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>() == 2);
 }
 
-/// Once, a thread freed its bags while it ended, and what that ran had lost its own variables.
+/// Regression: a thread freed its bags while it exited, and the destructors used thread-local
+/// variables that were gone.
 #[test]
 fn an_exiting_thread_runs_no_deferred_destructor() {
     thread_local! {
@@ -242,7 +244,7 @@ fn an_exiting_thread_runs_no_deferred_destructor() {
     wait_until(|| all() == 8 * BAG_SIZE);
 }
 
-/// Once, what a drop retired was freed inside of it, as deep as there were bags.
+/// Regression: what a destructor retired was freed inside of it, as deep as there were bags.
 #[test]
 fn a_destructor_does_not_free_further_bags_recursively() {
     thread_local! {
@@ -281,7 +283,7 @@ fn a_destructor_does_not_free_further_bags_recursively() {
     assert_eq!(most.join().unwrap(), 1);
 }
 
-/// Once, the rest of the bag was lost, and what it had counted was waited for ever after.
+/// Regression: the rest of the bag was lost, and its count was waited for ever after.
 #[test]
 fn a_panicking_destructor_does_not_stop_the_rest_of_its_bag() {
     struct Panics;
