@@ -125,6 +125,7 @@ pub(super) fn flush_batch(g: &Guard) {
     }
     let now = PENDING.fetch_add(bytes, Ordering::Relaxed) + bytes;
     // Deferred behind all values that it stands for: the collector keeps the order of one thread.
+    // SAFETY: the closure owns all that it uses.
     unsafe {
         g.0.defer(move || {
             PENDING.fetch_sub(bytes, Ordering::Relaxed);
