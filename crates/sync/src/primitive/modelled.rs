@@ -245,7 +245,7 @@ pub fn core() -> usize {
     task() % cores()
 }
 
-/// The same as [`core`]: a model has no core at or above [`cores`].
+/// Equals [`core`]: a model has no core at or above [`cores`].
 pub(crate) fn cpu() -> usize {
     core()
 }
