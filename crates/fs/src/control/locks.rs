@@ -2,19 +2,19 @@
 
 use crate::errno::{Errno, Result};
 use crate::profile::{LockDraw, LockProfile, LockSort};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::profile;
 
-pub(super) fn table(_core: &Core) -> String {
+pub(super) fn table(_core: &Superblock) -> String {
     LockProfile::now().text(LockSort::default())
 }
 
-pub(super) fn json(_core: &Core) -> String {
+pub(super) fn json(_core: &Superblock) -> String {
     LockProfile::now().json()
 }
 
 /// `on`, `exact`, `off`, `reset`.
-pub(super) fn switch(_core: &Core, text: &str) -> Result<()> {
+pub(super) fn switch(_core: &Superblock, text: &str) -> Result<()> {
     let has_profile = match text {
         "on" => profile::start(LockDraw::Adaptive),
         "exact" => profile::start(LockDraw::All),
