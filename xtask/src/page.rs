@@ -95,7 +95,9 @@ fn is_defined(name: &str, paths: &[&str], sources: &[(String, String)]) -> bool 
         .any(|(_, code)| {
             rust_text::words(code, name).iter().any(|at| {
                 let before = code[..*at].split_whitespace().next_back();
-                before.is_some_and(|kind| kinds.contains(&kind))
+                // Methods may stand in another file than their type.
+                let is_impl = |kind: &str| kind == "for" || kind.starts_with("impl");
+                before.is_some_and(|kind| kinds.contains(&kind) || is_impl(kind))
             })
         })
 }
@@ -226,7 +228,8 @@ mod tests {
         let page = "`Rule` in `xtask/src/crates.rs`, `tidy::run` in `xtask/src`\n\
                     `members()` in `xtask/src/tidy.rs`\n\
                     | `xtask/src/{tidy,page}.rs` | `Findings`, and `Member` |\n\
-                    | `xtask/src/crates.rs` | `Member`, `Rule`, `CI` |\n";
+                    | `xtask/src/crates.rs` | `Member`, `Rule`, `CI` |\n\
+                    `Crate::edges` in `xtask/src/imports.rs`\n";
         assert_eq!(
             architecture(page),
             [
