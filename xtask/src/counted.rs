@@ -40,27 +40,27 @@ const PAGES: &str = "docs";
 
 /// How many times a crate may break a rule until it is put right. What is not listed may not.
 const ALLOWANCES: &[(Wording, &str, usize)] = &[
-    (Wording::Opening, "hearth", 67),
-    (Wording::Opening, "hearth-bench", 38),
+    (Wording::Opening, "hearth", 32),
+    (Wording::Opening, "hearth-bench", 30),
     (Wording::Opening, "hearth-cli", 17),
+    (Wording::Opening, "hearth-conflicts", 8),
     (Wording::Opening, "hearth-fuse", 21),
     (Wording::Opening, "hearth-model", 14),
     (Wording::Opening, "hearth-sched", 21),
-    (Wording::Opening, "hearth-sync", 16),
+    (Wording::Opening, "hearth-sync", 11),
     (Wording::Opening, "xtask", 1),
-    (Wording::Answers, "hearth", 33),
+    (Wording::Answers, "hearth", 16),
     (Wording::Answers, "hearth-bench", 10),
     (Wording::Answers, "hearth-cli", 2),
     (Wording::Answers, "hearth-fuse", 12),
     (Wording::Answers, "hearth-model", 2),
-    (Wording::Answers, "hearth-sync", 3),
-    (Wording::Columns, "docs", 1058),
-    (Wording::TypeName, "hearth", 37),
-    (Wording::TypeName, "hearth-bench", 70),
+    (Wording::Answers, "hearth-sync", 2),
+    (Wording::Columns, "docs", 936),
+    (Wording::TypeName, "hearth", 9),
+    (Wording::TypeName, "hearth-bench", 51),
+    (Wording::TypeName, "hearth-conflicts", 2),
     (Wording::TypeName, "hearth-fuse", 8),
     (Wording::TypeName, "hearth-model", 4),
-    (Wording::TypeName, "hearth-sched", 3),
-    (Wording::TypeName, "hearth-sync", 4),
 ];
 
 /// Checks the tree: what is over its allowance, and the counts of what is not zero.

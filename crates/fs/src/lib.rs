@@ -68,7 +68,7 @@ pub use ops::io::WriteAt;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use profile::{
-    Columns, LockCounts, LockDraw, LockProfile, LockRow, LockSide, LockSort, SiteRow,
+    Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
     BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
