@@ -51,7 +51,7 @@ impl Directory {
     pub fn fill(
         &self,
         at: Hashed<'_>,
-        answer: Option<Target>,
+        result: Option<Target>,
         before: Version,
         g: &Guard,
     ) -> Option<bool> {
@@ -64,7 +64,7 @@ impl Directory {
             return None;
         }
         let _write = bucket.seq.write();
-        Some(match answer {
+        Some(match result {
             Some(target) => put(bucket, &at, target, g),
             None => put_negative(bucket, &at, g),
         })

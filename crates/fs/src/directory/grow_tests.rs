@@ -6,7 +6,7 @@ use hearth_sync::epoch::pin;
 use std::collections::BTreeSet;
 
 #[test]
-fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
+fn a_table_that_grows_in_steps_is_one_directory_throughout() {
     let names = Names::new();
     const OLD: u64 = 8_000;
     for n in 1..=OLD {
@@ -46,7 +46,7 @@ fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
 
 /// An operation that needs all names in one table finishes growth that has begun.
 #[test]
-fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
+fn a_growing_directory_is_removed_and_loaded_like_any_other() {
     let g = pin();
     let half_grown = || {
         let names = Names::new();
@@ -126,7 +126,7 @@ fn a_large_table_grows_and_every_name_is_found() {
 
 /// The entry names a wrong bucket, and is not consulted.
 #[test]
-fn an_entry_of_a_large_table_moves_without_being_looked_at() {
+fn an_entry_of_a_large_table_moves_without_being_read() {
     let names = Names::new();
     let (small, large) = (Table::new(12), Table::new(14));
     let wrong = |at: Hashed<'_>| !at.hash.value() & (u64::MAX >> 2);

@@ -16,8 +16,8 @@ pub(crate) fn add_writer(sb: &Superblock, inode: &Inode) -> bool {
     if inode.data().is_none() || !(has_writers(inode) || sb.quotas.ledger.charges_first()) {
         return false;
     }
-    let mut promised = sb.quotas.promises.of(inode.number());
-    promised.add_writer();
+    let mut reserved = sb.quotas.reservations.of(inode.number());
+    reserved.add_writer();
     // Under the lock, like the clearing of the bit.
     inode.state.set(StateBit::Charged);
     true
@@ -32,13 +32,13 @@ pub(crate) fn has_writers(inode: &Inode) -> bool {
 /// A writer of `inode` that was charged first is closed.
 pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
     let _inside = inode.gate.enter(inode.shares());
-    let mut promised = sb.quotas.promises.of(inode.number());
-    let Some(left) = promised.remove_writer() else {
+    let mut reserved = sb.quotas.reservations.of(inode.number());
+    let Some(left) = reserved.remove_writer() else {
         return;
     };
     // Under the lock, like the setting of the bits.
     inode.state.clear(StateBit::Charged);
-    inode.state.clear(StateBit::Promised);
+    inode.state.clear(StateBit::Reserved);
     sb.quotas
         .ledger
         .free(inode.meta.account(), Resource::Blocks, left, g);
@@ -46,7 +46,7 @@ pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
 
 /// The kernel is about to have these bytes in its cache, where a mapping may change them: blocks
 /// are reserved for the holes among them, if `inode` has a writer that is charged first.
-pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Guard) -> Attempt<()> {
+pub(crate) fn reserve(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Guard) -> Attempt<()> {
     let data = inode.data().ok_or(Errno::EINVAL)?;
     let unpaid = || -> Attempt<_> {
         let absent = |PageMiss(index)| load(inode, index);
@@ -54,10 +54,10 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         if holes.is_empty() {
             return Ok(None);
         }
-        let promised = cx.sb.quotas.promises.of(inode.number());
-        holes.retain(|&hole| !promised.has(hole));
-        let is_needed = promised.has_writers() && !holes.is_empty();
-        Ok(is_needed.then_some((promised, holes)))
+        let reserved = cx.sb.quotas.reservations.of(inode.number());
+        holes.retain(|&hole| !reserved.has(hole));
+        let is_needed = reserved.has_writers() && !holes.is_empty();
+        Ok(is_needed.then_some((reserved, holes)))
     };
     {
         let _inside = inode.gate.enter(inode.shares());
@@ -70,19 +70,19 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
     let Some(account) = cx.sb.payer(inode)? else {
         return Ok(());
     };
-    let Some((mut promised, new)) = unpaid()? else {
+    let Some((mut reserved, new)) = unpaid()? else {
         return Ok(());
     };
     let more = new.len() as u64;
-    let mut room = cx
+    let mut charge = cx
         .sb
         .quotas
         .ledger
         .charge(account, Resource::Blocks, more, g)?;
-    room.spend(more);
-    promised.add(new);
+    charge.spend(more);
+    reserved.add(new);
     // The write that needs the reservation comes after the result of this read.
-    inode.state.set(StateBit::Promised);
+    inode.state.set(StateBit::Reserved);
     Ok(())
 }
 
@@ -101,21 +101,21 @@ pub(crate) fn store(
         .map_err(absent)?;
     let account = cx.sb.payer(inode)?.ok_or(Stop::Restart)?;
     // Held until the pages are in memory: of two writers of one page, the second needs nothing.
-    let mut promised = cx.sb.quotas.promises.of(inode.number());
+    let mut reserved = cx.sb.quotas.reservations.of(inode.number());
     let holes = data.holes(off, src.len() as u64, g).map_err(absent)?;
-    let (kept, new): (Vec<u64>, Vec<u64>) = holes.into_iter().partition(|&hole| promised.has(hole));
+    let (held, new): (Vec<u64>, Vec<u64>) = holes.into_iter().partition(|&hole| reserved.has(hole));
     let more = new.len() as u64;
-    let mut room = cx
+    let mut charge = cx
         .sb
         .quotas
         .ledger
         .charge(account, Resource::Blocks, more, g)?;
     let written = data.store(off, src, g).map_err(absent)?;
-    promised.remove(&kept);
+    reserved.remove(&held);
     // Other writers may have added and paid for some of them meanwhile.
-    let from_promises = written.added.min(kept.len() as u64);
-    room.spend(written.added - from_promises);
-    let unused = kept.len() as u64 - from_promises;
+    let from_reserved = written.added.min(held.len() as u64);
+    charge.spend(written.added - from_reserved);
+    let unused = held.len() as u64 - from_reserved;
     cx.sb
         .quotas
         .ledger
@@ -136,21 +136,25 @@ pub(crate) fn cut(sb: &Superblock, inode: &Inode, pages: Range<u64>, g: &Guard) 
 }
 
 /// Reserved pages that are about to be allocated, and the locked reservations of the file.
-pub(crate) struct Taken<'a> {
-    promised: Promised<'a>,
+pub(crate) struct HeldReservation<'a> {
+    reserved: Promised<'a>,
     pages: Vec<u64>,
 }
 
 /// The reservations of these pages; `None` for most files. The gate is closed.
-pub(crate) fn taken<'a>(sb: &'a Superblock, inode: &Inode, pages: Range<u64>) -> Option<Taken<'a>> {
-    inode.state.has(StateBit::Promised).then(|| {
-        let promised = sb.quotas.promises.of(inode.number());
-        let pages = promised.within(pages);
-        Taken { promised, pages }
+pub(crate) fn taken<'a>(
+    sb: &'a Superblock,
+    inode: &Inode,
+    pages: Range<u64>,
+) -> Option<HeldReservation<'a>> {
+    inode.state.has(StateBit::Reserved).then(|| {
+        let reserved = sb.quotas.reservations.of(inode.number());
+        let pages = reserved.within(pages);
+        HeldReservation { reserved, pages }
     })
 }
 
-impl Taken<'_> {
+impl HeldReservation<'_> {
     /// The number of pages, and so of charged blocks.
     pub fn count(&self) -> u64 {
         self.pages.len() as u64
@@ -158,15 +162,15 @@ impl Taken<'_> {
 
     /// The pages are allocated: the reservations become use.
     pub fn spend(&mut self) {
-        self.promised.remove(&self.pages);
+        self.reserved.remove(&self.pages);
     }
 }
 
 /// Blocks that are reserved for `inode`. The caller keeps others out of the gate, or accepts what
 /// they change meanwhile.
 pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
-    match inode.state.has(StateBit::Promised) {
-        true => sb.quotas.promises.of(inode.number()).count(),
+    match inode.state.has(StateBit::Reserved) {
+        true => sb.quotas.reservations.of(inode.number()).count(),
         false => 0,
     }
 }
