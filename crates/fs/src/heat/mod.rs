@@ -127,8 +127,8 @@ struct Folding {
     batch: Vec<(Key, Counts)>,
     /// Files that have ended, and whether records of them may lie apart.
     ended: Vec<(Key, bool)>,
-    /// Those of the fold before, of a backend that has inodes elsewhere: accesses before the end of a
-    /// file may have been looked for before they came, and be found by the next fold only.
+    /// Those of the fold before, of a backend that has inodes elsewhere: accesses before the end of
+    /// a file may have been looked for before they came, and be found by the next fold only.
     ended_before: Vec<(Key, bool)>,
     /// When the period began that allowances are for.
     since: Millis,

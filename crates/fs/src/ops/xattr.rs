@@ -209,8 +209,8 @@ fn charge<'g>(
     }
 }
 
-/// Replaces the extended attributes and ACLs, and the attributes that go with them; `extra_charge` is the
-/// charge for the additional blocks. Under `change`.
+/// Replaces the extended attributes and ACLs, and the attributes that go with them; `extra_charge`
+/// is the charge for the additional blocks. Under `change`.
 pub(super) fn publish(
     cx: &Ctx<'_>,
     inode: &Inode,

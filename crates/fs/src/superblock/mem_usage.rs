@@ -22,8 +22,8 @@ pub(crate) struct MemUsage {
     parts: PerCore<CoreBytes>,
     /// Bytes; 0 is no budget. Relaxed: an option of its own.
     budget: AtomicU64,
-    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget was
-    /// set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
+    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget
+    /// was set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
     /// reclaim a little faster or slower.
     watermark: AtomicI64,
 }
