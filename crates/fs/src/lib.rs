@@ -64,14 +64,14 @@ pub use ops::io::Place;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use profile::{
-    Columns, LockCounts, LockDraw, LockProfile, LockRow, LockSide, LockSort, SiteRow,
+    Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
-    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
-    QuotaRecord, QuotaUsage, Reason, Resource,
+    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaEvent, QuotaEventKind, QuotaId,
+    QuotaKind, QuotaRecord, QuotaUsage, RefusalReason, Resource,
 };
 pub use quotactl::{
-    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
+    LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};

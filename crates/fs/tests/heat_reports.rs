@@ -10,7 +10,7 @@
 mod hand;
 
 use hand::{create, tracked};
-use hearth::heat::{Grade, HeatChange, HeatRank};
+use hearth::heat::{Band, HeatChange, HeatRank};
 use hearth::{Caller, Credentials, Errno, Process, without_waiting};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -75,12 +75,12 @@ fn directories_are_ranked_by_the_files_in_them() {
         .unwrap();
     let rows: Vec<(&[u8], usize, u64)> = top
         .iter()
-        .map(|row| (row.path.as_deref().unwrap(), row.files, row.warm.reads))
+        .map(|row| (row.path.as_deref().unwrap(), row.files, row.stats.reads))
         .collect();
     assert_eq!(rows, [(&b"/a"[..], 2, 60), (b"/a/b", 1, 50)]);
     let single = volume.heat().top_files(HeatRank::Reads, 1, None);
-    assert!(top[0].warm.temperature > single[0].warm.temperature);
-    assert!(top[0].warm.temperature <= 100.0);
+    assert!(top[0].stats.temperature > single[0].stats.temperature);
+    assert!(top[0].stats.temperature <= 100.0);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn what_was_exported_is_imported_elsewhere_and_has_cooled() {
     read_times(&process, fd, 50, MIB);
     create(&process, b"/only here", 10);
     let ino = process.fstat(fd).unwrap().ino;
-    let before = volume.heat().file(ino).unwrap().warm;
+    let before = volume.heat().file(ino).unwrap().stats;
     let part = volume.heat().export(0, 1).unwrap();
     assert!(part.next.is_some());
     let mut lines = part.lines;
@@ -264,7 +264,7 @@ fn what_was_exported_is_imported_elsewhere_and_has_cooled() {
     let ino = process.fstat(fd).unwrap().ino;
     let done = other.heat().import(&lines).unwrap();
     assert_eq!((done.records, done.absent), (3, 2));
-    let after = other.heat().file(ino).unwrap().warm;
+    let after = other.heat().file(ino).unwrap().stats;
     assert_eq!((after.reads, after.writes), (before.reads, before.writes));
     let cooled = before.temperature / 2f64.sqrt();
     assert!((after.temperature - cooled).abs() < 0.01, "{after:?}");
@@ -274,7 +274,7 @@ fn what_was_exported_is_imported_elsewhere_and_has_cooled() {
     assert_eq!(other.heat().ranges(ino).unwrap().len(), 2);
     // Again is the same: lines replace, they do not add.
     other.heat().import(&lines).unwrap();
-    assert_eq!(other.heat().file(ino).unwrap().warm, after);
+    assert_eq!(other.heat().file(ino).unwrap().stats, after);
     // As a control file takes them, in pieces that end anywhere.
     let text = format!("{lines}end\n");
     let pieces: Vec<&[u8]> = text.as_bytes().chunks(100).collect();
@@ -309,15 +309,15 @@ fn an_import_means_the_same_in_any_order_of_its_lines() {
     let forward: Vec<&str> = lines.lines().collect();
     let (rows, files) = listing(&forward, false);
     assert_eq!(
-        (rows.len(), rows[0].warm.reads, rows[0].ranges, files),
+        (rows.len(), rows[0].stats.reads, rows[0].ranges, files),
         (1, 50, 2, 1)
     );
-    assert_eq!(listing(&reversed, false).0[0].warm, rows[0].warm);
+    assert_eq!(listing(&reversed, false).0[0].stats, rows[0].stats);
     // Without its own line a file is listed from its first access on.
     reversed.retain(|line| !line.contains("\"start\":null"));
     assert_eq!(listing(&reversed, false), (Vec::new(), 0));
     let (rows, _) = listing(&reversed, true);
-    assert_eq!((rows.len(), rows[0].warm.reads, rows[0].ranges), (1, 1, 2));
+    assert_eq!((rows.len(), rows[0].stats.reads, rows[0].ranges), (1, 1, 2));
 }
 
 /// Once, it made records that no truncate would have found.
@@ -382,9 +382,9 @@ fn who_subscribed_is_told_of_grades_until_it_ends() {
     volume.heat().age();
     let hot: Vec<_> = told.lock().unwrap().drain(..).collect();
     let seen: Vec<_> = hot.iter().map(|c| (c.ino, c.range, c.from, c.to)).collect();
-    let expected = [None, Some(0)].map(|range| (ino, range, Grade::Cold, Grade::Hot));
+    let expected = [None, Some(0)].map(|range| (ino, range, Band::Cold, Band::Hot));
     assert_eq!(seen, expected);
-    for (hours, from, to) in [(1, Grade::Hot, Grade::Warm), (2, Grade::Warm, Grade::Cold)] {
+    for (hours, from, to) in [(1, Band::Hot, Band::Warm), (2, Band::Warm, Band::Cold)] {
         hand.pass(hours * HOUR);
         volume.heat().age();
         let cooled: Vec<_> = told.lock().unwrap().drain(..).collect();
@@ -412,7 +412,7 @@ fn what_the_ioctl_tells_is_of_now_or_of_the_last_pass() {
     );
     read_times(&process, fd, 100, 0);
     let live = volume.heat().info(ino, true).unwrap();
-    let file = volume.heat().file(ino).unwrap().warm;
+    let file = volume.heat().file(ino).unwrap().stats;
     assert_eq!(live.temperature >> 24, u32::from(file.bucket));
     assert_eq!((live.reads, live.writes), (100, 1));
     let nanos = 1e9 / file.reads_per_second;

@@ -16,7 +16,9 @@ mod quota;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
-use quota::{Happening, Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal};
+use quota::{
+    Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaEventKind, QuotaId, Refusal, RefusalReason,
+};
 use quota::{QuotaEvent, Resource, Tuning};
 
 /// Runs `test` in every interleaving with at most `switches` forced switches.
@@ -247,7 +249,7 @@ fn a_soft_limit_is_crossed_in_sight() {
         }
         let told = events(&ledger);
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].what, Happening::SoftCrossed { deadline: 5 });
+        assert_eq!(told[0].what, QuotaEventKind::SoftCrossed { deadline: 5 });
         assert_eq!((told[0].used, used(&ledger)), (3, 3));
     });
 }
@@ -268,13 +270,13 @@ fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
         assert!(ledger.tell_ended(2));
         let taken = worker.join().unwrap();
         let late = take(&ledger, 1).map_err(|refusal| refusal.reason);
-        assert_eq!(late, Err(Reason::GraceEnded));
+        assert_eq!(late, Err(RefusalReason::GraceEnded));
         let told = events(&ledger);
-        let what: Vec<Happening> = told.iter().map(|event| event.what).collect();
-        let refused = Happening::Refused(Reason::GraceEnded);
-        assert_eq!(what[0], Happening::SoftCrossed { deadline: 5 });
+        let what: Vec<QuotaEventKind> = told.iter().map(|event| event.what).collect();
+        let refused = QuotaEventKind::Refused(RefusalReason::GraceEnded);
+        assert_eq!(what[0], QuotaEventKind::SoftCrossed { deadline: 5 });
         let first_is_refused = [refused];
-        let first_is_told = [Happening::GraceEnded, refused];
+        let first_is_told = [QuotaEventKind::GraceEnded, refused];
         assert!(what[1..] == first_is_refused || what[1..] == first_is_told);
         assert_eq!(told[1].used, used(&ledger), "nothing came after it");
         assert_eq!(used(&ledger), 2 + u64::from(taken.is_ok()));

@@ -5,8 +5,8 @@ use crate::attr::Time;
 use crate::data::PAGE;
 use crate::errno::{Errno, Result};
 use crate::heat::{
-    FileHeat, Grade, HOT_FROM, Heat, HeatRank, Names, RangeHeat, Tenant, WARM_FROM, Warm,
-    path_fields,
+    Band, FileHeat, HOT_FROM, Heat, HeatRank, HeatStats, HeatTenant, PathInfo, RangeHeat,
+    WARM_FROM, path_fields,
 };
 use crate::quota::QuotaId;
 use crate::volume::{Superblock, Volume};
@@ -154,7 +154,7 @@ pub(super) fn top(
         By::Directory => {
             let rows = heat.top_directories(rank, most, since)?;
             let row = |row: &crate::heat::DirectoryHeat| {
-                let mut fields = warm(&row.warm);
+                let mut fields = warm(&row.stats);
                 match &row.path {
                     Some(path) => path_fields(&mut fields, path),
                     None => set(&mut fields, "path", Value::Null),
@@ -178,12 +178,12 @@ pub(super) fn info(heat: Heat<'_>, ino: u64, cells: usize) -> Result<Value> {
     let names = heat.paths(&[ino])?;
     let row = known.unwrap_or(FileHeat {
         ino,
-        warm: Warm::default(),
+        stats: HeatStats::default(),
         ranges: 0,
     });
     let mut fields = file(&row, &names);
     strip(heat, &mut fields, ino, &names, cells);
-    set(&mut fields, "recorded", row.warm != Warm::default());
+    set(&mut fields, "recorded", row.stats != HeatStats::default());
     Ok(Value::Object(fields))
 }
 
@@ -211,7 +211,7 @@ pub(super) fn histogram(sb: &Superblock) -> Value {
     let buckets = Heat::of(sb).bytes_by_bucket();
     let of = |grade| -> u64 {
         let bytes = (0..=u8::MAX).zip(&buckets);
-        let of_grade = bytes.filter(|(bucket, _)| Grade::of_bucket(*bucket) == grade);
+        let of_grade = bytes.filter(|(bucket, _)| Band::of_bucket(*bucket) == grade);
         of_grade.map(|(_, bytes)| bytes).sum()
     };
     let [pages, _] = sb.ledger.usage(QuotaId::VOLUME, &pin());
@@ -219,9 +219,9 @@ pub(super) fn histogram(sb: &Superblock) -> Value {
         "on": sb.heat.is_on(),
         "warm_from": WARM_FROM,
         "hot_from": HOT_FROM,
-        "cold": of(Grade::Cold),
-        "warm": of(Grade::Warm),
-        "hot": of(Grade::Hot),
+        "cold": of(Band::Cold),
+        "warm": of(Band::Warm),
+        "hot": of(Band::Hot),
         "allocated": pages.used * PAGE,
         "bytes_by_bucket": buckets,
     })
@@ -267,17 +267,17 @@ fn tenants(
         let since = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         heat.time().nanos().saturating_sub(since)
     });
-    let used = |warm: &Warm| warm.last_read.max(warm.last_write).map_or(0, Time::nanos);
+    let used = |warm: &HeatStats| warm.last_read.max(warm.last_write).map_or(0, Time::nanos);
     let rows = heat.tenants(rank).into_iter();
-    let rows = rows.filter(|row| used(&row.warm) >= since);
+    let rows = rows.filter(|row| used(&row.stats) >= since);
     let of_kind = rows.filter_map(|row| {
         let (kind, id) = match (row.tenant, by) {
-            (Tenant::User(id), By::User) => ("user", id),
-            (Tenant::Group(id), By::Group) => ("group", id),
-            (Tenant::Project(id), By::Project) => ("project", id),
+            (HeatTenant::User(id), By::User) => ("user", id),
+            (HeatTenant::Group(id), By::Group) => ("group", id),
+            (HeatTenant::Project(id), By::Project) => ("project", id),
             _ => return None,
         };
-        let mut fields = warm(&row.warm);
+        let mut fields = warm(&row.stats);
         set(&mut fields, "path", Value::Null);
         set(&mut fields, "kind", kind);
         set(&mut fields, "id", id);
@@ -286,23 +286,23 @@ fn tenants(
     of_kind.take(most).collect()
 }
 
-fn file(row: &FileHeat, names: &HashMap<u64, Names>) -> Map<String, Value> {
-    let mut fields = warm(&row.warm);
+fn file(row: &FileHeat, names: &HashMap<u64, PathInfo>) -> Map<String, Value> {
+    let mut fields = warm(&row.stats);
     place(&mut fields, row.ino, names);
     set(&mut fields, "ranges", row.ranges);
     fields
 }
 
-fn range(row: &RangeHeat, names: &HashMap<u64, Names>) -> Value {
-    let mut fields = warm(&row.warm);
+fn range(row: &RangeHeat, names: &HashMap<u64, PathInfo>) -> Value {
+    let mut fields = warm(&row.stats);
     place(&mut fields, row.ino, names);
     set(&mut fields, "start", row.start);
     set(&mut fields, "len", row.len);
     Value::Object(fields)
 }
 
-fn place(fields: &mut Map<String, Value>, ino: u64, names: &HashMap<u64, Names>) {
-    let unknown = Names::default();
+fn place(fields: &mut Map<String, Value>, ino: u64, names: &HashMap<u64, PathInfo>) {
+    let unknown = PathInfo::default();
     let names = names.get(&ino).unwrap_or(&unknown);
     match &names.path {
         Some(path) => path_fields(fields, path),
@@ -322,7 +322,7 @@ fn strip(
     heat: Heat<'_>,
     fields: &mut Map<String, Value>,
     ino: u64,
-    names: &HashMap<u64, Names>,
+    names: &HashMap<u64, PathInfo>,
     cells: usize,
 ) {
     let ranges = heat.ranges(ino).unwrap_or_default();
@@ -334,17 +334,17 @@ fn strip(
     let mut hottest: Vec<Option<f64>> = vec![None; count.div_ceil(each) as usize];
     for range in &ranges {
         let cell = &mut hottest[(range.start / len / each) as usize];
-        let temperature = rounded(range.warm.temperature);
+        let temperature = rounded(range.stats.temperature);
         *cell = Some(cell.map_or(temperature, |was| was.max(temperature)));
     }
     set(fields, "cell_bytes", each * len);
     set(fields, "cells", hottest);
 }
 
-fn warm(warm: &Warm) -> Map<String, Value> {
+fn warm(warm: &HeatStats) -> Map<String, Value> {
     let mut fields = Map::new();
     set(&mut fields, "temperature", rounded(warm.temperature));
-    set(&mut fields, "grade", Grade::of(warm.temperature).name());
+    set(&mut fields, "grade", Band::of(warm.temperature).name());
     set(&mut fields, "bucket", warm.bucket);
     set(&mut fields, "reads", warm.reads);
     set(&mut fields, "writes", warm.writes);

@@ -1,7 +1,9 @@
 //! Quotas as text: the files in `/.hearth/quota` for the owner of the volume, and the answers of
 //! `/.hearth/ask`.
 
-use crate::quota::{Happening, Limit, QuotaEvent, QuotaKind, QuotaRecord, QuotaUsage, Reason};
+use crate::quota::{
+    Limit, QuotaEvent, QuotaEventKind, QuotaKind, QuotaRecord, QuotaUsage, RefusalReason,
+};
 use crate::quotactl::{Quota, QuotaCheck};
 use crate::volume::Superblock;
 use std::fmt::Write;
@@ -60,12 +62,12 @@ pub(super) fn listed(events: &[QuotaEvent]) -> String {
     let mut out = String::from("{\"events\":[");
     list(&mut out, events, |event| {
         let (what, deadline) = match event.what {
-            Happening::SoftCrossed { deadline } => ("soft-crossed", Some(deadline)),
-            Happening::GraceEnded => ("grace-ended", None),
-            Happening::SoftReturned => ("soft-returned", None),
-            Happening::HardCrossed => ("hard-crossed", None),
-            Happening::Refused(Reason::Hard) => ("refused-hard", None),
-            Happening::Refused(Reason::GraceEnded) => ("refused-grace-ended", None),
+            QuotaEventKind::SoftCrossed { deadline } => ("soft-crossed", Some(deadline)),
+            QuotaEventKind::GraceEnded => ("grace-ended", None),
+            QuotaEventKind::SoftReturned => ("soft-returned", None),
+            QuotaEventKind::HardCrossed => ("hard-crossed", None),
+            QuotaEventKind::Refused(RefusalReason::Hard) => ("refused-hard", None),
+            QuotaEventKind::Refused(RefusalReason::GraceEnded) => ("refused-grace-ended", None),
         };
         format!(
             "{{\"sequence\":{},\"time\":{},\"kind\":\"{}\",\"id\":{},\"what\":\"{what}\",\

@@ -11,7 +11,7 @@ const SLICE: usize = 1024;
 
 /// How far a pass over an eighth of the records is.
 #[derive(Default)]
-pub(crate) struct Pass {
+pub(crate) struct AgeingCursor {
     part: usize,
     /// Records of the part that are still to be looked at; `None` before the first of them.
     left: Option<usize>,
@@ -20,12 +20,12 @@ pub(crate) struct Pass {
 impl Tracker {
     /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
     pub fn sweep(&self, sb: &Superblock) {
-        let mut pass = Pass::default();
+        let mut pass = AgeingCursor::default();
         while self.sweep_slice(sb, &mut pass) {}
     }
 
     /// A slice of [`Tracker::sweep`]: a bounded number of records. Whether the pass goes on.
-    pub fn sweep_slice(&self, sb: &Superblock, pass: &mut Pass) -> bool {
+    pub fn sweep_slice(&self, sb: &Superblock, pass: &mut AgeingCursor) -> bool {
         let Some(state) = self.state.get() else {
             return false;
         };

@@ -3,8 +3,8 @@
 use super::settings::Settings;
 use super::shard::FileId;
 use super::{
-    FileHeat, HeatGauges, HeatInfo, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, file_id,
-    paths::Names,
+    FileHeat, HeatGauges, HeatInfo, HeatRank, HeatTenant, RangeHeat, TenantHeat, WhatIf, file_id,
+    paths::PathInfo,
 };
 use crate::attr::Time;
 use crate::caller::Caller;
@@ -26,7 +26,7 @@ impl Volume {
     /// process.write(fd, b"line\n")?;
     /// let top = volume.heat().top_files(HeatRank::Writes, 10, None);
     /// assert_eq!(top[0].ino, process.stat("/log")?.ino);
-    /// assert_eq!((top[0].warm.writes, top[0].warm.written_bytes), (1, 5));
+    /// assert_eq!((top[0].stats.writes, top[0].stats.written_bytes), (1, 5));
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn heat(&self) -> Heat<'_> {
@@ -125,7 +125,7 @@ impl Heat<'_> {
     }
 
     /// Heat of one tenant; `None` if it never was seen.
-    pub fn tenant(&self, tenant: Tenant) -> Option<TenantHeat> {
+    pub fn tenant(&self, tenant: HeatTenant) -> Option<TenantHeat> {
         let mut all = self.tenants(HeatRank::Accesses);
         let at = all.iter().position(|row| row.tenant == tenant)?;
         Some(all.swap_remove(at))
@@ -183,7 +183,7 @@ impl Heat<'_> {
     ///
     /// # Errors
     /// What the backend answers.
-    pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
+    pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
         super::paths::find(self.sb, inodes)
     }
 

@@ -1,7 +1,7 @@
 //! What the ioctl `FS_IOC_GET_HEAT_INFO` tells of a file, in the units of the patches it is from.
 
 use super::Tracker;
-use super::report::Warm;
+use super::report::HeatStats;
 use super::shard::{FileId, WHOLE};
 use crate::attr::Time;
 use crate::volume::Superblock;
@@ -34,7 +34,7 @@ impl Tracker {
         let shard = state.backend(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
-        let warm = self.of_file(sb, file)?.warm;
+        let warm = self.of_file(sb, file)?.stats;
         Some(HeatInfo {
             temperature: match live {
                 true => over_32_bits(&warm),
@@ -51,7 +51,7 @@ impl Tracker {
 }
 
 /// The bucket in the top byte, and below it how far it is to the next.
-fn over_32_bits(warm: &Warm) -> u32 {
+fn over_32_bits(warm: &HeatStats) -> u32 {
     let below = (warm.temperature / 100.0 * 255.999).fract();
     u32::from(warm.bucket) << 24 | (below * f64::from(1 << 24)) as u32
 }

@@ -13,10 +13,10 @@
 
 mod ageing;
 mod allowance;
+mod band;
 mod cells;
 mod directories;
 mod gauges;
-mod grade;
 mod handle;
 mod info;
 mod key;
@@ -32,21 +32,21 @@ mod tenants;
 mod transfer;
 mod warmth;
 
-pub(crate) use ageing::Pass;
+pub(crate) use ageing::AgeingCursor;
+pub use band::{Band, HOT_FROM, WARM_FROM};
 pub use directories::DirectoryHeat;
 pub use gauges::HeatGauges;
-pub use grade::{Grade, HOT_FROM, WARM_FROM};
 pub use handle::Heat;
 pub use info::HeatInfo;
 pub(crate) use key::Access;
 pub use parse::{BadLine, bad_lines};
-pub use paths::Names;
+pub use paths::PathInfo;
 pub(crate) use paths::path_fields;
-pub use report::{FileHeat, HeatRank, RangeHeat, TenantHeat, Warm, WhatIf, WhatIfPoint};
+pub use report::{FileHeat, HeatRank, HeatStats, RangeHeat, TenantHeat, WhatIf, WhatIfPoint};
 pub(crate) use settings::Settings;
 pub use settings::{HEAT_INTERVAL_MAX, HEAT_MEMORY_MAX};
 pub use subscribe::{HeatChange, Subscription};
-pub use tenants::Tenant;
+pub use tenants::HeatTenant;
 pub use transfer::{Exported, Imported};
 
 use crate::errno::{Errno, Result};

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 
 /// How an inode can be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct PathInfo {
     /// One of its paths below the root; `None` for a file that is open and has no name.
     pub path: Option<Vec<u8>>,
     /// Links; 0 for a file that has no name.
@@ -26,14 +26,14 @@ pub struct Names {
 }
 
 /// Walks the tree until every one of `inodes` is found or there is nothing left.
-pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
-    let mut found: HashMap<u64, Names> = HashMap::new();
+pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
+    let mut found: HashMap<u64, PathInfo> = HashMap::new();
     let mut open: HashSet<u64> = HashSet::new();
     for &ino in inodes {
         let attr = sb.run(&Caller::ROOT, |cx, g| Ok(cx.sb.inode(ino, g)?.attr()));
         match attr {
             Ok(attr) => {
-                let names = Names {
+                let names = PathInfo {
                     path: (ino == ROOT).then(|| b"/".to_vec()),
                     links: attr.nlink,
                     uid: attr.uid,

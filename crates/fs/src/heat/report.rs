@@ -3,7 +3,7 @@
 //! Every report is of the moment it is asked for: temperatures are computed then.
 
 use super::shard::{FileId, Record, WHOLE};
-use super::tenants::Tenant;
+use super::tenants::HeatTenant;
 use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
 use super::{State, Tracker, now};
 use crate::attr::Time;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// How warm something is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Warm {
+pub struct HeatStats {
     /// 0.0 (never) to 100.0.
     pub temperature: f64,
     /// Bucket of the map at the time of asking, 0 to 255.
@@ -51,7 +51,7 @@ pub struct FileHeat {
     /// Inode number.
     pub ino: u64,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
     /// Ranges that have records.
     pub ranges: usize,
 }
@@ -66,16 +66,16 @@ pub struct RangeHeat {
     /// Length in bytes: 1 MiB.
     pub len: u64,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
 }
 
 /// Heat of everything that a tenant owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TenantHeat {
     /// Who.
-    pub tenant: Tenant,
+    pub tenant: HeatTenant,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
 }
 
 /// What rankings go by: decayed rates.
@@ -130,7 +130,7 @@ impl Tracker {
             .into_iter()
             .map(|record| FileHeat {
                 ino: record.file.0,
-                warm: view.warm_of(&record),
+                stats: view.warm_of(&record),
                 ranges: view.ranges(record.file),
             })
             .collect()
@@ -157,12 +157,18 @@ impl Tracker {
         let mut rows: Vec<(f64, TenantHeat)> = Vec::new();
         if let Some(state) = view.state {
             for (tenant, sum) in state.tenants.lock().iter() {
-                let warm = Warm {
+                let warm = HeatStats {
                     last_read: sum.last_read.map(|at| view.wall(at)),
                     last_write: sum.last_write.map(|at| view.wall(at)),
                     ..view.warm(&sum.warmth, &sum.total)
                 };
-                rows.push((view.score(rank, &sum.warmth), TenantHeat { tenant, warm }));
+                rows.push((
+                    view.score(rank, &sum.warmth),
+                    TenantHeat {
+                        tenant,
+                        stats: warm,
+                    },
+                ));
             }
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.tenant.cmp(&b.1.tenant)));
@@ -175,7 +181,7 @@ impl Tracker {
         let record = view.state?.backend(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
-            warm: view.warm_of(&record),
+            stats: view.warm_of(&record),
             ranges: view.ranges(file),
         })
     }
@@ -362,12 +368,12 @@ impl<'a> View<'a> {
             ino: record.file.0,
             start: record.range << super::RANGE_SHIFT,
             len: RANGE_BYTES,
-            warm: self.warm_of(record),
+            stats: self.warm_of(record),
         }
     }
 
-    fn warm_of(&self, record: &Record) -> Warm {
-        Warm {
+    fn warm_of(&self, record: &Record) -> HeatStats {
+        HeatStats {
             last_bucket: record.last_bucket(),
             loads: record.loads,
             last_read: record.last_read.map(|at| self.wall(at)),
@@ -376,10 +382,10 @@ impl<'a> View<'a> {
         }
     }
 
-    fn warm(&self, warmth: &Warmth, total: &Counts) -> Warm {
+    fn warm(&self, warmth: &Warmth, total: &Counts) -> HeatStats {
         let warmth = warmth.at(self.now, &self.lives);
         let rate = |count| per_second(count, self.lives.short);
-        Warm {
+        HeatStats {
             temperature: warmth.degrees(),
             bucket: warmth.bucket(),
             last_bucket: warmth.bucket(),

@@ -3,7 +3,7 @@
 //! Accesses know nothing of it: a fold compares the buckets before and after, and only while
 //! somebody listens, which it looks up once.
 
-use super::grade::Grade;
+use super::band::Band;
 use super::{Heat, shard::WHOLE};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -20,10 +20,10 @@ pub struct HeatChange {
     pub ino: u64,
     /// First byte of the range; `None` for the file as a whole.
     pub range: Option<u64>,
-    /// Grade that it had.
-    pub from: Grade,
-    /// Grade that it has.
-    pub to: Grade,
+    /// Band that it had.
+    pub from: Band,
+    /// Band that it has.
+    pub to: Band,
     /// Bucket that it is in now.
     pub bucket: u8,
 }
@@ -42,7 +42,7 @@ impl Heat<'_> {
     /// eviction) are not told.
     ///
     /// ```
-    /// use hearth::heat::Grade;
+    /// use hearth::heat::Band;
     /// use std::sync::mpsc::channel;
     /// let volume = hearth::Volume::builder().hot_track(true).build()?;
     /// let (changes, seen) = channel();
@@ -56,7 +56,7 @@ impl Heat<'_> {
     /// }
     /// volume.heat().age();
     /// let first = seen.try_recv().unwrap();
-    /// assert_eq!((first.range, first.from, first.to), (None, Grade::Cold, Grade::Hot));
+    /// assert_eq!((first.range, first.from, first.to), (None, Band::Cold, Band::Hot));
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn subscribe(&self, told: impl Fn(&[HeatChange]) + Send + Sync + 'static) -> Subscription {
@@ -146,7 +146,7 @@ pub(super) fn note(
     let Some(changes) = changes else {
         return;
     };
-    let (before, after) = (Grade::of_bucket(from), Grade::of_bucket(to));
+    let (before, after) = (Band::of_bucket(from), Band::of_bucket(to));
     if before != after {
         changes.push(HeatChange {
             ino,

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 /// Most sums that are kept; the coldest go first. A fold may hold more for its while.
 const MOST: usize = 8_192;
 /// What a place of the table takes.
-const PLACE_BYTES: usize = size_of::<(Tenant, Sum)>() + 1;
+const PLACE_BYTES: usize = size_of::<(HeatTenant, Sum)>() + 1;
 
 /// Who a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tenant {
+pub enum HeatTenant {
     /// User id.
     User(u32),
     /// Group id.
@@ -22,14 +22,14 @@ pub enum Tenant {
 
 /// The three tenants of one file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Owners([Tenant; 3]);
+pub(super) struct Owners([HeatTenant; 3]);
 
 impl Owners {
     pub fn of(fields: &Fields) -> Owners {
         Owners([
-            Tenant::User(fields.uid),
-            Tenant::Group(fields.gid),
-            Tenant::Project(fields.project),
+            HeatTenant::User(fields.uid),
+            HeatTenant::Group(fields.gid),
+            HeatTenant::Project(fields.project),
         ])
     }
 }
@@ -76,7 +76,7 @@ impl Sums {
 
 /// Sums of the tenants that have been seen, [`MOST`] at most. Not synchronised.
 #[derive(Default)]
-pub(super) struct Tenants(HashMap<Tenant, Sum>);
+pub(super) struct Tenants(HashMap<HeatTenant, Sum>);
 
 impl Tenants {
     pub fn touch(&mut self, mut owners: Sums, now: Millis, lives: &HalfLives) {
@@ -104,12 +104,13 @@ impl Tenants {
     fn keep_warmest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
         // By the slow count: whoever does anything has the highest temperature.
         let count = |sum: &Sum| sum.warmth.at(now, lives).long.accesses();
-        let mut counts: Vec<(f64, Tenant)> = self
+        let mut counts: Vec<(f64, HeatTenant)> = self
             .0
             .iter()
             .map(|(&tenant, sum)| (count(sum), tenant))
             .collect();
-        let order = |a: &(f64, Tenant), b: &(f64, Tenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        let order =
+            |a: &(f64, HeatTenant), b: &(f64, HeatTenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         counts.select_nth_unstable_by(kept, order);
         for (_, tenant) in &counts[kept..] {
             self.0.remove(tenant);
@@ -128,7 +129,7 @@ impl Tenants {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Tenant, &Sum)> {
+    pub fn iter(&self) -> impl Iterator<Item = (HeatTenant, &Sum)> {
         self.0.iter().map(|(&tenant, sum)| (tenant, sum))
     }
 }
@@ -141,7 +142,11 @@ mod tests {
     fn fold(tenants: &mut Tenants, users: impl Iterator<Item = (u32, u64)>, now: Millis) {
         let mut sums = Sums::new();
         for (user, reads) in users {
-            let owners = [Tenant::User(user), Tenant::Group(0), Tenant::Project(0)];
+            let owners = [
+                HeatTenant::User(user),
+                HeatTenant::Group(0),
+                HeatTenant::Project(0),
+            ];
             let counts = Counts {
                 reads,
                 ..Counts::default()
@@ -165,14 +170,14 @@ mod tests {
         assert_eq!(tenants.0.len(), MOST - MOST / 8);
         let reads = |tenants: &Tenants, tenant| tenants.0.get(&tenant).map(|sum| sum.total.reads);
         let all = 100 * 50 + 100 * 30 + u64::from(users - 202) * 26 + 1;
-        assert_eq!(reads(&tenants, Tenant::Group(0)), Some(all));
+        assert_eq!(reads(&tenants, HeatTenant::Group(0)), Some(all));
         for user in (0..100).chain([users]) {
-            assert_eq!(reads(&tenants, Tenant::User(user)), None, "{user}");
+            assert_eq!(reads(&tenants, HeatTenant::User(user)), None, "{user}");
         }
         for user in 100..200 {
-            assert_eq!(reads(&tenants, Tenant::User(user)), Some(30), "{user}");
+            assert_eq!(reads(&tenants, HeatTenant::User(user)), Some(30), "{user}");
         }
         fold(&mut tenants, std::iter::once((0, 2)), day);
-        assert_eq!(reads(&tenants, Tenant::User(0)), Some(2));
+        assert_eq!(reads(&tenants, HeatTenant::User(0)), Some(2));
     }
 }

@@ -23,14 +23,14 @@ mod tally;
 
 pub(crate) use account::NO_ACCOUNT;
 pub(crate) use book::{Book, Hand, Refusal, Settings, Tuning};
-pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
+pub use book::{EVENTS_KEPT, QuotaEvent, QuotaEventKind};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
-pub(crate) use promises::{Promised, Promises};
+pub(crate) use promises::{Promised, Reservations};
 pub use record::{QuotaRecord, QuotaUsage};
 pub use rules::{DEFAULT_GRACE, Limit};
 pub(crate) use rules::{Own, Rules};
-pub use tally::Reason;
+pub use tally::RefusalReason;
 
 use crate::errno::Errno;
 

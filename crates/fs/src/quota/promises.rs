@@ -11,7 +11,7 @@ use std::ops::Range;
 lock_class!(pub(crate) PromisesLock = "quota.promises", 75);
 
 /// The promises of a volume, in parts by inode number.
-pub(crate) struct Promises {
+pub(crate) struct Reservations {
     parts: [Lock<PromisesLock, Part>; 16],
 }
 
@@ -31,10 +31,10 @@ pub(crate) struct Promised<'a> {
     part: Guard<'a, PromisesLock, Part>,
 }
 
-impl Promises {
+impl Reservations {
     /// None.
-    pub fn new() -> Promises {
-        Promises {
+    pub fn new() -> Reservations {
+        Reservations {
             parts: std::array::from_fn(|_| Lock::new(HashMap::new())),
         }
     }

@@ -27,7 +27,7 @@ impl Bounds {
 
 /// Why a limit says no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The hard limit would be passed.
     Hard,
     /// Use has been above the soft limit for longer than the grace period.
@@ -62,7 +62,7 @@ pub(crate) struct Tally {
     /// Charges let through above the soft limit since it was crossed.
     pub warnings: u32,
     /// The last refusal that was told of, until something is given back.
-    pub told: Option<Reason>,
+    pub told: Option<RefusalReason>,
     /// Use is above the hard limit; no core has credit then.
     pub above: bool,
 }
@@ -94,14 +94,14 @@ impl Tally {
     }
 
     /// Whether `amount` more is allowed. `granted` has no credit in it.
-    pub fn admit(&self, amount: u64, now: i64) -> Result<(), Reason> {
+    pub fn admit(&self, amount: u64, now: i64) -> Result<(), RefusalReason> {
         let sum = self.granted.saturating_add(amount);
         if self.bounds.hard.is_some_and(|hard| sum > hard) {
-            return Err(Reason::Hard);
+            return Err(RefusalReason::Hard);
         }
         let over = self.bounds.soft.is_some_and(|soft| sum > soft);
         match self.deadline {
-            Some(deadline) if over && now >= deadline => Err(Reason::GraceEnded),
+            Some(deadline) if over && now >= deadline => Err(RefusalReason::GraceEnded),
             _ => Ok(()),
         }
     }

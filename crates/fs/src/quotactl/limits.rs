@@ -5,7 +5,7 @@ use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules, Settings};
 
 /// What becomes of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Change {
+pub enum LimitUpdate {
     /// It stays.
     #[default]
     Keep,
@@ -19,13 +19,13 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitChange {
     /// Bytes that are never passed.
-    pub bytes_hard: Change,
+    pub bytes_hard: LimitUpdate,
     /// Bytes that may be passed for the grace period.
-    pub bytes_soft: Change,
+    pub bytes_soft: LimitUpdate,
     /// Inodes that are never passed.
-    pub inodes_hard: Change,
+    pub inodes_hard: LimitUpdate,
     /// Inodes that may be passed for the grace period.
-    pub inodes_soft: Change,
+    pub inodes_soft: LimitUpdate,
 }
 
 impl Quota<'_> {
@@ -176,7 +176,7 @@ impl Quota<'_> {
 }
 
 /// Hard and soft.
-fn of_resource(change: &LimitChange, resource: Resource) -> (Change, Change) {
+fn of_resource(change: &LimitChange, resource: Resource) -> (LimitUpdate, LimitUpdate) {
     match resource {
         Resource::Blocks => (change.bytes_hard, change.bytes_soft),
         Resource::Inodes => (change.inodes_hard, change.inodes_soft),
@@ -184,15 +184,15 @@ fn of_resource(change: &LimitChange, resource: Resource) -> (Change, Change) {
 }
 
 fn names(change: &LimitChange, resource: Resource) -> bool {
-    of_resource(change, resource) != (Change::Keep, Change::Keep)
+    of_resource(change, resource) != (LimitUpdate::Keep, LimitUpdate::Keep)
 }
 
 fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Limit, QuotaError> {
     let (hard, soft) = of_resource(change, resource);
-    let apply = |now: Option<u64>, number, change: Change| match change {
-        Change::Keep => Ok(now),
-        Change::Lift => Ok(None),
-        Change::To(amount) => check_amount(resource, number, amount).map(Some),
+    let apply = |now: Option<u64>, number, change: LimitUpdate| match change {
+        LimitUpdate::Keep => Ok(now),
+        LimitUpdate::Lift => Ok(None),
+        LimitUpdate::To(amount) => check_amount(resource, number, amount).map(Some),
     };
     let limit = Limit {
         hard: apply(limit.hard, QuotaNumber::Hard, hard)?,

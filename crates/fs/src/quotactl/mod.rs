@@ -13,7 +13,7 @@ mod tree;
 pub use check::{QuotaCheck, QuotaDifference};
 pub(crate) use collecting::SettingLock;
 pub use error::{QuotaError, QuotaNumber};
-pub use limits::{Change, LimitChange};
+pub use limits::{LimitChange, LimitUpdate};
 pub use record::QuotaDefaults;
 pub(crate) use tree::EnteringLock;
 pub use tree::TreeChange;
@@ -25,11 +25,11 @@ use crate::volume::{Superblock, Volume};
 /// Quotas of a volume.
 ///
 /// ```
-/// use hearth::{Change, Credentials, LimitChange, QuotaId, Volume};
+/// use hearth::{LimitUpdate, Credentials, LimitChange, QuotaId, Volume};
 ///
 /// let volume = Volume::memory();
 /// let quota = volume.quota();
-/// let hard = LimitChange { bytes_hard: Change::To(8192), ..LimitChange::default() };
+/// let hard = LimitChange { bytes_hard: LimitUpdate::To(8192), ..LimitChange::default() };
 /// quota.set(QuotaId::user(1000), &hard)?;
 ///
 /// let root = volume.process(Credentials::root());

@@ -8,7 +8,7 @@
 
 use super::pace::{Pace, Stretch};
 use super::{Superblock, Volume};
-use crate::heat::Pass;
+use crate::heat::AgeingCursor;
 use hearth_sched::{Handle, Sleep, Spec, TaskError, Time, block_in_place, yield_now};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
@@ -187,7 +187,7 @@ struct Chores {
     /// Ends of the table that a sweep came to since it won something.
     barren: u32,
     /// The records that age next.
-    ageing: Option<Pass>,
+    ageing: Option<AgeingCursor>,
     /// The account that is looked at next.
     settling: Option<u32>,
     /// The tenant of the scheduler that is looked at next.
@@ -316,7 +316,7 @@ impl Chores {
     fn age(&mut self, sb: &Superblock) -> bool {
         if self.ageing.is_none() && sb.is_ageing_due() {
             sb.heat.fold(sb);
-            self.ageing = Some(Pass::default());
+            self.ageing = Some(AgeingCursor::default());
         }
         let Some(pass) = &mut self.ageing else {
             return false;

@@ -41,7 +41,7 @@ pub(crate) use superblock::{PAGE_BYTES, RenameLock, Superblock};
 
 use crate::errno::Result;
 use crate::observer::Observer;
-use crate::profile::{LockDraw, LockProfile};
+use crate::profile::{LockProfile, LockSampling};
 use crate::stats::{Event, Stats};
 use crate::tenant::TenantId;
 use handle::Handle;
@@ -102,7 +102,7 @@ impl Volume {
 
     /// Begins a lock profile; nothing happens if one is on that draws the same way. False if this
     /// build has none.
-    pub fn start_lock_profile(&self, draw: LockDraw) -> bool {
+    pub fn start_lock_profile(&self, draw: LockSampling) -> bool {
         hearth_sync::profile::start(draw)
     }
 

@@ -18,7 +18,7 @@ use crate::locks::{LockAllowance, WaitGraph};
 use crate::name::NameHash;
 use crate::number::{ROOT, is_control};
 use crate::observer::Observer;
-use crate::quota::{Ledger, NO_ACCOUNT, Promises, Resource, Tuning};
+use crate::quota::{Ledger, NO_ACCOUNT, Reservations, Resource, Tuning};
 use crate::quotactl::{EnteringLock, SettingLock};
 use crate::stats::Stats;
 use crate::tenant::TenantId;
@@ -48,7 +48,7 @@ pub(crate) struct Superblock {
     /// Who uses how many blocks and inodes, and may use more.
     pub ledger: Ledger,
     /// Blocks set aside for pages that a kernel has in its cache.
-    pub promises: Promises,
+    pub promises: Reservations,
     /// Inodes without a name that somebody refers to: room that is to come back.
     pub(super) unlinked: Counter,
     /// Bytes in memory, and the budget for them.
@@ -127,7 +127,7 @@ impl Superblock {
             me: me.clone(),
             inodes: Table::new(ROOT + 1),
             ledger,
-            promises: Promises::new(),
+            promises: Reservations::new(),
             unlinked: Counter::new(),
             mem_usage: MemUsage::new(settings.budget, settings.backend.evictable()),
             inode_io_lock: [const { RawLock::new() }; 16],

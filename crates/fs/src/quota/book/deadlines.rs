@@ -1,6 +1,6 @@
 //! Ends of grace periods, which nobody's charge may ever meet: a pass looks for them.
 
-use super::{Book, Hand, Happening};
+use super::{Book, Hand, QuotaEventKind};
 use crate::quota::kind::Resource;
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ impl Book {
             self.deadlines.0.pop_first();
             // Whoever has a deadline uses something, so the record is there.
             let soft = self.records[record].tally(resource).bounds.soft;
-            self.tell(record, resource, Happening::GraceEnded, soft, hand);
+            self.tell(record, resource, QuotaEventKind::GraceEnded, soft, hand);
         }
         false
     }

@@ -1,7 +1,7 @@
 //! The last things worth telling, in a ring that everybody has an equal share of.
 
 use crate::quota::kind::{QuotaId, Resource};
-use crate::quota::tally::Reason;
+use crate::quota::tally::RefusalReason;
 use std::collections::{HashMap, VecDeque};
 
 /// Events that are kept.
@@ -21,7 +21,7 @@ pub struct QuotaEvent {
     /// Bytes or inodes.
     pub resource: Resource,
     /// What happened.
-    pub what: Happening,
+    pub what: QuotaEventKind,
     /// Use at that moment, in bytes or inodes.
     pub used: u64,
     /// The limit concerned, in bytes or inodes.
@@ -33,7 +33,7 @@ pub struct QuotaEvent {
 
 /// What an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum QuotaEventKind {
     /// Use passed the soft limit; growth is refused from `deadline` on (seconds of the wall clock).
     SoftCrossed {
         /// End of the grace period.
@@ -48,22 +48,22 @@ pub enum Happening {
     /// after use was within it.
     HardCrossed,
     /// Growth was refused. Told once, and again after something was given back.
-    Refused(Reason),
+    Refused(RefusalReason),
 }
 
-impl Happening {
+impl QuotaEventKind {
     /// How many kinds there are.
     pub(super) const KINDS: usize = 6;
 
     /// Number of the kind.
     pub(super) fn kind(self) -> usize {
         match self {
-            Happening::SoftCrossed { .. } => 0,
-            Happening::GraceEnded => 1,
-            Happening::SoftReturned => 2,
-            Happening::HardCrossed => 3,
-            Happening::Refused(Reason::Hard) => 4,
-            Happening::Refused(Reason::GraceEnded) => 5,
+            QuotaEventKind::SoftCrossed { .. } => 0,
+            QuotaEventKind::GraceEnded => 1,
+            QuotaEventKind::SoftReturned => 2,
+            QuotaEventKind::HardCrossed => 3,
+            QuotaEventKind::Refused(RefusalReason::Hard) => 4,
+            QuotaEventKind::Refused(RefusalReason::GraceEnded) => 5,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What repeats itself is told of now and then, with how often it was: no log and no list is filled
 //! by one who runs into a limit in a loop.
 
-use super::events::{Events, Happening, QuotaEvent};
+use super::events::{Events, QuotaEvent, QuotaEventKind};
 use crate::quota::kind::{QuotaId, Resource};
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ struct Gate {
     /// When its period began, by the wall clock.
     since: i64,
     /// What was told singly since, by kind.
-    told: [u32; Happening::KINDS],
+    told: [u32; QuotaEventKind::KINDS],
     /// What is held back, one of each kind, in the order in which each happened last.
     held: Vec<QuotaEvent>,
 }
@@ -64,7 +64,7 @@ impl Gate {
     fn new(since: i64) -> Gate {
         Gate {
             since,
-            told: [0; Happening::KINDS],
+            told: [0; QuotaEventKind::KINDS],
             held: Vec::new(),
         }
     }

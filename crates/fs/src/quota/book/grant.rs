@@ -1,9 +1,9 @@
 //! The slow paths of charging, freeing and moving a charge.
 
-use super::{Book, Hand, Happening, entry_mut};
+use super::{Book, Hand, QuotaEventKind, entry_mut};
 use crate::quota::account::Account;
 use crate::quota::kind::{QuotaId, QuotaKind, Resource};
-use crate::quota::tally::Reason;
+use crate::quota::tally::RefusalReason;
 
 /// Why a charge through the book does not succeed.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Slow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub who: QuotaId,
-    pub reason: Reason,
+    pub reason: RefusalReason,
 }
 
 impl Refusal {
@@ -160,13 +160,19 @@ impl Book {
         };
         if tally.told.replace(reason) != Some(reason) {
             let limit = match reason {
-                Reason::Hard => tally.bounds.hard,
-                Reason::GraceEnded => tally.bounds.soft,
+                RefusalReason::Hard => tally.bounds.hard,
+                RefusalReason::GraceEnded => tally.bounds.soft,
             };
-            if reason == Reason::GraceEnded {
+            if reason == RefusalReason::GraceEnded {
                 self.unwatch(record, resource);
             }
-            self.tell(record, resource, Happening::Refused(reason), limit, hand);
+            self.tell(
+                record,
+                resource,
+                QuotaEventKind::Refused(reason),
+                limit,
+                hand,
+            );
         }
         Err(Refusal { who, reason })
     }

@@ -8,7 +8,7 @@ mod manage;
 mod records;
 mod sample;
 
-pub use events::{EVENTS_KEPT, Happening, QuotaEvent};
+pub use events::{EVENTS_KEPT, QuotaEvent, QuotaEventKind};
 pub(crate) use grant::{Refusal, Slow};
 pub(crate) use manage::Settings;
 pub(crate) use sample::{Sample, Usage};
@@ -289,9 +289,11 @@ impl Book {
         for noted in changes.into_iter().flatten() {
             let bounds = self.records[record].tallies[resource as usize].bounds;
             let (what, limit) = match noted {
-                Noted::Crossed { deadline } => (Happening::SoftCrossed { deadline }, bounds.soft),
-                Noted::Returned => (Happening::SoftReturned, bounds.soft),
-                Noted::Forced => (Happening::HardCrossed, bounds.hard),
+                Noted::Crossed { deadline } => {
+                    (QuotaEventKind::SoftCrossed { deadline }, bounds.soft)
+                }
+                Noted::Returned => (QuotaEventKind::SoftReturned, bounds.soft),
+                Noted::Forced => (QuotaEventKind::HardCrossed, bounds.hard),
             };
             self.tell(record, resource, what, limit, hand);
         }
@@ -302,7 +304,7 @@ impl Book {
         &mut self,
         record: usize,
         resource: Resource,
-        what: Happening,
+        what: QuotaEventKind,
         limit: Option<u64>,
         hand: &Hand<'_>,
     ) {

@@ -1,9 +1,11 @@
 //! What is told of limits that are crossed and of grace periods that end: when, and how often.
 
 use super::{Bench, bench, owners};
-use crate::quota::Happening::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
+use crate::quota::QuotaEventKind::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
 use crate::quota::book::Refusal;
-use crate::quota::{Happening, Limit, NO_ACCOUNT, Own, Owners, QuotaId, QuotaKind, Reason};
+use crate::quota::{
+    Limit, NO_ACCOUNT, Own, Owners, QuotaEventKind, QuotaId, QuotaKind, RefusalReason,
+};
 use crate::quota::{Resource, Rules};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
@@ -94,9 +96,9 @@ impl Site {
     }
 
     #[track_caller]
-    fn told(&self, expected: &[Happening]) {
+    fn told(&self, expected: &[QuotaEventKind]) {
         let events = self.bench.events();
-        let told: Vec<Happening> = events.iter().map(|event| event.what).collect();
+        let told: Vec<QuotaEventKind> = events.iter().map(|event| event.what).collect();
         assert_eq!(told, expected, "{:?}", self.resource);
         assert!(events.iter().all(|event| event.resource == self.resource));
     }
@@ -125,7 +127,7 @@ fn the_end_of_a_grace_period_is_told_when_it_comes_and_once() {
         site.pass(5099);
         site.pass(5100);
         let again = [
-            Refused(Reason::GraceEnded),
+            Refused(RefusalReason::GraceEnded),
             SoftReturned,
             SoftCrossed { deadline: 5100 },
             GraceEnded,
@@ -143,7 +145,7 @@ fn the_end_is_not_told_again_after_a_refusal() {
         assert!(site.take(user(1), 1).is_err());
         site.pass(1100);
         site.pass(2000);
-        let refused = Refused(Reason::GraceEnded);
+        let refused = Refused(RefusalReason::GraceEnded);
         site.told(&[SoftCrossed { deadline: 1100 }, refused]);
     });
 }
@@ -268,6 +270,9 @@ fn what_was_there_and_a_limit_that_is_lowered_go_above_in_sight_as_well() {
         site.limit(TWO, Some(8), Some(5), 100);
         site.told(&[&both[..], &[HardCrossed]].concat());
         // Nothing of it lets anybody take more.
-        assert_eq!(site.take(user(2), 1).unwrap_err().reason, Reason::Hard);
+        assert_eq!(
+            site.take(user(2), 1).unwrap_err().reason,
+            RefusalReason::Hard
+        );
     });
 }

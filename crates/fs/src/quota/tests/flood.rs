@@ -1,13 +1,13 @@
 //! Who runs into a limit in a loop is told of, and takes no place of others.
 
 use super::{Bench, TUNING, bench_of, limit, owners};
-use crate::quota::Happening::{Refused, SoftCrossed, SoftReturned};
+use crate::quota::QuotaEventKind::{Refused, SoftCrossed, SoftReturned};
 use crate::quota::book::Tuning;
-use crate::quota::{EVENTS_KEPT, Happening, Own, QuotaEvent, QuotaId, Reason};
+use crate::quota::{EVENTS_KEPT, Own, QuotaEvent, QuotaEventKind, QuotaId, RefusalReason};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
-const HARD: Happening = Refused(Reason::Hard);
+const HARD: QuotaEventKind = Refused(RefusalReason::Hard);
 /// As in a volume.
 const SINGLY: usize = 8;
 
@@ -42,7 +42,7 @@ fn refuse_and_make_room(bench: &Bench, account: u32) {
 }
 
 /// What happened, and how often.
-fn told(events: &[QuotaEvent]) -> Vec<(Happening, u64)> {
+fn told(events: &[QuotaEvent]) -> Vec<(QuotaEventKind, u64)> {
     events.iter().map(|e| (e.what, e.times)).collect()
 }
 
@@ -72,7 +72,7 @@ fn a_hundred_thousand_refusals_of_one_push_out_no_event_of_another() {
     assert_eq!(kept.len(), EVENTS_KEPT, "enough to fill the ring");
     let of_another = |event: &&QuotaEvent| event.who == QuotaId::user(2);
     let of_another: Vec<_> = kept.iter().filter(of_another).map(|e| e.what).collect();
-    let ended = Happening::GraceEnded;
+    let ended = QuotaEventKind::GraceEnded;
     assert_eq!(of_another, [SoftCrossed { deadline: 1100 }, ended]);
 }
 
@@ -124,7 +124,7 @@ fn another_kind_is_told_at_once_behind_what_came_before_it() {
     bench.free(account, 1);
     bench.clock.store(1030, Relaxed);
     assert!(bench.use_inodes(owners(1, 7, 0), 1).is_err());
-    let late = Refused(Reason::GraceEnded);
+    let late = Refused(RefusalReason::GraceEnded);
     let singly = std::iter::repeat_n((HARD, 1), SINGLY);
     let expected: Vec<_> = [(SoftCrossed { deadline: 1030 }, 1)]
         .into_iter()

@@ -11,8 +11,8 @@ use super::book::{Refusal, Tuning};
 use super::kind::{Owners, QuotaId, Resource};
 use super::ledger::{Charge, Ledger};
 use super::rules::{Limit, Own};
-use super::tally::Reason;
-use super::{BLOCK, Happening, NO_ACCOUNT, QuotaEvent};
+use super::tally::RefusalReason;
+use super::{BLOCK, NO_ACCOUNT, QuotaEvent, QuotaEventKind};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
@@ -84,7 +84,7 @@ impl Bench {
         self.ledger.with_book(&g, |book, _| book.events_after(0))
     }
 
-    fn happened(&self) -> Vec<(String, Happening)> {
+    fn happened(&self) -> Vec<(String, QuotaEventKind)> {
         let events = self.events().into_iter();
         events.map(|e| (e.who.to_string(), e.what)).collect()
     }
@@ -120,7 +120,7 @@ fn the_limit_is_reached_and_not_passed() {
             Err(refusal) => break refusal,
         };
     };
-    assert_eq!(account.reason, Reason::Hard);
+    assert_eq!(account.reason, RefusalReason::Hard);
     assert_eq!(count, 1000 / 7);
     let last = bench.use_inodes(owners(1, 0, 0), 1000 % 7).unwrap();
     assert_eq!(bench.used(QuotaId::user(1)), 1000);
@@ -213,22 +213,22 @@ fn the_soft_limit_is_crossed_in_sight_and_binds_after_the_grace() {
     assert_eq!(bench.happened(), []);
     let account = bench.use_inodes(whose, 1).unwrap();
     let user = || "user:1".to_owned();
-    let crossed = (user(), Happening::SoftCrossed { deadline: 1100 });
+    let crossed = (user(), QuotaEventKind::SoftCrossed { deadline: 1100 });
     assert_eq!(bench.happened(), std::slice::from_ref(&crossed));
     bench.clock.store(1099, Relaxed);
     bench.use_inodes(whose, 1).unwrap();
     bench.clock.store(1100, Relaxed);
     assert_eq!(
         bench.use_inodes(whose, 1).unwrap_err().reason,
-        Reason::GraceEnded
+        RefusalReason::GraceEnded
     );
     assert!(bench.use_inodes(whose, 1).is_err());
-    let ended = (user(), Happening::Refused(Reason::GraceEnded));
+    let ended = (user(), QuotaEventKind::Refused(RefusalReason::GraceEnded));
     assert_eq!(bench.happened(), [crossed, ended]);
     bench.free(account, 2);
     assert_eq!(
         bench.happened().last(),
-        Some(&(user(), Happening::SoftReturned))
+        Some(&(user(), QuotaEventKind::SoftReturned))
     );
     bench.use_inodes(whose, 1).unwrap();
     assert_eq!(bench.events().last().unwrap().used, 51);

@@ -3,9 +3,11 @@
 
 use super::race::{GIDS, PROJECTS, UIDS, limited};
 use super::truth::{Dice, SetOnDrop, Truth, Truths};
-use super::{Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal, Resource, Tuning, owners};
+use super::{
+    Limit, NO_ACCOUNT, Own, Owners, QuotaId, Refusal, RefusalReason, Resource, Tuning, owners,
+};
 use crate::quota::ledger::Ledger;
-use crate::quota::{Happening, QuotaEvent};
+use crate::quota::{QuotaEvent, QuotaEventKind};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use hearth_sync::primitive::{Arc, thread};
@@ -216,7 +218,7 @@ impl Round<'_> {
     /// time was up.
     fn refused(&self, refusal: &Refusal, ids: &[QuotaId], before: &[u64], look: &Look) {
         self.truths.justify(refusal, ids, before);
-        if refusal.reason == Reason::Hard {
+        if refusal.reason == RefusalReason::Hard {
             self.seen.full.fetch_add(1, SeqCst);
             return;
         }
@@ -291,8 +293,8 @@ impl Round<'_> {
             let sum = truth.high() + amount;
             let is_late = deadline.is_some_and(|deadline| now >= deadline);
             let reason = match sum {
-                sum if sum > truth.hard => Reason::Hard,
-                sum if sum > truth.soft && is_late => Reason::GraceEnded,
+                sum if sum > truth.hard => RefusalReason::Hard,
+                sum if sum > truth.soft && is_late => RefusalReason::GraceEnded,
                 _ => return None,
             };
             Some(Refusal { who, reason })
@@ -352,25 +354,25 @@ impl Watch {
         let truth = round.truths.0.iter().find(|t| t.who == event.who);
         let truth = truth.expect("an event of a record with limits");
         let now = match event.what {
-            Happening::SoftCrossed { deadline } => {
+            QuotaEventKind::SoftCrossed { deadline } => {
                 assert!(known.is_none_or(|known| known.is_none()), "{event:?}");
                 assert_eq!(deadline, event.time + truth.grace, "{event:?}");
                 Some((deadline, false))
             }
-            Happening::SoftReturned => {
+            QuotaEventKind::SoftReturned => {
                 assert!(known.is_none_or(|known| known.is_some()), "{event:?}");
                 None
             }
-            Happening::GraceEnded | Happening::Refused(Reason::GraceEnded) => {
+            QuotaEventKind::GraceEnded | QuotaEventKind::Refused(RefusalReason::GraceEnded) => {
                 let Some(known) = known else { return };
                 let (deadline, told) = known.unwrap_or_else(|| panic!("{event:?}: not above"));
                 assert!(deadline <= event.time, "{event:?}: {deadline}");
-                let twice = told && event.what == Happening::GraceEnded;
+                let twice = told && event.what == QuotaEventKind::GraceEnded;
                 assert!(!twice, "{event:?}: told before");
                 Some((deadline, true))
             }
-            Happening::Refused(Reason::Hard) => return,
-            Happening::HardCrossed => panic!("{event:?}: nobody forces anything"),
+            QuotaEventKind::Refused(RefusalReason::Hard) => return,
+            QuotaEventKind::HardCrossed => panic!("{event:?}: nobody forces anything"),
         };
         self.above.insert(event.who, now);
     }

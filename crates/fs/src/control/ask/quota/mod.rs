@@ -6,7 +6,7 @@ use super::NoAnswer;
 use crate::caller::Credentials;
 use crate::control::quota::{above, checked, listed, report};
 use crate::quota::{QuotaId, QuotaKind, Resource};
-use crate::quotactl::{Change, LimitChange, Quota, QuotaError, QuotaNumber};
+use crate::quotactl::{LimitChange, LimitUpdate, Quota, QuotaError, QuotaNumber};
 use crate::volume::Volume;
 use refusal::{Subject, nonsense};
 
@@ -206,8 +206,8 @@ fn limit_change(subject: &Subject, words: &[&str]) -> Answer<LimitChange> {
         };
         let nonsense = |_| subject.nonsense(word, LIMITS);
         *place = match amount {
-            "none" => Change::Lift,
-            amount => Change::To(amount.parse().map_err(nonsense)?),
+            "none" => LimitUpdate::Lift,
+            amount => LimitUpdate::To(amount.parse().map_err(nonsense)?),
         };
     }
     Ok(change)

@@ -3,7 +3,7 @@
 
 use super::super::NoAnswer;
 use crate::quota::{QuotaId, QuotaKind, Resource};
-use crate::quotactl::{Change, LimitChange, QuotaError};
+use crate::quotactl::{LimitChange, LimitUpdate, QuotaError};
 
 /// What a question is about.
 pub(super) struct Subject {
@@ -82,10 +82,10 @@ pub(super) fn limits(change: &LimitChange) -> String {
         ("hard", Resource::Inodes, change.inodes_hard),
         ("soft", Resource::Inodes, change.inodes_soft),
     ];
-    let one = |(which, resource, change): (&str, Resource, Change)| match change {
-        Change::Keep => None,
-        Change::Lift => Some(format!("lift the {which} limit of {}", resource.name())),
-        Change::To(amount) => Some(format!(
+    let one = |(which, resource, change): (&str, Resource, LimitUpdate)| match change {
+        LimitUpdate::Keep => None,
+        LimitUpdate::Lift => Some(format!("lift the {which} limit of {}", resource.name())),
+        LimitUpdate::To(amount) => Some(format!(
             "set a {which} limit of {amount} {}",
             resource.name()
         )),
