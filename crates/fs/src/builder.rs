@@ -4,7 +4,8 @@ use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::control;
 use crate::data::PAGE;
-use crate::volume::{AtimeMode, BuildError, OnError, Protection, Settings, Volume};
+use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection};
+use crate::volume::{BuildError, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
 
@@ -16,14 +17,14 @@ impl Volume {
             .expect("the defaults are a valid volume")
     }
 
-    /// Settings of a new volume.
+    /// BuildOptions of a new volume.
     pub fn builder() -> VolumeBuilder {
-        VolumeBuilder(Settings::default())
+        VolumeBuilder(BuildOptions::default())
     }
 }
 
 /// Builds a [`Volume`].
-pub struct VolumeBuilder(Settings);
+pub struct VolumeBuilder(BuildOptions);
 
 impl VolumeBuilder {
     /// Most bytes of file contents; by default half of the machine's memory, as tmpfs. A volume

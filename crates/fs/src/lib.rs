@@ -20,6 +20,7 @@ pub mod amount;
 mod attr;
 pub mod backend;
 mod builder;
+mod cache;
 mod caller;
 mod calls;
 mod clock;
@@ -44,8 +45,11 @@ mod process;
 mod profile;
 mod quota;
 mod quotactl;
+mod service;
 mod stats;
+mod superblock;
 mod tenant;
+mod throttle;
 mod volume;
 mod walk;
 
@@ -75,10 +79,9 @@ pub use quotactl::{
     QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
+pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
-pub use volume::{
-    Absent, AtimeMode, BuildError, OnError, Protection, Volume, may_wait, without_waiting,
-};
+pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
 
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;

@@ -15,7 +15,7 @@ mod errno;
 #[path = "../src/fdtable/mod.rs"]
 mod fdtable;
 #[allow(dead_code)]
-#[path = "../src/volume/handle.rs"]
+#[path = "../src/superblock/handle.rs"]
 mod handle;
 #[allow(dead_code)]
 #[path = "../src/line.rs"]

@@ -1,18 +1,18 @@
-//! The entries of one list in memory.
+//! The entries of one ACL in memory.
 
 use super::{Entry, Tag};
 use crate::line::OwnLine;
 
-/// Entries of a line.
+/// Entries in a cache line.
 const LINE: usize = 64 / size_of::<Entry>();
-/// What is where no entry is.
+/// Fills slots without an entry.
 const NONE: Entry = Entry {
     tag: Tag::Other,
     perm: 0,
 };
 
-/// Entries in their order. They share no cache line with other blocks of memory: on all cores every
-/// walk through a directory with a list reads it, and its neighbours may be written all the time.
+/// Entries in their order. They share no cache line with other blocks of memory: every walk through
+/// a directory with an ACL reads them, and their neighbours may be written all the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entries {
     lines: Box<[OwnLine<[Entry; LINE]>]>,

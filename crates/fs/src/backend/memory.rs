@@ -1,4 +1,4 @@
-//! The backend of a volume that lives in memory alone: absent means absent, a change is done.
+//! The backend of a volume that lives in memory alone: what is absent in memory does not exist.
 
 use super::{Backend, Change, InodeRecord};
 use crate::attr::Target;

@@ -9,26 +9,26 @@ pub use test::{Fault, TestBackend};
 use crate::attr::{Attr, Target};
 use crate::errno::Result;
 
-/// A volume's backend. Calls come from any thread; a call may block and may fail with any errno, and
+/// A volume's backend. Calls come from any thread. A call may block, and may fail with any errno;
 /// then the operation that needed it fails with that errno and has changed nothing.
 pub trait Backend: Send + Sync + 'static {
-    /// Whether objects may be dropped from memory because the backend gives them back. Without it the
-    /// load functions are never called and changes are not reported.
+    /// Whether objects may be evicted from memory because the backend can give them back. Where
+    /// not, the load functions are never called and changes are not reported.
     fn evictable(&self) -> bool;
 
-    /// The highest number of an inode that it keeps, with a name or without; 0 if there is none.
+    /// The highest inode number that it keeps, linked or unlinked; 0 if there is none.
     fn last_inode(&self) -> Result<u64>;
 
     /// The inode with this number.
     fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>>;
 
-    /// The entry `name` of directory `dir`: what it means.
+    /// The target of entry `name` of directory `dir`.
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>>;
 
     /// All entries of directory `dir`.
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>>;
 
-    /// Page `index` (4,096 bytes, may be given shorter) of file `ino`; `None` is a hole.
+    /// Page `index` of file `ino`: 4,096 bytes, or fewer if the rest is zero; `None` is a hole.
     fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>>;
 
     /// Indices of the pages of file `ino` that are not holes, in any order.
@@ -54,11 +54,11 @@ pub struct InodeRecord {
     pub attr: Attr,
     /// Entries of a directory: (all, subdirectories).
     pub entries: (u64, u64),
-    /// Directory above, for directories.
+    /// Parent of a directory.
     pub parent: u64,
     /// Target of a symbolic link.
     pub target: Box<[u8]>,
-    /// Extended attributes, ACLs in their Linux xattr form among them.
+    /// Extended attributes, including ACLs in their Linux xattr form.
     pub xattrs: Vec<Xattr>,
 }
 
@@ -67,7 +67,7 @@ pub struct InodeRecord {
 pub enum Change<'a> {
     /// A new or changed inode.
     Put(&'a InodeRecord),
-    /// The inode is gone: no name and nobody has it open.
+    /// The inode is gone: it has no name and nobody has it open.
     Drop(u64),
     /// `name` in `dir` now means `to`.
     Link {
@@ -75,7 +75,7 @@ pub enum Change<'a> {
         dir: u64,
         /// Name.
         name: &'a [u8],
-        /// What it means now.
+        /// Its new target.
         to: Target,
     },
     /// `name` in `dir` is gone.
@@ -85,14 +85,14 @@ pub enum Change<'a> {
         /// Name.
         name: &'a [u8],
     },
-    /// Pages from this byte on are gone, and the last page is zero behind it.
+    /// Pages from this byte on are gone, and the rest of the last page is zero.
     Truncate {
         /// File.
         ino: u64,
         /// New size in bytes.
         size: u64,
     },
-    /// Every page of the file is gone; those that it still has are written again.
+    /// Every page of the file is gone; pages that it still has are written again.
     Rewrite(u64),
 }
 

@@ -1,5 +1,5 @@
-//! A backend for tests: keeps everything in plain maps, so that a volume may forget anything at any
-//! time, and fails or delays what it is told to.
+//! A backend for tests: keeps everything in plain maps, so that a volume may evict anything at any
+//! time, and fails or delays calls as it is told to.
 
 use super::{Backend, Change, InodeRecord};
 use crate::attr::Target;
@@ -8,8 +8,8 @@ use hearth_sync::primitive::{Mutex, thread};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// A decision about one call of the backend: `Some` fails it with that errno. The call is named as in
-/// [`Backend`].
+/// A decision about one call of the backend: `Some` fails it with that errno. The argument is the
+/// call's name in [`Backend`].
 pub type Fault = Box<dyn FnMut(&'static str) -> Option<Errno> + Send>;
 
 /// Plain maps behind one lock.
@@ -33,7 +33,7 @@ impl TestBackend {
         TestBackend::default()
     }
 
-    /// Asks `fault` at every call from now on.
+    /// Calls `fault` at every call from now on.
     pub fn set_fault(&self, fault: Option<Fault>) {
         *self.fault.lock() = fault;
     }
@@ -43,7 +43,7 @@ impl TestBackend {
         *self.delay.lock() = delay;
     }
 
-    /// Inodes kept, to check that nothing leaks.
+    /// Inodes kept, for tests that look for leaks.
     pub fn inodes(&self) -> usize {
         self.kept.lock().inodes.len()
     }

@@ -9,7 +9,8 @@ use crate::heat::{
     WARM_FROM, path_fields,
 };
 use crate::quota::QuotaId;
-use crate::volume::{Superblock, Volume};
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -214,7 +215,7 @@ pub(super) fn histogram(sb: &Superblock) -> Value {
         let of_grade = bytes.filter(|(bucket, _)| Band::of_bucket(*bucket) == grade);
         of_grade.map(|(_, bytes)| bytes).sum()
     };
-    let [pages, _] = sb.ledger.usage(QuotaId::VOLUME, &pin());
+    let [pages, _] = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
     json!({
         "on": sb.heat.is_on(),
         "warm_from": WARM_FROM,

@@ -2,7 +2,7 @@
 
 use crate::errno::{Errno, Result};
 use crate::profile::{LockProfile, LockSampling, LockSort};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::profile;
 
 pub(super) fn table(_core: &Superblock) -> String {

@@ -17,21 +17,13 @@ use crate::attr::{Kind, Target};
 use crate::directory::{Change, Directory, Hashed};
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::{Body, Fields, Inode, InodeExt, InodeInner};
+use crate::inode::{Body, Fields, InodeExt, InodeInner};
 use crate::number::{CONTROL, ROOT};
-use crate::volume::{Superblock, Volume};
+use crate::superblock::{ControlFiles, OpenControl, Superblock};
+use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 
-pub(crate) use ask::{Question, answer};
-pub(crate) use dialogue::Dialogue;
-
-/// Name of the directory in the root.
-pub(crate) const NAME: &[u8] = b".hearth";
-
-/// Whether `name` in `parent` is taken by the control directory.
-pub(crate) fn reserves(parent: &Inode, name: &[u8]) -> bool {
-    parent.number() == ROOT && name == NAME
-}
+use dialogue::Dialogue;
 
 /// A file below `.hearth`; its index in [`FILES`] is what the inode holds.
 struct ControlFile {
@@ -102,6 +94,15 @@ impl ControlFile {
     }
 }
 
+/// What operations open the control files by.
+struct Sessions;
+
+impl ControlFiles for Sessions {
+    fn open(&self, file: usize, sb: &Superblock) -> OpenControl {
+        OpenControl(Dialogue::begin(file, sb))
+    }
+}
+
 /// The text of control file `file` as of now.
 fn text(file: usize, sb: &Superblock) -> Box<[u8]> {
     (FILES[file].render)(sb).into_bytes().into()
@@ -169,6 +170,7 @@ fn version(_core: &Superblock) -> String {
 
 /// Makes the control files of a new volume.
 pub(crate) fn build(sb: &Superblock) -> Result<()> {
+    sb.control.set(Box::new(Sessions));
     let mut next = CONTROL;
     let root = make_directory(sb, &mut next, ROOT)?;
     for (index, file) in FILES.iter().enumerate() {
@@ -208,11 +210,11 @@ fn make_directory(sb: &Superblock, next: &mut u64, parent: u64) -> Result<u64> {
 fn make(sb: &Superblock, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Result<u64> {
     let ino = *next;
     *next += 1;
-    let mut fields = Fields::new(perm, sb.owner.0, sb.owner.1, sb.now());
+    let mut fields = Fields::new(perm, sb.options.owner.0, sb.options.owner.1, sb.now());
     if kind == Kind::Directory {
         fields.flags = flags::IMMUTABLE;
     }
-    let inode = sb.inodes.insert_at(ino, 0, |number, generation| {
+    let inode = sb.objects.inodes.insert_at(ino, 0, |number, generation| {
         InodeInner::new((number, generation), kind, &fields, body)
     });
     sb.pin_forever(inode.map_err(|_| Errno::EEXIST)?);
@@ -221,7 +223,7 @@ fn make(sb: &Superblock, next: &mut u64, kind: Kind, perm: u16, body: Body) -> R
 
 fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
     let g = pin();
-    let directory = sb.inodes.get(parent, &g)?.directory()?;
+    let directory = sb.objects.inodes.get(parent, &g)?.directory()?;
     match directory.lookup(name.as_bytes(), sb.hash(name.as_bytes()), &g) {
         crate::directory::Look::Hit(entry) => Some(entry.ino()),
         _ => None,
@@ -230,7 +232,7 @@ fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
 
 fn add(sb: &Superblock, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()> {
     let g = pin();
-    let inode = sb.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
+    let inode = sb.objects.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
     let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
     let at = Hashed {
         name: name.as_bytes(),

@@ -5,7 +5,7 @@ use crate::quota::{
     Limit, QuotaEvent, QuotaEventKind, QuotaKind, QuotaRecord, QuotaUsage, RefusalReason,
 };
 use crate::quotactl::{Quota, QuotaCheck};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use std::fmt::Write;
 
 /// `report.json`: all records.

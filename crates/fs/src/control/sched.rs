@@ -1,7 +1,7 @@
 //! `.hearth/sched` and `.hearth/sched.json`: the scheduler per core and per tenant.
 
+use crate::superblock::Superblock;
 use crate::tenant::TenantId;
-use crate::volume::Superblock;
 use hearth_sched::{CoreStats, DEFAULT_WEIGHT, Histogram, Limits, Service, Stats, TenantStats};
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@ use crate::inode::{Inode, InodeExt};
 use crate::op_rate::WINDOWS;
 use crate::quota::QuotaId;
 use crate::stats::{BUCKETS, Event, Op};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use std::fmt::Write;
 
@@ -149,7 +149,7 @@ fn dentries(sb: &Superblock) -> (u64, u64) {
     while let Some(first) = from.take() {
         let g = pin();
         let mut left = STEP;
-        sb.inodes.scan(first, &g, |inode| {
+        sb.objects.inodes.scan(first, &g, |inode| {
             if let Some(directory) = inode.directory() {
                 let entries = inode.entries();
                 names += entries;
@@ -164,9 +164,9 @@ fn dentries(sb: &Superblock) -> (u64, u64) {
 }
 
 fn objects(sb: &Superblock, out: &mut String) -> std::fmt::Result {
-    let volume = sb.ledger.usage(QuotaId::VOLUME, &pin());
+    let volume = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
     let [pages, inodes] = volume.map(|usage| usage.used);
-    let in_memory = sb.inodes.len() as u64;
+    let in_memory = sb.objects.inodes.len() as u64;
     let (dentries, dentry_bytes) = dentries(sb);
     let gauges = [
         ("hearth_inodes", inodes, "Inodes of the volume."),
@@ -194,12 +194,12 @@ fn objects(sb: &Superblock, out: &mut String) -> std::fmt::Result {
         ),
         (
             "hearth_resident_bytes",
-            sb.mem_usage.sum().max(0) as u64,
+            sb.cache.mem_usage.sum().max(0) as u64,
             "Bytes under the budget: what the backend could take back; 0 if it takes nothing.",
         ),
         (
             "hearth_lock_waiters",
-            sb.waits.waiting(),
+            sb.file_locks.waits.waiting(),
             "Calls that wait for a lock of a file: flock, fcntl.",
         ),
         (

@@ -2,7 +2,7 @@
 
 use super::{FILES, Setting, Takes};
 use crate::errno::{Errno, Result};
-use crate::volume::{AtimeMode, Superblock};
+use crate::superblock::{AtimeMode, Superblock};
 use std::time::Duration;
 
 /// Directory of the tunables, below `.hearth`.
@@ -37,7 +37,7 @@ pub(super) fn refusal(path: &str, setting: &Setting, input: &[u8], errno: Errno)
 }
 
 pub(super) fn memory_budget(sb: &Superblock) -> String {
-    format!("{}\n", sb.mem_usage.budget())
+    format!("{}\n", sb.cache.mem_usage.budget())
 }
 
 /// Bytes, 0 for no budget; less than 64 KiB could not hold one operation.
@@ -46,7 +46,7 @@ pub(super) fn set_memory_budget(sb: &Superblock, text: &str) -> Result<()> {
     if bytes != 0 && bytes < 64 << 10 {
         return Err(Errno::EINVAL);
     }
-    sb.mem_usage.set_budget(bytes);
+    sb.cache.mem_usage.set_budget(bytes);
     Ok(())
 }
 

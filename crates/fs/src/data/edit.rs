@@ -1,5 +1,5 @@
-//! Truncate and the modes of fallocate that move nothing. All run with the gate closed: no
-//! writer, load, flush or other edit is inside; readers are.
+//! Truncate and the modes of fallocate that move no page. All run with the gate closed: writers,
+//! loads, flushes and other edits are excluded; readers are not.
 
 use hearth_sync::epoch::Guard;
 
@@ -8,11 +8,11 @@ use super::root::{Absent, Data, Look};
 use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, checked_end, edges, touched, whole};
 
 impl Data {
-    /// Drops all pages past `size` and zeroes the rest of the last one; says how many pages the
-    /// file lost. Absent when the last page must be loaded first.
+    /// Drops all pages past `size` and zeroes the rest of the last one. Returns the number of pages
+    /// that the file lost, or `Absent` when the last page must be loaded first.
     ///
-    /// Pages that only the backend knows are not counted: `learn` them before if the count must be
-    /// exact. The caller has published the smaller size before, and readers clip again after.
+    /// Pages that only the backend knows are not counted: call `learn` first if the count must be
+    /// exact. The caller has published the smaller size before, and readers clip again afterwards.
     pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, Absent> {
         let size = size.min(BYTES);
         let (last, tail) = (size / PAGE, (size % PAGE) as usize);
@@ -34,12 +34,11 @@ impl Data {
         Ok(removed)
     }
 
-    /// Allocates every page of the range that is not: it reads as zeros and is a hole to
-    /// `seek_data`. It takes no memory until it is written. Says how many pages that added;
-    /// Absent when only the backend knows whether a page is allocated.
+    /// Allocates every page of the range that is a hole: such a page reads as zeros, is a hole to
+    /// `seek_data`, and takes no memory until it is written. Returns the number of pages that the
+    /// file gained, or `Absent` when only the backend knows whether a page is allocated.
     ///
-    /// # Panics
-    /// When the range ends past 2^63-1.
+    /// # Panics\nWhen the range ends past 2^63-1.
     pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         checked_end(off, len);
         self.check_known(touched(off, len), g)?;
@@ -48,20 +47,20 @@ impl Data {
             .sum())
     }
 
-    /// Drops the pages that the range covers and zeroes its edges; says how many pages the file
-    /// lost. Absent when a page at an edge must be loaded first, or when only the backend knows
-    /// whether a page is allocated. The backend is for the caller to tell.
+    /// Drops the pages that the range covers and zeroes its edges. Returns the number of pages that
+    /// the file lost, or `Absent` when a page at an edge must be loaded first, or when only the
+    /// backend knows whether a page is allocated. The caller tells the backend.
     pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         self.check_writable(off, len, g)?;
         self.zero_edges(off, len, g);
         Ok(self.cut(whole(off, len), g))
     }
 
-    /// Makes the range zeros, all of it allocated: pages that it covers become as those of
-    /// [`allocate`](Data::allocate). Says by how many pages the file grew; Absent as `punch`.
+    /// Zeroes the range and allocates all of it: pages that it covers become like those of
+    /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or `Absent`
+    /// like `punch`.
     ///
-    /// # Panics
-    /// When the range ends past 2^63-1.
+    /// # Panics\nWhen the range ends past 2^63-1.
     pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         checked_end(off, len);
         self.check_writable(off, len, g)?;

@@ -1,25 +1,25 @@
-//! What is known of pages that are not in memory, four bits a page.
+//! What is known of pages that are not in memory: four bits a page.
 
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 
-/// What an empty page slot means. While the slot is filled its mark means nothing.
+/// What an empty page slot means. While the slot is filled its state means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Mark {
-    /// Nothing was noted: a hole, or unknown below `Status::unknown_below`.
+    /// Not set: a hole, or unknown below `Status::unknown_below`.
     Nothing = 0,
-    /// The backend said, or an operation made it so: a hole.
+    /// A hole: the backend said so, or an operation made it one.
     Hole = 1,
-    /// Allocated; the backend has the content.
+    /// Allocated and clean; the backend has the content.
     Held = 2,
     /// Allocated and never written: zeros. The backend knows.
     Blank = 3,
-    /// As `Blank`, but the backend has not been told.
+    /// Allocated and never written, and the backend has not been told.
     Fresh = 4,
 }
 
 impl Mark {
-    /// Whether the page counts as allocated though it is not in memory.
+    /// Whether the page counts as allocated although it is not in memory.
     pub(super) fn is_allocated(self) -> bool {
         matches!(self, Mark::Held | Mark::Blank | Mark::Fresh)
     }
@@ -36,15 +36,15 @@ impl Mark {
     }
 }
 
-/// Marks that one word holds.
+/// States in one word.
 pub(super) const MARKS: usize = 16;
 
-/// Where the mark of one page lies.
+/// The cell of one page's state.
 ///
-/// All accesses are Relaxed: a mark carries no data, and its order against the page slot comes
-/// from the slot. Whoever empties a slot sets the mark first and swaps the slot (AcqRel) after;
-/// a reader that finds the slot empty by that swap (Acquire) therefore finds this mark or a
-/// later one.
+/// All accesses are Relaxed: the state carries no data, and its order against the page slot comes
+/// from the slot. To empty a slot, a thread first sets the state and then swaps the slot (AcqRel).
+/// A reader that finds the slot empty by that swap (Acquire) therefore finds this state or a later
+/// one.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'g> {
     word: &'g AtomicU64,
@@ -64,17 +64,17 @@ impl<'g> Spot<'g> {
         Mark::of(self.word.load(Ordering::Relaxed) >> self.shift & 15)
     }
 
-    /// Changes the mark; writes nothing when it is there already.
+    /// Changes the state; writes nothing when it is there already.
     pub(super) fn set(self, mark: Mark) {
         let _ = self.change(|old| (old != mark).then_some(mark));
     }
 
-    /// Changes the mark from `from` to `to`, unless it is another one.
+    /// Changes the state from `from` to `to`, unless it is another one.
     pub(super) fn replace(self, from: Mark, to: Mark) -> bool {
         self.change(|old| (old == from).then_some(to))
     }
 
-    /// The other marks of the word may change at the same time, hence compare and exchange.
+    /// The other states of the word may change at the same time, hence compare and exchange.
     fn change(self, new: impl Fn(Mark) -> Option<Mark>) -> bool {
         self.word
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
@@ -85,20 +85,20 @@ impl<'g> Spot<'g> {
     }
 }
 
-/// What is known of a whole file, in one word: bits 0..=51 `unknown_below`, bit 52 `PARTIAL`,
-/// bits 60..=63 the mark of page 0.
+/// What is known of a whole file, in one word: bits 0..=51 `unknown_below`, bit 52 `PARTIAL`, bits
+/// 60..=63 the state of page 0.
 ///
-/// Relaxed as in [`Spot`]: changed only with the gate closed (except the mark of page 0), always
-/// before the slot whose emptiness it explains is swapped to null.
+/// Relaxed like [`Spot`]: changed only with the gate closed (except the state of page 0), and
+/// always before the slot whose emptiness it explains is swapped to null.
 pub(super) struct Status(AtomicU64);
 
-/// Some page's content is at the backend only.
+/// The content of some page is at the backend only.
 const PARTIAL: u64 = 1 << 52;
 const BELOW: u64 = PARTIAL - 1;
 const FIRST: usize = 15;
 
 impl Status {
-    /// Every page below `unknown_below` that has no mark is unknown; past it, a hole.
+    /// Every page below `unknown_below` without a state is unknown; past it, a hole.
     pub(super) fn new(unknown_below: u64) -> Status {
         debug_assert!(unknown_below <= BELOW);
         Status(AtomicU64::new(unknown_below))
@@ -108,27 +108,27 @@ impl Status {
         self.0.load(Ordering::Relaxed) & BELOW
     }
 
-    /// From page `limit` on, a page without a mark is a hole.
+    /// From page `limit` on, a page without a state is a hole.
     pub(super) fn lower(&self, limit: u64) {
         self.change(|word| word & !BELOW | (word & BELOW).min(limit));
     }
 
-    /// Whether an absent page is a hole, wherever it is.
+    /// Whether every absent page is a hole.
     pub(super) fn is_complete(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (BELOW | PARTIAL) == 0
     }
 
-    /// Pages will be absent though they have content.
+    /// Pages will be absent although they have content.
     pub(super) fn set_partial(&self) {
         self.change(|word| word | PARTIAL);
     }
 
-    /// No page is left, here or at the backend.
+    /// No page is left, in memory or at the backend.
     pub(super) fn clear(&self) {
         self.change(|word| word & !(PARTIAL | BELOW));
     }
 
-    /// The mark of page 0.
+    /// The state of page 0.
     pub(super) fn first(&self) -> Spot<'_> {
         Spot::new(&self.0, FIRST)
     }

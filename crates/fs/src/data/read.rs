@@ -1,4 +1,4 @@
-//! Reading, and the answers of the backend.
+//! Reading, and pages that come from the backend.
 
 use hearth_sync::epoch::Guard;
 
@@ -9,11 +9,11 @@ use super::span::{BYTES, PAGES, Span, spans};
 use super::tree::FAN;
 
 impl Data {
-    /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's
-    /// size. All bytes of one page come from between two writes; pages are read one by one.
+    /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's size.
+    /// All bytes of one page come from between two writes; pages are read one by one.
     ///
-    /// Takes no lock. Writes nothing shared when the pages are warm; waits only for a writer of
-    /// the very page, and for a running collapse or insert if a page is missing.
+    /// Takes no lock. Writes nothing shared when the pages are warm. Waits only for a writer of the
+    /// same page, and for a running collapse or insert if a page is missing.
     pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
         let inside = BYTES.saturating_sub(off).min(out.len() as u64) as usize;
         out[inside..].fill(0);
@@ -37,11 +37,11 @@ impl Data {
         Ok(())
     }
 
-    /// Puts the backend's answer for page `index` in place: its content (padded with zeros), or
-    /// None for a hole. Does nothing when the page is there already or an operation has settled
-    /// meanwhile what it is. Says whether a page came into memory.
+    /// Installs the backend's result for page `index`: its content (padded with zeros), or None for
+    /// a hole. Does nothing when the page is in memory already or an operation has decided its
+    /// state meanwhile. Returns whether a page came into memory.
     ///
-    /// The caller has been inside the gate since before it asked the backend: otherwise the answer
+    /// The caller has been inside the gate since before it asked the backend: otherwise the result
     /// could be older than a write that was flushed and evicted in between.
     pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
         if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {
@@ -49,11 +49,11 @@ impl Data {
         }
         let place = self.grow(index, g);
         match (bytes, place.spot.get()) {
-            // A page that is there already wins; ours goes.
+            // A page that is there already wins; this one is dropped.
             (Some(bytes), Mark::Held | Mark::Nothing) => {
                 return place.slot.install(Page::loaded(bytes), g).is_ok();
             }
-            // What was allocated stays so: the count must not drift.
+            // An allocated page stays allocated: the count must not drift.
             (None, Mark::Held) => place.spot.replace(Mark::Held, Mark::Blank),
             (None, Mark::Nothing) => place.spot.replace(Mark::Nothing, Mark::Hole),
             _ => false,
@@ -61,7 +61,7 @@ impl Data {
         false
     }
 
-    /// The slow side of `read`: no page was in the slot.
+    /// The slow path of `read`: no page was in the slot.
     #[cold]
     fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
         match self.look(span.index, g) {

@@ -1,4 +1,4 @@
-//! Making the backend forget a file's pages and get them again.
+//! Making the backend drop all pages of a file and write them again.
 
 use hearth_sync::epoch::Guard;
 
@@ -7,7 +7,7 @@ use super::root::{Absent, Data};
 use super::span::PAGES;
 
 impl Data {
-    /// The first page of which only the backend has the content, or knows at all.
+    /// The first page whose content only the backend has, or that only the backend knows.
     pub fn first_held(&self, g: &Guard) -> Option<u64> {
         match self.check_known(0..PAGES, g) {
             Err(Absent(index)) => Some(index),
@@ -30,14 +30,14 @@ impl Data {
             .collect()
     }
 
-    /// Whether a page from `first` on is allocated, by what is known here.
+    /// Whether a page from `first` on is allocated, as far as is known in memory.
     pub fn is_allocated_from(&self, first: u64, g: &Guard) -> bool {
         let mut places = self.walk(first.min(PAGES)..PAGES, g);
         places.any(|(_, place)| place.is_allocated(g))
     }
 
-    /// The backend has forgotten every page: the next flush gives it all of them. Gate closed, and
-    /// no page may be held by the backend alone.
+    /// The backend has dropped every page: the next flush writes all of them. The gate is closed,
+    /// and no page may be at the backend only.
     pub fn mark_all_dirty(&self, g: &Guard) {
         for (_, place) in self.walk(0..PAGES, g) {
             match place.page(g) {

@@ -10,7 +10,8 @@ use super::page::Page;
 use super::span::PAGES;
 use super::tree::{FAN, Far, Leaf, Place, cut_leaf, fill, grow_leaf, sweep_leaf};
 
-/// The page of this index must be loaded from the backend first ([`Data::load`]); then call again.
+/// A miss: the page of this index must be loaded from the backend first ([`Data::load`]); then call
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent(
     /// The page's index: its offset divided by [`PAGE`](super::PAGE).
@@ -19,24 +20,24 @@ pub struct Absent(
 
 /// The pages of one file.
 ///
-/// A page is in memory, or has a mark that says what its absence means, or has no mark: then it
-/// is a hole, except that below `unknown_below` only the backend knows.
+/// A page is in memory, or has a state that says what its absence means. Without a state it is a
+/// hole, except that below `unknown_below` only the backend knows.
 ///
-/// 1. A slot is filled by installing over null and emptied only with the gate closed.
-/// 2. Whoever empties a slot has set the mark before.
-/// 3. Nodes are made on the way to a first write and dropped only with the gate closed.
+/// 1. A slot is filled by installing over null and emptied only with the gate closed.\n2. The state
+/// is set before a slot is emptied.\n3. Nodes are made on the way to a first write and dropped only
+/// with the gate closed.
 pub struct Data {
-    /// Page 0. Here, so that a small file has no node at all.
+    /// Page 0, stored here so that a small file has no node.
     pub(super) first: RcuSlot<Page>,
     /// Pages 1..64; slot 0 stays empty.
     pub(super) near: RcuSlot<Leaf>,
     /// Pages from 64 on, and the shift count; made on first use and kept.
     pub(super) far: RcuSlot<Far>,
-    /// What absence means, for the file and for page 0.
+    /// What absence means, for the whole file and for page 0.
     pub(super) status: Status,
 }
 
-/// What a reader finds at an index.
+/// What is found at an index.
 pub(super) enum Look<'g> {
     Page(&'g Page),
     /// Not allocated: zeros.
@@ -50,9 +51,9 @@ pub(super) enum Look<'g> {
 }
 
 impl Data {
-    /// No page is in memory. `complete`: nor anywhere else; otherwise an absent page is one that
-    /// only the backend knows, until [`learn`](Data::learn) tells: edits of such a file ask page by
-    /// page, and a search for data up to the end of the largest file.
+    /// Data without a page in memory. `complete`: without any page at all. Otherwise only the
+    /// backend knows each absent page, until [`learn`](Data::learn) is called: edits of such a file
+    /// ask page by page, and a search for data asks up to the end of the largest file.
     pub fn new(complete: bool) -> Data {
         Data {
             first: RcuSlot::empty(),
@@ -62,14 +63,14 @@ impl Data {
         }
     }
 
-    /// Whether an absent page is a hole everywhere: nothing will be [`Absent`].
+    /// Whether every absent page is a hole: no call will return [`Absent`].
     pub fn is_complete(&self) -> bool {
         self.status.is_complete()
     }
 
     /// The backend has content for exactly the pages in `held`, by index. From then on counts are
     /// exact, holes need no question, and only held pages are [`Absent`]. For new data that no
-    /// one else uses yet, or with the gate closed.
+    /// other thread uses yet, or with the gate closed.
     pub fn learn(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
         for index in held.into_iter().flatten() {
             self.status.set_partial();
@@ -81,8 +82,8 @@ impl Data {
         self.status.lower(0);
     }
 
-    /// Pages of the file, counted one by one: those in memory and those known to be allocated.
-    /// For checks; exact when nothing changes meanwhile.
+    /// Pages of the file, counted one by one: those in memory and those known to be allocated. For
+    /// checks; exact when nothing changes meanwhile.
     #[cfg_attr(not(test), allow(dead_code, reason = "a check"))]
     pub fn pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
@@ -118,7 +119,7 @@ impl Data {
         }
     }
 
-    /// The place of `index`, if its leaf exists. Raw: a miss counts only if no shift ran.
+    /// The slot of `index`, if its leaf exists. Raw: a miss counts only if no shift ran.
     pub(super) fn place<'g>(&'g self, index: u64, g: &'g Guard) -> Option<Place<'g>> {
         match index {
             0 => Some(self.head()),
@@ -126,7 +127,7 @@ impl Data {
         }
     }
 
-    /// The place of `index`; nodes are made if need be.
+    /// The slot of `index`; nodes are made if needed.
     pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> Place<'g> {
         debug_assert!(index < PAGES);
         match index {
@@ -144,7 +145,7 @@ impl Data {
         }
     }
 
-    /// The places of all leaves that exist in `range`, in order; absent subtrees cost nothing.
+    /// The slots of all leaves that exist in `range`, in order; absent subtrees cost nothing.
     pub(super) fn walk<'g>(&'g self, range: Range<u64>, g: &'g Guard) -> Walk<'g> {
         Walk {
             data: self,
@@ -154,7 +155,7 @@ impl Data {
         }
     }
 
-    /// Drops the pages of `range`; says how many were allocated. Gate closed.
+    /// Drops the pages of `range`; returns how many were allocated. Gate closed.
     pub(super) fn cut(&self, range: Range<u64>, g: &Guard) -> u64 {
         let below = self.status.unknown_below();
         let mut cut = 0;
@@ -168,7 +169,7 @@ impl Data {
         cut
     }
 
-    /// Shows `visit` the leaves of `range`, as [`Far::sweep`].
+    /// Passes the leaves of `range` to `visit`, like [`Far::sweep`].
     pub(super) fn sweep(
         &self,
         range: &Range<u64>,
@@ -186,7 +187,7 @@ impl Data {
         }
     }
 
-    /// Err with the first unknown page of `range`.
+    /// Fails with the first unknown page of `range`.
     pub(super) fn check_known(&self, range: Range<u64>, g: &Guard) -> Result<(), Absent> {
         let range = range.start..range.end.min(self.status.unknown_below());
         let mut next = range.start;
@@ -211,7 +212,7 @@ impl Data {
         }
     }
 
-    /// The shift count, once even; None when nothing was ever shifted.
+    /// The shift count, once it is even; None if nothing was ever shifted.
     fn shift(&self, g: &Guard) -> Option<u32> {
         self.far.load(g).map(|far| far.shift.read_begin())
     }
@@ -219,7 +220,7 @@ impl Data {
     fn has_shifted(&self, before: Option<u32>, g: &Guard) -> bool {
         match (before, self.far.load(g)) {
             (None, None) => false,
-            // It has come meanwhile: perhaps for a shift.
+            // It was made meanwhile, perhaps for a shift.
             (None, Some(_)) => true,
             (Some(before), Some(far)) => far.shift.read_retry(before),
             (Some(_), None) => unreachable!("the far trees are kept until the file goes"),

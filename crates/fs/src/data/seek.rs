@@ -7,7 +7,7 @@ use super::span::{PAGE, PAGES};
 
 impl Data {
     /// The first offset from `off` on that is data, below `size`. Allocated pages that were never
-    /// written count as holes. Absent when only the backend can tell.
+    /// written count as holes. `Absent` when only the backend can tell.
     pub fn seek_data(&self, off: u64, size: u64, g: &Guard) -> Result<Option<u64>, Absent> {
         if off >= size {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Data {
         }
     }
 
-    /// The first offset from `off` on that is in a hole; `size` if there is none before. Absent
+    /// The first offset from `off` on that is in a hole; `size` if there is none before. `Absent`
     /// when only the backend can tell.
     pub fn seek_hole(&self, off: u64, size: u64, g: &Guard) -> Result<u64, Absent> {
         for index in off / PAGE..size.div_ceil(PAGE).min(PAGES) {

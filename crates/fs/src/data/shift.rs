@@ -1,8 +1,8 @@
 //! Collapse and insert: pages change their index. Both run with the gate closed.
 //!
-//! A page in flight is in no slot for a moment. A reader that finds a page has found the one from
-//! before or the one from after; a reader that misses looks at `Far::shift` and tries again until
-//! no move was under way.
+//! A page that moves is in no slot for a moment. A reader that finds a page has found the one from
+//! before or the one from after. A reader that misses checks `Far::shift` and tries again until no
+//! move was under way.
 
 use std::ops::Range;
 
@@ -14,15 +14,14 @@ use super::span::{PAGE, PAGES, checked_end};
 use super::tree::{FAN, Far, Place, fill, is_vacant};
 
 impl Data {
-    /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Says
-    /// how many pages the file lost.
+    /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Returns
+    /// the number of pages that the file lost.
     ///
-    /// Absent as [`check_collapse`](Data::check_collapse). Moved pages are dirty; the backend is told
-    /// by the caller that what it had from `off` on is void. The caller has published the smaller
-    /// size before, and readers clip again after.
+    /// `Absent` like [`check_collapse`](Data::check_collapse). Moved pages are dirty; the caller
+    /// tells the backend that its pages from `off` on are void. The caller has published the
+    /// smaller size before, and readers clip again afterwards.
     ///
-    /// # Panics
-    /// When the range is not of whole pages or ends past 2^63-1.
+    /// # Panics\nWhen the range is not of whole pages or ends past 2^63-1.
     pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         self.check_collapse(off, len, g)?;
         let gone = whole_pages(off, len);
@@ -37,21 +36,19 @@ impl Data {
         Ok(removed)
     }
 
-    /// Absent while a page that [`collapse`](Data::collapse) would move has its content at the backend
-    /// only.
+    /// `Absent` while a page that [`collapse`](Data::collapse) would move has its content at the
+    /// backend only.
     ///
-    /// # Panics
-    /// As [`collapse`](Data::collapse).
+    /// # Panics\nLike [`collapse`](Data::collapse).
     pub fn check_collapse(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
         let gone = whole_pages(off, len);
         self.check_resident(gone.start, gone.end, g)
     }
 
-    /// Whether [`insert`](Data::insert) would move a page past 2^63-1, be it one that lies behind
-    /// the end of the file. Absent when only the backend can tell.
+    /// Whether [`insert`](Data::insert) would move a page past 2^63-1, even one that lies behind
+    /// the end of the file. `Absent` when only the backend can tell.
     ///
-    /// # Panics
-    /// When the range is not of whole pages.
+    /// # Panics\nWhen the range is not of whole pages.
     pub fn insert_overflows(&self, off: u64, len: u64, g: &Guard) -> Result<bool, Absent> {
         let hole = whole_pages(off, len);
         let last = hole.start.max(PAGES - (hole.end - hole.start))..PAGES;
@@ -61,11 +58,10 @@ impl Data {
     }
 
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
-    /// Absent and the backend: as [`collapse`](Data::collapse). The caller publishes the larger size
-    /// after.
+    /// `Absent`, and what the caller tells the backend: like [`collapse`](Data::collapse). The
+    /// caller publishes the larger size afterwards.
     ///
-    /// # Panics
-    /// When the range is not of whole pages, or a page would move past 2^63-1.
+    /// # Panics\nWhen the range is not of whole pages, or a page would move past 2^63-1.
     pub fn insert(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
         let hole = whole_pages(off, len);
         let up = hole.end - hole.start;
@@ -86,7 +82,7 @@ impl Data {
         let far = fill(&self.far, Far::empty, g);
         let _moving = far.shift.write();
         self.status.lower(hole.start);
-        // From the last page down, so that each finds its new place empty.
+        // From the last page down, so that each finds its new slot empty.
         for leaf in leaves.into_iter().rev() {
             let first = (leaf * FAN).max(hole.start);
             for index in (first..(leaf + 1) * FAN).rev() {
@@ -99,7 +95,7 @@ impl Data {
         Ok(())
     }
 
-    /// Moves an allocated page to the empty place of `index`.
+    /// Moves an allocated page to the empty slot of `index`.
     fn move_page(&self, place: &Place<'_>, index: u64, g: &Guard) {
         match (place.page(g), place.spot.get()) {
             (Some(page), _) => {
@@ -113,14 +109,14 @@ impl Data {
                 self.grow(index, g).spot.set(Mark::Fresh);
                 place.spot.set(Mark::Nothing);
             }
-            // A hole; from `off` on the absence of a mark says the same.
+            // A hole; from `off` on an unset state means the same.
             (None, Mark::Hole | Mark::Nothing) => place.spot.set(Mark::Nothing),
             (None, Mark::Held) => unreachable!("check_resident has found the page"),
         }
     }
 
-    /// Err with the first page from `known` on that only the backend knows, or from `here` on whose
-    /// content only the backend has.
+    /// Fails with the first page from `known` on that only the backend knows, or from `here` on
+    /// whose content only the backend has.
     fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), Absent> {
         self.check_known(known..PAGES, g)?;
         if self.is_complete() {

@@ -15,7 +15,7 @@ fn check(race: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(race, RUNS, 3);
 }
 
-/// Both at once, on the same file.
+/// Both at once, on one file.
 fn beside(
     data: &Arc<Data>,
     one: impl FnOnce(&Data) + Send + 'static,
@@ -123,7 +123,7 @@ fn a_look_during_a_shift_is_taken_again() {
                 &data,
                 |data| assert_eq!(data.collapse(0, 4 * PAGE, &pin()), Ok(4)),
                 |data| {
-                    // In one step, for `read` has missed the page once before it looks.
+                    // In one step, because `read` has missed the page once before it checks.
                     for _ in 0..16 {
                         assert!(matches!(data.look(1, &pin()), Look::Page(_)));
                     }

@@ -1,4 +1,4 @@
-//! Counts the pages and nodes alive that a test made.
+//! Counts the live pages and nodes that a test made.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::primitive::thread;
 
 thread_local! {
-    /// What pages and nodes made on this thread count in.
+    /// The counter for pages and nodes made on this thread.
     static CURRENT: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
 }
 
-/// In a page or node: one count, given back when it is dropped.
+/// Part of each page or node: counts as one until it is dropped.
 pub(super) struct Ticket(Option<Arc<AtomicU64>>);
 
 impl Ticket {
@@ -36,7 +36,7 @@ impl Drop for Ticket {
     }
 }
 
-/// What the current thread has made since [`begin`] and what is left of it.
+/// The live pages and nodes that the current thread has made since [`begin`].
 pub(super) struct Tally(Arc<AtomicU64>);
 
 pub(super) fn begin() -> Tally {
@@ -51,7 +51,7 @@ impl Tally {
     }
 
     /// Waits until reclamation has brought the count down to `want`, and no further. Other tests
-    /// hold it up: a thread that lost its core while pinned stops it for a time slice.
+    /// delay it: a thread that lost its core while pinned stops reclamation for a time slice.
     pub(super) fn settle(&self, want: u64) {
         let limit = Instant::now() + Duration::from_secs(60);
         while self.alive() > want && Instant::now() < limit {

@@ -1,5 +1,5 @@
-//! What the pages of a file promise, one thing at a time. `model` checks all operations against
-//! a plain map, `race` runs them beside each other.
+//! What the pages of a file guarantee, one fact at a time. `model` checks all operations against a
+//! plain map, `race` runs them at the same time.
 
 mod model;
 mod race;
@@ -237,7 +237,7 @@ fn eviction_goes_on_where_it_stopped() {
     };
     assert_eq!(data.evict(30, &g), 30);
     assert_eq!(gone(), (0..30).collect::<Vec<_>>());
-    // What comes back at once is not the next to go.
+    // A page that comes back at once is not evicted next.
     for index in 0..30 {
         data.load(index, Some(&filled(1)), &g);
     }

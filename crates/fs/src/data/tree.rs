@@ -1,8 +1,8 @@
 //! The nodes of the tree.
 //!
-//! The size of an index picks the tree it lives in: page 0 hangs on `Data` itself, pages 1..64 on
-//! one leaf, and pages 64^k..64^(k+1) on a tree of height k. So no tree ever grows upwards, and a
-//! reader needs no sequence to find a page while the file grows.
+//! An index picks its tree by size: page 0 hangs on `Data` itself, pages 1..64 on one leaf, and
+//! pages 64^k..64^(k+1) on a tree of height k. No tree ever grows upwards, so a reader needs no
+//! sequence count to find a page while the file grows.
 
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ const LEVELS: usize = 8;
 
 /// Slots on cache lines of their own. A slot is written when it is first filled and when it is
 /// emptied. Eight slots share a line, those of every eighth page: neighbours, which different
-/// threads write first at the same time more often than others, lie on different lines.
-/// Overwriting a page that is there writes the page only.
+/// threads often write first at the same time, lie on different lines. Overwriting a page in memory
+/// writes the page only.
 #[repr(align(64))]
 struct Slots<T>([RcuSlot<T>; FAN as usize]);
 
@@ -44,7 +44,7 @@ impl<T: Send + Sync + 'static> Slots<T> {
     }
 }
 
-/// Where the slot of a number lies: rows and columns of eight are exchanged.
+/// Index of the slot of a number: rows and columns of eight are exchanged.
 fn place_of(number: u64) -> usize {
     const ROW: u64 = 8;
     let at = number % FAN;
@@ -53,7 +53,7 @@ fn place_of(number: u64) -> usize {
 
 /// 64 pages.
 pub(super) struct Leaf {
-    /// What the empty ones of `pages` mean. See [`Spot`] for the order.
+    /// What the empty slots of `pages` mean. See [`Spot`] for the order.
     marks: [AtomicU64; FAN as usize / MARKS],
     /// Filled by writers and loads (install), emptied with the gate closed.
     pages: Slots<Page>,
@@ -71,7 +71,7 @@ impl Leaf {
         })
     }
 
-    /// The place of page `index`, which lies in this leaf.
+    /// The slot of page `index`, which lies in this leaf.
     pub(super) fn place(&self, index: u64) -> Place<'_> {
         let at = (index % FAN) as usize;
         Place {
@@ -128,7 +128,7 @@ pub(super) struct Far {
     levels: [RcuSlot<Inner>; LEVELS],
     /// Odd while collapse or insert moves pages: a reader that misses a page tries again.
     pub(super) shift: SeqCount<Shift>,
-    /// Page at which eviction goes on. Written with the gate closed.
+    /// Page at which eviction goes on: the clock hand. Written with the gate closed.
     pub(super) hand: AtomicU64,
     #[cfg(test)]
     _tally: super::tally::Ticket,
@@ -158,7 +158,7 @@ impl Far {
         }
     }
 
-    /// The leaf of page `index`; it and the nodes above it are made if need be.
+    /// The leaf of page `index`; it and the nodes above it are made if needed.
     pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> &'g Leaf {
         let mut level = level_of(index);
         let mut node = fill(self.tree(level), || Inner::empty(level), g);
@@ -180,8 +180,8 @@ impl Far {
             .find_map(|level| next_below(self.tree(level).load(g)?, level, 0, from, g))
     }
 
-    /// Shows `visit` every leaf that has pages in `range` and drops those that it lets go, with
-    /// the nodes that become empty. Only with the gate closed.
+    /// Passes every leaf that has pages in `range` to `visit`, and drops those for which it returns
+    /// true, with the nodes that become empty. Only with the gate closed.
     pub(super) fn sweep(&self, range: &Range<u64>, g: &Guard, visit: &mut Visit<'_>) {
         for level in 1..=LEVELS as u32 {
             if range.end > 1 << (BITS * level) && range.start < 1 << (BITS * (level + 1)) {
@@ -195,18 +195,19 @@ impl Far {
     }
 }
 
-/// Sees a leaf and its first index; true drops the leaf.
+/// Gets a leaf and its first index; true drops the leaf.
 pub(super) type Visit<'v> = dyn FnMut(u64, &Leaf) -> bool + 'v;
 
-/// Shows `visit` the leaf in `slot`, if any.
+/// Passes the leaf in `slot`, if any, to `visit`.
 pub(super) fn sweep_leaf(slot: &RcuSlot<Leaf>, base: u64, g: &Guard, visit: &mut Visit<'_>) {
     if slot.load(g).is_some_and(|leaf| visit(base, leaf)) {
         slot.take(g);
     }
 }
 
-/// Empties the places in `range` of a leaf that starts at `base`; true when the leaf is of no
-/// more use. Absent pages below `unknown_below` are marked as holes, for no mark means unknown.
+/// Empties the slots in `range` of a leaf that starts at `base`; true when the leaf is of no more
+/// use. Absent pages below `unknown_below` are marked as holes, because an unset state means
+/// unknown there.
 pub(super) fn cut_leaf(
     leaf: &Leaf,
     base: u64,
@@ -217,7 +218,7 @@ pub(super) fn cut_leaf(
 ) -> bool {
     let part = base.max(range.start)..(base + FAN).min(range.end);
     if part == (base..base + FAN) && base >= unknown_below {
-        // All at once: readers that hold the leaf still see its pages as they were.
+        // All at once: readers that hold the leaf still see its pages from before.
         let places = || part.clone().map(|index| leaf.place(index));
         *cut += places().filter(|place| place.is_allocated(g)).count() as u64;
         let resident = places().filter(|place| place.page(g).is_some()).count();
@@ -240,7 +241,7 @@ pub(super) fn is_vacant(_base: u64, leaf: &Leaf) -> bool {
     leaf.is_vacant()
 }
 
-/// Where one page lies: its slot and the mark that says what an empty slot means.
+/// Where one page lies: its slot, and the state that says what an empty slot means.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'g> {
     pub(super) slot: &'g RcuSlot<Page>,
@@ -252,7 +253,7 @@ impl<'g> Place<'g> {
         self.slot.load(g)
     }
 
-    /// Whether the page counts as one of the file. Look at the slot first: see [`Spot`].
+    /// Whether the page counts as one of the file. The slot is read first: see [`Spot`].
     pub(super) fn is_allocated(&self, g: &Guard) -> bool {
         self.slot.load(g).is_some() || self.spot.get().is_allocated()
     }
@@ -268,12 +269,12 @@ impl<'g> Place<'g> {
     }
 }
 
-/// The leaf in `slot`, made if need be.
+/// The leaf in `slot`, made if needed.
 pub(super) fn grow_leaf<'g>(slot: &'g RcuSlot<Leaf>, g: &'g Guard) -> &'g Leaf {
     fill(slot, Leaf::empty, g)
 }
 
-/// What is in `slot`, filled with `make` if it is empty.
+/// The value in `slot`, made by `make` if it is empty.
 pub(super) fn fill<'g, T: Send + Sync + 'static>(
     slot: &'g RcuSlot<T>,
     make: impl Fn() -> Box<T>,

@@ -8,9 +8,9 @@ use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
 use super::tree::{FAN, Place};
 
 impl Data {
-    /// How many pages a write of this range would add: those of it that are not allocated.
-    /// Absent when a page that the range covers in part must be loaded first, or when only the
-    /// backend knows whether a page is allocated. Inside the gate.
+    /// How many pages a write of this range would add: those of it that are not allocated. `Absent`
+    /// when a page that the range covers in part must be loaded first, or when only the backend
+    /// knows whether a page is allocated. Inside the gate.
     pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
         if !self.is_complete() {
             self.check_writable(off, len, g)?;
@@ -23,8 +23,8 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// Which pages of this range are not allocated. Absent when only the backend knows. Inside the
-    /// gate.
+    /// The pages of this range that are not allocated. `Absent` when only the backend knows. Inside
+    /// the gate.
     pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, Absent> {
         let pages = touched(off, len);
         if !self.is_complete() {
@@ -40,14 +40,13 @@ impl Data {
             .collect())
     }
 
-    /// Writes `src` at `off` and says how many pages that brought. Absent, as in
+    /// Writes `src` at `off` and returns how many pages that added. `Absent`, like
     /// [`absent_pages`](Data::absent_pages), before anything was changed.
     ///
-    /// Inside the gate: truncate and its like are excluded, other writers and readers are not.
-    /// Each page changes as one; writers of different pages share nothing once the pages exist.
+    /// Inside the gate: truncate and the like are excluded, other writers and readers are not. Each
+    /// page changes as one; writers of different pages share nothing once the pages exist.
     ///
-    /// # Panics
-    /// When the range ends past 2^63-1.
+    /// # Panics\nWhen the range ends past 2^63-1.
     pub fn store(&self, off: u64, src: &[u8], g: &Guard) -> Result<Written, Absent> {
         let len = src.len() as u64;
         checked_end(off, len);
@@ -88,12 +87,12 @@ impl Data {
     }
 }
 
-/// What a write brought.
+/// What a write added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Pages that the file did not have.
     pub added: u64,
-    /// Pages that were not in memory; those of `added` among them.
+    /// Pages that were not in memory, including those of `added`.
     pub installed: u64,
 }
 
@@ -111,8 +110,8 @@ fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> Writt
         page.write(start, bytes);
         return Written::default();
     }
-    // While the slot is empty and the gate open the mark stands still, but for a load's hole:
-    // of several writers only the one whose page is installed counts, and all see the same.
+    // While the slot is empty and the gate open, only a load may change the state, to a hole. Of
+    // several writers only the one whose page is installed counts, and all see one state.
     let added = u64::from(!place.spot.get().is_allocated());
     match place.slot.install(Page::written(start, bytes), g) {
         Ok(_) => Written {

@@ -1,4 +1,4 @@
-//! Pages on their way to the backend and out of memory.
+//! Write-back to the backend, and eviction from memory.
 
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
@@ -9,21 +9,21 @@ use super::page::Page;
 use super::root::Data;
 use super::span::{PAGE_BYTES, PAGES};
 
-/// Gives the backend the page of this index.
+/// Writes the page of this index to the backend.
 pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
 
 impl Data {
-    /// Gives `write` every page that the backend has not got, by rising index, and says how many. A
-    /// page written to meanwhile stays dirty; one that `write` fails for is dirty again and ends
-    /// the flush. Nothing is pinned while `write` runs.
+    /// Passes every dirty page to `write`, by rising index, and returns how many. A page written to
+    /// meanwhile stays dirty; a page for which `write` fails is dirty again and ends the flush.
+    /// Nothing is pinned while `write` runs.
     ///
-    /// Inside the gate, one flush of a file at a time: a second one would find clean what the
-    /// first has not saved yet. The gate also keeps every page in its place meanwhile.
+    /// Inside the gate, one flush of a file at a time: a second one would find clean what the first
+    /// has not saved yet. The gate also keeps every page in its slot meanwhile.
     pub fn flush<E>(&self, write: &mut Save<'_, E>) -> Result<u64, E> {
         let mut bytes = [0; PAGE_BYTES];
         let (mut flushed, mut next) = (0, 0);
         while let Some(index) = self.take_unsaved(next, &mut bytes) {
-            // A panic saves nothing, as an error.
+            // A panic saves nothing, like an error.
             let answer = catch_unwind(AssertUnwindSafe(|| write(index, &bytes)));
             self.end_save(index, matches!(answer, Ok(Ok(()))));
             answer.unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -33,7 +33,7 @@ impl Data {
         Ok(flushed)
     }
 
-    /// Copies the next page from `from` on that the backend has not got, and marks it as on its way.
+    /// Copies the next dirty page from `from` on and marks it as under write-back.
     fn take_unsaved(&self, from: u64, bytes: &mut [u8; PAGE_BYTES]) -> Option<u64> {
         let g = &pin();
         for (index, place) in self.walk(from..PAGES, g) {
@@ -42,8 +42,8 @@ impl Data {
                     page.copy(bytes);
                     return Some(index);
                 }
-                // Allocated, not known to the backend, and saved as zeros. A write may fill the slot
-                // meanwhile: then its page is dirty and the next flush follows this one.
+                // Allocated, not known to the backend, and saved as zeros. A write may fill the
+                // slot meanwhile: then its page is dirty and the next flush writes it.
                 None if place.spot.replace(Mark::Fresh, Mark::Blank) => {
                     bytes.fill(0);
                     return Some(index);
@@ -69,11 +69,12 @@ impl Data {
         }
     }
 
-    /// Drops up to `want` pages from memory that are clean and were not used since the last call,
-    /// and says how many. Only for files whose backend can give them back; gate closed.
+    /// Evicts up to `want` pages that are clean and were not used since the last call, and returns
+    /// how many. Only for files whose backend can give them back; gate closed.
     ///
-    /// Every call goes on where the last one stopped, if the file has more than 64 pages, and goes
-    /// around the file once at most: what was used keeps its page and loses its bit.
+    /// The clock algorithm: every call goes on where the last one stopped, if the file has more
+    /// than 64 pages, and goes around the file once at most; a used page stays and loses its
+    /// reference bit.
     pub fn evict(&self, want: u64, g: &Guard) -> u64 {
         let hand = self.far.load(g).map(|far| &far.hand);
         // Relaxed: the gate is closed, and its lock orders one call after the other.
@@ -82,7 +83,7 @@ impl Data {
         for (index, place) in self.walk(start..PAGES, g).chain(self.walk(0..start, g)) {
             if evicted == want {
                 if let Some(hand) = hand {
-                    // Relaxed: as above.
+                    // Relaxed: see `start`.
                     hand.store(index, Ordering::Relaxed);
                 }
                 break;

@@ -1,4 +1,4 @@
-//! Changing a directory: one or two locked buckets, and the end of a directory.
+//! Changes of a directory: one or two locked buckets, and the removal of a directory.
 
 use super::bucket::Bucket;
 use super::entry::Entry;
@@ -26,9 +26,9 @@ pub(crate) struct Dead;
 pub(crate) enum Refused {
     /// It has entries.
     NotEmpty,
-    /// Somebody changes or grows it; let go of everything and try again.
+    /// Another thread changes or grows it; release all locks and try again.
     Busy,
-    /// Only the backend knows; load it first.
+    /// Only the backend knows; load the directory first.
     Unknown,
 }
 
@@ -36,12 +36,12 @@ pub(crate) enum Refused {
 pub(crate) struct Locked<'a> {
     pub(super) directory: &'a Directory,
     pub(super) bucket: &'a Bucket,
-    /// Somebody else had the bucket when it was asked for.
+    /// Another thread held the bucket when the lock was requested.
     is_contended: bool,
     _held: RawGuard<'a>,
 }
 
-/// One change: the name gets this inode, or nothing.
+/// One change: the name gets this inode, or none.
 pub(crate) struct Change<'n> {
     pub at: Hashed<'n>,
     pub to: Option<Target>,
@@ -49,7 +49,7 @@ pub(crate) struct Change<'n> {
 
 impl Directory {
     /// Locks the bucket of `at`.
-    // Always: as a call it takes 40 instructions more, most of them to hand its answer over.
+    // Always inlined: as a call it takes 40 instructions more, most of them to return its result.
     #[inline(always)]
     #[track_caller]
     pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
@@ -75,19 +75,19 @@ impl Directory {
             if let Some((_, bucket)) = self.live(hash.value(), g) {
                 return bucket;
             }
-            // Whoever loses the race finds the winner's table.
+            // The loser of the race finds the winner's table.
             let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
         }
     }
 
-    /// Begins the removal of an empty directory: every bucket is locked until the answer is
+    /// Begins the removal of an empty directory: every bucket is locked until the result is
     /// dropped.
     pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
         let grow = self.growth.0.grow.try_lock().ok_or(Refused::Busy)?;
         if self.has_entries(g) {
             return Err(Refused::NotEmpty);
         }
-        // Only tried: the bucket of the parent is held.
+        // By trying only: the bucket of the parent is held.
         if !self.end_growth(|bucket| bucket.lock.try_lock_guard(), g) {
             return Err(Refused::Busy);
         }
@@ -114,8 +114,8 @@ impl Directory {
         })
     }
 
-    /// Forgets every entry, for reclaim: the backend has them all. Does nothing while somebody changes
-    /// the directory.
+    /// Drops every entry, for reclaim: the backend has them all. Does nothing while another thread
+    /// changes the directory.
     pub fn evict(&self, g: &Guard) -> bool {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
@@ -152,7 +152,7 @@ impl Directory {
 }
 
 impl<'a> Locked<'a> {
-    /// The entry of the name that was locked, or of another name in the same bucket.
+    /// The entry of the locked name, or of another name in the same bucket.
     pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
         match self.bucket.find(at.name, at.hash.tag(), g) {
             Some(entry) if entry.is_negative() => Look::Absent,
@@ -161,16 +161,16 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether [`Directory::grow_a_part`] has
-    /// something to do: the bucket became more crowded than its lines could hold, or two wanted it
-    /// at once, or it is this name's turn while the table grows. Seldom, for the caller then counts
-    /// the entries of all cores.
+    /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_a_part`]
+    /// has work to do: the bucket overflowed, two threads wanted it at once, or this name is one
+    /// that helps a growing table. It is true seldom, because the caller then adds up the entries
+    /// of all cores.
     pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
         self.tell(g) | self.make(&change, g)
     }
 
-    /// Makes one change; answers whether the table should grow for it, see [`Locked::apply`].
+    /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
     fn make(&self, change: &Change<'_>, g: &Guard) -> bool {
         let Change { at, to } = change;
         match to {
@@ -178,7 +178,7 @@ impl<'a> Locked<'a> {
                 let is_crowded = put(self.bucket, at, *target, g);
                 is_crowded || self.directory.is_turn(at.hash.value(), g)
             }
-            // Of a name that is not there the backend would have to be asked.
+            // Without a negative entry the next lookup would have to ask the backend.
             None if !self.directory.is_complete() => {
                 put_absence(self.bucket, at, g);
                 false
@@ -190,14 +190,14 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Lets the directory know if two wanted the bucket at once. Whether the table is too small for
-    /// those who change it.
+    /// Records whether two threads wanted the bucket at once. True if the table is too small for
+    /// the threads that change it.
     fn tell(&self, g: &Guard) -> bool {
         self.is_contended && self.directory.meet(g)
     }
 }
 
-/// Two locked buckets, perhaps one and the same.
+/// Two locked buckets, perhaps the same one twice.
 pub(crate) struct Pair<'a> {
     first: Locked<'a>,
     second: Option<Locked<'a>>,
@@ -218,7 +218,7 @@ pub(crate) fn lock_pair<'a>(
         (a, a_at, b, b_at)
     };
     let first = lower.lock(lower_at, g)?;
-    // A bucket that is held cannot move, so if the upper name is in it, it stays in it.
+    // A bucket that is held does not move, so if the upper name is in it, it stays there.
     let same =
         a_ino == b_ino && std::ptr::eq(first.bucket, upper.bucket_for_change(upper_at.hash, g));
     let second = if same {
@@ -240,7 +240,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Makes both changes as one: no reader sees only one of them. The second name is changed
-    /// first, so that even a reader that ignores sequence counts never finds neither (C4).
+    /// first, so that even a reader that ignores sequence counts always finds one of them (C4).
     pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
@@ -261,7 +261,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// A directory on its way out: nothing can be added or found missing until this is dropped.
+/// A directory that is being removed: until this is dropped, no entry can be added or found
+/// missing.
 pub(crate) struct Killing<'a> {
     table: &'a Table,
     _held: Vec<RawGuard<'a>>,
@@ -275,13 +276,14 @@ impl Killing<'_> {
     }
 }
 
-/// Answers whether a line was added to the bucket.
+/// Returns whether a line was added to the bucket.
 pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     let entry = Entry::new(at.name, cookie_for(bucket, at, g), to);
     bucket.put(at.hash.tag(), Box::new(entry), g)
 }
 
-/// As `put`, for a name that is not there; true as well if another absence had to give way.
+/// Puts a negative entry for a name that is not there. Returns whether a line was added to the
+/// bucket or another negative entry was replaced.
 pub(super) fn put_absence(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
     let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
     bucket.put_absence(at.hash.tag(), Box::new(entry), g)
@@ -295,7 +297,7 @@ fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {
 }
 
 /// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
-/// that differs in the low bits only and so stays in the same bucket at every size of table.
+/// that differs in the low bits only and so stays in the same bucket at every table size.
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);

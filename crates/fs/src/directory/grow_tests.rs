@@ -44,7 +44,7 @@ fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
     assert!(names.log2() > before);
 }
 
-/// Whoever needs all names in one table ends growth that has begun.
+/// An operation that needs all names in one table finishes growth that has begun.
 #[test]
 fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
     let g = pin();
@@ -77,7 +77,7 @@ fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
     assert_eq!(names.list(), [1]);
 }
 
-/// Once, growth that began before a directory was removed made it alive again.
+/// Regression: growth that began before a directory was removed brought it back.
 #[test]
 fn a_removed_directory_does_not_grow() {
     let names = Names::new();
@@ -90,7 +90,7 @@ fn a_removed_directory_does_not_grow() {
     assert!(names.directory.lock(at, &g).is_err());
 }
 
-/// Names of a table that is large enough for their tags to say where they go.
+/// Names whose tags say which bucket of a larger table they go to.
 #[test]
 fn a_large_table_grows_and_every_name_is_found() {
     const LARGE: u64 = 20_000;
@@ -117,7 +117,7 @@ fn a_large_table_grows_and_every_name_is_found() {
     assert!(names.log2() > large + 4, "{}", names.log2());
 }
 
-/// The entry says a wrong place, and is not asked.
+/// The entry names a wrong bucket, and is not consulted.
 #[test]
 fn an_entry_of_a_large_table_moves_without_being_looked_at() {
     let names = Names::new();

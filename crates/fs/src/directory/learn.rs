@@ -1,9 +1,9 @@
-//! Learning from the backend what a directory has.
+//! Filling a directory from the backend.
 //!
-//! A backend takes its time, so it is asked with nothing locked and nothing pinned. Names are
+//! The backend may block, so it is called with nothing locked and nothing pinned. Names are
 //! committed to it under the lock of their bucket, and the bucket's sequence count moves before the
-//! lock is given back: an answer counts if, with the lock held, the count is what it was before the
-//! question.
+//! lock is released. A result of the backend therefore counts if, with the lock held, the count is
+//! what it was before the call.
 
 use super::bucket::Bucket;
 use super::change::{Hashed, put, put_absence};
@@ -14,28 +14,29 @@ use crate::name::NameHash;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
 
-/// State of a bucket, or of all buckets, at some moment: which they are and the sum of their
-/// sequence counts, which only grow.
+/// Version of a bucket, or of all buckets: which ones they are and the sum of their sequence
+/// counts, which only grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// How many tables went before: the place may be used again.
+    /// The number of tables before this one: the address may be used again.
     table: u32,
-    /// While a table grows, there are buckets of two.
+    /// Address of the first bucket: while a table grows, there are buckets of two tables.
     place: usize,
     counts: u64,
 }
 
 type Listed = Vec<(Box<[u8]>, Target)>;
 
-/// Times that a whole directory is listed without holding it still.
+/// Attempts to list a whole directory without locking it.
 const ATTEMPTS: usize = 3;
-/// Names that a directory has room for if they are asked for, whether they are there or not.
+/// Names that a directory has room for when they are looked up, whether they exist or not.
 pub(super) const ASKED: u64 = 4096;
-/// Most entries that room is made for before they have come.
+/// Most entries that a table is made for before they have arrived.
 const AHEAD: u64 = 1 << 20;
 
 impl Directory {
-    /// Now, if the name is unknown; `None` if it is known, or the directory was removed.
+    /// The version of the name's bucket, if the name is unknown; `None` if it is known, or the
+    /// directory was removed.
     pub fn unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Moment> {
         let locked = self.lock(at, g).ok()?;
         match locked.find(at, g) {
@@ -44,9 +45,9 @@ impl Directory {
         }
     }
 
-    /// Remembers the backend's answer for a name that was unknown at the moment `before`. Answers
-    /// whether its bucket became crowded, see [`Locked::apply`](super::Locked::apply); `None` if
-    /// the answer may be out of date.
+    /// Stores the backend's result for a name that was unknown at version `before`. Returns whether
+    /// its bucket overflowed, see [`Locked::apply`](super::Locked::apply); `None` if the result may
+    /// be out of date.
     pub fn learn(
         &self,
         at: Hashed<'_>,
@@ -54,7 +55,7 @@ impl Directory {
         before: Moment,
         g: &Guard,
     ) -> Option<bool> {
-        // A removed directory has no entries to learn of; the operation finds that out itself.
+        // A removed directory has no entries; the operation finds that out itself.
         let Ok(locked) = self.lock(at, g) else {
             return Some(false);
         };
@@ -70,14 +71,14 @@ impl Directory {
     }
 
     /// Grows the table by a step, if it is too small for the part of `entries` that is in memory,
-    /// or for names that were asked for. No lock may be held.
+    /// or for the names that were looked up. No lock may be held.
     pub fn grow_a_step(&self, entries: u64, g: &Guard) {
         let room = self.table.load(g).map_or(0, |table| FULL << table.log2());
         self.grow(entries.max(ASKED).min(room + 1), g);
     }
 
-    /// Makes the directory complete with what `list` gives, about so many `entries`, names already
-    /// known kept. Nothing changes on an error.
+    /// Completes the directory with what `list` returns, about `entries` names; names already known
+    /// are kept. Nothing changes on an error.
     pub fn load<E>(
         &self,
         entries: u64,
@@ -91,7 +92,7 @@ impl Directory {
                 if self.is_complete() {
                     return Ok(());
                 }
-                // As large as it will be: in a small table each name is compared with all others.
+                // At its final size: in a small table each name is compared with all others.
                 self.begin(entries, &g);
                 self.grow(entries, &g);
                 let grow = self.growth.0.grow.lock();
@@ -107,12 +108,12 @@ impl Directory {
                 return Ok(());
             }
         }
-        // Somebody changes it all the time: it is held still.
+        // Other threads change it all the time: it is locked meanwhile.
         let listed = |_| list().map(Some);
         self.complete_with(entries, &hash, listed).map(drop)
     }
 
-    /// Makes a table for so many entries if there is none.
+    /// Makes a table for `entries` if there is none.
     fn begin(&self, entries: u64, g: &Guard) {
         if self.table.is_empty() {
             let log2 = self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2);
@@ -120,7 +121,7 @@ impl Directory {
         }
     }
 
-    /// Adds what `listed` gives for this moment, if anything, with every bucket locked. Answers
+    /// Adds what `listed` returns for this version, if anything, with every bucket locked. Returns
     /// whether the directory is complete.
     fn complete_with<E>(
         &self,
@@ -172,9 +173,9 @@ impl Directory {
         }
     }
 
-    /// Another table comes, or none: moments before are over. Needs `grow`.
+    /// There is another table, or none: versions from before no longer count. Needs `grow`.
     pub(super) fn new_table(&self) {
-        // Relaxed: as in `moment`; only the holder of `grow` writes it.
+        // Relaxed: see `version`; only the holder of `grow` writes it.
         let tables = self.growth.0.tables.load(Ordering::Relaxed);
         self.growth
             .0

@@ -1,4 +1,4 @@
-//! Directories that were evicted, and what they learn again.
+//! Directories that were evicted and are filled again.
 
 use super::tests::{Names, target};
 use super::*;
@@ -58,7 +58,7 @@ fn an_evicted_directory_asks_and_learns_again() {
     assert_eq!(names.list().len(), 2);
 }
 
-/// What the backend said before a name changed is not learnt after.
+/// A result that the backend gave before a name changed is not stored afterwards.
 #[test]
 fn an_answer_that_is_out_of_date_is_not_learnt() {
     let names = Names::new();
@@ -74,7 +74,8 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
             .learn(a, Some(target(1)), before, &g)
             .is_none()
     );
-    // Nor what was said before an eviction: the count of another table says nothing of this one.
+    // A result from before an eviction does not count either: the count of another table says
+    // nothing about this one.
     assert!(names.directory.evict(&g));
     let before = names.directory.unknown(a, &g).expect("unknown");
     assert!(names.directory.evict(&g));
@@ -86,7 +87,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     );
     assert!(names.directory.unknown(a, &g).is_some());
 
-    // A directory that changes while it is listed is listed again, in the end held still.
+    // A directory that changes while it is listed is listed again, in the end under its locks.
     let lists = std::cell::Cell::new(0);
     let hash = |name: &[u8]| NameHash::of(&names.keys, name);
     let list = || {
@@ -116,7 +117,7 @@ fn an_answer_that_is_out_of_date_is_not_learnt() {
     assert_eq!(lists.get(), 4);
 }
 
-/// Once, a file that came and went in an evicted directory had the backend asked each time.
+/// Regression: a file that came and went in an evicted directory made every lookup ask the backend.
 #[test]
 fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
     let names = Names::new();
@@ -128,7 +129,7 @@ fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
     assert_eq!(names.get("a"), None);
 }
 
-/// Once, all names that were learnt one by one went to the eight buckets of a new table.
+/// Regression: all names that were filled one by one went to the eight buckets of a new table.
 #[test]
 fn what_is_learnt_finds_room_and_absences_are_few() {
     let names = Names::new();
@@ -148,7 +149,7 @@ fn what_is_learnt_finds_room_and_absences_are_few() {
     (0..1_000).for_each(|n| learn(n, true));
     let buckets = 1 << names.log2();
     assert!(buckets >= 128, "{buckets}");
-    // More than there will ever be buckets for: those of before give way.
+    // More names than there will ever be buckets for: earlier negative entries are replaced.
     (1_000..20_000).for_each(|n| learn(n, false));
     let buckets = 1 << names.log2();
     assert_eq!(buckets as u64, learn::ASKED / 2);
@@ -167,7 +168,8 @@ fn what_is_learnt_finds_room_and_absences_are_few() {
     assert_eq!(there, 1_000);
 }
 
-/// Once, each name of a directory that was loaded as a whole was compared with an eighth of them.
+/// Regression: each name of a directory that was loaded as a whole was compared with an eighth of
+/// them.
 #[test]
 fn a_directory_is_loaded_into_a_table_of_its_size() {
     let names = Names::new();
@@ -182,7 +184,7 @@ fn a_directory_is_loaded_into_a_table_of_its_size() {
         )
     };
     let hash = |name: &[u8]| {
-        // All that are in when the last one comes have their place.
+        // All names that are there when the last one arrives have their buckets.
         assert!(names.log2() >= 10, "{}", names.log2());
         NameHash::of(&names.keys, name)
     };
@@ -190,7 +192,7 @@ fn a_directory_is_loaded_into_a_table_of_its_size() {
     assert_eq!(names.list().len(), 5_000);
 }
 
-/// Once, a bucket of the table that grows and its successor could not be told apart.
+/// Regression: a bucket of a growing table and its successor had the same version.
 #[test]
 fn an_answer_from_before_a_bucket_moved_is_not_learnt() {
     let names = Names::new();

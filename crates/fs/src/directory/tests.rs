@@ -100,7 +100,7 @@ fn names_with_one_hash_keep_apart_at_every_size() {
     assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 40);
 }
 
-/// The second one has to give way, to where the third one's own hash points.
+/// The second one is displaced, to where the third one's own hash points.
 #[test]
 fn names_whose_hashes_differ_in_the_low_bits_only_have_cookies_of_their_own() {
     let names = Names::new();
@@ -199,7 +199,7 @@ fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
 }
 
 /// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later
-/// one: at no moment is there none (C4).
+/// one: at every moment one of them exists (C4).
 #[test]
 fn who_misses_the_old_name_finds_the_new_one() {
     const LAST: u64 = 20_000;
@@ -279,8 +279,7 @@ fn readers_and_writers_go_on_while_the_table_grows() {
     assert_eq!(names.list().len(), 500 + 2 * 2000);
 }
 
-/// In eight buckets those who make and remove files of their own wait for each other again and
-/// again.
+/// In eight buckets, threads that create and remove files of their own contend again and again.
 #[test]
 fn a_directory_that_several_change_at_once_spreads_its_names() {
     let names = Names::new();

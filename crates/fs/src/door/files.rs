@@ -56,8 +56,8 @@ impl Door {
         if !file.readable() {
             return Err(Errno::EBADF);
         }
-        if let Some(dialogue) = file.dialogue() {
-            return self.run(&KERNEL, |_, _| dialogue.read(off, out));
+        if let Some(control) = file.control() {
+            return self.run(&KERNEL, |_, _| control.read(off, out));
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
         self.run(&KERNEL, |cx, g| {
@@ -146,9 +146,9 @@ impl Door {
         if !file.writable() {
             return Err(Errno::EBADF);
         }
-        if let Some(dialogue) = file.dialogue() {
+        if let Some(control) = file.control() {
             let off = place.offset(0);
-            return self.run(caller, |cx, _| dialogue.write(cx.sb, caller, off, data));
+            return self.run(caller, |cx, _| control.write(cx.sb, caller, off, data));
         }
         let appends = file.flags() & libc::O_APPEND != 0;
         let done = self.run(caller, |cx, g| {
@@ -238,7 +238,7 @@ impl Door {
         // Nothing is pinned while the backend takes its time: the reference keeps the inode.
         let saved = sb.save(&held);
         sb.release(held, &pin());
-        saved.and_then(|()| sb.backend.sync())
+        saved.and_then(|()| sb.objects.backend.sync())
     }
 
     /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was

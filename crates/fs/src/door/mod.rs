@@ -7,9 +7,11 @@ use crate::attr::{Attr, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::{Caller, Origin};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::ops::ctx::Ctx;
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
-use crate::volume::{Attempt, Ctx, Volume};
+use crate::superblock::Attempt;
+use crate::volume::Volume;
 use hearth_sync::epoch::{Guard, pin};
 
 /// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
@@ -48,7 +50,7 @@ impl Door {
     /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the backend; a front end then calls
     /// them from threads that may wait.
     pub fn sync_waits(&self) -> bool {
-        self.volume.sb.backend.evictable()
+        self.volume.sb.objects.backend.evictable()
     }
 
     fn run<T>(
@@ -99,7 +101,7 @@ impl Door {
     /// Gives `n` references back.
     pub fn forget(&self, ino: u64, n: u64) {
         let g = pin();
-        if let Some(inode) = self.volume.sb.inodes.get(ino, &g) {
+        if let Some(inode) = self.volume.sb.objects.inodes.get(ino, &g) {
             inode.put_many(n);
             self.volume.sb.iput_final(inode, &g);
         }
@@ -110,6 +112,7 @@ impl Door {
         let inode = |g: &Guard| {
             self.volume
                 .sb
+                .objects
                 .inodes
                 .get(ino, g)
                 .map(|inode| inode.raw_counts())
@@ -122,7 +125,7 @@ impl Door {
     pub fn forget_all(&self) {
         let sb = &self.volume.sb;
         let g = pin();
-        sb.inodes.scan(0, &g, |inode| {
+        sb.objects.inodes.scan(0, &g, |inode| {
             let counts = inode.raw_counts();
             if counts > 0 {
                 inode.put_many(counts);
@@ -345,7 +348,7 @@ impl std::fmt::Debug for Door {
 
 /// Takes a reference that stays counted until it is forgotten.
 fn take(inode: &Inode) -> Attempt<Attr> {
-    let held = inode.hold().ok_or(crate::volume::Stop::Restart)?;
+    let held = inode.hold().ok_or(crate::superblock::Stop::Restart)?;
     let attr = held.attr();
     held.into_raw_count();
     Ok(attr)

@@ -1,16 +1,16 @@
-//! Which place beyond the first block is the lowest free one, and which block is which core's.
+//! Which slot beyond the first block is the lowest free one, and which core owns which block.
 
 use super::block::{BLOCK_PLACES, BLOCKS_MAX, place};
 
 /// What the allocation lock of a table protects.
 ///
-/// Under the lowest-first policy every change between free and not free of a place beyond the first
-/// block happens under this lock too, and then:
+/// Under the lowest-first policy every slot beyond the first block becomes used or free under this
+/// lock too, and then:
 ///
-/// 1. every place from the first of block 1 to below `next` is used;
-/// 2. a block but the first is in `full` exactly when all its places are used.
+/// 1. every slot from the first of block 1 to below `next` is used;\n2. a block other than the
+/// first is in `full` exactly when all its slots are used.
 ///
-/// Under the per-core policy `next` stays where it is and `full` empty: they promise nothing.
+/// Under the per-core policy `next` does not change and `full` is empty: neither says anything.
 pub(super) struct Alloc {
     next: u32,
     full: Set,
@@ -18,15 +18,15 @@ pub(super) struct Alloc {
     owned: Set,
     /// Where the search for a block to own goes on. Per-core policy only.
     rover: u32,
-    /// The core that owned each block last; as long as the highest block ever owned asks for.
+    /// The core that owned each block last; as long as the highest block ever owned requires.
     /// Per-core policy only.
-    backends: Vec<u32>,
+    homes: Vec<u32>,
 }
 
-/// Blocks that a search looks at, of which it asks a few for room.
+/// Blocks that a search looks at; it checks a few of them for free slots.
 const SCANNED: u32 = 1024;
 
-/// A set of block numbers, as long as its highest member asks for.
+/// A set of block numbers, as long as its highest member requires.
 #[derive(Default)]
 struct Set(Vec<u64>);
 
@@ -37,13 +37,13 @@ impl Default for Alloc {
             full: Set::default(),
             owned: Set::default(),
             rover: 0,
-            backends: Vec::new(),
+            homes: Vec::new(),
         }
     }
 }
 
 impl Alloc {
-    /// Where to look first for the lowest free place from `min` on, which is beyond the first
+    /// Where the search for the lowest free slot from `min` on begins; it is beyond the first
     /// block.
     pub(super) fn start(&self, min: u32) -> u32 {
         let from = min.max(self.next);
@@ -54,7 +54,7 @@ impl Alloc {
         }
     }
 
-    /// Notes that `place`, beyond the first block, is used now and was the lowest free one from
+    /// Records that `place`, beyond the first block, is used now and was the lowest free one from
     /// `min` on.
     pub(super) fn note_used(&mut self, place: u32, min: u32, block_is_full: bool) {
         if min <= self.next {
@@ -65,7 +65,7 @@ impl Alloc {
         }
     }
 
-    /// Notes that `place`, beyond the first block, is used now, though it was asked for by number.
+    /// Records that `place`, beyond the first block, is used now, after a request for its number.
     pub(super) fn note_taken(&mut self, place: u32, block_is_full: bool) {
         if place == self.next {
             self.next = place + 1;
@@ -75,18 +75,19 @@ impl Alloc {
         }
     }
 
-    /// Notes that `place`, beyond the first block, is free now.
+    /// Records that `place`, beyond the first block, is free now.
     pub(super) fn note_free(&mut self, place: u32) {
         self.next = self.next.min(place);
         self.full.remove(place / BLOCK_PLACES);
     }
 
-    /// Chooses a block for `core` to own in place of `old`: a few that it owned before are asked
-    /// for room first, then the table grows by one, and only when it may not grow are all asked.
-    /// So cores do not meet in blocks whose descriptors another core opened and closes.
+    /// Chooses a block for `core` to own in place of `old`. A few blocks that it owned before are
+    /// checked for free slots first, then the table grows by one, and only if it may not grow are
+    /// all blocks checked. So cores do not contend for blocks whose descriptors another core opens
+    /// and closes.
     pub(super) fn own(
         &mut self,
-        sb: u32,
+        core: u32,
         old: Option<u32>,
         limit: u32,
         has_room: impl Fn(u32) -> bool,
@@ -96,33 +97,33 @@ impl Alloc {
             self.owned.remove(old);
         }
         let blocks = place(limit).div_ceil(BLOCK_PLACES).min(BLOCKS_MAX);
-        let known = (self.backends.len() as u32).min(blocks);
+        let known = (self.homes.len() as u32).min(blocks);
         let chosen = self
-            .rove(known, GLANCES, Some(sb), &has_room)
+            .rove(known, GLANCES, Some(core), &has_room)
             .or_else(|| (known < blocks).then_some(known))
             .or_else(|| self.rove(known, known, None, &has_room))?;
-        match self.backends.get_mut(chosen as usize) {
-            Some(backend) => *backend = sb,
-            None => self.backends.push(sb),
+        match self.homes.get_mut(chosen as usize) {
+            Some(home) => *home = core,
+            None => self.homes.push(core),
         }
         self.owned.insert(chosen);
         Some(chosen)
     }
 
-    /// Asks up to `glances` of the first `known` blocks, from where the last search ended; only
-    /// those of `backend`, if one is given.
+    /// Checks up to `glances` of the first `known` blocks, from where the last search ended; only
+    /// those of `home`, if one is given.
     fn rove(
         &mut self,
         known: u32,
         glances: u32,
-        backend: Option<u32>,
+        home: Option<u32>,
         has_room: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         let mut left = glances;
         for _ in 0..known.min(SCANNED.max(glances)) {
             let block = self.rover % known;
             self.rover = block + 1;
-            let is_other = backend.is_some_and(|backend| self.backends[block as usize] != backend);
+            let is_other = home.is_some_and(|home| self.homes[block as usize] != home);
             if is_other || self.owned.contains(block) {
                 continue;
             }

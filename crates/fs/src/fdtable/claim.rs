@@ -9,17 +9,17 @@ use super::{Described, FdTable};
 pub(super) struct CoreBlock {
     /// `NO_BLOCK` at first. Changed under the allocation lock.
     number: AtomicU32,
-    /// Whose it is. Immutable.
-    sb: u32,
+    /// The core that it belongs to. Immutable.
+    core: u32,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
 
 impl CoreBlock {
-    pub(super) fn new(sb: usize) -> CoreBlock {
+    pub(super) fn new(core: usize) -> CoreBlock {
         CoreBlock {
             number: AtomicU32::new(NO_BLOCK),
-            sb: sb as u32,
+            core: core as u32,
         }
     }
 }
@@ -39,9 +39,9 @@ impl<T: Described> FdTable<T> {
         self.claim_locked(from, end, cloexec)
     }
 
-    /// The same, for a block beyond the first, or when the first one's gate is held for long. Under
-    /// the allocation lock nothing beyond the first block changes, lowest-first: that there is
-    /// nothing free in the first is what orders this claim.
+    /// The lowest free descriptor, for a block beyond the first or when the first block's lock is
+    /// held for long. Under the allocation lock nothing beyond the first block changes,
+    /// lowest-first: the observation that the first block is full orders this claim.
     #[cold]
     #[inline(never)]
     fn claim_locked(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
@@ -69,7 +69,7 @@ impl<T: Described> FdTable<T> {
         None
     }
 
-    /// A place of the first block. The caller holds the allocation lock.
+    /// Takes a slot of the first block. The caller holds the allocation lock.
     fn claim_first(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.first();
         if self.cores.is_some() {
@@ -87,29 +87,29 @@ impl<T: Described> FdTable<T> {
         Some(bit)
     }
 
-    pub(super) fn claim_any(&self, sb: &CoreBlock, cloexec: bool) -> Option<u32> {
+    pub(super) fn claim_any(&self, core: &CoreBlock, cloexec: bool) -> Option<u32> {
         let limit = self.limit();
         loop {
-            // Relaxed: a preference. Whichever block it is, its lock decides.
-            let mine = sb.number.load(Ordering::Relaxed);
+            // Relaxed: a preference. The block's own lock decides.
+            let mine = core.number.load(Ordering::Relaxed);
             if let Some(fd) = self.claim_in(mine, limit, cloexec) {
                 return Some(fd);
             }
             let mut alloc = self.alloc.0.lock();
             // Relaxed: written under the lock that is held.
-            if sb.number.load(Ordering::Relaxed) != mine {
+            if core.number.load(Ordering::Relaxed) != mine {
                 continue;
             }
             let old = (mine != NO_BLOCK).then_some(mine);
             let has_room = |number| self.room(number, limit);
-            let Some(chosen) = alloc.own(sb.sb, old, limit, has_room) else {
-                // Relaxed: as above.
-                sb.number.store(NO_BLOCK, Ordering::Relaxed);
+            let Some(chosen) = alloc.own(core.core, old, limit, has_room) else {
+                // Relaxed: see the load above.
+                core.number.store(NO_BLOCK, Ordering::Relaxed);
                 drop(alloc);
                 return self.claim_lowest(0, cloexec);
             };
             self.blocks.grow_to(&mut alloc, chosen);
-            sb.number.store(chosen, Ordering::Relaxed);
+            core.number.store(chosen, Ordering::Relaxed);
         }
     }
 

@@ -1,54 +1,54 @@
-//! The first block of a table that hands out the lowest descriptor: the 63 that nearly every
-//! program gets by with, handed out and taken back by writes of one word.
-//!
-//! A place is claimed by an exchange of the word with its lowest clear bit set, so it is the lowest
-//! at that moment. Whatever is more than one write (a close empties the slot and clears the bit, a
-//! fork looks at all) is done by who holds the *gate*, a bit of the same word: no exchange succeeds
-//! meanwhile. `docs/design/fdtable.md` says why the order of all is that of one table.
-//!
+//! The first block of a table that hands out the lowest descriptor: 63 descriptors, enough for
+//! nearly
+//! every program, taken and freed by writes of one word.
+//! A slot is claimed by an exchange of the word with its lowest clear bit set, so it is the lowest
+//! at that moment. Changes of more than one write (a close empties the slot and clears the bit, a
+//! fork reads everything) are made by the holder of the *word lock*, a bit of the same word: no
+//! exchange succeeds meanwhile. `docs/design/fdtable.md` says why all changes have one order.
 //! | access | ordering | partner |
 //! |---|---|---|
-//! | claim | Acquire | the Release of who freed the place: its slot is empty |
-//! | free a reserved place | Release | the next claim |
-//! | take the gate | Acquire | the Release of the holder before, and of who freed a place |
-//! | give the gate back | Release | the next claim, the next holder |
+//! | claim | Acquire | the Release that freed the slot: the slot is empty |
+//! | free a reserved slot | Release | the next claim |
+//! | take the word lock | Acquire | the Release of the previous holder, and that of a freed slot |
+//! | release the word lock | Release | the next claim, the next holder |
 
 use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::Ordering;
 
 use super::block::{Block, lowest_clear};
 
-/// The bit of the place that is no descriptor.
+/// The bit of the slot that is no descriptor: the word lock.
 const GATE: u64 = 1;
-/// How often who may sleep elsewhere looks at a gate that is closed.
+/// How often a thread that can sleep elsewhere checks a held word lock.
 const LOOKS: u32 = if cfg!(feature = "shuttle") { 1 } else { 11 };
 
-/// The gate is held for longer than it is worth to look.
+/// The word lock is held for longer than spinning is worth.
 #[derive(Debug)]
 pub(super) struct Busy;
 
-/// The gate of a block is held. Whoever has this may change it: see [`Block::change`].
+/// The word lock of a block is held. Its holder may change the block: see [`Block::change`].
 pub(super) struct Gate<'b, T: Send + Sync + 'static> {
     block: &'b Block<T>,
 }
 
 impl<T: Send + Sync + 'static> Block<T> {
-    /// Shuts the gate for good, in a table of which nobody knows yet: per-core, places are handed
-    /// out under the block's own lock, and the one that is no descriptor is never free.
+    /// Locks the word for good, in a table that no other thread knows yet. Per-core, slots are
+    /// handed out under the block's own lock, and the slot that is no descriptor is never free.
     pub(super) fn shut(&self) {
-        // Relaxed: who learns of the table learns of it after this.
+        // Relaxed: another thread learns of the table after this.
         self.used.store(GATE, Ordering::Relaxed);
     }
 
-    /// Takes the lowest free place in `from..end`, if there is one; `from` is not 0. Nothing is
-    /// said while the gate is closed, not that there is none either: a slot may be empty already.
+    /// Takes the lowest free slot in `from..end`, if there is one; `from` is not 0. Fails while the
+    /// word is locked, even if no slot is free: a slot may be empty already.
     #[inline]
     pub(super) fn claim(&self, from: u32, end: u32) -> Result<Option<u32>, Busy> {
         let backoff = Backoff::new();
         let mut looks = 0;
         loop {
-            // Relaxed: the exchange decides; and who has seen a slot empty sees here that its bit
-            // is clear or that the gate is still closed, for the slot was loaded with Acquire.
+            // Relaxed: the exchange decides. A thread that has seen a slot empty sees here that its
+            // bit is clear or that the word is still locked, because the slot was loaded with
+            // Acquire.
             let used = self.used.load(Ordering::Relaxed);
             if used & GATE != 0 {
                 looks += 1;
@@ -68,7 +68,7 @@ impl<T: Send + Sync + 'static> Block<T> {
         }
     }
 
-    /// Frees a place whose slot is empty; only the holder of the reservation may.
+    /// Frees a slot that is empty; only the holder of the reservation may.
     pub(super) fn free(&self, bit: u32) -> Result<(), Busy> {
         let backoff = Backoff::new();
         for _ in 0..LOOKS {
@@ -83,7 +83,7 @@ impl<T: Send + Sync + 'static> Block<T> {
         Err(Busy)
     }
 
-    /// Takes the gate, unless it is held for long.
+    /// Takes the word lock, unless it is held for long.
     #[inline]
     pub(super) fn try_gate(&self) -> Result<Gate<'_, T>, Busy> {
         let backoff = Backoff::new();
@@ -98,7 +98,7 @@ impl<T: Send + Sync + 'static> Block<T> {
         Err(Busy)
     }
 
-    /// Takes the gate.
+    /// Takes the word lock.
     pub(super) fn gate(&self) -> Gate<'_, T> {
         loop {
             if let Ok(gate) = self.try_gate() {
@@ -120,7 +120,7 @@ impl<T: Send + Sync + 'static> Block<T> {
 impl<T: Send + Sync + 'static> Drop for Gate<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Relaxed: nobody else writes the word of a block whose gate is held.
+        // Relaxed: no other thread writes the word of a block whose word lock is held.
         let used = self.block.used.load(Ordering::Relaxed);
         // Release: see the table above.
         self.block.used.store(used & !GATE, Ordering::Release);

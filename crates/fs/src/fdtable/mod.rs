@@ -1,28 +1,24 @@
 //! Descriptor tables: from small numbers to open file descriptions.
-//!
 //! Lock order (each may be taken under those above it; nothing of a description is called under
 //! any but its count of descriptors, and no description is dropped or retired under any):
-//!
 //! ```text
 //! allocation (rank 900, one per table): lowest-first policy: every change beyond the first block
-//!            but installing;
-//!            per-core policy: only to give a core a block of 64 places, for `dupfd`, and for
-//!            `dup2` onto a number whose block is not there yet
-//!     gate (a bit of the first block): lowest-first policy: what is more than one write there
-//!     block (rank 910, one per 64 places, never two at once): per-core policy: every change but
+//!            except installing;
+//!            per-core policy: only to give a core a block of 64 slots, for `dupfd`, and for
+//!            `dup2` onto a number whose block does not exist yet
+//!     word lock (a bit of the first block): lowest-first policy: changes of more than one write
+//!     block (rank 910, one per 64 slots, never two at once): per-core policy: every change except
 //!            installing
 //! ```
-//!
-//! Lowest-first, the first 63 descriptors are handed out without a lock (`front.rs`); why the order
-//! of all changes is that of one table is in `docs/design/fdtable.md`.
-//!
+//! Lowest-first, the first 63 descriptors are handed out without a lock (`first_word.rs`);
+//! `docs/design/fdtable.md` says why all changes have one order.
 //! A lookup takes none of them and writes nothing: it finds the block through pointers that are
 //! published once and never change, and loads the slot under the caller's epoch guard. A
-//! description stays in memory while any guard can see it; whether it still has a descriptor is
-//! counted in its [`Handles`], so that the last close is known at once and not when the epoch ends.
-//!
-//! Opening is two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
-//! work. In between the descriptor is busy: lookups say `EBADF`, `dup2` onto it `EBUSY`.
+//! description stays in memory while any guard can see it. Its [`Handles`] count its descriptors,
+//! so
+//! that the last close is known at once and not when the epoch ends.
+//! Opening has two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
+//! work. In between the descriptor is busy: lookups return `EBADF`, `dup2` onto it `EBUSY`.
 
 mod alloc;
 mod block;
@@ -62,8 +58,8 @@ const BLOCK_RANK: u32 = 910;
 /// Which free descriptor an open gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FdPolicy {
-    /// The lowest, as POSIX says. Threads that open and close meet in one word for the first 63,
-    /// and in one lock beyond.
+    /// The lowest, as POSIX requires. Threads that open and close contend for one word for the
+    /// first 63, and for one lock beyond.
     #[default]
     Lowest,
     /// Any; each core takes from 64 of its own, so opens and closes on different cores share
@@ -135,7 +131,7 @@ impl<T: Described> FdTable<T> {
         Ok(())
     }
 
-    /// What `fd` names. Takes no lock and writes nothing.
+    /// The description of `fd`. Takes no lock and writes nothing.
     pub fn get<'g>(&'g self, fd: i32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         let (block, bit) = self.find(fd).ok()?;
         block.get(bit, guard)
@@ -164,7 +160,7 @@ impl<T: Described> FdTable<T> {
         }
     }
 
-    /// Says whether `fd` is closed when a program is executed.
+    /// Sets whether `fd` is closed when a program is executed.
     pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
         let (block, bit) = self.find(fd)?;
         let _whole = self.lock_whole();
@@ -176,15 +172,15 @@ impl<T: Described> FdTable<T> {
         Ok(())
     }
 
-    /// Another descriptor for what `fd` names.
+    /// Another descriptor for the description of `fd`.
     pub fn dup(&self, fd: i32) -> Result<i32> {
         let guard = epoch::pin();
         self.get(fd, &guard).ok_or(Errno::EBADF)?;
         self.reserve(false)?.install_dup(fd, &guard)
     }
 
-    /// Another descriptor for what `fd` names: the lowest free one from `min` on, under either
-    /// policy. `EINVAL` for an impossible `min`.
+    /// Another descriptor for the description of `fd`: the lowest free one from `min` on, under
+    /// either policy. `EINVAL` for an impossible `min`.
     pub fn dupfd(&self, fd: i32, min: i32, cloexec: bool) -> Result<i32> {
         let guard = epoch::pin();
         self.get(fd, &guard).ok_or(Errno::EBADF)?;
@@ -200,8 +196,8 @@ impl<T: Described> FdTable<T> {
         .install_dup(fd, &guard)
     }
 
-    /// Makes `new` name what `old` names, and gives back what it named before. Nothing happens
-    /// when they are the same.
+    /// Makes `new` name the description of `old`, and returns the one that it named before. Does
+    /// nothing when they are equal.
     pub fn dup2<'g>(&self, old: i32, new: i32, g: &'g Guard) -> Result<Option<Closed<'g, T>>> {
         if old == new {
             return self.get(old, g).map(|_| None).ok_or(Errno::EBADF);
@@ -209,7 +205,7 @@ impl<T: Described> FdTable<T> {
         self.replace(old, new, false, g)
     }
 
-    /// Like [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are the same.
+    /// [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are equal.
     pub fn dup3<'g>(
         &self,
         old: i32,
@@ -223,7 +219,7 @@ impl<T: Described> FdTable<T> {
         self.replace(old, new, cloexec, g)
     }
 
-    /// Frees `fd` and gives back what it named.
+    /// Frees `fd` and returns its description.
     pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
         let file = match self.cores {
@@ -277,7 +273,8 @@ impl<T: Described> FdTable<T> {
         match block.try_gate() {
             Ok(_gate) => block.change(true).close(bit),
             Err(Busy) => {
-                // Who waits for long sleeps for the lock; one at a time looks at the gate.
+                // A thread that waits for long sleeps for the lock; one at a time spins on the word
+                // lock.
                 let _whole = self.lock_whole();
                 block.change(true).close(bit)
             }
@@ -285,7 +282,7 @@ impl<T: Described> FdTable<T> {
     }
 
     /// The right to change a block. Lowest-first, the caller holds the allocation lock, and the
-    /// gate if it is the first block.
+    /// word lock if it is the first block.
     #[inline(always)]
     #[track_caller]
     fn change<'b>(&self, block: &'b Block<T>) -> Changing<'b, T> {
@@ -319,7 +316,7 @@ impl<T: Described> FdTable<T> {
             if block.slot(bit).is_empty() && used.contains(bit) {
                 return Err(Errno::EBUSY);
             }
-            // Under the locks, so that nobody can close `old`, then see `new` unchanged.
+            // Under the locks, so that nobody can close `old` and then see `new` unchanged.
             let file = self.retained(old, g)?;
             used.take(bit, cloexec);
             let before = block.put(bit, file);
@@ -335,7 +332,7 @@ impl<T: Described> FdTable<T> {
         }))
     }
 
-    /// What `fd` names, counted for one more descriptor.
+    /// The description of `fd`, counted for one more descriptor.
     fn retained(&self, fd: i32, guard: &Guard) -> Result<Arc<T>> {
         let file = self.get(fd, guard).filter(|file| file.handles().retain());
         file.map(Shared::to_arc).ok_or(Errno::EBADF)

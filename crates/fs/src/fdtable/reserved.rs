@@ -1,4 +1,4 @@
-//! Descriptors on their way from free to open.
+//! Descriptors between free and open.
 
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
@@ -7,7 +7,7 @@ use super::block::{BLOCK_PLACES, place};
 use super::{Described, FdTable};
 use crate::errno::Result;
 
-/// A descriptor that was taken and leads nowhere yet. Dropping it frees the descriptor.
+/// A descriptor that was taken and names nothing yet. Dropping it frees the descriptor.
 #[must_use = "dropping a reservation frees the descriptor"]
 pub struct Reserved<'t, T: Described> {
     pub(super) table: &'t FdTable<T>,
@@ -25,7 +25,7 @@ impl<T: Described> Reserved<'_, T> {
         self.fill(file)
     }
 
-    /// Makes the descriptor name what `old` names.
+    /// Makes the descriptor name the description of `old`.
     pub(super) fn install_dup(self, old: i32, guard: &Guard) -> Result<i32> {
         let file = self.table.retained(old, guard)?;
         Ok(self.fill(file))

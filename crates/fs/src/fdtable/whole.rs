@@ -1,4 +1,4 @@
-//! A table that is held still, and its copy.
+//! Freezing a table, and copying it.
 
 use hearth_sync::epoch;
 use hearth_sync::primitive::Arc;
@@ -8,14 +8,14 @@ use super::block::{BLOCK_PLACES, descriptor, place};
 use super::front::Gate;
 use super::{AllocGuard, Described, FdTable};
 
-/// Nothing of a table changes, lowest-first, but for reserved descriptors that open.
+/// Proof that nothing of a table changes, lowest-first, except reserved descriptors that open.
 pub(super) struct Whole<'t, T: Send + Sync + 'static> {
     _gate: Gate<'t, T>,
     pub(super) alloc: AllocGuard<'t>,
 }
 
 impl<T: Described> FdTable<T> {
-    /// Holds the table still, where the policy wants one order of all its changes.
+    /// Freezes the table, where the policy requires one order of all its changes.
     pub(super) fn lock_whole(&self) -> Option<Whole<'_, T>> {
         self.cores.is_none().then(|| {
             let alloc = self.alloc.0.lock();
@@ -24,11 +24,11 @@ impl<T: Described> FdTable<T> {
         })
     }
 
-    /// A copy for a child process: the same descriptors for the same descriptions. What is only
-    /// reserved is free in the copy.
+    /// A copy for a child process: the same descriptors for the same descriptions. A descriptor
+    /// that is only reserved is free in the copy.
     ///
-    /// Lowest-first, the copy is the table at one moment, but for opens that were under way.
-    /// Per-core, each block of 64 is.
+    /// Lowest-first, the copy is the table at one moment, except for opens under way. Per-core,
+    /// each block of 64 is.
     pub fn fork(&self) -> FdTable<T> {
         let copy = FdTable::new(self.policy());
         copy.limit.store(self.limit(), Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl<T: Described> FdTable<T> {
         copy
     }
 
-    /// Opens a descriptor of a table that nobody else knows yet.
+    /// Opens a descriptor of a table that no other thread knows yet.
     fn put(&self, fd: u32, file: Arc<T>, cloexec: bool) {
         let (number, bit) = (place(fd) / BLOCK_PLACES, place(fd) % BLOCK_PLACES);
         let mut alloc = self.alloc.0.lock();

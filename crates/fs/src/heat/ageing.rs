@@ -2,7 +2,7 @@
 //! so do those that are too many.
 
 use super::{SHARDS, Tracker, is_gone, now, subscribe};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 
 /// Records that a pass looks at, per shard, besides an eighth of all.
 const LEAST: usize = 256;

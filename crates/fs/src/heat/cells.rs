@@ -112,14 +112,14 @@ impl Cells {
     /// Counts an access of `bytes` that stands for `weight` accesses.
     #[inline]
     pub fn note(&self, key: Key, access: Access, weight: u64, bytes: u64) -> Noted {
-        let sb = self.cores.get();
-        let line = &sb.lines[line_of(key)];
+        let core = self.cores.get();
+        let line = &core.lines[line_of(key)];
         if line.is_of(key) {
             line.count(access, weight, bytes);
         } else {
-            sb.miss(key, access, weight, bytes);
+            core.miss(key, access, weight, bytes);
         }
-        let weight = sb.record(weight);
+        let weight = core.record(weight);
         Noted {
             weight,
             is_pressed: weight > 1,
@@ -134,35 +134,35 @@ impl Cells {
     /// Shows `see` every count, and every end of a file, that has come since the last fold with the
     /// same `seen`.
     pub fn fold(&self, seen: &mut Seen, mut see: impl FnMut(Found<'_>)) {
-        for (sb, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
-            sb.fold_ring(seen, &mut see);
-            sb.fold_lines(seen, &mut see);
+        for (core, seen) in self.cores.iter().zip(seen.0.chunks_mut(LINES)) {
+            core.fold_ring(seen, &mut see);
+            core.fold_lines(seen, &mut see);
         }
     }
 
     /// A period of `millis` is over. Whether what threads have drawn should end: a core needs less
     /// of a sample from here on.
     pub fn renew(&self, millis: u64) -> bool {
-        let renewed = self.cores.iter().map(|sb| sb.renew(millis));
+        let renewed = self.cores.iter().map(|core| core.renew(millis));
         renewed.fold(false, |any, ends| any | ends)
     }
 
     /// Whether a core began the period with a sample.
     pub fn is_sampled(&self) -> bool {
-        let mut tails = self.cores.iter().map(|sb| &sb.tail);
+        let mut tails = self.cores.iter().map(|core| &core.tail);
         tails.any(|tail| tail.records.is_sampled() || tail.entries.is_sampled())
     }
 
     /// Accesses that found no room.
     pub fn dropped(&self) -> u64 {
-        self.sum(|sb| &sb.dropped)
+        self.sum(|core| &core.dropped)
     }
 
     /// What was recorded in all.
     pub fn recorded(&self) -> Recorded {
         Recorded {
-            times: self.sum(|sb| &sb.recorded),
-            stood: self.sum(|sb| &sb.stood),
+            times: self.sum(|core| &core.recorded),
+            stood: self.sum(|core| &core.stood),
         }
     }
 
@@ -175,7 +175,10 @@ impl Cells {
 
     fn sum(&self, word: impl Fn(&CoreCells) -> &AtomicU64) -> u64 {
         // Relaxed: a statistic.
-        let words = self.cores.iter().map(|sb| word(sb).load(Ordering::Relaxed));
+        let words = self
+            .cores
+            .iter()
+            .map(|core| word(core).load(Ordering::Relaxed));
         words.sum()
     }
 

@@ -127,14 +127,14 @@ fn a_full_ring_drops_and_says_how_many_accesses_that_stands_for() {
 
 #[test]
 fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
-    let sb = CoreCells::new();
+    let core = CoreCells::new();
     let mut next = 1;
-    let mut record = |sb: &CoreCells| {
-        next = sb.record(next);
+    let mut record = |core: &CoreCells| {
+        next = core.record(next);
         next
     };
     let burst: Vec<u64> = (0..RECORDS.most + 7 * RECORDS.step)
-        .map(|_| record(&sb))
+        .map(|_| record(&core))
         .collect();
     assert!(
         burst[..RECORDS.most as usize - 1]
@@ -145,14 +145,14 @@ fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
     beyond.dedup();
     assert_eq!(beyond, [4, 16, 64, 256, MOST]);
     // A period at the same speed begins where this one should have begun.
-    assert!(!sb.renew(100), "draws go on");
-    assert!(sb.tail.records.is_sampled());
-    assert_eq!(record(&sb), MOST);
+    assert!(!core.renew(100), "draws go on");
+    assert!(core.tail.records.is_sampled());
+    assert_eq!(record(&core), MOST);
     // A quiet time brings all back.
-    assert!(sb.renew(100), "a pause");
-    sb.renew(60_000);
-    assert!(!sb.tail.records.is_sampled());
-    let one_by_one = (0..RECORDS.most).take_while(|_| record(&sb) == 1).count();
+    assert!(core.renew(100), "a pause");
+    core.renew(60_000);
+    assert!(!core.tail.records.is_sampled());
+    let one_by_one = (0..RECORDS.most).take_while(|_| record(&core) == 1).count();
     assert_eq!(one_by_one as u64 + 1, RECORDS.most);
 }
 
@@ -189,21 +189,21 @@ fn a_key_tells_generations_and_ranges_apart() {
 /// read: once, what it left was taken for a ring fuller than any ring can be.
 #[test]
 fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
-    let sb = CoreCells::new();
-    sb.head.store(3, Ordering::Relaxed);
-    sb.tail.ring.store(7, Ordering::Relaxed);
-    assert_eq!(sb.place(), (7, 0));
-    sb.end(Key::new(1, 1, 0), false);
-    assert_eq!(sb.place(), (8, 1), "the ring has room");
+    let core = CoreCells::new();
+    core.head.store(3, Ordering::Relaxed);
+    core.tail.ring.store(7, Ordering::Relaxed);
+    assert_eq!(core.place(), (7, 0));
+    core.end(Key::new(1, 1, 0), false);
+    assert_eq!(core.place(), (8, 1), "the ring has room");
 }
 
 /// Once, a thread that came back to its core late set `head` back over the entries of others.
 #[test]
 fn an_entry_at_an_old_place_does_not_set_the_ring_back() {
-    let sb = CoreCells::new();
-    let (old, _) = sb.place();
-    sb.head.store(5, Ordering::Relaxed);
-    assert!(sb.enter(old, ENDED, |_| ()));
-    assert_eq!(sb.place(), (5, 5));
-    assert!(!sb.enter(old, ENDED, |_| ()), "the entry is taken");
+    let core = CoreCells::new();
+    let (old, _) = core.place();
+    core.head.store(5, Ordering::Relaxed);
+    assert!(core.enter(old, ENDED, |_| ()));
+    assert_eq!(core.place(), (5, 5));
+    assert!(!core.enter(old, ENDED, |_| ()), "the entry is taken");
 }

@@ -10,7 +10,9 @@ use crate::attr::Time;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::inode::InodeExt;
-use crate::volume::{Ctx, Superblock, Volume};
+use crate::ops::ctx::Ctx;
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 use hearth_sync::epoch::Guard;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -147,7 +149,7 @@ impl Heat<'_> {
             let uid = |cx: &Ctx<'_>, g: &Guard| Ok(cx.sb.inode(ino, g)?.fields().uid);
             self.sb.run(&Caller::ROOT, uid)
         };
-        uid == 0 || uid == self.sb.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
+        uid == 0 || uid == self.sb.options.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
     }
 
     /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or

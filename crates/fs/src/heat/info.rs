@@ -4,7 +4,7 @@ use super::Tracker;
 use super::report::HeatStats;
 use super::shard::{FileId, WHOLE};
 use crate::attr::Time;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Tracker {
     pub fn info(&self, sb: &Superblock, file: FileId, live: bool) -> Option<HeatInfo> {
         let state = self.state.get()?;
         // Before the report, which folds: that would be a pass.
-        let shard = state.backend(file).lock();
+        let shard = state.home(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
         let warm = self.of_file(sb, file)?.stats;

@@ -51,7 +51,7 @@ pub use transfer::{Exported, Imported};
 
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, Mark};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use allowance::PERIOD;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
@@ -209,11 +209,11 @@ impl Tracker {
         );
         mark(inode, range);
         let most = self.settings.most_records() / SHARDS;
-        let (backend, part) = (state.backend(file), state.part(file, range));
-        let mut shard = backend.lock();
+        let (home, part) = (state.home(file), state.part(file, range));
+        let mut shard = home.lock();
         shard.loaded(file, WHOLE, most);
         // Under one lock where it is one shard: the file's own record is not to go between.
-        if !std::ptr::eq(backend, part) {
+        if !std::ptr::eq(home, part) {
             drop(shard);
             shard = part.lock();
         }
@@ -234,7 +234,7 @@ impl Tracker {
         };
         let file = Key::new(inode.number(), inode.generation(), 0);
         let ended = state.cells.end(file, apart);
-        if !ended.is_told && sb.backend.evictable() {
+        if !ended.is_told && sb.objects.backend.evictable() {
             state.late.lock().push(file);
         }
         if ended.is_pressed {
@@ -268,7 +268,7 @@ impl Tracker {
         let old = self.settings.half_lives();
         self.settings.set_half_lives(short, long)?;
         let change = Change {
-            now: sb.clock.monotonic(),
+            now: sb.objects.clock.monotonic(),
             old,
             new: self.settings.half_lives(),
         };
@@ -320,7 +320,7 @@ impl Tracker {
     fn tracking(&self, sb: &Superblock, inode: &Inode) -> Option<(&State, bool)> {
         let state: &State = self.state.get()?;
         // Whoever was out of memory meanwhile has lost its marks.
-        let evictable = sb.backend.evictable();
+        let evictable = sb.objects.backend.evictable();
         let marked = |mark| evictable || inode.marks.has(mark);
         // A fold that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
@@ -350,7 +350,7 @@ impl State {
     }
 
     /// Where the record of a file is, and those of its first ranges.
-    fn backend(&self, file: FileId) -> &Lock<ShardLock, Shard> {
+    fn home(&self, file: FileId) -> &Lock<ShardLock, Shard> {
         self.part(file, 0)
     }
 
@@ -368,8 +368,8 @@ impl State {
     /// Every shard where the file may have records.
     fn parts_of(&self, file: FileId, apart: bool) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
         let all = apart.then_some(&self.shards);
-        let backend = all.is_none().then(|| self.backend(file));
-        all.into_iter().flatten().chain(backend)
+        let home = all.is_none().then(|| self.home(file));
+        all.into_iter().flatten().chain(home)
     }
 
     /// Whether what threads have drawn should end.
@@ -389,7 +389,7 @@ impl State {
         } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        let now = sb.clock.monotonic();
+        let now = sb.objects.clock.monotonic();
         self.cells.fold(seen, |found| match found {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
@@ -400,9 +400,9 @@ impl State {
         for chunk in batch.chunks(CHUNK) {
             let g = pin();
             for (key, counts) in chunk {
-                let inode = sb.inodes.get(key.ino, &g);
+                let inode = sb.objects.inodes.get(key.ino, &g);
                 let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
-                if inode.is_none() && !sb.backend.evictable() {
+                if inode.is_none() && !sb.objects.backend.evictable() {
                     continue;
                 }
                 let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
@@ -430,7 +430,7 @@ impl State {
             self.forget(key.file(), apart);
         }
         ended_before.clear();
-        if sb.backend.evictable() {
+        if sb.objects.backend.evictable() {
             std::mem::swap(ended_before, ended);
         }
         ended.clear();
@@ -474,8 +474,8 @@ impl State {
     ) {
         let (file, range) = (key.file(), key.range());
         let both = [of_file(key, counts), *counts];
-        let (backend, part) = (self.backend(file), self.part(file, range));
-        let mut shard = backend.lock();
+        let (home, part) = (self.home(file), self.part(file, range));
+        let mut shard = home.lock();
         // Asked with the shard held, so that none grows past a limit that was set before.
         shard.keep_below(settings.most_records() / SHARDS);
         if !has_range {
@@ -483,7 +483,7 @@ impl State {
             subscribe::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
             return;
         }
-        let [of_file, of_range] = if std::ptr::eq(backend, part) {
+        let [of_file, of_range] = if std::ptr::eq(home, part) {
             shard.touch(file, range, &both, now, lives)
         } else {
             let of_file = shard.touch_file(file, &both[0], now, lives);
@@ -531,9 +531,9 @@ fn file_id(ino: u64, generation: u32) -> FileId {
 /// Whether the inode of a record has ended. An evicted one has not.
 fn is_gone(sb: &Superblock, (ino, generation): FileId) -> bool {
     let g = pin();
-    match sb.inodes.get(ino, &g) {
+    match sb.objects.inodes.get(ino, &g) {
         Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
-        None => !sb.backend.evictable(),
+        None => !sb.objects.backend.evictable(),
     }
 }
 
@@ -544,5 +544,5 @@ fn records_in(bytes: u64) -> usize {
 
 /// Now, in the time of the records.
 fn now(sb: &Superblock) -> Millis {
-    sb.clock.monotonic()
+    sb.objects.clock.monotonic()
 }

@@ -6,7 +6,7 @@ use crate::errno::{Errno, Result};
 use crate::inode::InodeExt;
 use crate::number::{ROOT, is_control};
 use crate::ops::list::list;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 

@@ -8,7 +8,7 @@ use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
 use super::{State, Tracker, now};
 use crate::attr::Time;
 use crate::data::PAGE;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ impl Tracker {
     /// Heat of one file; `None` without a record.
     pub fn of_file(&self, sb: &Superblock, file: FileId) -> Option<FileHeat> {
         let view = View::of(self, sb);
-        let record = view.state?.backend(file).lock().get(file, WHOLE)?.clone();
+        let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
             stats: view.warm_of(&record),
@@ -413,7 +413,7 @@ impl<'a> View<'a> {
 /// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
 fn bytes_in(sb: &Superblock, record: &Record) -> u64 {
     let g = pin();
-    match sb.inodes.get(record.file.0, &g) {
+    match sb.objects.inodes.get(record.file.0, &g) {
         Some(inode) => {
             let before = record.range << super::RANGE_SHIFT;
             let bytes = inode.meta.size().saturating_sub(before);

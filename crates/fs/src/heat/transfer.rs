@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::errno::Result;
 use crate::number::{ROOT, is_control};
 use crate::ops::lookup::lookup;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -134,7 +134,7 @@ impl Tracker {
     /// before the range.
     fn restore(&self, sb: &Superblock, ino: u64, line: &Line) -> bool {
         let g = pin();
-        let inode = sb.inodes.get(ino, &g);
+        let inode = sb.objects.inodes.get(ino, &g);
         let Some(inode) = inode.filter(|inode| inode.data().is_some()) else {
             return false;
         };
@@ -149,7 +149,7 @@ impl Tracker {
         let shard = match line.range {
             WHOLE => {
                 super::mark(inode, 0);
-                state.backend(file)
+                state.home(file)
             }
             range => {
                 super::mark(inode, range);

@@ -1,24 +1,24 @@
-//! Extended attributes and ACLs: what few inodes have, replaced as a whole.
+//! Extended attributes and ACLs of an inode, replaced as a whole. Few inodes have any.
 
 use super::meta::{ACCESS, DEFAULT};
 use super::xattrs::Xattrs;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::quota::BLOCK;
 
-/// Everything beyond the plain attributes. Immutable once published. Lines of its own: whoever
-/// looks at an attribute or an ACL reads it.
+/// The extended attributes and ACLs of an inode. Immutable once published. It has cache lines of
+/// its own, because every look at an attribute or an ACL reads it.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 pub(crate) struct Extra {
     /// `user.`, `trusted.` and `security.` attributes by full name.
     pub xattrs: Xattrs,
-    /// Access ACL; absent when the mode says everything.
+    /// Access ACL; `None` when the mode bits say everything.
     pub access: Option<Acl>,
     /// Default ACL of a directory.
     pub default: Option<Acl>,
 }
 
-/// The attribute in which Linux keeps the capabilities of a program.
+/// The extended attribute in which Linux keeps the capabilities of a program.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
 impl Extra {
@@ -26,7 +26,7 @@ impl Extra {
         self.xattrs.contains(CAPABILITY)
     }
 
-    /// Which lists there are, as bits of [`super::Fields::acls`].
+    /// The ACLs that exist, as bits of [`super::Fields::acls`].
     pub fn acls(&self) -> u32 {
         let has = |acl: &Option<Acl>, bit| if acl.is_some() { bit } else { 0 };
         has(&self.access, ACCESS) | has(&self.default, DEFAULT)
@@ -36,7 +36,7 @@ impl Extra {
         self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
     }
 
-    /// Blocks that it takes: none while names and values fit into [`INLINE`] bytes.
+    /// Blocks that they take: none while names and values fit into [`INLINE`] bytes.
     pub fn blocks(&self) -> u64 {
         let plain = self.xattrs.iter();
         let plain: usize = plain.map(|(name, value)| name.len() + value.len()).sum();

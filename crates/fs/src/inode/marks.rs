@@ -1,24 +1,26 @@
-//! What few files are, a bit each.
+//! State bits of an inode that few inodes have set.
 
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// One bit.
+/// One state bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mark {
-    /// Heat has records of this file, or will have; set by folds, one at a time, and never cleared.
+    /// Heat has records of this file, or will have. Set by folds, one at a time, and never cleared.
     Tracked = 1,
-    /// Some of them apart from that of the file; the same.
+    /// Some records of this file lie in other shards than its own. Set and never cleared like
+    /// `Tracked`.
     TrackedApart = 2,
-    /// It has charged writers: see `ops::promise`, which orders this and the next.
+    /// It has writers whose writes are charged first. `ops::reserve` orders this bit and the next.
     Charged = 4,
-    /// Some of its pages are promised.
+    /// Blocks are reserved for some of its pages.
     Promised = 8,
     /// It has file capabilities. Follows the extended attributes, under `change`.
     Capable = 16,
 }
 
-/// The bits of one inode. All accesses are Relaxed: each is a hint that its users order themselves.
+/// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order
+/// themselves.
 #[derive(Default)]
 pub(crate) struct Marks(AtomicU8);
 
@@ -28,7 +30,7 @@ impl Marks {
     }
 
     pub fn set(&self, mark: Mark) {
-        // Read before, so that a file in use is not written each time.
+        // Read first, so that a file in use is not written each time.
         if !self.has(mark) {
             self.0.fetch_or(mark as u8, Relaxed);
         }

@@ -1,15 +1,13 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
-//!
-//! It lives in the volume's [`hearth_sync::object::Table`]; [`Inode`] is the object around it, whose
-//! per-core lanes hold what commuting operations would otherwise fight for:
-//!
+//! It lives in the volume's [`hearth_sync::object::Table`]. [`Inode`] is the object around it,
+//! whose
+//! per-core lanes hold what commuting operations would otherwise contend for:
 //! | lane | meaning |
 //! |---|---|
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
-//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` says it |
-//!
+//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it |
 //! Lock order:
 //! ```text
 //! change               attributes but the size, xattrs and ACLs of one inode
@@ -17,7 +15,8 @@
 //!     gate             closed by truncate and the range operations of fallocate
 //!       meta           sequence lock of the attributes, held for a few stores
 //! ```
-//! Who holds `growth` does not wait for `change`: file capabilities go after a cut, under neither.
+//! The holder of `growth` does not wait for `change`: a truncate drops file capabilities under
+//! neither.
 
 mod extra;
 mod marks;
@@ -44,20 +43,20 @@ use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use meta::Meta;
 use rare::Rare;
 
-/// An inode in its table.
+/// An inode in its table: what the table counts, around the inode itself.
 pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
 pub(crate) type InodeRef = Held<InodeInner>;
 
-/// Lane of pages or entries.
+/// Lane of the number of pages or entries.
 pub(crate) const COUNT: usize = 2;
 /// Lane of the latest change of contents.
 pub(crate) const TOUCHED: usize = 3;
-/// What a subdirectory adds to [`COUNT`] besides itself.
+/// What a subdirectory adds to [`COUNT`] beside itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
-/// Entries and subdirectories of a directory's count. The parts of the cores are read one after the
-/// other, so while they change either sum may be below zero for a moment.
+/// The entries and subdirectories in a directory's count. The lanes of the cores are read one after
+/// the other, so either sum may be below zero for a moment while they change.
 pub(crate) fn split(count: i64) -> (u64, u64) {
     let entries = count << 24 >> 24;
     let subdirectories = (count - entries) / SUBDIR;
@@ -67,40 +66,40 @@ pub(crate) fn split(count: i64) -> (u64, u64) {
 
 lock_class!(pub(crate) GateLock = "inode.gate", 60);
 
-/// One inode: a line that walks and permission checks read, one that names and times move, one that
-/// growth moves, one with what every use of the contents reads.
+/// One inode, in cache lines: what walks and permission checks read; what names and times change;
+/// what growth changes; what every use of the contents reads.
 #[repr(C)]
 pub(crate) struct InodeInner {
-    /// On the first line: whoever closes the file or checks permissions asks for it.
+    /// On the first line: closing a file and checking permissions read it.
     rare: Rare,
     pub meta: Meta,
     _rest_of_growth: [u64; 6],
     pub body: Body,
-    /// Pages that lie wholly below the size, or fewer: who stays inside them needs no size, and is
-    /// not disturbed by appends. Written by the holder of `growth`, before the size shrinks and
-    /// after it grows.
+    /// Pages that lie wholly below the size, or fewer. An access inside them need not read the
+    /// size, so appends do not disturb it. Written by the holder of `growth`, before the size
+    /// shrinks and after it grows.
     whole: AtomicU32,
-    /// Writers of existing bytes enter; truncate and range operations close it.
+    /// Writers of existing bytes enter it; truncate and range operations close it.
     pub gate: Gate<GateLock>,
-    /// What few files are: see [`Marks`].
+    /// See [`StateBits`].
     pub marks: Marks,
     pub alias: Alias,
 }
 
-/// What the object of an inode is called, on the line that every use of the contents reads anyway:
-/// the object's own lies on one that changes of owner and mode write. Immutable.
+/// Number and generation of the inode, on the line that every use of the contents reads anyway: the
+/// object's own copy lies on a line that changes of owner and mode write. Immutable.
 #[derive(Clone, Copy)]
 pub(crate) struct Alias {
     pub number: u64,
     pub generation: u32,
 }
 
-/// What an inode holds, by kind. Immutable choice.
+/// The contents of an inode, by kind. The kind is immutable.
 pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
     Symlink(OwnBytes),
-    /// A device (its number), FIFO or socket (0).
+    /// A device (with its number), FIFO or socket (0).
     Special(u32),
     /// A file below `.hearth`, by its index there.
     Control(usize),
@@ -127,8 +126,8 @@ impl InodeInner {
 
     /// Whether all bytes before `end` are below the size.
     pub fn reaches(&self, end: u64) -> bool {
-        // Relaxed: one number. Who reads bytes asks again after, and who writes them is inside the
-        // gate, which a truncate closes before it changes anything.
+        // Relaxed: one number. A reader of bytes checks again afterwards, and a writer of bytes is
+        // inside the gate, which a truncate closes before it changes anything.
         end <= u64::from(self.whole.load(Relaxed)) * PAGE || end <= self.meta.size()
     }
 
@@ -138,12 +137,12 @@ impl InodeInner {
         // Relaxed: only the holder of `growth` writes it; see `reaches`.
         let old = self.whole.load(Relaxed);
         if whole < old {
-            // Relaxed: as `reaches`.
+            // Relaxed: see `reaches`.
             self.whole.store(whole, Relaxed);
         }
         self.meta.set_size(size);
         if whole > old {
-            // Relaxed: as `reaches`.
+            // Relaxed: see `reaches`.
             self.whole.store(whole, Relaxed);
         }
     }
@@ -173,14 +172,14 @@ impl InodeInner {
     /// Replaces extended attributes and ACLs, and changes attributes that go with them. The caller
     /// holds `change`, or is the only one who knows the inode.
     ///
-    /// A mode stands for its list, so nobody may see the one without the other: a list is there
-    /// before mode and mark say so, and goes after they say that it is gone.
+    /// The mode summarises the ACL, so nobody may see one without the other: an ACL is there before
+    /// mode and state bit say so, and goes after they say that it is gone.
     pub fn set_extra(&self, extra: Extra, change: impl FnOnce(&mut Fields), g: &Guard) {
         let was_capable = self.extra(g).is_some_and(Extra::has_capability);
         match (was_capable, extra.has_capability()) {
             (false, true) => self.marks.set(Mark::Capable),
             (true, false) => self.marks.clear(Mark::Capable),
-            // The marks lie on a line that truncates write.
+            // The state bits lie on a line that truncates write.
             _ => {}
         }
         let acls = extra.acls();
@@ -205,8 +204,8 @@ impl InodeInner {
         self.extra(g)?.access.as_ref()
     }
 
-    /// The default ACL of a directory. Who asks is not disturbed by changes of extended attributes
-    /// of a directory that has none.
+    /// The default ACL of a directory. In a directory without one, changes of extended attributes
+    /// do not disturb the caller.
     pub fn default_acl<'g>(&'g self, g: &'g Guard) -> Option<&'g Acl> {
         if self.meta.acls() & meta::DEFAULT == 0 {
             return None;
@@ -222,7 +221,7 @@ impl InodeInner {
     /// The caller holds `change`, or is the only one who knows the inode.
     pub fn set_extra_blocks(&self, blocks: u64) {
         let blocks = u32::try_from(blocks).expect("names and values have limits");
-        // Most changes take no further block, and whoever looks the inode up reads this line.
+        // Most changes take no further block, and every lookup of the inode reads this line.
         if self.meta.extra_blocks.load(Relaxed) != blocks {
             self.meta.extra_blocks.store(blocks, Relaxed);
         }
@@ -247,9 +246,9 @@ impl InodeInner {
 /// What needs the number and the lanes beside the inode.
 pub(crate) trait InodeExt {
     fn attr(&self) -> Attr;
-    /// Whether it is a file with pages of its own. Asks nothing of the contents.
+    /// Whether it is a file with pages of its own. Does not read the contents.
     fn has_data(&self) -> bool;
-    /// What an entry for this inode says.
+    /// What a directory entry for this inode holds.
     fn target(&self) -> Target;
     /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up.
     fn count(&self) -> i64;
@@ -257,9 +256,9 @@ pub(crate) trait InodeExt {
     fn pages(&self) -> u64;
     /// Blocks that the inode is charged for.
     fn blocks(&self) -> u64;
-    /// Contents changed now.
+    /// Contents changed at `now`.
     fn touch(&self, now: Time);
-    /// An entry came or went.
+    /// An entry was added or removed.
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time);
     /// Entries of a directory.
     fn entries(&self) -> u64;
@@ -403,7 +402,7 @@ mod tests {
     fn a_count_splits_into_entries_and_subdirectories_whatever_part_is_late() {
         assert_eq!(split(3 * (SUBDIR + 1) + 4), (7, 3));
         assert_eq!(split(0), (0, 0));
-        // The entries of another core have not been seen yet, or its subdirectory.
+        // The entries of another core are not seen yet, or its subdirectory.
         assert_eq!(split(SUBDIR - 2), (0, 1));
         assert_eq!(split(-SUBDIR + 5), (5, 0));
     }

@@ -3,17 +3,17 @@
 use crate::line::OwnLine;
 use std::ops::Deref;
 
-/// Bytes that fit on one line beside their number.
+/// Bytes that fit on one line beside their length.
 const SHORT: usize = 63;
-/// Bytes before and behind more of them, so that none of their lines is another block's as well.
+/// Bytes of padding before and behind longer bytes, so that no other block shares a line with them.
 const MARGIN: usize = 64;
 
-/// Bytes that are read on all cores, such as what a symbolic link says: so they share no cache line
-/// with other blocks of memory, which somebody may write all the time.
+/// Bytes that are read on all cores, such as the target of a symbolic link. They share no cache
+/// line with other blocks of memory, which may be written all the time (false sharing).
 #[derive(Clone)]
 pub(crate) enum OwnBytes {
     Short(Box<OwnLine<Short>>),
-    /// With a margin on both sides.
+    /// With padding on both sides.
     Long(Box<[u8]>),
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use std::ops::Range;
 
-    /// The lines that they lie on, and the bytes of its block that are on them.
+    /// The range of cache lines that they lie on, and the range of their block of memory.
     fn lines(text: &OwnBytes) -> (Range<usize>, Range<usize>) {
         let block = match text {
             OwnBytes::Short(line) => {

@@ -6,8 +6,9 @@ use crate::locks::{FileLocks, LockAllowance};
 use hearth_sync::epoch::Guard;
 use hearth_sync::rcu::{OnceSlot, RcuSlot};
 
-/// It is made when an inode gets the first of it and stays until the inode goes, so the pointer to
-/// it may lie on a line that everybody reads, and a change is on lines of its own.
+/// The optional parts of an inode. Made when the inode gets the first of them, and kept until the
+/// inode goes: the pointer to it can so lie on a line that every lookup reads, while changes write
+/// lines of their own.
 #[derive(Default)]
 pub(crate) struct Rare(OnceSlot<Parts>);
 
@@ -25,7 +26,7 @@ impl Rare {
         self.0.get()?.locks.0.get()
     }
 
-    /// The same, made on first use within the volume's `allowance`.
+    /// The advisory locks, made on first use within the volume's `allowance`.
     pub fn locks_within(&self, allowance: &LockAllowance) -> &FileLocks {
         let locks = &self.parts().locks.0;
         locks.get_or_set(|| FileLocks::within(allowance.clone()))

@@ -3,7 +3,8 @@
 use crate::directory::Entry;
 use crate::errno::Errno;
 use crate::inode::Inode;
-use crate::volume::{Attempt, Ctx, Fetch, Stop};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Refuses a target at or above `source` with `errno`.

@@ -5,12 +5,14 @@ use super::perm::{WRITE, may, may_own};
 use super::privilege::{drop_capability, drop_capability_held, keeps_setgid};
 use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
+use crate::data::MAX_SIZE;
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::quota::Owners;
-use crate::volume::{Attempt, Ctx, MAX_SIZE};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::GateClosed;
@@ -145,7 +147,7 @@ fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
 
 /// The owners of `before` pay again, whatever their limits are: a later part of the change failed.
 fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
-    let ledger = &cx.sb.ledger;
+    let ledger = &cx.sb.quotas.ledger;
     let (account, amounts) = (inode.meta.account(), charged(cx, inode));
     let back = ledger.transfer(account, before.owners(), amounts, true, g);
     inode.meta.update(|fields| {
@@ -175,7 +177,7 @@ pub(crate) fn recharge(
             if inode.data().is_some() && cx.sb.would_lose_writes(inode, owners, g) {
                 return Err(Errno::EBUSY.into());
             }
-            let ledger = &cx.sb.ledger;
+            let ledger = &cx.sb.quotas.ledger;
             Ok(ledger.transfer(account, owners, charged(cx, inode), force, g)?)
         }
     }

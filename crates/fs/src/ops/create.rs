@@ -5,14 +5,16 @@ use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
 use crate::backend;
-use crate::control;
+use crate::cache::record_of;
 use crate::data::Data;
 use crate::directory::{Change, Directory, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
 use crate::name::check_name;
-use crate::volume::{Attempt, Ctx, Fetch, Stop, record_of};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What to make.
@@ -55,7 +57,7 @@ pub(crate) fn create(
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
-    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
     cx.sb.check_writable()?;
@@ -100,9 +102,10 @@ pub(crate) fn tmpfile(
     cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
     let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let put = cx
             .sb
+            .objects
             .backend
             .commit(&[backend::Change::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
@@ -128,13 +131,14 @@ fn insert(
         Look::Unknown => return Err(unknown(parent, at.name)),
     }
     let to = inode.target();
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let link = backend::Change::Link {
             dir: parent.number(),
             name: at.name,
             to,
         };
         cx.sb
+            .objects
             .backend
             .commit(&[backend::Change::Put(&record_of(inode, g)), link])?;
     }

@@ -8,13 +8,15 @@ use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::promise;
 use crate::attr::Time;
 use crate::backend;
+use crate::data::MAX_SIZE;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
 use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, Mark};
+use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::volume::{AtimeMode, Attempt, Ctx, Fetch, MAX_SIZE, PAGE_BYTES, Stop};
+use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::GateClosed;
@@ -299,7 +301,7 @@ fn store_all(
     // What is promised to this write was so before it was asked for.
     if inode.marks.has(Mark::Promised) {
         let installed = promise::store(cx, inode, data, (off, src), g)?;
-        cx.sb.mem_usage.add(installed as i64 * PAGE_BYTES);
+        cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
     }
     let need = data
@@ -309,7 +311,12 @@ fn store_all(
         0 => None,
         need => {
             let account = cx.sb.payer(inode)?.ok_or(Errno::EINVAL)?;
-            Some(cx.sb.ledger.charge(account, Resource::Blocks, need, g)?)
+            Some(
+                cx.sb
+                    .quotas
+                    .ledger
+                    .charge(account, Resource::Blocks, need, g)?,
+            )
         }
     };
     let written = data
@@ -324,7 +331,10 @@ fn store_all(
         inode.shares().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
-        cx.sb.mem_usage.add(written.installed as i64 * PAGE_BYTES);
+        cx.sb
+            .cache
+            .mem_usage
+            .add(written.installed as i64 * PAGE_BYTES);
     }
     Ok(())
 }
@@ -336,12 +346,13 @@ pub(crate) fn edit<T>(
     g: &Guard,
     edit: impl FnOnce() -> Attempt<T>,
 ) -> Attempt<T> {
-    if !cx.sb.backend.evictable() {
+    if !cx.sb.objects.backend.evictable() {
         return edit();
     }
     let before = data.resident_pages(g) as i64;
     let result = edit();
     cx.sb
+        .cache
         .mem_usage
         .add((data.resident_pages(g) as i64 - before) * PAGE_BYTES);
     result
@@ -352,7 +363,10 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
         inode.shares().add(COUNT, -(removed as i64));
         let account = inode.meta.account();
-        cx.sb.ledger.free(account, Resource::Blocks, removed, g);
+        cx.sb
+            .quotas
+            .ledger
+            .free(account, Resource::Blocks, removed, g);
     }
 }
 
@@ -377,13 +391,14 @@ pub(crate) fn set_size(
     if size < old || size == old && data.is_allocated_from(behind, g) {
         let _closed = closed.is_none().then(|| inode.gate.close(inode.shares()));
         let ino = inode.number();
-        if cx.sb.backend.evictable() {
+        if cx.sb.objects.backend.evictable() {
             if !size.is_multiple_of(PAGE) {
                 // The last page must be here before the backend forgets the rest of it.
                 data.absent_pages(size - 1, 1, g)
                     .map_err(|absent| page(inode, absent))?;
             }
             cx.sb
+                .objects
                 .backend
                 .commit(&[backend::Change::Truncate { ino, size }])?;
         }

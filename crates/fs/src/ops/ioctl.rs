@@ -7,7 +7,8 @@ use crate::errno::Errno;
 use crate::flags::{self, APPEND, IMMUTABLE, PROJINHERIT, SETTABLE, from_xflags, to_xflags};
 use crate::inode::{Inode, InodeExt};
 use crate::number::is_control;
-use crate::volume::{Attempt, Ctx};
+use crate::ops::ctx::Ctx;
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// No project has this id.
@@ -64,7 +65,7 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
     // Linux lets the owner of a file take it out of its project, and so out of the project's limit.
     // Here the owner of the volume keeps its quotas.
     let moves = project.is_some_and(|project| project != old.project);
-    let keeper = cx.caller.privileged() || cx.caller.uid == cx.sb.owner.0;
+    let keeper = cx.caller.privileged() || cx.caller.uid == cx.sb.options.owner.0;
     if (moves || changed & PROJINHERIT != 0) && !keeper {
         return Err(Errno::EPERM.into());
     }

@@ -5,14 +5,14 @@ use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::backend;
 use crate::caller::Caller;
-use crate::control;
 use crate::directory::{Change, Look};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
 use crate::name::check_name;
-use crate::number::is_control;
-use crate::volume::{Attempt, Ctx};
+use crate::number::{is_control, is_control_name};
+use crate::ops::ctx::Ctx;
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Gives `inode` another name. One without a name gets its first only if it was made so
@@ -27,12 +27,12 @@ pub(crate) fn link(
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
-    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
     cx.sb.check_writable()?;
     // Before what is asked of the directory, as in Linux.
-    if cx.sb.protection.hardlinks {
+    if cx.sb.options.protection.hardlinks {
         may_link(cx.caller, inode, g)?;
     }
     may_create(cx.caller, parent, g)?;
@@ -55,7 +55,7 @@ pub(crate) fn link(
     // The count goes first: an inode whose last name goes meanwhile must not be freed.
     let is_first = inode.meta.update(|fields| match fields.nlink {
         0 if !fields.linkable => Err(Errno::ENOENT),
-        links if links >= cx.sb.links_max => Err(Errno::EMLINK),
+        links if links >= cx.sb.options.links_max => Err(Errno::EMLINK),
         // The last thing that Linux asks.
         _ if !takes_in(parent, fields.project) => Err(Errno::EXDEV),
         _ => {
@@ -65,16 +65,16 @@ pub(crate) fn link(
         }
     })?;
     if is_first {
-        cx.sb.discount_nameless(inode);
+        cx.sb.discount_unlinked(inode);
     }
     let to = inode.target();
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let entry = backend::Change::Link {
             dir: parent.number(),
             name,
             to,
         };
-        if let Err(errno) = cx.sb.backend.commit(&[entry]) {
+        if let Err(errno) = cx.sb.objects.backend.commit(&[entry]) {
             drop(locked);
             inode.meta.update(|fields| {
                 fields.nlink -= 1;

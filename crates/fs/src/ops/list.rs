@@ -4,8 +4,9 @@ use crate::attr::{DirEntry, Kind};
 use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::ops::create::whole;
+use crate::ops::ctx::Ctx;
 use crate::ops::io::touch_atime;
-use crate::volume::{Attempt, Ctx};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Cookie after `.`.

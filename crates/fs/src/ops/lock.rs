@@ -3,7 +3,7 @@
 use super::open::OpenFile;
 use crate::errno::{Errno, Result};
 use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 
 /// The lock that is in the way of `request`, if any.
@@ -13,7 +13,7 @@ pub(crate) fn get(
     request: &LockRequest,
 ) -> Result<Option<LockRequest>> {
     let g = pin();
-    Ok(file.inode(&g)?.locks(&sb.lock_allowance).get(request))
+    Ok(file.inode(&g)?.locks(&sb.file_locks.allowance).get(request))
 }
 
 /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
@@ -29,11 +29,11 @@ pub(crate) fn set(
         file.inode(&g)?.hold().ok_or(Errno::EBADF)?
     };
     // Waits under no guard: the reference keeps the inode, and so its locks.
-    let locks = held.locks(&sb.lock_allowance);
+    let locks = held.locks(&sb.file_locks.allowance);
     let mut result = locks.set(
         request,
         wait.map(|interrupt| Wait {
-            graph: &sb.waits,
+            graph: &sb.file_locks.waits,
             interrupt: Some(interrupt),
         }),
     );

@@ -2,13 +2,13 @@
 
 use super::perm::may_search;
 use crate::attr::Kind;
-use crate::control;
 use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
-use crate::number::{CONTROL, ROOT};
-use crate::volume::{Attempt, Ctx, Fetch, Stop};
+use crate::number::{CONTROL, is_control_name};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What a walk ends with: the inode, or only what names it.
@@ -114,7 +114,7 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Atte
         b".." => return above(cx, parent, directory, g).map(Named::Inode),
         _ => {}
     }
-    if parent.number() == ROOT && name == control::NAME {
+    if is_control_name(parent.number(), name) {
         return cx.sb.inode(CONTROL, g).map(Named::Inode);
     }
     match find(

@@ -2,12 +2,13 @@
 //! it.
 //!
 //! Both doors come here: [`crate::Door`] with a directory's number and a name, [`crate::Process`]
-//! after it walked a path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch
+//! after it walked a path. Operations take the request's [`Ctx`](crate::ops::ctx::Ctx) and an epoch
 //! guard, and change nothing before they have everything they need.
 
 pub(crate) mod ancestry;
 pub(crate) mod attr;
 pub(crate) mod create;
+pub(crate) mod ctx;
 pub(crate) mod io;
 pub(crate) mod ioctl;
 pub(crate) mod link;
@@ -21,5 +22,6 @@ pub(crate) mod promise;
 pub(crate) mod range;
 pub(crate) mod remove;
 pub(crate) mod rename;
+pub(crate) mod run;
 pub(crate) mod statfs;
 pub(crate) mod xattr;

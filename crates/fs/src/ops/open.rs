@@ -8,19 +8,18 @@ use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
 use crate::caller::Caller;
-use crate::control::Dialogue;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
 use crate::line::OwnLine;
 use crate::number::is_control;
-use crate::volume::{Attempt, Ctx, Stop, Superblock};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
@@ -40,8 +39,8 @@ pub struct OpenFile {
     charged: AtomicBool,
     /// Who opened it.
     opener: Opener,
-    /// What a control file says to who opened it.
-    dialogue: Option<Arc<Dialogue>>,
+    /// `None` for other files than those below `.hearth`.
+    control: Option<OpenControl>,
 }
 
 /// Credentials at the time of an open.
@@ -64,8 +63,8 @@ struct Moving {
 
 impl OpenFile {
     pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> OpenFile {
-        let dialogue = match is_control(inode.number()).then_some(&inode.body) {
-            Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.sb)),
+        let control = match is_control(inode.number()).then_some(&inode.body) {
+            Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
         };
         OpenFile {
@@ -83,7 +82,7 @@ impl OpenFile {
                 gid: cx.caller.gid,
                 groups: (!cx.caller.groups.is_empty()).then(|| cx.caller.groups.into()),
             },
-            dialogue,
+            control,
         }
     }
 
@@ -179,9 +178,9 @@ impl OpenFile {
         self.inode.is_empty()
     }
 
-    /// What a control file says; `None` for other files.
-    pub(crate) fn dialogue(&self) -> Option<&Arc<Dialogue>> {
-        self.dialogue.as_ref()
+    /// The open control file; `None` for other files.
+    pub(crate) fn control(&self) -> Option<&OpenControl> {
+        self.control.as_ref()
     }
 
     /// The last close: locks of this description go, and the inode's reference.
@@ -200,6 +199,10 @@ impl OpenFile {
         sb.release(inode, g);
     }
 }
+
+// What every use reads fits one cache line.
+#[cfg(not(feature = "shuttle"))]
+const _: () = assert!(std::mem::size_of::<OpenFile>() == 3 * 64);
 
 impl Described for OpenFile {
     fn handles(&self) -> &Handles {
@@ -294,7 +297,7 @@ pub(crate) fn open_existing(
 
 /// `may_create_in_sticky` of Linux with `fs.protected_regular`.
 fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
-    let level = cx.sb.protection.regular;
+    let level = cx.sb.options.protection.regular;
     if level == 0 || inode.kind() != Kind::File || !cx.caller.checks() {
         return Ok(());
     }

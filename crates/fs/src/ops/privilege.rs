@@ -4,7 +4,7 @@
 use super::xattr::publish;
 use crate::caller::Caller;
 use crate::inode::{CAPABILITY, ChangeLock, Inode, Mark};
-use crate::volume::Ctx;
+use crate::ops::ctx::Ctx;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 

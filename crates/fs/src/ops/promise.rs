@@ -4,18 +4,19 @@
 use crate::data::{Absent, Data};
 use crate::errno::Errno;
 use crate::inode::{COUNT, Inode, Mark};
+use crate::ops::ctx::Ctx;
 use crate::quota::{Promised, Resource};
-use crate::volume::{Attempt, Ctx, Fetch, Stop, Superblock};
+use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
 /// A kernel in front has opened `inode` for writing: if the volume charges first, or others are
 /// charged already, the open file is a charged writer until [`close`].
 pub(crate) fn add_writer(sb: &Superblock, inode: &Inode) -> bool {
-    if inode.data().is_none() || !(has_writers(inode) || sb.ledger.charges_first()) {
+    if inode.data().is_none() || !(has_writers(inode) || sb.quotas.ledger.charges_first()) {
         return false;
     }
-    let mut promised = sb.promises.of(inode.number());
+    let mut promised = sb.quotas.promises.of(inode.number());
     promised.add_writer();
     // In the lock, as it is cleared.
     inode.marks.set(Mark::Charged);
@@ -31,14 +32,15 @@ pub(crate) fn has_writers(inode: &Inode) -> bool {
 /// A charged writer of `inode` is closed.
 pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
     let _inside = inode.gate.enter(inode.shares());
-    let mut promised = sb.promises.of(inode.number());
+    let mut promised = sb.quotas.promises.of(inode.number());
     let Some(left) = promised.remove_writer() else {
         return;
     };
     // In the lock, as they are set.
     inode.marks.clear(Mark::Charged);
     inode.marks.clear(Mark::Promised);
-    sb.ledger
+    sb.quotas
+        .ledger
         .free(inode.meta.account(), Resource::Blocks, left, g);
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         if holes.is_empty() {
             return Ok(None);
         }
-        let promised = cx.sb.promises.of(inode.number());
+        let promised = cx.sb.quotas.promises.of(inode.number());
         holes.retain(|&hole| !promised.has(hole));
         let is_needed = promised.has_writers() && !holes.is_empty();
         Ok(is_needed.then_some((promised, holes)))
@@ -72,7 +74,11 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         return Ok(());
     };
     let more = new.len() as u64;
-    let mut room = cx.sb.ledger.charge(account, Resource::Blocks, more, g)?;
+    let mut room = cx
+        .sb
+        .quotas
+        .ledger
+        .charge(account, Resource::Blocks, more, g)?;
     room.spend(more);
     promised.add(new);
     // The write that needs it comes after the answer to this read.
@@ -95,18 +101,25 @@ pub(crate) fn store(
         .map_err(absent)?;
     let account = cx.sb.payer(inode)?.ok_or(Stop::Restart)?;
     // Held until the pages are there: of two who write the same page, the second needs nothing.
-    let mut promised = cx.sb.promises.of(inode.number());
+    let mut promised = cx.sb.quotas.promises.of(inode.number());
     let holes = data.holes(off, src.len() as u64, g).map_err(absent)?;
     let (kept, new): (Vec<u64>, Vec<u64>) = holes.into_iter().partition(|&hole| promised.has(hole));
     let more = new.len() as u64;
-    let mut room = cx.sb.ledger.charge(account, Resource::Blocks, more, g)?;
+    let mut room = cx
+        .sb
+        .quotas
+        .ledger
+        .charge(account, Resource::Blocks, more, g)?;
     let written = data.store(off, src, g).map_err(absent)?;
     promised.remove(&kept);
     // Others may have brought some of them meanwhile, and paid.
     let from_promises = written.added.min(kept.len() as u64);
     room.spend(written.added - from_promises);
     let unused = kept.len() as u64 - from_promises;
-    cx.sb.ledger.free(account, Resource::Blocks, unused, g);
+    cx.sb
+        .quotas
+        .ledger
+        .free(account, Resource::Blocks, unused, g);
     inode.shares().add(COUNT, written.added as i64);
     Ok(written.installed)
 }
@@ -116,7 +129,9 @@ pub(crate) fn cut(sb: &Superblock, inode: &Inode, pages: Range<u64>, g: &Guard) 
     if let Some(mut gone) = taken(sb, inode, pages) {
         gone.spend();
         let account = inode.meta.account();
-        sb.ledger.free(account, Resource::Blocks, gone.count(), g);
+        sb.quotas
+            .ledger
+            .free(account, Resource::Blocks, gone.count(), g);
     }
 }
 
@@ -129,7 +144,7 @@ pub(crate) struct Taken<'a> {
 /// What is promised of these pages; `None` for most files. The gate is closed.
 pub(crate) fn taken<'a>(sb: &'a Superblock, inode: &Inode, pages: Range<u64>) -> Option<Taken<'a>> {
     inode.marks.has(Mark::Promised).then(|| {
-        let promised = sb.promises.of(inode.number());
+        let promised = sb.quotas.promises.of(inode.number());
         let pages = promised.within(pages);
         Taken { promised, pages }
     })
@@ -151,7 +166,7 @@ impl Taken<'_> {
 /// they do meanwhile.
 pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
     match inode.marks.has(Mark::Promised) {
-        true => sb.promises.of(inode.number()).count(),
+        true => sb.quotas.promises.of(inode.number()).count(),
         false => 0,
     }
 }

@@ -4,12 +4,14 @@ use super::io::{self, Place, data_of, free_pages, page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
 use crate::backend;
+use crate::data::MAX_SIZE;
 use crate::data::{Absent, Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, InodeExt};
+use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::volume::{Attempt, Ctx, MAX_SIZE, Stop, Superblock};
+use crate::superblock::{Attempt, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
@@ -34,7 +36,7 @@ pub(crate) fn fallocate(
     let change = inode.meta.change.lock();
     let _growth = inode.meta.growth.lock();
     let _closed = inode.gate.close(inode.shares());
-    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.backend.evictable() {
+    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
         rewrite(cx, inode, data, g)?;
     }
     let size = inode.meta.size();
@@ -149,7 +151,7 @@ fn edit(
 pub(crate) fn is_parted(sb: &Superblock, mode: i32) -> bool {
     match mode & !KEEP_SIZE {
         0 => true,
-        ZERO => !sb.backend.evictable(),
+        ZERO => !sb.objects.backend.evictable(),
         _ => false,
     }
 }
@@ -177,7 +179,12 @@ pub(crate) fn check_allocate(
     let _change = inode.meta.change.lock();
     if let Some(account) = cx.sb.payer(inode)? {
         let blocks = need.saturating_sub(paid);
-        drop(cx.sb.ledger.charge(account, Resource::Blocks, blocks, g)?);
+        drop(
+            cx.sb
+                .quotas
+                .ledger
+                .charge(account, Resource::Blocks, blocks, g)?,
+        );
     }
     Ok(())
 }
@@ -189,6 +196,7 @@ fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
         return Err(page(inode, Absent(index)));
     }
     cx.sb
+        .objects
         .backend
         .commit(&[backend::Change::Rewrite(inode.number())])?;
     data.mark_all_dirty(g);
@@ -211,6 +219,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     let account = inode.meta.account();
     let mut room = cx
         .sb
+        .quotas
         .ledger
         .charge(account, Resource::Blocks, need - paid, g)?;
     let added = match zero {

@@ -4,12 +4,13 @@ use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
 use crate::backend;
-use crate::control;
 use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A volume that is read-only says so before the name is
@@ -62,7 +63,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
 /// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
 /// taken to find that out.
 fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    if name.len() > NAME_MAX || control::reserves(parent, name) {
+    if name.len() > NAME_MAX || is_control_name(parent.number(), name) {
         return Ok(());
     }
     let Some(entry) = find(parent, hashed(cx, name), g)? else {
@@ -101,7 +102,7 @@ fn lock_victim<'g, 'n>(
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG.into());
     }
-    if control::reserves(parent, name) {
+    if is_control_name(parent.number(), name) {
         return Err(Errno::EBUSY.into());
     }
     let at = hashed(cx, name);
@@ -127,12 +128,12 @@ fn take_out(
     at: Hashed<'_>,
     g: &Guard,
 ) -> Attempt<()> {
-    if cx.sb.backend.evictable() {
+    if cx.sb.objects.backend.evictable() {
         let gone = backend::Change::Unlink {
             dir: parent.number(),
             name: at.name,
         };
-        cx.sb.backend.commit(&[gone])?;
+        cx.sb.objects.backend.commit(&[gone])?;
     }
     locked.apply(Change { at, to: None }, g);
     Ok(())

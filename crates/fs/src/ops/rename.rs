@@ -13,12 +13,14 @@ use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::backend;
-use crate::control;
+use crate::cache::record_of;
 use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
-use crate::volume::{Attempt, Ctx, RenameLock, Stop, Superblock, record_of};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
@@ -55,7 +57,9 @@ pub(crate) fn rename(
     cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
-    if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
+    if is_control_name(from.parent.number(), from.name)
+        || is_control_name(to.parent.number(), to.name)
+    {
         return Err(Errno::EBUSY.into());
     }
     let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
@@ -110,7 +114,7 @@ pub(crate) fn rename(
 /// Keeps directories from getting others above them.
 #[track_caller]
 fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
-    sb.rename.0.lock()
+    sb.names.rename.0.lock()
 }
 
 /// A rename with both buckets locked.
@@ -326,7 +330,7 @@ impl<'a> Turn<'a> {
         exchange: bool,
         target: Option<&Inode>,
     ) -> Attempt<()> {
-        let backend = &self.cx.sb.backend;
+        let backend = &self.cx.sb.objects.backend;
         if !backend.evictable() {
             return Ok(());
         }

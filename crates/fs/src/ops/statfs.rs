@@ -5,7 +5,7 @@ use crate::data::PAGE;
 use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::quota::QuotaId;
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
 
 /// What `statfs(2)` tells about `inode`: inside a project with a hard limit, the project's room.
@@ -44,7 +44,7 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
 
 /// Of each resource the hard limit and what is left below it; `None` without a limit.
 fn room(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
-    sb.ledger.usage(who, g).map(|usage| {
+    sb.quotas.ledger.usage(who, g).map(|usage| {
         let hard = usage.tally.bounds.hard?;
         Some((hard, hard.saturating_sub(usage.used)))
     })

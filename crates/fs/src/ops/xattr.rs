@@ -7,8 +7,9 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Extra, Fields, Inode};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::quota::{Charge, Resource};
-use crate::volume::{Attempt, Ctx};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Longest value in bytes (`XATTR_SIZE_MAX`).
@@ -201,7 +202,7 @@ fn charge<'g>(
     let more = extra.blocks().saturating_sub(inode.extra_blocks());
     match cx.sb.payer(inode)? {
         Some(account) if more > 0 => {
-            let ledger = &cx.sb.ledger;
+            let ledger = &cx.sb.quotas.ledger;
             Ok(Some(ledger.charge(account, Resource::Blocks, more, g)?))
         }
         _ => Ok(None),
@@ -226,7 +227,7 @@ pub(super) fn publish(
         }
         let less = before.saturating_sub(blocks);
         let account = inode.meta.account();
-        cx.sb.ledger.free(account, Resource::Blocks, less, g);
+        cx.sb.quotas.ledger.free(account, Resource::Blocks, less, g);
     }
     let now = cx.sb.now();
     let changed = |fields: &mut Fields| {

@@ -6,10 +6,11 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeInner};
 use crate::number::ROOT;
+use crate::ops::ctx::Ctx;
 use crate::ops::list::list;
 use crate::ops::open::OpenFile;
 use crate::ops::perm::{EXEC, READ, may};
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::object::HeldSlot;
@@ -53,7 +54,7 @@ impl Process {
                 listed = self.run(|cx, g| batch.list(cx, &inode, false, each, g));
             }
             let listed = unless_removed(listed, &inode);
-            self.core().release(inode, &pin());
+            self.sb().release(inode, &pin());
             listed.map(|()| entries)
         })
     }
@@ -147,7 +148,7 @@ impl Process {
         self.call(Call::Getcwd, || {
             self.run(|cx, g| {
                 // The way up is only a path if no directory moves meanwhile.
-                let _still = cx.sb.rename.0.lock();
+                let _still = cx.sb.names.rename.0.lock();
                 let root = self.place(&self.root, g).number();
                 let mut inode = self.place(&self.cwd, g);
                 let mut parts = Vec::new();

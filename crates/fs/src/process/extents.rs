@@ -4,11 +4,11 @@ use super::files::check_offset;
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Kind, SetAttr};
 use crate::calls::Call;
+use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
 use crate::ops::attr;
 use crate::ops::open::OpenFile;
 use crate::ops::range::{self, Copying, copy};
-use crate::volume::MAX_SIZE;
 use crate::walk::Follow;
 use hearth_sync::epoch::pin;
 

@@ -3,11 +3,13 @@
 use super::{Fd, Process, piece};
 use crate::attr::Kind;
 use crate::calls::Call;
+use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
+use crate::ops::ctx::Ctx;
 use crate::ops::io::{self, Place};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
-use crate::volume::{Attempt, Ctx, MAX_SIZE, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::Shared;
@@ -159,8 +161,8 @@ impl Process {
     /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         let g = pin();
-        if !self.core().backend.evictable() {
-            let done = self.on(fd, &g, |file| match file.dialogue() {
+        if !self.sb().objects.backend.evictable() {
+            let done = self.on(fd, &g, |file| match file.control() {
                 None => f(&file).map(Some),
                 Some(_) => Ok(None),
             })?;
@@ -242,8 +244,8 @@ pub(super) fn read_at(
     out: &mut [u8],
     g: &Guard,
 ) -> Attempt<usize> {
-    if let Some(dialogue) = file.dialogue() {
-        return dialogue.read(off, out);
+    if let Some(control) = file.control() {
+        return control.read(off, out);
     }
     let noatime = file.flags() & libc::O_NOATIME != 0;
     io::read(cx, file.inode(g)?, off, out, noatime, g)
@@ -256,13 +258,13 @@ fn readv_at(
     outs: &mut [IoSliceMut<'_>],
     g: &Guard,
 ) -> Attempt<usize> {
-    let Some(dialogue) = file.dialogue() else {
+    let Some(control) = file.control() else {
         let noatime = file.flags() & libc::O_NOATIME != 0;
         return io::read_vector(cx, file.inode(g)?, off, outs, noatime, g);
     };
     let mut total = 0;
     for out in outs {
-        let got = match dialogue.read(off + total as u64, out) {
+        let got = match control.read(off + total as u64, out) {
             Ok(got) => got,
             Err(Stop::Errno(_)) if total > 0 => break,
             Err(stop) => return Err(stop),
@@ -282,8 +284,8 @@ pub(super) fn write_at(
     data: &[u8],
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
-    if let Some(dialogue) = file.dialogue() {
-        return Ok((off, dialogue.write(cx.sb, cx.caller, off, data)?));
+    if let Some(control) = file.control() {
+        return Ok((off, control.write(cx.sb, cx.caller, off, data)?));
     }
     let place = match file.flags() & libc::O_APPEND {
         0 => Place::At(off),

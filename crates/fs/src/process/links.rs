@@ -5,9 +5,10 @@ use crate::attr::Kind;
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
+use crate::ops::ctx::Ctx;
 use crate::ops::lookup::{Found, Named};
 use crate::ops::{link, remove, rename};
-use crate::volume::{Attempt, Ctx};
+use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, ToName, walk};
 use hearth_sync::epoch::Guard;
 
@@ -55,7 +56,7 @@ impl Process {
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
                     // What a backend has to be asked for is looked for at once: its entry may be gone
                     // after another walk.
-                    match cx.sb.backend.evictable() {
+                    match cx.sb.objects.backend.evictable() {
                         true => Named::Inode(named.inode(cx, g)?),
                         false => named,
                     }

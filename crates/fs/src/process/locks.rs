@@ -51,12 +51,12 @@ impl Process {
                 let g = pin();
                 return self.on(fd, &g, |file| {
                     check_opened(&file, kind)?;
-                    lock::set(self.core(), &file, &request(&file), None)
+                    lock::set(self.sb(), &file, &request(&file), None)
                 });
             }
             self.with_counted(fd, |file| {
                 check_opened(file, kind)?;
-                lock::set(self.core(), file, &request(file), Some(interrupt))
+                lock::set(self.sb(), file, &request(file), Some(interrupt))
             })
         })
     }
@@ -87,9 +87,9 @@ impl Process {
         check_mode(file, spec.kind)?;
         let locks = file
             .inode(&pin())?
-            .locks(&self.core().lock_allowance)
+            .locks(&self.sb().file_locks.allowance)
             .clone();
-        lock::set(self.core(), file, &request, wait)?;
+        lock::set(self.sb(), file, &request, wait)?;
         // A close empties the descriptor and then takes the process's locks away: a lock that
         // came after that is given back here, as Linux does.
         let still_open = self
@@ -117,7 +117,7 @@ impl Process {
                 }
                 let owner = self.lock_owner();
                 let request = self.request(file, spec, owner, std::process::id())?;
-                lock::get(self.core(), file, &request)
+                lock::get(self.sb(), file, &request)
             })
         })
     }
@@ -128,7 +128,7 @@ impl Process {
             self.with_counted(fd, |file| {
                 let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
                 check_mode(file, spec.kind)?;
-                lock::set(self.core(), file, &request, wait)
+                lock::set(self.sb(), file, &request, wait)
             })
         })
     }
@@ -138,7 +138,7 @@ impl Process {
         self.call(Call::GetLk, || {
             self.with_counted(fd, |file| {
                 let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
-                lock::get(self.core(), file, &request)
+                lock::get(self.sb(), file, &request)
             })
         })
     }

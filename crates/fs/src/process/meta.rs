@@ -6,8 +6,9 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::ops::{attr, ioctl, perm, statfs};
-use crate::volume::{Attempt, Ctx};
+use crate::superblock::Attempt;
 use crate::walk::Follow;
 use hearth_sync::epoch::Guard;
 

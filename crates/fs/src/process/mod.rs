@@ -28,8 +28,11 @@ use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
 use crate::inode::{Inode, InodeInner, InodeRef};
 use crate::number::ROOT;
+use crate::ops::ctx::Ctx;
 use crate::ops::open::OpenFile;
-use crate::volume::{Attempt, Ctx, Run, Stop, Superblock, Volume};
+use crate::ops::run::Run;
+use crate::superblock::{Attempt, Stop, Superblock};
+use crate::volume::Volume;
 use crate::walk::{Follow, From, ToName, ToNode, walk};
 use hearth_sync::epoch::{Guard, pace, pin};
 use hearth_sync::object::HeldSlot;
@@ -72,7 +75,7 @@ impl Process {
     fn new(volume: Volume, credentials: Credentials) -> Process {
         let root = {
             let g = pin();
-            let hold = || volume.sb.inodes.hold(ROOT, &g);
+            let hold = || volume.sb.objects.inodes.hold(ROOT, &g);
             (
                 hold().expect("the root is kept for ever"),
                 hold().expect("the root is kept for ever"),
@@ -152,7 +155,7 @@ impl Process {
         self.umask.swap(u32::from(mask) & 0o777, Ordering::Relaxed) as u16
     }
 
-    fn core(&self) -> &Superblock {
+    fn sb(&self) -> &Superblock {
         &self.volume.sb
     }
 
@@ -169,24 +172,24 @@ impl Process {
         let result = f();
         self.count(call);
         if let Err(_) = result {
-            self.core().stats.count_call_error(call);
+            self.sb().stats.count_call_error(call);
         }
         result
     }
 
     #[inline]
     fn count(&self, call: Call) {
-        self.core().stats.count_call(call);
+        self.sb().stats.count_call(call);
     }
 
     /// Runs an operation with the process's credentials. Pinned while it runs and not while it
     /// waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
-        self.core().keep_budget()?;
+        self.sb().keep_budget()?;
         pace();
         let g = pin();
         let credentials = self.credentials.load(&g);
-        let run = Run::new(self.core(), Origin::Library, &g);
+        let run = Run::new(self.sb(), Origin::Library, &g);
         match run.attempt(&self.caller(credentials), &mut f, &g) {
             Ok(value) => {
                 run.end(g);
@@ -348,7 +351,7 @@ impl Process {
             locks.release_owner(self.lock_owner(), false);
         }
         if let Some(file) = closed.give_up() {
-            file.finish(self.core(), g);
+            file.finish(self.sb(), g);
         }
     }
 
@@ -406,7 +409,7 @@ impl Drop for Process {
         }
         for slot in [&self.cwd, &self.root] {
             if let Some(held) = slot.take() {
-                self.core().release(held, &g);
+                self.sb().release(held, &g);
             }
         }
         self.count(Call::Exit);

@@ -3,9 +3,10 @@
 use super::{AT_FDCWD, Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
+use crate::ops::ctx::Ctx;
 use crate::ops::lookup::{Found, lookup};
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::superblock::{Attempt, Stop};
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;

@@ -19,10 +19,10 @@ impl Process {
         mut f: impl FnMut(Shared<'_, OpenFile>, &mut u64) -> Result<R>,
     ) -> Result<R> {
         let g = pin();
-        if !self.core().backend.evictable() {
+        if !self.sb().objects.backend.evictable() {
             let done = self.on(fd, &g, |file| {
                 match check(file.get())?.position().try_lock() {
-                    Some(mut position) if file.dialogue().is_none() => {
+                    Some(mut position) if file.control().is_none() => {
                         f(file, &mut position).map(Some)
                     }
                     _ => Ok(None),

@@ -4,9 +4,11 @@ use super::tree::Walk;
 use super::{Quota, QuotaError};
 use crate::inode::{Extra, Inode, InodeExt};
 use crate::number::{ROOT, is_control};
+use crate::ops::ctx::Ctx;
 use crate::ops::promise;
 use crate::quota::{Owners, QuotaId, Resource};
-use crate::volume::{Ctx, Stroll, Superblock};
+use crate::superblock::Superblock;
+use crate::throttle::ThrottledLoop;
 use hearth_sync::epoch::{Guard, pin};
 use std::collections::{BTreeMap, HashSet};
 
@@ -59,7 +61,7 @@ impl Quota<'_> {
         self.keeps()?;
         let sb = self.sb;
         let mut count = Count::default();
-        let (mut walk, mut stroll) = (Walk::from(sb, ROOT), Stroll::begin());
+        let (mut walk, mut stroll) = (Walk::from(sb, ROOT), ThrottledLoop::begin());
         let mut see = |_: &Ctx<'_>, inode: &Inode, g: &Guard| {
             count.add(sb, inode, g);
             Ok(())
@@ -89,7 +91,7 @@ impl Quota<'_> {
         let mut result = count.result;
         // The records say what their accounts do, and the accounts what the inodes do.
         compare(&ledger, &accounts, &mut result);
-        if sb.ledger.is_by_owner() {
+        if sb.quotas.ledger.is_by_owner() {
             compare(&accounts, &found, &mut result);
         } else {
             let only = |all: &BTreeMap<QuotaId, [u64; 2]>| {
@@ -134,7 +136,7 @@ impl Count {
     fn add_nameless(&mut self, sb: &Superblock, from: u64) -> Option<u64> {
         let g = pin();
         let (mut left, mut next) = (STEP, None);
-        sb.inodes.scan(from, &g, |inode| {
+        sb.objects.inodes.scan(from, &g, |inode| {
             if inode.meta.nlink() == 0 && self.add(sb, inode, &g) {
                 self.result.nameless += 1;
             }

@@ -4,17 +4,11 @@
 use super::{Quota, QuotaError};
 use crate::inode::Inode;
 use crate::quota::{Book, Ledger, Owners, QuotaId, Settings};
-use crate::volume::Superblock;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{Ordering, fence};
 use hearth_sync::primitive::thread;
 use std::time::Duration;
-
-lock_class! {
-    /// One change of settings at a time.
-    pub(crate) SettingLock = "quota.setting", 16;
-}
 
 /// A file that is being opened just now is told of the limit a moment later.
 const LOOKS: usize = 5;
@@ -36,8 +30,8 @@ impl Quota<'_> {
         &self,
         settings: impl FnOnce(&mut Book) -> Result<Settings, QuotaError>,
     ) -> Result<(), QuotaError> {
-        let _setting = self.sb.setting.lock_guard();
-        let ledger = &self.sb.ledger;
+        let _setting = self.sb.quotas.setting.lock_guard();
+        let ledger = &self.sb.quotas.ledger;
         let settings = self.with_book(|book, _| settings(book))?;
         // Whatever happens: what was announced is put into force or withdrawn.
         let _withdraw = Withdraw(ledger);
@@ -117,8 +111,9 @@ impl Superblock {
         let old = inode.meta.read().owners();
         // Partner: `Quota::collecting`.
         owners != old
-            && self.ledger.has_leftovers()
+            && self.quotas.ledger.has_leftovers()
             && self
+                .quotas
                 .ledger
                 .with_book(g, |book, _| book.limits_bytes_of(owners, old))
             && self.collecting().contains(&inode.number())
@@ -126,10 +121,10 @@ impl Superblock {
 
     /// Whether the last file that was opened before limits is closed, once in a while.
     pub(crate) fn look_for_leftovers(&self) {
-        if self.ledger.has_leftovers() {
-            let _setting = self.setting.lock_guard();
+        if self.quotas.ledger.has_leftovers() {
+            let _setting = self.quotas.setting.lock_guard();
             if self.collecting().is_empty() {
-                self.ledger.clear_leftovers();
+                self.quotas.ledger.clear_leftovers();
             }
         }
     }

@@ -11,16 +11,15 @@ mod record;
 mod tree;
 
 pub use check::{QuotaCheck, QuotaDifference};
-pub(crate) use collecting::SettingLock;
 pub use error::{QuotaError, QuotaNumber};
 pub use limits::{LimitChange, LimitUpdate};
 pub use record::QuotaDefaults;
-pub(crate) use tree::EnteringLock;
 pub use tree::TreeChange;
 
 use crate::caller::Credentials;
 use crate::quota::{QuotaEvent, QuotaId, QuotaKind};
-use crate::volume::{Superblock, Volume};
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 
 /// Quotas of a volume.
 ///
@@ -91,7 +90,7 @@ impl<'v> Quota<'v> {
 
     /// The user who owns the volume and keeps its quotas, beside root.
     pub fn owner(&self) -> u32 {
-        self.sb.owner.0
+        self.sb.options.owner.0
     }
 
     /// The events after number `sequence` (0: all that are kept), oldest first.
@@ -113,7 +112,7 @@ impl<'v> Quota<'v> {
         work: impl FnOnce(&mut crate::quota::Book, &crate::quota::Hand<'_>) -> R,
     ) -> R {
         let g = hearth_sync::epoch::pin();
-        self.sb.ledger.with_book(&g, work)
+        self.sb.quotas.ledger.with_book(&g, work)
     }
 
     /// Only root and the owner of the volume.

@@ -7,18 +7,13 @@ use crate::errno::Errno;
 use crate::flags::{PROJINHERIT, to_xflags};
 use crate::inode::{Inode, InodeRef};
 use crate::number::{ROOT, is_control};
+use crate::ops::ctx::Ctx;
 use crate::ops::{ioctl, list};
 use crate::quota::{QuotaId, QuotaKind};
-use crate::volume::{Attempt, Ctx, Stop, Superblock};
+use crate::superblock::{Attempt, Stop, Superblock};
 use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
-use hearth_sync::lock_class;
 use std::collections::HashSet;
-
-lock_class! {
-    /// One tree becomes a project at a time.
-    pub(crate) EnteringLock = "quota.entering", 15;
-}
 
 /// What [`Quota::set_project_tree`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +94,7 @@ impl Quota<'_> {
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
         // Two that enter each other's trees would never be done. Nobody is pinned here.
-        let _entering = self.sb.entering.lock_guard();
+        let _entering = self.sb.quotas.entering.lock_guard();
         let (mut done, mut directories) = self.enter_all(top, project)?;
         while directories > 0 {
             // Who makes or moves something looks at the project of its directory under a guard, and

@@ -6,8 +6,8 @@
 //! may wait brings it with [`Volume::bring`]; then the request runs again from the start.
 
 use super::Volume;
-use super::stop::Fetch;
 use crate::errno::{Errno, Result};
+use crate::superblock::Fetch;
 use hearth_sync::primitive::thread_local;
 use std::cell::{Cell, RefCell};
 
@@ -47,7 +47,7 @@ pub fn may_wait() -> bool {
 
 /// Leaves something to be brought by somebody who may wait.
 #[cold]
-pub(super) fn leave(load: Fetch) -> Errno {
+pub(crate) fn leave(load: Fetch) -> Errno {
     HERE.with(|here| here.absent.replace(Some(load)));
     Errno::ABSENT
 }
@@ -72,6 +72,6 @@ impl Volume {
         if !matches!(absent.0, Fetch::Room(_)) {
             self.sb.keep_budget()?;
         }
-        self.sb.load(&absent.0)
+        self.sb.fetch(&absent.0)
     }
 }

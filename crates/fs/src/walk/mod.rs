@@ -1,20 +1,21 @@
-//! From a path to a directory and a name, and to the inode behind them.
+//! Path walk: from a path to a directory and a name, and to the inode behind them.
 //!
-//! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to
-//! another directory meanwhile could show a path that never was, through `..` or a missing name;
-//! such answers count only if no directory that the walk passed through moved meanwhile
-//! ([`Trail`]). Who finds what a path names, without `..`, does not ask.
-//! After [`RESTARTS`] attempts the walk is made under the rename lock.
+//! The walk takes no lock: each component is a lookup under the epoch guard. While a directory
+//! moves to another directory, `..` or a missing name could show a path that never existed. Such a
+//! result counts only if no directory that the walk passed through has moved meanwhile
+//! ([`SeqTrail`]). A walk that finds its name and uses no `..` needs no such check. After
+//! [`RESTARTS`] attempts the walk is made under the rename lock.
 
 mod trail;
 
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
+use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
 use crate::ops::lookup::{Found, Named};
 use crate::stats::Event;
-use crate::volume::{Attempt, Ctx, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 use trail::Trail;
 
@@ -39,9 +40,9 @@ pub(crate) enum Follow {
     Yes,
     /// Only if a slash follows it (`lstat`).
     Slash,
-    /// Not at all: the name itself is meant (`mkdir`, `unlink`, `rename`).
+    /// Never: the name itself is meant (`mkdir`, `unlink`, `rename`).
     Never,
-    /// It is not even looked up: only the directory that it would be in is meant.
+    /// The last component is not even looked up: only its directory is meant.
     Parent,
 }
 
@@ -55,7 +56,7 @@ pub(crate) enum Last {
     Root,
 }
 
-/// End of a walk, with the inode or only with what names it.
+/// End of a walk, with the inode or with its name alone.
 #[derive(Clone, Copy)]
 pub(crate) struct Walked<'x, F> {
     /// Directory of the last component.
@@ -63,7 +64,7 @@ pub(crate) struct Walked<'x, F> {
     /// Last component.
     pub name: &'x [u8],
     pub last: Last,
-    /// What it means; `None` if the name is not there.
+    /// The inode or entry; `None` if the name is not there.
     found: Option<F>,
     /// Slashes followed the last component.
     pub slash: bool,
@@ -75,7 +76,7 @@ pub(crate) type ToNode<'x> = Walked<'x, &'x Inode>;
 pub(crate) type ToName<'x> = Walked<'x, Named<'x>>;
 
 impl<'x, F: Found<'x>> Walked<'x, F> {
-    /// What is there: `ENOENT` if nothing is, `ENOTDIR` if slashes follow something that is no
+    /// The inode or entry; `ENOENT` without one, `ENOTDIR` if slashes follow something that is no
     /// directory.
     pub fn existing(&self) -> Result<F, Errno> {
         let found = self.found.ok_or(Errno::ENOENT)?;
@@ -86,7 +87,7 @@ impl<'x, F: Found<'x>> Walked<'x, F> {
         }
     }
 
-    /// What the name means if it is there, whatever follows.
+    /// The inode or entry, if it is there, whatever follows the name.
     pub fn found(&self) -> Option<F> {
         self.found
     }
@@ -122,7 +123,7 @@ pub(crate) fn walk<'x, F: Found<'x>>(
     walk_slowly(cx, from, path, follow, g)
 }
 
-/// The same under the rename lock: no directory moves meanwhile.
+/// Walks under the rename lock: no directory moves meanwhile.
 #[cold]
 fn walk_slowly<'x, F: Found<'x>>(
     cx: &Ctx<'_>,
@@ -132,7 +133,7 @@ fn walk_slowly<'x, F: Found<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     cx.sb.stats.event(Event::WalkFallback);
-    let _still = cx.sb.rename.0.lock();
+    let _still = cx.sb.names.rename.0.lock();
     Walker::new(cx, from.root, g).run(from.start, path, follow)
 }
 
@@ -140,7 +141,7 @@ struct Walker<'c, 'x> {
     cx: &'c Ctx<'c>,
     root: &'x Inode,
     links: u32,
-    /// Links in the middle of a path that are being followed, one inside of another.
+    /// Nested symbolic links in the middle of a path that are being followed.
     inner: u32,
     /// Whether `..` was used.
     up: bool,
@@ -223,8 +224,8 @@ impl<'c, 'x> Walker<'c, 'x> {
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
             let link = link.inode(self.cx, self.g)?;
-            // As in Linux the end of a link in the middle of a path is not asked.
-            if self.cx.sb.protection.symlinks && self.inner == 0 {
+            // Linux does not apply the protection to the end of a link in the middle of a path.
+            if self.cx.sb.options.protection.symlinks && self.inner == 0 {
                 may_follow(self.cx, parent, link)?;
             }
             let walked = self.follow(parent, link)?;
@@ -289,7 +290,7 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Where the first slash is, or the end. Looks at eight bytes at a time: every path goes through
+/// Index of the first slash, or the length. Looks at eight bytes at a time: every path goes through
 /// here.
 fn end_of_name(path: &[u8]) -> usize {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);

@@ -1,19 +1,19 @@
-//! The directories that a walk has passed through, to tell at its end whether one of them moved.
+//! The directories that a walk has passed through, and whether one of them has moved since.
 //! `docs/design/locks.md` says why these are enough.
 
 use crate::inode::Inode;
 
-/// Directories that are remembered without an allocation.
+/// Directories that are recorded without an allocation.
 const NEAR: usize = 8;
 
-/// A directory and the count of its moves when the walk came to it.
+/// A directory and its move count when the walk came to it.
 type Passed<'x> = (&'x Inode, u32);
 
-/// The directories passed so far.
+/// A sequence-count trail: the directories passed so far.
 pub(super) struct Trail<'x> {
     near: [Option<Passed<'x>>; NEAR],
     length: usize,
-    /// Those that the walk came to after [`NEAR`] others.
+    /// Directories after the first [`NEAR`].
     far: Vec<Passed<'x>>,
     /// Set when a directory had moved before its count was taken.
     is_broken: bool,
@@ -30,15 +30,16 @@ impl<'x> Trail<'x> {
         }
     }
 
-    /// Notes a directory before anything is looked up in it; `above` is where its name was found.
+    /// Records a directory before anything is looked up in it; `above` is the directory where its
+    /// name was found.
     #[inline]
     pub fn pass(&mut self, inode: &'x Inode, above: Option<&Inode>) {
         let Some(directory) = inode.directory() else {
             return;
         };
         let moves = directory.moves.read_begin();
-        // A move between the lookup of its name and the line above does not show in the count, but
-        // here: it is not where it was found.
+        // A move between the lookup of its name and the line above does not show in the count. It
+        // shows here: the directory is not where it was found.
         if above.is_some_and(|above| directory.parent() != above.number()) {
             self.is_broken = true;
         }
@@ -54,8 +55,8 @@ impl<'x> Trail<'x> {
         self.far.push(passed);
     }
 
-    /// Whether every directory is where it was. One that was forgotten meanwhile may have come
-    /// back as another object and moved as that.
+    /// Whether every directory is where it was. A directory that was evicted meanwhile may have
+    /// come back as another object and moved as that.
     pub fn is_whole(&self) -> bool {
         let stays = |&(inode, moves): &Passed<'x>| {
             let directory = inode.directory();

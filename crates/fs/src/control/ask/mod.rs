@@ -18,7 +18,8 @@ mod sched;
 use super::Dialogue;
 use crate::caller::Credentials;
 use crate::errno::{Errno, Result};
-use crate::volume::{Superblock, Volume};
+use crate::superblock::{Deferred, Superblock};
+use crate::volume::Volume;
 use hearth_sync::primitive::Arc;
 
 /// A question on its way to its answer.
@@ -31,6 +32,12 @@ pub(crate) struct Question {
     pub off: u64,
     pub asker: Credentials,
     pub dialogue: Arc<Dialogue>,
+}
+
+impl Deferred for Question {
+    fn run(&self, sb: &Superblock) -> Result<()> {
+        answer(&Volume::of(sb).ok_or(Errno::EIO)?, self)
+    }
 }
 
 /// Why a question has no answer: the error number for the writer, and a line for people.
@@ -102,7 +109,7 @@ pub(super) fn hint(_core: &Superblock) -> String {
 }
 
 /// Answers a question with nothing pinned or locked.
-pub(crate) fn answer(volume: &Volume, question: &Question) -> Result<()> {
+fn answer(volume: &Volume, question: &Question) -> Result<()> {
     let done = match question.dialogue.takes_lines() {
         Some(take) => take(volume, &question.words),
         None => by_area(volume, question),

@@ -79,7 +79,7 @@ fn tenant(word: &str) -> Answer<TenantId> {
 }
 
 fn may_set(volume: &Volume, asker: &Credentials) -> Answer<()> {
-    if asker.uid == 0 || asker.uid == volume.sb.owner.0 {
+    if asker.uid == 0 || asker.uid == volume.sb.options.owner.0 {
         return Ok(());
     }
     Err(NoAnswer {

@@ -1,4 +1,4 @@
-//! All operations against a plain map, with a backend that forgets nothing and is asked again.
+//! All operations against a plain map, with a backend that keeps everything and is asked again.
 
 use std::collections::BTreeMap;
 
@@ -55,16 +55,17 @@ enum Op {
     Evict {
         want: u64,
     },
-    /// The backend forgets the file and gets it again.
+    /// The backend drops the file and gets it again.
     Rewrite,
-    /// All is saved and dropped; the file comes back from its backend, with a map or without.
+    /// Everything is saved and dropped; the file comes back from its backend, with a page list or
+    /// without.
     Reopen {
         learn: bool,
     },
 }
 
-/// Offsets that meet: few places, near the seams of pages, leaves and heights. A `sparse` file
-/// has pages far out; one that has none can come back from its backend without a map.
+/// Offsets that collide: few values, near the seams of pages, leaves and heights. A `sparse` file
+/// has pages far out; one that has none can come back from its backend without a page list.
 fn offset(sparse: bool) -> impl Strategy<Value = u64> {
     let far = u32::from(sparse) * 2;
     let page = prop_oneof![
@@ -121,7 +122,7 @@ enum Page {
 struct Check {
     model: BTreeMap<u64, Page>,
     backend: BTreeMap<u64, Box<Bytes>>,
-    /// As `backend`, but never told of an edit: what it has is asked for only while it is right.
+    /// Like `backend`, but never told of an edit: it is asked only while its content is right.
     stale: BTreeMap<u64, Box<Bytes>>,
     data: Data,
 }
@@ -192,7 +193,7 @@ impl Check {
         assert!(!known || self.data.pages(g) == self.model.len() as u64);
     }
 
-    /// Does `act` until nothing is absent any more; what is absent comes from the backend.
+    /// Repeats `act` until nothing is missing; what is missing comes from the backend.
     fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, Absent>) -> R {
         for _ in 0..20_000 {
             match act(&self.data) {
@@ -246,7 +247,7 @@ impl Check {
         }
     }
 
-    /// Zeroes the range in the model; pages that it covers go, or stay as blank ones.
+    /// Zeroes the range in the model; pages that it covers go, or stay as unwritten ones.
     fn erase(&mut self, off: u64, len: u64, allocate: bool) {
         let end = off.saturating_add(len);
         let range = pages(off, len);
@@ -329,7 +330,7 @@ impl Check {
         } else {
             self.data.status.lower(size);
         }
-        // The backend keeps zeros where a page was allocated only.
+        // The backend keeps zeros where a page was only allocated.
         for page in self.model.values_mut() {
             if let Page::Blank = page {
                 *page = Page::Bytes(Box::new([0; PAGE_BYTES]));

@@ -1,4 +1,4 @@
-//! Operations beside each other on real threads.
+//! Operations at the same time on real threads.
 
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -81,7 +81,7 @@ fn a_page_stays_found_while_the_file_grows() {
             let (data, written, steps) = (data.clone(), written.clone(), steps.clone());
             move || {
                 let g = pin();
-                // Acquire: pairs with the Release below; these pages are there.
+                // Acquire: pairs with the Release below; these pages exist.
                 let there = written.load(Ordering::Acquire);
                 for (at, index) in steps.iter().enumerate() {
                     let got = value(&page_at(&data, *index, &g).unwrap());

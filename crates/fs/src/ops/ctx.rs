@@ -1,48 +1,47 @@
-//! One request on its way: what it runs with, and why it may stop before the end.
+//! The context of an operation: what each attempt of it runs with.
 
-use super::stop::{Attempt, Stop};
-use super::superblock::Superblock;
 use crate::caller::Caller;
 use crate::inode::{Inode, InodeRef};
 use crate::observer::FsEvent;
+use crate::superblock::{Attempt, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::cell::RefCell;
 
-/// One request on its way.
+/// The context of one attempt.
 pub(crate) struct Ctx<'a> {
     pub sb: &'a Superblock,
     pub caller: &'a Caller<'a>,
-    /// What it has changed so far, for observers.
-    pub(super) notes: &'a RefCell<Vec<FsEvent>>,
+    /// What the operation has changed so far, for observers.
+    pub(super) events: &'a RefCell<Vec<FsEvent>>,
     pub(super) observed: bool,
-    /// The backend has failed what the attempt before this one lacked: a call that may answer a part
-    /// (`read(2)`) answers what is here, and stops where it lacks something.
+    /// The backend has failed to give what the attempt before this one missed: a call that may return
+    /// a part (`read(2)`) returns what is in memory, up to the next miss.
     pub allow_partial: bool,
 }
 
 impl Ctx<'_> {
-    /// Remembers that `name` in `parent` changed.
+    /// Records that `name` in `parent` changed.
     pub fn entry_changed(&self, parent: &Inode, name: &[u8]) {
         if self.observed {
-            let mut notes = self.notes.borrow_mut();
-            notes.push(FsEvent::Entry(parent.number(), name.into()));
-            // A kernel keeps listings as contents, also of names that it has never looked up.
-            notes.push(FsEvent::Inode(parent.number(), Some(0..u64::MAX)));
+            let mut events = self.events.borrow_mut();
+            events.push(FsEvent::Entry(parent.number(), name.into()));
+            // A kernel caches a listing as contents, also of names that it has never looked up.
+            events.push(FsEvent::Inode(parent.number(), Some(0..u64::MAX)));
         }
     }
 
-    /// Remembers that attributes, and contents in `data`, changed.
+    /// Records that attributes, and contents in `data`, changed.
     pub fn inode_changed(&self, inode: &Inode, data: Option<std::ops::Range<u64>>) {
         if self.observed {
-            self.notes
+            self.events
                 .borrow_mut()
                 .push(FsEvent::Inode(inode.number(), data));
         }
     }
 
-    /// Keeps `inode` in memory while it is changed. Costs nothing where nothing is ever evicted.
+    /// Pins `inode` in memory while it is changed. Costs nothing where nothing is ever evicted.
     pub fn pin_inode<'c>(&'c self, inode: &Inode, g: &'c Guard) -> Attempt<InodePin<'c>> {
-        if !self.sb.backend.evictable() {
+        if !self.sb.objects.backend.evictable() {
             return Ok(InodePin {
                 sb: self.sb,
                 g,
@@ -52,13 +51,13 @@ impl Ctx<'_> {
         self.pin_always(inode, g)
     }
 
-    /// Keeps `inode` from its end: whoever found it without a name may be the last to know it.
+    /// Pins `inode` even where nothing is evicted: an unlinked inode must not end meanwhile.
     pub fn pin_always<'c>(&'c self, inode: &Inode, g: &'c Guard) -> Attempt<InodePin<'c>> {
         InodePin::new(self.sb, inode, g).ok_or(Stop::Restart)
     }
 }
 
-/// An inode that stays in memory until this is dropped.
+/// A pin: the inode stays in memory until this is dropped.
 pub(crate) struct InodePin<'c> {
     sb: &'c Superblock,
     g: &'c Guard,

@@ -1,26 +1,29 @@
-//! Running an operation until it has what it needs.
+//! The loop that runs an operation until it has what it needs.
+//!
+//! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not
+//! in memory it returns [`Stop::Miss`]; the loop drops the guard, fetches it and runs the operation
+//! again. An operation therefore changes nothing before it has everything.
 
-use super::absent::{self, may_wait};
-use super::request::Ctx;
-use super::stop::{Attempt, Fetch, Stop};
-use super::superblock::Superblock;
+use super::ctx::Ctx;
 use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::FsEvent;
+use crate::superblock::{Attempt, Fetch, Stop, Superblock};
+use crate::volume::absent::{self, may_wait};
 use hearth_sync::epoch::{Guard, pace, pin};
 use std::cell::RefCell;
 
-/// One operation on its way: what it has changed so far for others to know, over all attempts.
+/// One operation over all its attempts: what it has changed so far, for observers.
 pub(crate) struct Run<'c> {
     sb: &'c Superblock,
-    /// Whether somebody wants to know.
+    /// Whether anybody observes.
     observed: bool,
-    notes: RefCell<Vec<FsEvent>>,
+    events: RefCell<Vec<FsEvent>>,
     allow_partial: bool,
 }
 
 impl Superblock {
-    /// Runs an operation until it finishes, loading what it lacks, and tells observers what it
+    /// Runs an operation until it finishes, fetching what it misses, and notifies observers of what it
     /// changed.
     pub fn run<T>(
         &self,
@@ -49,18 +52,18 @@ impl Superblock {
 }
 
 impl<'c> Run<'c> {
-    /// A run that has made no attempt. The budget is kept before, with nothing held.
+    /// A run that has made no attempt. The memory budget is checked before, with nothing held.
     pub fn new(sb: &'c Superblock, origin: Origin, g: &Guard) -> Run<'c> {
         Run {
             sb,
             observed: origin == Origin::Library && !sb.observers.load(g).is_empty(),
-            notes: RefCell::new(Vec::new()),
+            events: RefCell::new(Vec::new()),
             allow_partial: false,
         }
     }
 
-    /// The caller takes a part for an answer when the backend fails. A kernel does not: it takes a
-    /// short read for the end of the file.
+    /// The caller accepts a partial result when the backend fails. A kernel does not: to it a short
+    /// read is the end of the file.
     pub fn allowing_partial(mut self) -> Run<'c> {
         self.allow_partial = true;
         self
@@ -81,15 +84,15 @@ impl<'c> Run<'c> {
         Ctx {
             sb: self.sb,
             caller,
-            notes: &self.notes,
+            events: &self.events,
             observed: self.observed,
             allow_partial,
         }
     }
 
-    /// Gets what the last attempt lacked and tries again until the end. Nothing may be pinned: a
-    /// backend takes its time. When it fails a page, a last attempt may answer a part to who
-    /// [takes it](Self::settling). Observers are told also of what an error leaves behind.
+    /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned: the
+    /// backend may block. If it fails to give a page, a last attempt may return a part, where that is
+    /// [allowed](Self::allowing_partial). Observers also hear of what a failed operation changed.
     #[cold]
     pub fn go_on<T>(
         self,
@@ -100,13 +103,13 @@ impl<'c> Run<'c> {
         let mut failed = None;
         let errno = loop {
             match stop {
-                Stop::Miss(load) if !may_wait() => return Err(absent::leave(load)),
-                Stop::Miss(load) => {
+                Stop::Miss(miss) if !may_wait() => return Err(absent::leave(miss)),
+                Stop::Miss(miss) => {
                     if let Some(errno) = failed {
                         break errno;
                     }
-                    if let Err(errno) = self.sb.load(&load) {
-                        if !self.allow_partial || !matches!(load, Fetch::Page { .. }) {
+                    if let Err(errno) = self.sb.fetch(&miss) {
+                        if !self.allow_partial || !matches!(miss, Fetch::Page { .. }) {
                             break errno;
                         }
                         failed = Some(errno);
@@ -129,23 +132,25 @@ impl<'c> Run<'c> {
         Err(errno)
     }
 
-    /// Tells observers. Neither run nor answer pass through here: moving them costs more than all
-    /// else.
+    /// Notifies observers. Neither the run nor the result is moved through here: that would cost more
+    /// than everything else.
     #[inline(always)]
     pub fn end(&self, guard: Guard) {
         if self.observed {
-            self.sb.tell(&self.notes.borrow(), guard);
+            self.sb.notify(&self.events.borrow(), guard);
         }
     }
 }
 
 impl Superblock {
     #[cold]
-    fn tell(&self, notes: &[FsEvent], guard: Guard) {
+    fn notify(&self, events: &[FsEvent], guard: Guard) {
         let observers = self.observers.load(&guard).clone();
         drop(guard);
-        for note in notes {
-            observers.iter().for_each(|observer| note.tell(&**observer));
+        for event in events {
+            observers
+                .iter()
+                .for_each(|observer| event.notify(&**observer));
         }
     }
 }

@@ -14,7 +14,7 @@ use hearth_sync::primitive::cores;
 use hearth_sync::spread::PerCore;
 
 /// Of so many parts of the budget, the grains of all cores are one.
-pub(super) const SLACK: u64 = 64;
+pub(crate) const SLACK: u64 = 64;
 
 /// Bytes in memory that reclaim could win back, for backends that take them back; nothing is counted
 /// for others.

@@ -1,4 +1,4 @@
-//! The pace of work that can wait: all there is of a machine that nobody else needs, a hundredth of
+//! The throttle of work that can wait: all there is of a machine that nobody else needs, a hundredth of
 //! one that is busy.
 //!
 //! Whether it is busy is asked of the processor time of the process: what its other threads used
@@ -22,7 +22,7 @@ const BUSY: u32 = 8;
 
 /// How much one piece of work has done, and what it owes.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct Throttle {
     cores: u32,
     /// Done since the last rest.
     owed: Duration,
@@ -54,13 +54,13 @@ impl Moment {
     }
 }
 
-/// A stretch of work on one thread.
+/// A timer of work on one thread.
 #[derive(Debug)]
-pub(crate) struct Stretch(Option<u64>);
+pub(crate) struct CpuTimer(Option<u64>);
 
-impl Stretch {
-    pub fn begin() -> Stretch {
-        Stretch(thread_time())
+impl CpuTimer {
+    pub fn begin() -> CpuTimer {
+        CpuTimer(thread_time())
     }
 
     /// The processor time that it took.
@@ -76,15 +76,15 @@ impl Stretch {
     }
 }
 
-impl Pace {
+impl Throttle {
     /// Others are taken to be at work until it is known.
-    pub fn new() -> Pace {
+    pub fn new() -> Throttle {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Pace::beginning(cores as u32, Moment::now())
+        Throttle::beginning(cores as u32, Moment::now())
     }
 
-    fn beginning(cores: u32, since: Moment) -> Pace {
-        Pace {
+    fn beginning(cores: u32, since: Moment) -> Throttle {
+        Throttle {
             cores,
             owed: Duration::ZERO,
             busy: true,
@@ -122,20 +122,20 @@ impl Pace {
 
 /// The same for a thread that may sleep, with nothing held.
 #[derive(Debug)]
-pub(crate) struct Stroll {
-    pace: Pace,
-    stretch: Stretch,
+pub(crate) struct ThrottledLoop {
+    throttle: Throttle,
+    timer: CpuTimer,
     steps: u32,
 }
 
-/// Steps of a [`Stroll`] between two looks at the time.
+/// Steps of a [`ThrottledLoop`] between two looks at the time.
 const LOOK: u32 = 64;
 
-impl Stroll {
-    pub fn begin() -> Stroll {
-        Stroll {
-            pace: Pace::new(),
-            stretch: Stretch::begin(),
+impl ThrottledLoop {
+    pub fn begin() -> ThrottledLoop {
+        ThrottledLoop {
+            throttle: Throttle::new(),
+            timer: CpuTimer::begin(),
             steps: 0,
         }
     }
@@ -146,11 +146,11 @@ impl Stroll {
         if !self.steps.is_multiple_of(LOOK) {
             return;
         }
-        let rest = self.pace.rest_after(self.stretch.used());
-        std::mem::replace(&mut self.stretch, Stretch::begin()).count_as_own();
+        let rest = self.throttle.rest_after(self.timer.used());
+        std::mem::replace(&mut self.timer, CpuTimer::begin()).count_as_own();
         if !rest.is_zero() {
             hearth_sched::block_in_place(|| thread::sleep(rest));
-            self.stretch = Stretch::begin();
+            self.timer = CpuTimer::begin();
         }
     }
 }
@@ -168,13 +168,13 @@ mod tests {
     fn worked(cores: u32, others: u64) -> u64 {
         let mut now = Moment::now();
         let (end, mut worked) = (now.at + ms(1000), 0);
-        let mut pace = Pace::beginning(cores, now);
+        let mut throttle = Throttle::beginning(cores, now);
         while now.at < end {
-            pace.owed += QUANTUM;
+            throttle.owed += QUANTUM;
             now.at += QUANTUM;
             now.cpu += QUANTUM * others as u32 / 100;
             worked += 1;
-            let rest = pace.rest(now);
+            let rest = throttle.rest(now);
             now.at += rest;
             now.cpu += rest * others as u32 / 100;
         }
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn others_that_come_and_go_are_seen() {
         let mut now = Moment::now();
-        let mut pace = Pace::beginning(1, now);
+        let mut throttle = Throttle::beginning(1, now);
         let mut rest = |wall, cpu| {
             now.at += ms(wall);
             now.cpu += ms(cpu);
-            pace.owed += ms(1);
-            pace.rest(now)
+            throttle.owed += ms(1);
+            throttle.rest(now)
         };
         assert_eq!(rest(1, 0), ms(99));
         assert_eq!(rest(100, 0), ms(0), "alone for 100 ms");
@@ -216,11 +216,11 @@ mod tests {
 
     #[test]
     fn what_is_short_is_not_delayed() {
-        let mut pace = Pace::new();
+        let mut throttle = Throttle::new();
         for _ in 0..9 {
-            assert_eq!(pace.rest_after(QUANTUM / 10), Duration::ZERO);
+            assert_eq!(throttle.rest_after(QUANTUM / 10), Duration::ZERO);
         }
-        assert!(pace.rest_after(QUANTUM / 10 + ms(3)) > Duration::ZERO);
-        assert_eq!(pace.rest_after(QUANTUM / 10), Duration::ZERO);
+        assert!(throttle.rest_after(QUANTUM / 10 + ms(3)) > Duration::ZERO);
+        assert_eq!(throttle.rest_after(QUANTUM / 10), Duration::ZERO);
     }
 }

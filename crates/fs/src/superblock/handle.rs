@@ -1,8 +1,8 @@
-//! Handles of a volume, counted per core.
+//! Handles of a volume: a reference count that is split over the cores.
 //!
-//! Every process has a handle, so `fork` and exit on two cores would meet in one count. Here each
-//! core that takes handles has a share of the volume and counts the handles of its share; the
-//! volume counts shares. A share goes with its last handle, whichever core gives that up.
+//! Every process has a handle, so with one count `fork` and exit on two cores would write the same
+//! cache line. Here each core that takes handles has a share of the volume and counts the handles
+//! of its share; the volume counts shares. A share is dropped with its last handle, on any core.
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -10,33 +10,33 @@ use hearth_sync::primitive::{Arc, Weak};
 use hearth_sync::spread::PerCore;
 use std::ops::Deref;
 
-/// What is shared in this way.
-pub(crate) trait Shared: Sized {
+/// What handles of this kind can lead to.
+pub(crate) trait HasHandles: Sized {
     /// Its shares.
-    fn shares(&self) -> &Shares<Self>;
+    fn handles(&self) -> &HandleShares<Self>;
 }
 
-/// A handle: what it leads to lives as long as there is one.
-pub(crate) struct Handle<T: Shared> {
+/// A handle: the value lives as long as there is one.
+pub(crate) struct Handle<T: HasHandles> {
     share: Arc<Share<T>>,
 }
 
-/// What the handles taken on one core have in common. On a line of its own: threads of every core
-/// go through it, while the count beside it moves.
+/// What the handles taken on one core have in common. It has a cache line of its own: threads of
+/// every core read it while the count beside it moves.
 #[repr(align(64))]
 struct Share<T> {
     of: Arc<T>,
 }
 
 /// The share of each core, while it has handles.
-pub(crate) struct Shares<T>(PerCore<Lock<SharesClass, Weak<Share<T>>>>);
+pub(crate) struct HandleShares<T>(PerCore<Lock<HandleSharesLock, Weak<Share<T>>>>);
 
-lock_class!(SharesClass = "volume.share", 946);
+lock_class!(HandleSharesLock = "volume.share", 946);
 
-impl<T: Shared> Handle<T> {
+impl<T: HasHandles> Handle<T> {
     /// A handle of this core.
     pub fn new(of: &Arc<T>) -> Handle<T> {
-        let mut mine = of.shares().0.get().lock();
+        let mut mine = of.handles().0.get().lock();
         let share = mine.upgrade().unwrap_or_else(|| {
             let share = Arc::new(Share { of: Arc::clone(of) });
             *mine = Arc::downgrade(&share);
@@ -45,25 +45,25 @@ impl<T: Shared> Handle<T> {
         Handle { share }
     }
 
-    /// For who must not keep it alive.
+    /// A reference that does not keep the value alive.
     pub fn downgrade(&self) -> Weak<T> {
         Arc::downgrade(&self.share.of)
     }
 }
 
-impl<T> Shares<T> {
-    pub fn new() -> Shares<T> {
-        Shares(PerCore::new(|_| Lock::new(Weak::new())))
+impl<T> HandleShares<T> {
+    pub fn new() -> HandleShares<T> {
+        HandleShares(PerCore::new(|_| Lock::new(Weak::new())))
     }
 }
 
-impl<T: Shared> Clone for Handle<T> {
+impl<T: HasHandles> Clone for Handle<T> {
     fn clone(&self) -> Handle<T> {
         Handle::new(&self.share.of)
     }
 }
 
-impl<T: Shared> Deref for Handle<T> {
+impl<T: HasHandles> Deref for Handle<T> {
     type Target = T;
 
     #[inline]

@@ -47,8 +47,8 @@ pub struct Protection {
     pub regular: u8,
 }
 
-/// Settings of a volume; see [`crate::VolumeBuilder`] for what each means.
-pub(crate) struct Settings {
+/// BuildOptions of a volume; see [`crate::VolumeBuilder`] for what each means.
+pub(crate) struct BuildOptions {
     /// `None` where nobody said: half of the memory.
     pub size: Option<u64>,
     pub inodes: u64,
@@ -75,9 +75,9 @@ pub(crate) struct Settings {
     pub charge_first: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for BuildOptions {
+    fn default() -> BuildOptions {
+        BuildOptions {
             size: None,
             inodes: half_of_memory() / PAGE,
             budget: 0,
@@ -100,7 +100,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl BuildOptions {
     /// Bytes that the volume has room for.
     pub fn bytes(&self) -> u64 {
         self.size.unwrap_or_else(half_of_memory)
