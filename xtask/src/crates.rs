@@ -11,7 +11,7 @@ pub struct Rule {
     pub below: &'static [&'static str],
 }
 
-/// The order of `docs`: cli, fuse, hearth, store, sched, sync. The model is a second opinion and
+/// The order of `docs`: cli, fuse, control, hearth, store, sched, sync. The model is a second opinion and
 /// may be depended on for tests alone.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -35,12 +35,22 @@ pub const RULES: &[Rule] = &[
         below: &["hearth-store", "hearth-sched", "hearth-sync"],
     },
     Rule {
+        name: "hearth-control",
+        below: &["hearth", "hearth-sync"],
+    },
+    Rule {
         name: "hearth-fuse",
-        below: &["hearth", "hearth-sched", "hearth-sync"],
+        below: &["hearth-control", "hearth", "hearth-sched", "hearth-sync"],
     },
     Rule {
         name: "hearth-cli",
-        below: &["hearth-fuse", "hearth", "hearth-store", "hearth-sync"],
+        below: &[
+            "hearth-fuse",
+            "hearth-control",
+            "hearth",
+            "hearth-store",
+            "hearth-sync",
+        ],
     },
     Rule {
         name: "hearth-bench",

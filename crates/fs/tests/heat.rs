@@ -243,52 +243,6 @@ fn tunables_are_checked() {
 }
 
 #[test]
-fn the_tunables_of_the_seed_are_files_that_refuse_nonsense() {
-    let (volume, process, _) = tracked();
-    let write = |name: &str, text: &str| {
-        let path = format!("/.hearth/sys/fs/{name}");
-        let fd = process.open(path, libc::O_WRONLY, 0)?;
-        let done = process.write(fd, text.as_bytes());
-        process.close(fd)?;
-        done
-    };
-    let read = |name: &str| {
-        let path = format!("/.hearth/sys/fs/{name}");
-        let fd = process.open(path, libc::O_RDONLY, 0).unwrap();
-        let mut text = [0; 64];
-        let len = process.read(fd, &mut text).unwrap();
-        process.close(fd).unwrap();
-        String::from_utf8(text[..len].to_vec()).unwrap()
-    };
-    assert_eq!(read("hot-update-interval"), "150\n");
-    assert_eq!(read("hot-mem-high-thresh"), "0\n");
-    for bad in ["0", "-1", "86401", "soon", ""] {
-        assert_eq!(
-            write("hot-update-interval", bad),
-            Err(Errno::EINVAL),
-            "{bad}"
-        );
-    }
-    for bad in ["-1", "1048577", "lots"] {
-        assert_eq!(
-            write("hot-mem-high-thresh", bad),
-            Err(Errno::EINVAL),
-            "{bad}"
-        );
-    }
-    write("hot-update-interval", "30\n").unwrap();
-    write("hot-mem-high-thresh", "64\n").unwrap();
-    assert_eq!((volume.heat().interval(), volume.heat().memory()), (30, 64));
-    write("hot-half-lives", "60 3600\n").unwrap();
-    assert_eq!(read("hot-half-lives"), "60 3600\n");
-    write("hot-track", "0").unwrap();
-    assert!(!volume.heat().is_on());
-    assert_eq!(write("hot-track", "maybe"), Err(Errno::EINVAL));
-    write("hot-track", "1").unwrap();
-    assert!(volume.heat().is_on());
-}
-
-#[test]
 fn what_if_counts_what_there_is_of_a_range() {
     let (volume, process, _) = tracked();
     // A thousand small files, each used ten times, and a large one, used more often in all.

@@ -13,7 +13,7 @@ pub struct DirectoryHeat {
     /// Files in it that have records and were used in time. A file with several links counts
     /// where [`Heat::paths`] finds it.
     pub files: usize,
-    /// Sums. Its temperature is that of one file with all the accesses.
+    /// TenantCounts. Its temperature is that of one file with all the accesses.
     pub stats: HeatStats,
 }
 

@@ -1,10 +1,10 @@
 //! What the ioctl `FS_IOC_GET_HEAT_INFO` tells of a file, in the units of the patches it is from.
 
-use super::Tracker;
+use super::record::{FileId, WHOLE};
 use super::report::HeatStats;
-use super::shard::{FileId, WHOLE};
+use super::tracker::Tracker;
 use crate::attr::Time;
-use crate::superblock::Superblock;
+use crate::superblock::Objects;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub struct HeatInfo {
 impl Tracker {
     /// Heat of one file, with its temperature of now if `live` and of the last pass otherwise;
     /// `None` without a record.
-    pub fn info(&self, sb: &Superblock, file: FileId, live: bool) -> Option<HeatInfo> {
+    pub fn info(&self, objects: &Objects, file: FileId, live: bool) -> Option<HeatInfo> {
         let state = self.state.get()?;
-        // Before the report, which folds: that would be a pass.
-        let shard = state.home(file).lock();
+        // Before the report, which drains: that would be a pass.
+        let shard = state.file_shard(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
-        let warm = self.of_file(sb, file)?.stats;
+        let warm = self.of_file(objects, file)?.stats;
         Some(HeatInfo {
             temperature: match live {
                 true => over_32_bits(&warm),

@@ -7,7 +7,6 @@ use crate::inode::InodeExt;
 use crate::number::{ROOT, is_control};
 use crate::ops::list::list;
 use crate::superblock::Superblock;
-use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 /// How an inode can be reached.
@@ -64,16 +63,6 @@ pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, PathI
         }
     }
     Ok(found)
-}
-
-/// `path` as JSON has it: as text, and byte by byte if it is none.
-pub(crate) fn path_fields(fields: &mut Map<String, Value>, path: &[u8]) {
-    let text = String::from_utf8_lossy(path);
-    if text.as_bytes() != path {
-        let hex = path.iter().map(|byte| format!("{byte:02x}"));
-        fields.insert("path_hex".to_owned(), json!(hex.collect::<String>()));
-    }
-    fields.insert("path".to_owned(), json!(text));
 }
 
 /// Entries of a directory but `.` and `..`; none if it has gone meanwhile.

@@ -51,8 +51,12 @@ impl Quota<'_> {
         self.enter_held(top, path, project)
     }
 
-    /// The same for the directory with number `ino`; `path` is what errors call it.
-    pub(crate) fn set_project_of(
+    /// [`Quota::set_project_tree`] for the directory with inode number `ino`; errors name it by
+    /// `path`.
+    ///
+    /// # Errors
+    /// See [`Quota::set_project_tree`].
+    pub fn set_project_of(
         &self,
         ino: u64,
         path: &[u8],

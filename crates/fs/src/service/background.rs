@@ -65,7 +65,7 @@ pub(crate) fn start(sb: &Handle<Superblock>) {
 async fn run(volume: Weak<Superblock>, sched: hearth_sched::Handle) {
     let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
     if let Some(sb) = volume.upgrade() {
-        sb.heat.wakes(waker.clone());
+        sb.heat.set_drainer(waker.clone());
         sb.maintenance.task.get_or_init(|| waker);
     }
     let mut jobs = Jobs::new(sched.clone());
@@ -108,7 +108,7 @@ impl Jobs {
     /// Does a slice of each job that is due. Returns how long to sleep, unless woken.
     fn run_slice(&mut self, sb: &Superblock) -> Duration {
         let wait = self.fold(sb);
-        let pause = wait.unwrap_or(match sb.heat.is_pressed() {
+        let pause = wait.unwrap_or(match sb.heat.drain_requested() {
             true => PAUSE,
             false => PERIOD,
         });
@@ -210,13 +210,13 @@ impl Jobs {
 
     fn age(&mut self, sb: &Superblock) -> bool {
         if self.ageing.is_none() && sb.is_ageing_due() {
-            sb.heat.fold(sb);
+            sb.heat.drain(&sb.objects);
             self.ageing = Some(AgeingCursor::default());
         }
         let Some(pass) = &mut self.ageing else {
             return false;
         };
-        let goes_on = sb.heat.sweep_slice(sb, pass);
+        let goes_on = sb.heat.sweep_slice(&sb.objects, pass);
         if !goes_on {
             self.ageing = None;
         }
@@ -260,8 +260,8 @@ async fn rest(sleep: Sleep) {
 
 impl Superblock {
     fn fold(&self) {
-        if self.heat.is_on() || self.heat.is_pressed() {
-            self.heat.fold(self);
+        if self.heat.is_on() || self.heat.drain_requested() {
+            self.heat.drain(&self.objects);
         }
     }
 

@@ -177,7 +177,7 @@ fn files_that_have_ended_are_in_no_histogram_and_no_export() {
         ended.contains(&ino)
     });
     assert!(again.count() as u64 > files - left, "numbers came back");
-    assert_eq!(volume.heat().export(0, 1 << 20).unwrap().lines, "");
+    assert_eq!(volume.heat().export(0, 1 << 20).unwrap().records, []);
     assert_eq!(volume.heat().bytes_by_bucket().iter().sum::<u64>(), 0);
 }
 

@@ -363,28 +363,3 @@ fn each_verb_that_sets_or_sees_all_is_for_root_and_the_owner() {
         assert!(stranger.report().iter().any(|record| record.who == id));
     }
 }
-
-#[test]
-fn the_owner_reads_report_and_events_below_the_control_directory() {
-    let site = site();
-    site.hard(me(), 2 * PAGE, 1);
-    let user = site.user(USER);
-    file(&user, "/d/a");
-    assert_eq!(user.mkdir("/d/no", 0o755), Err(Errno::EDQUOT));
-    let text = |path: &str| {
-        let fd = site.root.open(path, libc::O_RDONLY, 0).unwrap();
-        let mut text = vec![0; 10_000];
-        let len = site.root.read(fd, &mut text).unwrap();
-        text.truncate(len);
-        String::from_utf8(text).unwrap()
-    };
-    let report = text("/.hearth/quota/report.json");
-    let mine = "{\"kind\":\"user\",\"id\":1000,\"enforced\":true,\"bytes\":{\"used\":0,";
-    assert!(report.contains(mine), "{report}");
-    assert!(report.contains("\"hard\":1,\"soft\":null"), "{report}");
-    let event = "1 1000000 user:1000 refused-hard inodes=1 limit=1\n";
-    assert_eq!(text("/.hearth/quota/events"), event);
-    for path in ["/.hearth/quota/report.json", "/.hearth/quota/events"] {
-        assert_eq!(user.open(path, libc::O_RDONLY, 0), Err(Errno::EACCES));
-    }
-}
