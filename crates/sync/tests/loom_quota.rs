@@ -17,7 +17,7 @@ use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
 use quota::{
-    Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaEventKind, QuotaId, Refusal, RefusalReason,
+    IdSettings, Ledger, Limit, NO_ACCOUNT, Owners, QuotaEventKind, QuotaId, Refusal, RefusalReason,
 };
 use quota::{QuotaEvent, Resource, Tuning};
 
@@ -66,9 +66,9 @@ fn soft_ledger(hard: u64, soft: u64) -> (Arc<Ledger>, Arc<AtomicI64>) {
         soft: Some(soft),
     };
     let clock = Arc::new(AtomicI64::new(0));
-    let hand = Arc::clone(&clock);
+    let cx = Arc::clone(&clock);
     // Relaxed: it is read under the book's lock.
-    (limited(limit, move || hand.load(Relaxed)), clock)
+    (limited(limit, move || cx.load(Relaxed)), clock)
 }
 
 fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc<Ledger> {
@@ -79,11 +79,11 @@ fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc
         singly: u32::MAX,
     };
     let ledger = Ledger::new(tuning, (100, 100), true, clock);
-    let own = Own {
+    let own = IdSettings {
         limits: [None, Some(limit)],
         grace: [None, Some(5)],
     };
-    ledger.with_book(&pin(), |book, hand| book.set_own(USER, own, hand));
+    ledger.with_state(&pin(), |state, cx| state.set_own(USER, own, cx));
     Arc::new(ledger)
 }
 
@@ -124,7 +124,7 @@ fn used_by(ledger: &Ledger, who: QuotaId) -> u64 {
 }
 
 fn events(ledger: &Ledger) -> Vec<QuotaEvent> {
-    ledger.with_book(&pin(), |book, _| book.events_after(0))
+    ledger.with_state(&pin(), |state, _| state.events_after(0))
 }
 
 #[test]
@@ -217,11 +217,11 @@ fn an_account_that_is_ended_under_a_charge_is_found_again() {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || take(&ledger, 1).unwrap())
         };
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         let account = worker.join().unwrap();
         assert_eq!(used(&ledger), 1);
         free(&ledger, account);
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         assert_eq!(used(&ledger), 0);
     });
 }
@@ -240,10 +240,10 @@ fn a_soft_limit_is_crossed_in_sight() {
                 }
             })
         });
-        let tally = ledger.usage(USER, &pin())[Resource::Inodes as usize]
-            .tally
+        let usage = ledger.usage(USER, &pin())[Resource::Inodes as usize]
+            .usage
             .clone();
-        assert_eq!(tally.deadline.is_some(), tally.granted > 2);
+        assert_eq!(usage.deadline.is_some(), usage.reserved > 2);
         for worker in workers {
             worker.join().unwrap();
         }
@@ -267,7 +267,7 @@ fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
             thread::spawn(move || take(&ledger, 1).map_err(|refusal| refusal.reason))
         };
         clock.store(5, Relaxed);
-        assert!(ledger.tell_ended(2));
+        assert!(ledger.report_ended(2));
         let taken = worker.join().unwrap();
         let late = take(&ledger, 1).map_err(|refusal| refusal.reason);
         assert_eq!(late, Err(RefusalReason::GraceEnded));

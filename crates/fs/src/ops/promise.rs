@@ -5,7 +5,7 @@ use crate::data::{Absent, Data};
 use crate::errno::Errno;
 use crate::inode::{COUNT, Inode, Mark};
 use crate::ops::ctx::Ctx;
-use crate::quota::{Promised, Resource};
+use crate::quota::{InodeReservations, Resource};
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(crate) fn add_writer(sb: &Superblock, inode: &Inode) -> bool {
     if inode.data().is_none() || !(has_writers(inode) || sb.quotas.ledger.charges_first()) {
         return false;
     }
-    let mut promised = sb.quotas.promises.of(inode.number());
+    let mut promised = sb.quotas.reservations.of(inode.number());
     promised.add_writer();
     // In the lock, as it is cleared.
     inode.marks.set(Mark::Charged);
@@ -32,7 +32,7 @@ pub(crate) fn has_writers(inode: &Inode) -> bool {
 /// A charged writer of `inode` is closed.
 pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
     let _inside = inode.gate.enter(inode.shares());
-    let mut promised = sb.quotas.promises.of(inode.number());
+    let mut promised = sb.quotas.reservations.of(inode.number());
     let Some(left) = promised.remove_writer() else {
         return;
     };
@@ -54,7 +54,7 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         if holes.is_empty() {
             return Ok(None);
         }
-        let promised = cx.sb.quotas.promises.of(inode.number());
+        let promised = cx.sb.quotas.reservations.of(inode.number());
         holes.retain(|&hole| !promised.has(hole));
         let is_needed = promised.has_writers() && !holes.is_empty();
         Ok(is_needed.then_some((promised, holes)))
@@ -101,7 +101,7 @@ pub(crate) fn store(
         .map_err(absent)?;
     let account = cx.sb.payer(inode)?.ok_or(Stop::Restart)?;
     // Held until the pages are there: of two who write the same page, the second needs nothing.
-    let mut promised = cx.sb.quotas.promises.of(inode.number());
+    let mut promised = cx.sb.quotas.reservations.of(inode.number());
     let holes = data.holes(off, src.len() as u64, g).map_err(absent)?;
     let (kept, new): (Vec<u64>, Vec<u64>) = holes.into_iter().partition(|&hole| promised.has(hole));
     let more = new.len() as u64;
@@ -137,14 +137,14 @@ pub(crate) fn cut(sb: &Superblock, inode: &Inode, pages: Range<u64>, g: &Guard) 
 
 /// Promised pages that are about to be allocated, and the promises that wait for it.
 pub(crate) struct Taken<'a> {
-    promised: Promised<'a>,
+    promised: InodeReservations<'a>,
     pages: Vec<u64>,
 }
 
 /// What is promised of these pages; `None` for most files. The gate is closed.
 pub(crate) fn taken<'a>(sb: &'a Superblock, inode: &Inode, pages: Range<u64>) -> Option<Taken<'a>> {
     inode.marks.has(Mark::Promised).then(|| {
-        let promised = sb.quotas.promises.of(inode.number());
+        let promised = sb.quotas.reservations.of(inode.number());
         let pages = promised.within(pages);
         Taken { promised, pages }
     })
@@ -166,7 +166,7 @@ impl Taken<'_> {
 /// they do meanwhile.
 pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
     match inode.marks.has(Mark::Promised) {
-        true => sb.quotas.promises.of(inode.number()).count(),
+        true => sb.quotas.reservations.of(inode.number()).count(),
         false => 0,
     }
 }

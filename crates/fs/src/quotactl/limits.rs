@@ -1,7 +1,7 @@
 //! Setting limits, grace periods and enforcement.
 
 use super::{Quota, QuotaError, QuotaNumber, check_id};
-use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules, Settings};
+use crate::quota::{IdSettings, KindSettings, Limit, QuotaId, QuotaKind, Resource, SettingsUpdate};
 
 /// What becomes of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +36,9 @@ impl Quota<'_> {
     /// The reason, and nothing has changed.
     pub fn set(&self, who: QuotaId, change: &LimitChange) -> Result<(), QuotaError> {
         self.may_set(who)?;
-        self.put(|book| {
-            let mut own = book.own(who);
-            let rules = book.rules(who.kind);
+        self.put(|state| {
+            let mut own = state.own(who);
+            let rules = state.rules(who.kind);
             for resource in Resource::ALL {
                 let at = resource as usize;
                 let limit = own.limits[at].unwrap_or(rules.defaults[at]);
@@ -54,7 +54,7 @@ impl Quota<'_> {
                     own.limits[at] = Some(changed);
                 }
             }
-            Ok(Settings::Own(who, own))
+            Ok(SettingsUpdate::Id(who, own))
         })
     }
 
@@ -67,7 +67,7 @@ impl Quota<'_> {
         if who.kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|_| Ok(Settings::Own(who, Own::default())))
+        self.put(|_| Ok(SettingsUpdate::Id(who, IdSettings::default())))
     }
 
     /// Changes the limits of ids of `kind` without their own.
@@ -117,10 +117,10 @@ impl Quota<'_> {
             return Err(QuotaError::VolumeKind);
         }
         check_amount(resource, QuotaNumber::Grace, seconds.unwrap_or(0))?;
-        self.put(|book| {
-            let mut own = book.own(who);
+        self.put(|state| {
+            let mut own = state.own(who);
             own.grace[resource as usize] = seconds;
-            Ok(Settings::Own(who, own))
+            Ok(SettingsUpdate::Id(who, own))
         })
     }
 
@@ -138,17 +138,17 @@ impl Quota<'_> {
     fn change_rules(
         &self,
         kind: QuotaKind,
-        change: impl FnOnce(&mut Rules) -> Result<(), QuotaError>,
+        change: impl FnOnce(&mut KindSettings) -> Result<(), QuotaError>,
     ) -> Result<(), QuotaError> {
         self.keeps()?;
         self.is_on(kind)?;
         if kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|book| {
-            let mut rules = book.rules(kind);
+        self.put(|state| {
+            let mut rules = state.rules(kind);
             change(&mut rules)?;
-            Ok(Settings::Rules(kind, rules))
+            Ok(SettingsUpdate::Kind(kind, rules))
         })
     }
 

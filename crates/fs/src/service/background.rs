@@ -114,7 +114,7 @@ impl Jobs {
         });
         sb.step_rates();
         // Not throttled: `docs/design/quota.md` promises when these events come.
-        let all_told = sb.quotas.ledger.tell_ended(ENDS);
+        let all_told = sb.quotas.ledger.report_ended(ENDS);
         if wait.is_none() {
             sb.look_for_leftovers();
         }
@@ -143,7 +143,7 @@ impl Jobs {
         sb.look_for_leftovers();
         sb.step_rates();
         for _ in 0..SLICES {
-            let all_told = sb.quotas.ledger.tell_ended(ENDS);
+            let all_told = sb.quotas.ledger.report_ended(ENDS);
             let mut more = self.reclaim(sb);
             more |= self.age(sb);
             more |= self.settle(sb);
@@ -229,7 +229,7 @@ impl Jobs {
             self.settling = Some(0);
         }
         if let Some(from) = self.settling {
-            self.settling = sb.quotas.ledger.settle(from, ACCOUNTS);
+            self.settling = sb.quotas.ledger.recall_unused(from, ACCOUNTS);
         }
         self.settling.is_some()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Quotas {
     /// Who uses how many blocks and inodes, and may use more.
     pub ledger: Ledger,
     /// Blocks reserved for pages that a kernel has in its cache.
-    pub promises: Reservations,
+    pub reservations: Reservations,
     /// One change of quota settings at a time.
     pub setting: RawLock<SettingLock>,
     /// One tree becomes a project at a time.
@@ -46,7 +46,7 @@ impl Quotas {
         }
         Quotas {
             ledger,
-            promises: Reservations::new(),
+            reservations: Reservations::new(),
             setting: RawLock::new(),
             entering: RawLock::new(),
         }

@@ -146,7 +146,7 @@ impl Volume {
     /// it refers to, and reservations. A kernel closes files and forgets inodes by messages that
     /// nobody waits for.
     pub fn awaits_returns(&self) -> bool {
-        self.sb.cache.unlinked.sum() > 0 || self.sb.quotas.promises.any()
+        self.sb.cache.unlinked.sum() > 0 || self.sb.quotas.reservations.any()
     }
 
     /// Whether anybody observes the volume.

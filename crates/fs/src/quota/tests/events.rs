@@ -2,11 +2,11 @@
 
 use super::{Bench, bench, owners};
 use crate::quota::QuotaEventKind::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
-use crate::quota::book::Refusal;
+use crate::quota::state::Refusal;
 use crate::quota::{
-    Limit, NO_ACCOUNT, Own, Owners, QuotaEventKind, QuotaId, QuotaKind, RefusalReason,
+    IdSettings, Limit, NO_ACCOUNT, Owners, QuotaEventKind, QuotaId, QuotaKind, RefusalReason,
 };
-use crate::quota::{Resource, Rules};
+use crate::quota::{KindSettings, Resource};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -40,12 +40,12 @@ fn user(uid: u32) -> Owners {
 impl Site {
     /// In blocks or inodes, and seconds.
     fn limit(&self, who: QuotaId, hard: Option<u64>, soft: Option<u64>, grace: u64) {
-        let mut own = Own::default();
+        let mut own = IdSettings::default();
         own.limits[self.resource as usize] = Some(self.amounts(hard, soft));
         own.grace[self.resource as usize] = Some(grace);
         let g = pin();
         let ledger = &self.bench.ledger;
-        ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
+        ledger.with_state(&g, |state, cx| state.set_own(who, own, cx));
     }
 
     fn amounts(&self, hard: Option<u64>, soft: Option<u64>) -> Limit {
@@ -56,12 +56,10 @@ impl Site {
         }
     }
 
-    fn rules(&self, rules: Rules) {
+    fn rules(&self, rules: KindSettings) {
         let g = pin();
         let ledger = &self.bench.ledger;
-        ledger.with_book(&g, |book, hand| {
-            book.set_rules(QuotaKind::User, rules, hand)
-        });
+        ledger.with_state(&g, |state, cx| state.set_rules(QuotaKind::User, rules, cx));
     }
 
     fn take(&self, whose: Owners, amount: u64) -> Result<u32, Refusal> {
@@ -92,7 +90,7 @@ impl Site {
     /// A pass of the background at this time.
     fn pass(&self, now: i64) {
         self.bench.clock.store(now, Relaxed);
-        assert!(self.bench.ledger.tell_ended(64));
+        assert!(self.bench.ledger.report_ended(64));
     }
 
     #[track_caller]
@@ -163,16 +161,16 @@ fn nothing_is_told_of_a_period_that_use_came_back_in() {
         for end in [1, 2] {
             let taken = site.take(user(1), 1).unwrap();
             if end == 1 {
-                site.rules(Rules {
+                site.rules(KindSettings {
                     enforced: false,
-                    ..Rules::default()
+                    ..KindSettings::default()
                 });
             } else {
                 site.limit(ONE, Some(100), None, 100);
             }
             site.pass(2000 + 1000 * end);
             site.free(taken, 1);
-            site.rules(Rules::default());
+            site.rules(KindSettings::default());
         }
         let deadlines = [2100, 3100];
         let more = deadlines.map(|deadline| [SoftCrossed { deadline }, SoftReturned]);
@@ -202,7 +200,7 @@ fn a_period_that_is_changed_is_told_at_its_new_end() {
 #[test]
 fn many_periods_that_end_at_once_are_told_in_slices() {
     for_both(|site| {
-        let mut rules = Rules::default();
+        let mut rules = KindSettings::default();
         rules.defaults[site.resource as usize] = site.amounts(None, Some(1));
         site.rules(rules);
         for uid in 1..=100 {
@@ -213,10 +211,10 @@ fn many_periods_that_end_at_once_are_told_in_slices() {
         site.free(gone, 2);
         let g = pin();
         let ledger = &site.bench.ledger;
-        ledger.with_book(&g, |book, hand| book.sweep(hand));
+        ledger.with_state(&g, |state, cx| state.sweep(cx));
         site.take(user(102), 1).unwrap();
         site.bench.clock.store(i64::MAX, Relaxed);
-        let slices = [30, 30, 30, 30].map(|most| ledger.tell_ended(most));
+        let slices = [30, 30, 30, 30].map(|most| ledger.report_ended(most));
         assert_eq!(slices, [false, false, false, true]);
         let events = site.bench.events();
         let ended = events.iter().filter(|event| event.what == GraceEnded);

@@ -2,8 +2,8 @@
 
 use super::{Bench, TUNING, bench_of, limit, owners};
 use crate::quota::QuotaEventKind::{Refused, SoftCrossed, SoftReturned};
-use crate::quota::book::Tuning;
-use crate::quota::{EVENTS_KEPT, Own, QuotaEvent, QuotaEventKind, QuotaId, RefusalReason};
+use crate::quota::state::Tuning;
+use crate::quota::{EVENTS_KEPT, IdSettings, QuotaEvent, QuotaEventKind, QuotaId, RefusalReason};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -21,7 +21,7 @@ fn gated() -> Bench {
 fn follow(bench: &Bench, heard: &mut Vec<QuotaEvent>) {
     let after = heard.last().map_or(0, |event| event.sequence);
     let ledger = &bench.ledger;
-    let news = ledger.with_book(&pin(), |book, _| book.events_after(after));
+    let news = ledger.with_state(&pin(), |state, _| state.events_after(after));
     for event in news {
         let last = heard.last().map_or(0, |event| event.sequence);
         assert_eq!(event.sequence, last + 1, "one went by untold");
@@ -31,7 +31,7 @@ fn follow(bench: &Bench, heard: &mut Vec<QuotaEvent>) {
 
 fn pass(bench: &Bench, now: i64) {
     bench.clock.store(now, Relaxed);
-    assert!(bench.ledger.tell_ended(64));
+    assert!(bench.ledger.report_ended(64));
 }
 
 /// An inode that does not fit, and room for it after all.
@@ -106,15 +106,13 @@ fn what_repeats_is_told_when_the_minute_is_over_with_the_last_state_last() {
 #[test]
 fn another_kind_is_told_at_once_behind_what_came_before_it() {
     let bench = gated();
-    let own = Own {
+    let own = IdSettings {
         limits: [None, Some(limit(Some(10), Some(2)))],
         grace: [None, Some(30)],
     };
     let set = |own| {
         let ledger = &bench.ledger;
-        ledger.with_book(&pin(), |book, hand| {
-            book.set_own(QuotaId::user(1), own, hand)
-        });
+        ledger.with_state(&pin(), |state, cx| state.set_own(QuotaId::user(1), own, cx));
     };
     set(own);
     let account = bench.use_inodes(owners(1, 7, 0), 10).unwrap();

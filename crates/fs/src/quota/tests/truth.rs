@@ -79,7 +79,7 @@ impl Truths {
     }
 
     /// What was asked for was refused.
-    pub fn withdraw(&self, whose: &[QuotaId], amount: u64) {
+    pub fn abort(&self, whose: &[QuotaId], amount: u64) {
         for truth in self.of(whose) {
             truth.high.fetch_sub(amount, SeqCst);
         }

@@ -1,60 +1,60 @@
-//! Records by id, and which accounts they concern.
+//! Records by id ("dquots", as in Linux), and their accounts.
 
 use crate::quota::kind::{QuotaId, QuotaKind, Resource};
-use crate::quota::rules::Own;
-use crate::quota::tally::{Bounds, Tally};
+use crate::quota::rules::IdSettings;
+use crate::quota::usage::{Bounds, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// What is known of one id.
-pub(crate) struct Record {
+/// The counters and settings of one id.
+pub(crate) struct Dquot {
     pub who: QuotaId,
-    /// Settings of its own; without them those of its kind hold.
-    pub own: Own,
+    /// Its own settings; where there are none, those of its kind hold.
+    pub own: IdSettings,
     /// By resource.
-    pub tallies: [Tally; 2],
-    /// Accounts that some core may have credit of, by resource.
+    pub usages: [Usage; 2],
+    /// Accounts that may have credit on some CPU, by resource.
     pub active: [BTreeSet<u32>; 2],
-    /// Whether a limit of bytes is in force, other than the size of the volume.
+    /// Whether a limit of bytes other than the size of the volume is in force.
     limited: bool,
-    /// Accounts that it is a record of.
+    /// Number of accounts that charge this record.
     pub accounts: usize,
 }
 
-impl Record {
-    pub fn tally(&mut self, resource: Resource) -> &mut Tally {
-        &mut self.tallies[resource as usize]
+impl Dquot {
+    pub fn usage(&mut self, resource: Resource) -> &mut Usage {
+        &mut self.usages[resource as usize]
     }
 }
 
-/// All records. An index stays with its record.
+/// All records. The index of a record does not change.
 #[derive(Default)]
-pub(crate) struct Records {
-    slots: Vec<Option<Record>>,
+pub(crate) struct Dquots {
+    slots: Vec<Option<Dquot>>,
     free: Vec<usize>,
     /// Records with a limit of bytes in force.
     limited: usize,
-    /// In order.
+    /// Index by id, in order.
     by_id: BTreeMap<QuotaId, usize>,
 }
 
-impl Records {
+impl Dquots {
     pub fn find(&self, who: QuotaId) -> Option<usize> {
         self.by_id.get(&who).copied()
     }
 
-    /// The record of `who`, made now with `bounds` if there is none.
+    /// The record of `who`, created with `bounds` if there is none.
     pub fn open(&mut self, who: QuotaId, bounds: impl Fn(Resource) -> Bounds) -> usize {
         if let Some(index) = self.find(who) {
             return index;
         }
         let blocks = bounds(Resource::Blocks);
-        let tallies = [Tally::new(blocks), Tally::new(bounds(Resource::Inodes))];
-        let record = Record {
+        let usages = [Usage::new(blocks), Usage::new(bounds(Resource::Inodes))];
+        let dquot = Dquot {
             who,
             limited: false,
-            own: Own::default(),
-            tallies,
+            own: IdSettings::default(),
+            usages,
             active: Default::default(),
             accounts: 0,
         };
@@ -62,17 +62,17 @@ impl Records {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        self.slots[index] = Some(record);
+        self.slots[index] = Some(dquot);
         self.by_id.insert(who, index);
         self.set_limited(index, blocks);
         index
     }
 
-    /// Such bounds of bytes are in force for a record.
+    /// Sets whether `bounds`, the limits of bytes in force, limit the record.
     pub fn set_limited(&mut self, index: usize, bounds: Bounds) {
-        let record = &mut self[index];
-        let is_limited = bounds.is_limit() && record.who.kind != QuotaKind::Volume;
-        let was_limited = std::mem::replace(&mut record.limited, is_limited);
+        let dquot = &mut self[index];
+        let is_limited = bounds.is_limit() && dquot.who.kind != QuotaKind::Volume;
+        let was_limited = std::mem::replace(&mut dquot.limited, is_limited);
         self.limited = self.limited + usize::from(is_limited) - usize::from(was_limited);
     }
 
@@ -81,11 +81,11 @@ impl Records {
         self.limited > 0
     }
 
-    /// Forgets a record that has neither accounts nor settings.
+    /// Removes a record that has neither accounts nor settings.
     pub fn close_if_idle(&mut self, index: usize) {
-        let record = &self[index];
-        let who = record.who;
-        if record.accounts == 0 && record.own == Own::default() && who != QuotaId::VOLUME {
+        let dquot = &self[index];
+        let who = dquot.who;
+        if dquot.accounts == 0 && dquot.own == IdSettings::default() && who != QuotaId::VOLUME {
             self.set_limited(index, Bounds::NONE);
             self.by_id.remove(&who);
             self.slots[index] = None;
@@ -98,7 +98,7 @@ impl Records {
         self.by_id.values().copied().collect()
     }
 
-    /// Ids that have a record, in order, after the one that is named.
+    /// Ids that have a record, in order, after `after`.
     pub fn ids_after(&self, after: Option<QuotaId>) -> impl Iterator<Item = QuotaId> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_id
@@ -107,17 +107,17 @@ impl Records {
     }
 }
 
-impl std::ops::Index<usize> for Records {
-    type Output = Record;
-    fn index(&self, index: usize) -> &Record {
+impl std::ops::Index<usize> for Dquots {
+    type Output = Dquot;
+    fn index(&self, index: usize) -> &Dquot {
         self.slots[index].as_ref().expect(OPEN)
     }
 }
 
-impl std::ops::IndexMut<usize> for Records {
-    fn index_mut(&mut self, index: usize) -> &mut Record {
+impl std::ops::IndexMut<usize> for Dquots {
+    fn index_mut(&mut self, index: usize) -> &mut Dquot {
         self.slots[index].as_mut().expect(OPEN)
     }
 }
 
-const OPEN: &str = "a record stays while an account or a setting needs it";
+const OPEN: &str = "a dquot stays while an account or a setting needs it";

@@ -1,6 +1,6 @@
-//! One resource of one record: what is granted, what the limits say to more of it.
+//! One resource of one record: how much is reserved, and whether its limits admit more.
 //!
-//! Plain data under the book's lock; amounts are units of the ledger (blocks, inodes), times are
+//! Plain data under the state lock. Amounts are units of the ledger (blocks, inodes), times are
 //! seconds of the wall clock.
 
 /// Limits in force.
@@ -25,7 +25,7 @@ impl Bounds {
     }
 }
 
-/// Why a limit says no.
+/// Why a limit refuses a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
     /// The hard limit would be passed.
@@ -34,10 +34,10 @@ pub enum RefusalReason {
     GraceEnded,
 }
 
-/// What has changed and is worth an event.
+/// A limit that was crossed, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
-    /// Use is above the soft limit now; the grace period ends then.
+pub(crate) enum LimitCrossing {
+    /// Use is above the soft limit now; the grace period ends at `deadline`.
     Crossed { deadline: i64 },
     /// Use is within the soft limit again.
     Returned,
@@ -45,57 +45,56 @@ pub(crate) enum Noted {
     Forced,
 }
 
-/// What a step has changed: at the soft limit, at the hard one.
-pub(crate) type Changes = [Option<Noted>; 2];
+/// The crossings of one step: of the soft limit, of the hard limit.
+pub(crate) type Crossings = [Option<LimitCrossing>; 2];
 
 /// One resource of one record.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
-    /// Used, reserved, or credit of some core.
-    pub granted: u64,
+pub(crate) struct Usage {
+    /// Units that are used, charged, or credit of some CPU.
+    pub reserved: u64,
     pub bounds: Bounds,
-    /// When the grace period ends; while this is set, no core has credit and `granted` is what is
-    /// used or reserved.
+    /// When the grace period ends. While this is set no CPU has credit, so `reserved` is exact.
     pub deadline: Option<i64>,
-    /// The deadline whose end the book looks for, or has told of.
+    /// The deadline that is in the list of deadlines, or that was reported.
     pub watched: Option<i64>,
     /// Charges let through above the soft limit since it was crossed.
     pub warnings: u32,
-    /// The last refusal that was told of, until something is given back.
-    pub told: Option<RefusalReason>,
-    /// Use is above the hard limit; no core has credit then.
+    /// The last refusal that was reported, until something is given back.
+    pub reported: Option<RefusalReason>,
+    /// Use is above the hard limit; no CPU has credit then.
     pub above: bool,
 }
 
-impl Tally {
-    pub fn new(bounds: Bounds) -> Tally {
-        Tally {
-            granted: 0,
+impl Usage {
+    pub fn new(bounds: Bounds) -> Usage {
+        Usage {
+            reserved: 0,
             bounds,
             deadline: None,
             watched: None,
             warnings: 0,
-            told: None,
+            reported: None,
             above: false,
         }
     }
 
-    /// Whether `amount` more passes no limit, even if all credit were used.
+    /// Whether `amount` more stays below all limits, even if all credit is used.
     pub fn fits_unseen(&self, amount: u64) -> bool {
-        self.deadline.is_none() && self.granted.saturating_add(amount) <= self.ceiling()
+        self.deadline.is_none() && self.reserved.saturating_add(amount) <= self.ceiling()
     }
 
-    /// What may be handed out as credit.
+    /// Units that may be handed out as credit.
     pub fn room(&self) -> u64 {
         match self.deadline {
             Some(_) => 0,
-            None => self.ceiling().saturating_sub(self.granted),
+            None => self.ceiling().saturating_sub(self.reserved),
         }
     }
 
-    /// Whether `amount` more is allowed. `granted` has no credit in it.
+    /// Whether the limits admit `amount` more. `reserved` contains no credit.
     pub fn admit(&self, amount: u64, now: i64) -> Result<(), RefusalReason> {
-        let sum = self.granted.saturating_add(amount);
+        let sum = self.reserved.saturating_add(amount);
         if self.bounds.hard.is_some_and(|hard| sum > hard) {
             return Err(RefusalReason::Hard);
         }
@@ -106,59 +105,59 @@ impl Tally {
         }
     }
 
-    /// Grants `amount`.
-    pub fn take(&mut self, amount: u64, now: i64) -> Changes {
-        self.granted = self.granted.saturating_add(amount);
+    /// Reserves `amount`.
+    pub fn take(&mut self, amount: u64, now: i64) -> Crossings {
+        self.reserved = self.reserved.saturating_add(amount);
         if self.deadline.is_some() {
             self.warnings = self.warnings.saturating_add(1);
         }
         self.settle(now)
     }
 
-    /// Takes `amount` back.
-    pub fn put(&mut self, amount: u64, now: i64) -> Changes {
-        debug_assert!(amount <= self.granted, "more came back than was granted");
-        self.granted = self.granted.saturating_sub(amount);
-        self.told = None;
+    /// Releases `amount`.
+    pub fn put(&mut self, amount: u64, now: i64) -> Crossings {
+        debug_assert!(amount <= self.reserved, "more came back than was reserved");
+        self.reserved = self.reserved.saturating_sub(amount);
+        self.reported = None;
         self.settle(now)
     }
 
-    /// Other limits from now on. `granted` has no credit in it.
-    pub fn set_bounds(&mut self, bounds: Bounds, now: i64) -> Changes {
+    /// Replaces the limits. `reserved` contains no credit.
+    pub fn set_bounds(&mut self, bounds: Bounds, now: i64) -> Crossings {
         if bounds.grace != self.bounds.grace && self.deadline.is_some() {
             self.deadline = Some(end_of(bounds.grace, now));
         }
         self.bounds = bounds;
-        self.told = None;
+        self.reported = None;
         self.settle(now)
     }
 
-    fn settle(&mut self, now: i64) -> Changes {
+    fn settle(&mut self, now: i64) -> Crossings {
         [self.settle_soft(now), self.settle_hard()]
     }
 
-    fn settle_soft(&mut self, now: i64) -> Option<Noted> {
-        let over = self.bounds.soft.is_some_and(|soft| self.granted > soft);
+    fn settle_soft(&mut self, now: i64) -> Option<LimitCrossing> {
+        let over = self.bounds.soft.is_some_and(|soft| self.reserved > soft);
         match self.deadline {
             None if over => {
                 let deadline = end_of(self.bounds.grace, now);
                 self.deadline = Some(deadline);
                 self.warnings = 1;
-                Some(Noted::Crossed { deadline })
+                Some(LimitCrossing::Crossed { deadline })
             }
             Some(_) if !over => {
                 self.deadline = None;
                 self.warnings = 0;
-                Some(Noted::Returned)
+                Some(LimitCrossing::Returned)
             }
             _ => None,
         }
     }
 
-    fn settle_hard(&mut self) -> Option<Noted> {
-        let above = self.bounds.hard.is_some_and(|hard| self.granted > hard);
+    fn settle_hard(&mut self) -> Option<LimitCrossing> {
+        let above = self.bounds.hard.is_some_and(|hard| self.reserved > hard);
         let was_above = std::mem::replace(&mut self.above, above);
-        (above && !was_above).then_some(Noted::Forced)
+        (above && !was_above).then_some(LimitCrossing::Forced)
     }
 
     fn ceiling(&self) -> u64 {

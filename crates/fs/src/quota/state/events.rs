@@ -1,22 +1,22 @@
-//! The last things worth telling, in a ring that everybody has an equal share of.
+//! The latest quota events, in a ring that ids share fairly.
 
 use crate::quota::kind::{QuotaId, Resource};
-use crate::quota::tally::RefusalReason;
+use crate::quota::usage::RefusalReason;
 use std::collections::{HashMap, VecDeque};
 
 /// Events that are kept.
 pub const EVENTS_KEPT: usize = 1024;
-/// Of one id: events that no event of an id with more takes the place of.
+/// Events of one id that are safe from ids with more events.
 const SHARE: usize = 32;
 
-/// Something that the owner of a quota would want to hear of.
+/// An event of a quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaEvent {
-    /// Counts up by one from 1 for each event of the volume.
+    /// Sequence number within the volume, from 1.
     pub sequence: u64,
-    /// Seconds of the wall clock; of the last of its [`QuotaEvent::times`].
+    /// Seconds of the wall clock, of the last of [`QuotaEvent::times`] occurrences.
     pub time: i64,
-    /// Whose quota.
+    /// The id.
     pub who: QuotaId,
     /// Bytes or inodes.
     pub resource: Resource,
@@ -26,12 +26,12 @@ pub struct QuotaEvent {
     pub used: u64,
     /// The limit concerned, in bytes or inodes.
     pub limit: u64,
-    /// How often it happened since it was told of before. 1, but for what happens more than eight
-    /// times a minute: the rest of the minute is one event, which is told when the minute is over.
+    /// Number of occurrences. 1, unless it happened more than eight times within a minute: the rest
+    /// of that minute is one event, reported when the minute is over.
     pub times: u64,
 }
 
-/// What an event tells.
+/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaEventKind {
     /// Use passed the soft limit; growth is refused from `deadline` on (seconds of the wall clock).
@@ -39,20 +39,20 @@ pub enum QuotaEventKind {
         /// End of the grace period.
         deadline: i64,
     },
-    /// The grace period has ended, and use is above the soft limit still. Told once, by the
-    /// background or [`crate::Volume::run_background_once`]; not if a refusal was told of before.
+    /// The grace period has ended while use is above the soft limit. Reported once, by the
+    /// background work, unless a refusal was reported before.
     GraceEnded,
     /// Use is within the soft limit again.
     SoftReturned,
-    /// Use is above the hard limit: it was forced, or the limit was lowered. Told once, and again
-    /// after use was within it.
+    /// Use is above the hard limit: a charge was forced, or the limit was lowered. Reported once,
+    /// and again after use was within it.
     HardCrossed,
-    /// Growth was refused. Told once, and again after something was given back.
+    /// A charge was refused. Reported once, and again after something was given back.
     Refused(RefusalReason),
 }
 
 impl QuotaEventKind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub(super) const KINDS: usize = 6;
 
     /// Number of the kind.
@@ -68,19 +68,19 @@ impl QuotaEventKind {
     }
 }
 
-/// The ring. When it is full, who has most in it loses the oldest of theirs, if that is more than a
-/// share; else the oldest of all goes.
+/// The ring. When it is full, the id with most events loses its oldest one if it has more than its
+/// share; otherwise the oldest event of all goes.
 #[derive(Default)]
 pub(crate) struct Events {
     ring: VecDeque<QuotaEvent>,
-    /// How many of the ring are whose.
+    /// Number of events in the ring by id.
     shares: HashMap<QuotaId, usize>,
-    /// Of the latest event.
+    /// Sequence number of the latest event.
     sequence: u64,
 }
 
 impl Events {
-    /// Adds an event; its sequence number is given here.
+    /// Adds an event and numbers it.
     pub fn push(&mut self, mut event: QuotaEvent) {
         self.sequence += 1;
         event.sequence = self.sequence;

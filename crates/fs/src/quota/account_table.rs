@@ -5,18 +5,18 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::rcu::RcuSlot;
 
-/// Slots of the first chunk; each chunk has twice those of the one before.
+/// Slots of the first chunk; each chunk has twice as many as the one before.
 const FIRST: u32 = 16;
 const CHUNKS: usize = 24;
 
-/// Accounts by number. Written under the book's lock, read under an epoch guard.
-pub(crate) struct Slots {
+/// Accounts by number. Written under the state lock, read under an epoch guard.
+pub(crate) struct AccountTable {
     chunks: [OnceLock<Box<[RcuSlot<Account>]>>; CHUNKS],
 }
 
-impl Slots {
-    pub fn new() -> Slots {
-        Slots {
+impl AccountTable {
+    pub fn new() -> AccountTable {
+        AccountTable {
             chunks: std::array::from_fn(|_| OnceLock::new()),
         }
     }
@@ -28,7 +28,7 @@ impl Slots {
         self.chunks[chunk].get()?[at].load(g)
     }
 
-    /// Puts an account, or none, under `number`.
+    /// Stores an account, or none, under `number`.
     pub fn put(&self, number: u32, account: Option<Box<Account>>, g: &Guard) {
         let (chunk, at) = place(number).expect("accounts are numbered from 0 up");
         let make = || (0..(FIRST << chunk)).map(|_| RcuSlot::empty()).collect();
