@@ -117,7 +117,7 @@ impl Superblock {
         let bytes = INODE_BYTES + self.free_charge(inode, g) as i64 * PAGE_BYTES;
         // The mark stays: another thread that finds the inode unlinked must not count it again.
         self.cache.unlinked.add(-1);
-        self.heat.forget(self, inode);
+        self.heat.forget(&self.objects, inode);
         self.cache.mem_usage.add(-bytes);
         bytes as u64
     }

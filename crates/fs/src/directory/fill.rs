@@ -7,7 +7,7 @@
 
 use super::bucket::Bucket;
 use super::change::{Hashed, put, put_negative};
-use super::table::Table;
+use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, FULL, LOADED, Lookup};
 use crate::attr::Target;
 use crate::name::NameHash;
@@ -117,7 +117,7 @@ impl Directory {
     fn begin(&self, entries: u64, g: &Guard) {
         if self.table.is_empty() {
             let log2 = self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2);
-            let _ = self.table.install(Box::new(Table::new(log2)), g);
+            let _ = self.table.install(Box::new(BucketTable::new(log2)), g);
         }
     }
 

@@ -16,7 +16,7 @@ fn a_table_that_grows_in_steps_is_one_directory_throughout() {
     let directory = &names.directory;
     directory.grow(OLD, &g);
     let (before, grows) = (names.log2(), || {
-        directory.table.load(&g).is_some_and(Table::grows)
+        directory.table.load(&g).is_some_and(BucketTable::grows)
     });
     let mut all: BTreeSet<u64> = (1..=OLD).collect();
     let mut parts = 0;
@@ -54,7 +54,7 @@ fn a_growing_directory_is_removed_and_loaded_like_any_other() {
         names.directory.grow(2_000, &g);
         names.directory.grow_some(|| 6_000, &g);
         let table = names.directory.table.load(&g);
-        assert!(table.is_some_and(Table::grows));
+        assert!(table.is_some_and(BucketTable::grows));
         names
     };
     let names = half_grown();
@@ -128,9 +128,9 @@ fn a_large_table_grows_and_every_name_is_found() {
 #[test]
 fn an_entry_of_a_large_table_moves_without_being_read() {
     let names = Names::new();
-    let (small, large) = (Table::new(12), Table::new(14));
+    let (small, large) = (BucketTable::new(12), BucketTable::new(14));
     let wrong = |at: Hashed<'_>| !at.hash.value() & (u64::MAX >> 2);
-    let next = |table: &Table, at: Hashed<'_>| {
+    let next = |table: &BucketTable, at: Hashed<'_>| {
         let entry = Entry::new(at.name, wrong(at), target(1));
         let index = at.hash.bucket(table.log2());
         std::ptr::from_ref(large.successor_of(index, table.log2(), at.hash.tag(), &entry))

@@ -51,7 +51,10 @@ impl Names {
     }
 
     pub fn log2(&self) -> u32 {
-        self.directory.table.load(&pin()).map_or(0, Table::log2)
+        self.directory
+            .table
+            .load(&pin())
+            .map_or(0, BucketTable::log2)
     }
 
     pub fn get(&self, name: &str) -> Option<u64> {

@@ -407,7 +407,7 @@ pub(crate) fn set_size(
         })?;
         free_pages(cx, inode, removed, g);
         reserve::cut(cx.sb, inode, behind..u64::MAX, g);
-        cx.sb.heat.truncate(cx.sb, inode, size);
+        cx.sb.heat.truncate(&cx.sb.objects, inode, size);
     } else {
         inode.set_size(size);
     }

@@ -45,7 +45,7 @@ pub(crate) fn fallocate(
         inode.set_size(new_size);
     }
     if new_size < size {
-        cx.sb.heat.truncate(cx.sb, inode, new_size);
+        cx.sb.heat.truncate(&cx.sb.objects, inode, new_size);
     }
     if kills_suid_untold(cx.caller) {
         strip_suidgid(cx.caller, inode);

@@ -5,7 +5,7 @@ use crate::data::{Data, PageMiss};
 use crate::errno::Errno;
 use crate::inode::{COUNT, Inode, StateBit};
 use crate::ops::ctx::Ctx;
-use crate::quota::{Promised, Resource};
+use crate::quota::{InodeReservations, Resource};
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
@@ -137,7 +137,7 @@ pub(crate) fn cut(sb: &Superblock, inode: &Inode, pages: Range<u64>, g: &Guard) 
 
 /// Reserved pages that are about to be allocated, and the locked reservations of the file.
 pub(crate) struct HeldReservation<'a> {
-    reserved: Promised<'a>,
+    reserved: InodeReservations<'a>,
     pages: Vec<u64>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
 /// The hard limit of each resource and what is left below it; `None` without a limit.
 fn limits(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
     sb.quotas.ledger.usage(who, g).map(|usage| {
-        let hard = usage.tally.bounds.hard?;
+        let hard = usage.usage.bounds.hard?;
         Some((hard, hard.saturating_sub(usage.used)))
     })
 }

@@ -1,6 +1,6 @@
 //! Comparing the ledger with the volume: `quota check`.
 
-use super::tree::Walk;
+use super::tree::TreeWalk;
 use super::{Quota, QuotaError};
 use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
@@ -61,7 +61,7 @@ impl Quota<'_> {
         self.keeps()?;
         let sb = self.sb;
         let mut count = Count::default();
-        let (mut walk, mut stroll) = (Walk::from(sb, ROOT), ThrottledLoop::begin());
+        let (mut walk, mut stroll) = (TreeWalk::from(sb, ROOT), ThrottledLoop::begin());
         let mut see = |_: &Ctx<'_>, inode: &Inode, g: &Guard| {
             count.add(sb, inode, g);
             Ok(())
@@ -79,9 +79,9 @@ impl Quota<'_> {
             stroll.step();
         }
         let mut ledger = BTreeMap::new();
-        let by_owners = self.with_book(|book, hand| {
-            let by_owners = book.by_owners(hand);
-            for sample in book.report(hand) {
+        let by_owners = self.with_state(|state, cx| {
+            let by_owners = state.by_owners(cx);
+            for sample in state.report(cx) {
                 ledger.insert(sample.who, sample.usage.map(|usage| usage.used));
             }
             by_owners

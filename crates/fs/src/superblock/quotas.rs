@@ -8,7 +8,7 @@
 
 use super::build_options::BuildOptions;
 use crate::data::PAGE;
-use crate::quota::{Ledger, Promises, Tuning};
+use crate::quota::{Ledger, Reservations, Tuning};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
@@ -19,7 +19,7 @@ pub(crate) struct Quotas {
     /// Usage and limits of blocks and inodes.
     pub ledger: Ledger,
     /// Blocks reserved for pages that a kernel has in its cache.
-    pub reservations: Promises,
+    pub reservations: Reservations,
     /// One change of quota settings at a time.
     pub setting: RawLock<SettingLock>,
     /// One tree becomes a project at a time.
@@ -46,7 +46,7 @@ impl Quotas {
         }
         Quotas {
             ledger,
-            reservations: Promises::new(),
+            reservations: Reservations::new(),
             setting: RawLock::new(),
             entering: RawLock::new(),
         }
