@@ -15,7 +15,7 @@ use crate::quota_mount;
 use crate::quota_sides::{Measured, TASKS, table};
 use crate::row::{Row, write_json};
 use crate::table::Table;
-use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -125,8 +125,8 @@ fn volume(on: bool, inodes: u64) -> Result<(Volume, Process), Errno> {
         let refused = |error: hearth::QuotaError| error.errno();
         quota.set_project_tree("/p", 7).map_err(refused)?;
         let limits = LimitChange {
-            bytes_hard: Change::To(4 << 30),
-            inodes_hard: Change::To(inodes),
+            bytes_hard: LimitUpdate::To(4 << 30),
+            inodes_hard: LimitUpdate::To(inodes),
             ..LimitChange::default()
         };
         for who in [

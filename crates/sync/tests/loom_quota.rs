@@ -16,7 +16,9 @@ mod quota;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
-use quota::{Happening, Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal};
+use quota::{
+    IdSettings, Ledger, Limit, NO_ACCOUNT, Owners, QuotaEventKind, QuotaId, Refusal, RefusalReason,
+};
 use quota::{QuotaEvent, Resource, Tuning};
 
 /// Runs `test` in every interleaving with at most `switches` forced switches.
@@ -64,9 +66,9 @@ fn soft_ledger(hard: u64, soft: u64) -> (Arc<Ledger>, Arc<AtomicI64>) {
         soft: Some(soft),
     };
     let clock = Arc::new(AtomicI64::new(0));
-    let hand = Arc::clone(&clock);
+    let cx = Arc::clone(&clock);
     // Relaxed: it is read under the book's lock.
-    (limited(limit, move || hand.load(Relaxed)), clock)
+    (limited(limit, move || cx.load(Relaxed)), clock)
 }
 
 fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc<Ledger> {
@@ -77,11 +79,11 @@ fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc
         singly: u32::MAX,
     };
     let ledger = Ledger::new(tuning, (100, 100), true, clock);
-    let own = Own {
+    let own = IdSettings {
         limits: [None, Some(limit)],
         grace: [None, Some(5)],
     };
-    ledger.with_book(&pin(), |book, hand| book.set_own(USER, own, hand));
+    ledger.with_state(&pin(), |state, cx| state.set_own(USER, own, cx));
     Arc::new(ledger)
 }
 
@@ -123,7 +125,7 @@ fn used_by(ledger: &Ledger, who: QuotaId) -> u64 {
 }
 
 fn events(ledger: &Ledger) -> Vec<QuotaEvent> {
-    ledger.with_book(&pin(), |book, _| book.events_after(0))
+    ledger.with_state(&pin(), |state, _| state.events_after(0))
 }
 
 #[test]
@@ -215,11 +217,11 @@ fn a_charge_finds_an_account_that_ended_meanwhile_again() {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || take(&ledger, 1).unwrap())
         };
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         let account = worker.join().unwrap();
         assert_eq!(used(&ledger), 1);
         free(&ledger, account);
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         assert_eq!(used(&ledger), 0);
     });
 }
@@ -239,16 +241,16 @@ fn crossing_a_soft_limit_is_always_noticed() {
                 }
             })
         });
-        let tally = ledger.usage(USER, &pin())[Resource::Inodes as usize]
-            .tally
+        let usage = ledger.usage(USER, &pin())[Resource::Inodes as usize]
+            .usage
             .clone();
-        assert_eq!(tally.deadline.is_some(), tally.granted > 2);
+        assert_eq!(usage.deadline.is_some(), usage.reserved > 2);
         for worker in workers {
             worker.join().unwrap();
         }
         let told = events(&ledger);
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].what, Happening::SoftCrossed { deadline: 5 });
+        assert_eq!(told[0].what, QuotaEventKind::SoftCrossed { deadline: 5 });
         assert_eq!((told[0].used, used(&ledger)), (3, 3));
     });
 }
@@ -266,16 +268,16 @@ fn no_charge_is_granted_after_the_end_of_grace_was_reported() {
             thread::spawn(move || take(&ledger, 1).map_err(|refusal| refusal.reason))
         };
         clock.store(5, Relaxed);
-        assert!(ledger.tell_ended(2));
+        assert!(ledger.report_ended(2));
         let taken = worker.join().unwrap();
         let late = take(&ledger, 1).map_err(|refusal| refusal.reason);
-        assert_eq!(late, Err(Reason::GraceEnded));
+        assert_eq!(late, Err(RefusalReason::GraceEnded));
         let told = events(&ledger);
-        let what: Vec<Happening> = told.iter().map(|event| event.what).collect();
-        let refused = Happening::Refused(Reason::GraceEnded);
-        assert_eq!(what[0], Happening::SoftCrossed { deadline: 5 });
+        let what: Vec<QuotaEventKind> = told.iter().map(|event| event.what).collect();
+        let refused = QuotaEventKind::Refused(RefusalReason::GraceEnded);
+        assert_eq!(what[0], QuotaEventKind::SoftCrossed { deadline: 5 });
         let first_is_refused = [refused];
-        let first_is_told = [Happening::GraceEnded, refused];
+        let first_is_told = [QuotaEventKind::GraceEnded, refused];
         assert!(what[1..] == first_is_refused || what[1..] == first_is_told);
         assert_eq!(told[1].used, used(&ledger), "nothing came after it");
         assert_eq!(used(&ledger), 2 + u64::from(taken.is_ok()));
