@@ -12,7 +12,7 @@
 //! # Ok::<(), hearth::Errno>(())
 //! ```
 #![forbid(unsafe_code)]
-// A log that cannot be written to would end the thread that writes it.
+// A print to a closed standard error would panic the thread.
 #![deny(clippy::print_stderr)]
 
 pub mod acl;
@@ -21,6 +21,7 @@ mod attr;
 pub mod backend;
 mod builder;
 mod cache;
+mod cache_padded;
 mod caller;
 mod calls;
 mod clock;
@@ -34,7 +35,6 @@ pub mod flags;
 mod gauges;
 pub mod heat;
 mod inode;
-mod line;
 mod locks;
 mod name;
 mod named;
@@ -67,7 +67,7 @@ pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
 pub use observer::Observer;
-pub use ops::io::Place;
+pub use ops::io::WriteAt;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use profile::{
@@ -89,7 +89,7 @@ pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;
 
-/// The example of the README is compiled and run with those of the documentation.
+/// Compiles and runs the example of the README with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,60 +1,60 @@
-//! The throttle of work that can wait: all there is of a machine that nobody else needs, a hundredth of
-//! one that is busy.
+//! A throttle for work that can wait: on an idle machine it may use everything, on a busy one a
+//! hundredth.
 //!
-//! Whether it is busy is asked of the processor time of the process: what its other threads used
-//! serves requests, or is the program that embeds the volume. Processor time, and not time: a
-//! thread that others kept from running has cost them nothing.
+//! The processor time of the process says whether the machine is busy: its other threads serve
+//! requests, or belong to the program that embeds the volume. Processor time and not wall time,
+//! because a thread that waits for a processor has cost nobody anything.
 
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{thread, thread_time};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// Of so many parts of a busy machine, work that can wait takes one.
+/// On a busy machine, throttled work takes one part in this many.
 const PARTS: u32 = 100;
-/// What is done between two rests.
+/// How much work is done between two rests.
 const QUANTUM: Duration = Duration::from_millis(1);
-/// The least time that says whether others are at work: processor time of running threads is added
-/// up once a tick.
+/// The shortest time over which the use by other threads is measured: the kernel adds up processor
+/// time of running threads once a tick.
 const WINDOW: Duration = Duration::from_millis(20);
-/// Others are at work if they use one of so many parts of a core.
+/// The machine is busy if other threads use at least one part in this many of a core.
 const BUSY: u32 = 8;
 
-/// How much one piece of work has done, and what it owes.
+/// The throttle of one kind of work: what it has done, and the rest that it owes.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     cores: u32,
-    /// Done since the last rest.
+    /// Work done since the last rest.
     owed: Duration,
     busy: bool,
-    /// Since when it is looked whether others are at work.
-    since: Moment,
+    /// Beginning of the present measurement of other threads.
+    since: CpuSample,
 }
 
-/// Nanoseconds that work of this kind has used, of all volumes of the process. Relaxed: a sum.
+/// Nanoseconds of throttled work, of all volumes of the process. Relaxed: a sum.
 static PACED: AtomicU64 = AtomicU64::new(0);
 
-/// When, and how much processor time the process had used, but for work of this kind.
+/// A point in time, and the processor time that the process had used, without throttled work.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct CpuSample {
     at: Instant,
     cpu: Duration,
 }
 
-impl Moment {
-    fn now() -> Moment {
+impl CpuSample {
+    fn now() -> CpuSample {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32);
-        // Relaxed: see there.
+        // Relaxed: see `PACED`.
         let paced = Duration::from_nanos(PACED.load(Relaxed));
-        Moment {
+        CpuSample {
             at: Instant::now(),
             cpu: cpu.saturating_sub(paced),
         }
     }
 }
 
-/// A timer of work on one thread.
+/// A CPU timer: the processor time of one thread.
 #[derive(Debug)]
 pub(crate) struct CpuTimer(Option<u64>);
 
@@ -63,27 +63,28 @@ impl CpuTimer {
         CpuTimer(thread_time())
     }
 
-    /// The processor time that it took.
+    /// The processor time since the beginning.
     pub fn used(&self) -> Duration {
         let used = |begin| Some(thread_time()?.saturating_sub(begin));
         Duration::from_nanos(self.0.and_then(used).unwrap_or(0))
     }
 
-    /// It was work of the volume's own and of nobody who uses it; with what it had others do.
+    /// Counts the time as throttled work, not as that of other threads. Includes work that was
+    /// passed to other threads.
     pub fn count_as_own(self) {
-        // Relaxed: see there.
+        // Relaxed: see `PACED`.
         PACED.fetch_add(self.used().as_nanos() as u64, Relaxed);
     }
 }
 
 impl Throttle {
-    /// Others are taken to be at work until it is known.
+    /// The machine counts as busy until the first measurement.
     pub fn new() -> Throttle {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Throttle::beginning(cores as u32, Moment::now())
+        Throttle::beginning(cores as u32, CpuSample::now())
     }
 
-    fn beginning(cores: u32, since: Moment) -> Throttle {
+    fn beginning(cores: u32, since: CpuSample) -> Throttle {
         Throttle {
             cores,
             owed: Duration::ZERO,
@@ -92,9 +93,9 @@ impl Throttle {
         }
     }
 
-    /// So much was done: how long to rest before more is.
+    /// Accounts for `used` and returns how long to rest before more work.
     pub fn rest_after(&mut self, used: Duration) -> Duration {
-        // The time that passes says nothing where a test chooses who runs.
+        // Time means nothing where a test chooses which thread runs.
         if cfg!(feature = "shuttle") {
             return Duration::ZERO;
         }
@@ -102,10 +103,10 @@ impl Throttle {
         if self.owed < QUANTUM {
             return Duration::ZERO;
         }
-        self.rest(Moment::now())
+        self.rest(CpuSample::now())
     }
 
-    fn rest(&mut self, now: Moment) -> Duration {
+    fn rest(&mut self, now: CpuSample) -> Duration {
         let passed = now.at.saturating_duration_since(self.since.at);
         if passed >= WINDOW {
             let others = now.cpu.saturating_sub(self.since.cpu);
@@ -120,7 +121,7 @@ impl Throttle {
     }
 }
 
-/// The same for a thread that may sleep, with nothing held.
+/// A throttled loop, for a thread that may sleep, with nothing held.
 #[derive(Debug)]
 pub(crate) struct ThrottledLoop {
     throttle: Throttle,
@@ -128,7 +129,7 @@ pub(crate) struct ThrottledLoop {
     steps: u32,
 }
 
-/// Steps of a [`ThrottledLoop`] between two looks at the time.
+/// Steps of a [`ThrottledLoop`] between two readings of the clock.
 const LOOK: u32 = 64;
 
 impl ThrottledLoop {
@@ -140,7 +141,7 @@ impl ThrottledLoop {
         }
     }
 
-    /// Rests if it is time to.
+    /// Counts a step, and rests if it is time to.
     pub fn step(&mut self) {
         self.steps += 1;
         if !self.steps.is_multiple_of(LOOK) {
@@ -163,10 +164,10 @@ mod tests {
         Duration::from_millis(time)
     }
 
-    /// Works 1 ms at a time for a second beside others that use `others` percent of a core, and
-    /// gives the milliseconds it worked.
+    /// Works 1 ms at a time for a second beside threads that use `others` percent of a core, and
+    /// returns the milliseconds of work.
     fn worked(cores: u32, others: u64) -> u64 {
-        let mut now = Moment::now();
+        let mut now = CpuSample::now();
         let (end, mut worked) = (now.at + ms(1000), 0);
         let mut throttle = Throttle::beginning(cores, now);
         while now.at < end {
@@ -186,20 +187,20 @@ mod tests {
         assert_eq!(worked(2, 200), 20);
         assert_eq!(worked(4, 13), 40);
         assert_eq!(worked(1, 100), 10);
-        // A hundredth of so many cores is all that one thread can use.
+        // A hundredth of 200 cores is all that one thread can use.
         assert_eq!(worked(200, 20_000), 1000);
     }
 
     #[test]
     fn alone_it_rests_once() {
-        // 50 ms go by before it is known that nobody else is there.
+        // 50 ms pass before it is known that no other thread is at work.
         assert_eq!(worked(2, 0), 1000 - 49);
         assert_eq!(worked(2, 10), 1000 - 49);
     }
 
     #[test]
     fn others_that_come_and_go_are_seen() {
-        let mut now = Moment::now();
+        let mut now = CpuSample::now();
         let mut throttle = Throttle::beginning(1, now);
         let mut rest = |wall, cpu| {
             now.at += ms(wall);

@@ -3,7 +3,7 @@
 use super::file::ControlFile;
 use super::session::ControlSession;
 use crate::attr::{Kind, Target};
-use crate::directory::{Change, Directory, Hashed, Look};
+use crate::directory::{Directory, EntryChange, Hashed, Lookup};
 use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Body, Fields, InodeExt, InodeInner};
@@ -91,7 +91,7 @@ fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
     let g = pin();
     let directory = sb.objects.inodes.get(parent, &g)?.directory()?;
     match directory.lookup(name.as_bytes(), sb.hash(name.as_bytes()), &g) {
-        Look::Hit(entry) => Some(entry.ino()),
+        Lookup::Hit(entry) => Some(entry.ino()),
         _ => None,
     }
 }
@@ -110,7 +110,7 @@ fn enter(sb: &Superblock, parent: u64, name: &str, (ino, kind): (u64, Kind)) -> 
         generation: 0,
         kind,
     };
-    locked.apply(Change { at, to: Some(to) }, &g);
+    locked.apply(EntryChange { at, to: Some(to) }, &g);
     inode.count_entry(1, kind == Kind::Directory, sb.now());
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::score::{Counts, HalfLives, Millis};
 use super::settings::HeatSettings;
 use super::shard::Shard;
 use super::tenants::{FileTenants, TenantCounts, TenantTable};
-use crate::inode::{Inode, InodeExt, Mark};
+use crate::inode::{Inode, InodeExt, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
@@ -260,9 +260,9 @@ fn of_file(key: Key, counts: &Counts) -> Counts {
 
 /// There will be a record of the range.
 pub(super) fn mark(inode: &Inode, range: u64) {
-    inode.marks.set(Mark::Tracked);
+    inode.state.set(StateBit::Tracked);
     if range >> STRIPE_SHIFT > 0 {
-        inode.marks.set(Mark::TrackedApart);
+        inode.state.set(StateBit::TrackedApart);
     }
 }
 

@@ -9,7 +9,7 @@ use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
 use super::state::{HeatState, SHARDS, file_id, mark};
 use crate::errno::{Errno, Result};
-use crate::inode::{Inode, Mark};
+use crate::inode::{Inode, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, OnceLock};
@@ -76,7 +76,7 @@ impl Tracker {
         for range in first..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
-            let key = Key::new(inode.alias.number, inode.alias.generation, range);
+            let key = Key::new(inode.id.number, inode.id.generation, range);
             let key = if range == first { key } else { key.going_on() };
             let noted = state.table.note(key, access, weight, to - from);
             if noted.drain_requested {
@@ -213,9 +213,9 @@ impl Tracker {
         let state: &HeatState = self.state.get()?;
         // Whoever was out of memory meanwhile has lost its marks.
         let evictable = objects.backend.evictable();
-        let marked = |mark| evictable || inode.marks.has(mark);
+        let marked = |mark| evictable || inode.state.has(mark);
         // A drain that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
-        marked(Mark::Tracked).then(|| (state, marked(Mark::TrackedApart)))
+        marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
     }
 }

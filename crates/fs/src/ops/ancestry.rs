@@ -1,4 +1,4 @@
-//! Which directories lie above another. The answer holds as long as the rename lock is held.
+//! Which directories are ancestors of another. The result holds as long as the rename lock is held.
 
 use crate::directory::Entry;
 use crate::errno::Errno;
@@ -33,9 +33,9 @@ pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Inode, g: &Guard) -
             return Ok(false);
         }
         let inode = cx.sb.inode(here, g).map_err(|stop| match stop {
-            // A removed directory above: what is below it cannot be named any more.
+            // An ancestor was removed: a path to this directory does not exist any more.
             Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
-            // The one below may have got another one above it when this one is loaded.
+            // The child may have another parent by the time this one is fetched.
             Stop::Miss(_) if here != child => Stop::Miss(Fetch::Above(child)),
             other => other,
         })?;

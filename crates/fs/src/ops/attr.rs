@@ -8,17 +8,17 @@ use crate::attr::{SetAttr, SetTime, Time};
 use crate::data::MAX_SIZE;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED};
+use crate::inode::{Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::Owners;
 use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 
-/// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its
-/// size may be set whatever its mode says.
+/// Makes all changes in `set`, or none. `opened`: the file is open for writing, so its size may be
+/// set whatever its mode says.
 pub(crate) fn setattr(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -30,8 +30,8 @@ pub(crate) fn setattr(
     setattr_acknowledged(cx, inode, set, opened, g)
 }
 
-/// The same although the volume has become read-only since a kernel in front acknowledged what it
-/// is about.
+/// [`setattr`] although the volume has become read-only since: a kernel in front has acknowledged
+/// the change.
 pub(crate) fn setattr_acknowledged(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -48,10 +48,10 @@ pub(crate) fn setattr_acknowledged(
     let change = inode.meta.change.lock();
     check(cx, inode, set, opened, g)?;
     let gives = set.uid.is_some() || set.gid.is_some();
-    // Who grows the file holds this one when it comes to the gate.
+    // A thread that grows the file holds this lock when it enters the gate.
     let growth = size.map(|_| inode.meta.growth.lock());
     // Writers inside would charge the old owner.
-    let closed = (gives && inode.data().is_some()).then(|| inode.gate.close(inode.shares()));
+    let closed = (gives && inode.data().is_some()).then(|| inode.gate.write(inode.percpu()));
     let before = gives.then(|| inode.meta.read());
     if gives {
         give(cx, inode, set, g)?;
@@ -73,10 +73,10 @@ pub(crate) fn setattr_acknowledged(
     }
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
-        // What per-core parts say of the last change is folded in before a new time replaces it.
+        // The per-core times of the last change are merged in before a new time replaces them.
         let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
-            inode.shares().reset_max(TOUCHED, 0);
+            inode.percpu().reset_max(TOUCHED, 0);
         }
         let kind = inode.kind();
         inode.meta.update(|fields| {
@@ -95,7 +95,7 @@ pub(crate) fn setattr_acknowledged(
     Ok(())
 }
 
-/// Whether nothing but the size changes, for which nobody has to wait who changes something else.
+/// Whether only the size changes: then changes of other attributes need not wait.
 fn is_size_alone(set: &SetAttr) -> bool {
     let size = SetAttr {
         size: set.size,
@@ -113,14 +113,14 @@ fn set_size_alone(cx: &Ctx<'_>, inode: &Inode, size: u64, opened: bool, g: &Guar
     Ok(())
 }
 
-/// Sets the size and the times. As in ext4 and XFS, `truncate` to the size that a file has moves no
+/// Sets the size and the times. As in ext4 and XFS, `truncate` to the present size changes no
 /// times, and `ftruncate` (`opened`) does.
 fn resize(
     cx: &Ctx<'_>,
     inode: &Inode,
     (size, opened): (u64, bool),
-    growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Attempt<()> {
     if set_size(cx, inode, size, growth, closed, g)? || opened {
@@ -129,7 +129,7 @@ fn resize(
     Ok(())
 }
 
-/// Charges the new owners and writes them down at once: what is freed from here on is theirs.
+/// Charges the new owners and records them at once: what is freed from here on is theirs.
 fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
     let mut fields = inode.meta.read();
     let (uid, gid) = (set.uid.unwrap_or(fields.uid), set.gid.unwrap_or(fields.gid));
@@ -137,7 +137,7 @@ fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
     let account = recharge(cx, inode, fields.owners(), cx.caller.privileged(), g)?;
     let kind = inode.kind();
     inode.meta.update(|fields| {
-        // At once: nobody may see it set for a new owner.
+        // At once: no other thread may see the bits set for a new owner.
         let member = keeps_setgid(cx.caller, fields.gid);
         fields.kill_suidgid(kind, member);
         (fields.uid, fields.gid, fields.account) = (uid, gid, account);
@@ -145,7 +145,7 @@ fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
     Ok(())
 }
 
-/// The owners of `before` pay again, whatever their limits are: a later part of the change failed.
+/// Charges the owners of `before` again, whatever their limits: a later part of the change failed.
 fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
     let ledger = &cx.sb.quotas.ledger;
     let (account, amounts) = (inode.meta.account(), charged(cx, inode));
@@ -156,13 +156,13 @@ fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
     });
 }
 
-/// Blocks, kept and promised, and the inode itself.
+/// Charged blocks, including reserved ones, and the inode itself.
 fn charged(cx: &Ctx<'_>, inode: &Inode) -> [u64; 2] {
     [inode.blocks() + promise::count(cx.sb, inode), 1]
 }
 
-/// Moves what `inode` is charged for to other owners, and answers the account that pays from now on.
-/// The caller holds `change`, has closed the gate of a file, and writes the number down. `EBUSY`: a
+/// Moves the charges of `inode` to other owners, and returns the account that pays from now on. The
+/// caller holds `change`, has closed the gate of a file, and stores the account number. `EBUSY`: a
 /// kernel in front has acknowledged writes that the limits of the new owners could refuse.
 pub(crate) fn recharge(
     cx: &Ctx<'_>,
@@ -207,8 +207,8 @@ fn check(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, opened: bool, g: &Guard) ->
     let fixed = owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let touch = (set.atime, set.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
     let times = set.atime.is_some() || set.mtime.is_some();
-    // A kernel keeps times itself and sends them with writes; only what a user set counts as
-    // setting them.
+    // A kernel keeps times itself and sends them with writes; only times that a user set count
+    // here.
     let explicit = times && !touch && cx.caller.checks();
     if (set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || explicit) && fixed {
         return Err(Errno::EPERM.into());
@@ -230,7 +230,7 @@ fn check(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, opened: bool, g: &Guard) ->
     if gives_away || wrong_group {
         return Err(Errno::EPERM.into());
     }
-    // Even a chown that names nobody takes setuid and setgid away, which is a change of mode.
+    // A chown clears setuid and setgid even if it changes no id, and that is a change of mode.
     let member = cx.caller.in_group(owner.gid);
     let strips = set.kill_suidgid && owner.strips_suidgid(inode.kind(), member);
     if set.mode.is_some() || explicit || strips {
@@ -276,6 +276,6 @@ fn chmod_acl(inode: &Inode, mode: u16, g: &Guard) {
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        inode.set_extra(Extra { access, ..extra }, |_| {}, g);
+        inode.set_extra(XattrsAcls { access, ..extra }, |_| {}, g);
     }
 }

@@ -1,4 +1,4 @@
-//! Making new inodes: files, directories, symbolic links, device nodes, nameless files.
+//! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_create;
@@ -7,10 +7,10 @@ use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
 use crate::data::Data;
-use crate::directory::{Change, Directory, Look};
+use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
+use crate::inode::{Body, Fields, Inode, InodeExt, InodeRef, PaddedBytes, XattrsAcls};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
@@ -20,7 +20,7 @@ use hearth_sync::epoch::Guard;
 /// What to make.
 pub(crate) enum New<'a> {
     File,
-    /// A file without a name, and whether it may get one.
+    /// An unlinked file, and whether it may get a name.
     Nameless {
         linkable: bool,
     },
@@ -41,7 +41,7 @@ impl New<'_> {
     }
 }
 
-/// Makes `name` in `parent`; `EEXIST` if it is there. The reference keeps the new inode.
+/// Makes `name` in `parent`; `EEXIST` if it exists. Returns a reference to the new inode.
 pub(crate) fn create(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -51,7 +51,7 @@ pub(crate) fn create(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     if parent.meta.is_unlinked() {
-        // Before the name is looked at, as in Linux.
+        // Checked before the name is looked up, as in Linux.
         return Err(Errno::ENOENT.into());
     }
     check_name(name)?;
@@ -65,7 +65,7 @@ pub(crate) fn create(
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
         && !cx.caller.privileged()
-        // A whiteout is no device: Linux lets everybody make it.
+        // A whiteout is no device: Linux lets every user make it.
         && (kind, rdev) != (Kind::Char, 0)
     {
         return Err(Errno::EPERM.into());
@@ -76,9 +76,9 @@ pub(crate) fn create(
     let _parent = cx.pin_inode(parent, g)?;
     let inode = make(cx, parent, new, mode, g)?;
     match insert(cx, parent, directory, at, &inode, g) {
-        Ok(crowded) => {
-            if crowded {
-                directory.grow_a_part(|| parent.entries(), g);
+        Ok(needs_growth) => {
+            if needs_growth {
+                directory.grow_some(|| parent.entries(), g);
             }
             cx.entry_changed(parent, name);
             Ok(inode)
@@ -90,7 +90,8 @@ pub(crate) fn create(
     }
 }
 
-/// A file without a name (`O_TMPFILE`) in the care of `parent`, and whether it may get one.
+/// An unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it, and whether it may
+/// get a name.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -107,7 +108,7 @@ pub(crate) fn tmpfile(
             .sb
             .objects
             .backend
-            .commit(&[backend::Change::Put(&record_of(&inode, g))]);
+            .commit(&[backend::BackendOp::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
             discard(cx, inode, g);
             return Err(errno.into());
@@ -126,13 +127,13 @@ fn insert(
 ) -> Attempt<bool> {
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Absent => {}
-        Look::Hit(_) => return Err(Errno::EEXIST.into()),
-        Look::Unknown => return Err(unknown(parent, at.name)),
+        Lookup::Negative => {}
+        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
+        Lookup::Unknown => return Err(unknown(parent, at.name)),
     }
     let to = inode.target();
     if cx.sb.objects.backend.evictable() {
-        let link = backend::Change::Link {
+        let link = backend::BackendOp::Link {
             dir: parent.number(),
             name: at.name,
             to,
@@ -140,11 +141,11 @@ fn insert(
         cx.sb
             .objects
             .backend
-            .commit(&[backend::Change::Put(&record_of(inode, g)), link])?;
+            .commit(&[backend::BackendOp::Put(&record_of(inode, g)), link])?;
     }
-    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     parent.count_entry(1, to.kind == Kind::Directory, cx.sb.now());
-    Ok(crowded)
+    Ok(needs_growth)
 }
 
 /// A new inode with the attributes that `parent` and the caller give it.
@@ -156,7 +157,8 @@ pub(crate) fn make(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     let now = cx.sb.now();
-    // No more of it: names and times lie where changes of other attributes write.
+    // Nothing else of the parent is read: names and times lie on a line that changes of other
+    // attributes write.
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
     let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
@@ -172,10 +174,10 @@ pub(crate) fn make(
     }
     let kind = new.kind();
     if kind != Kind::Directory {
-        // Only directories hand the flag on.
+        // Only directories pass the flag on.
         fields.flags &= !flags::PROJINHERIT;
     }
-    // Before the umask: it may take away the group's execute bit, which decides here.
+    // Before the umask, which may clear the group's execute bit: that bit decides here.
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
     } else if setgid && strips_setgid(cx, &fields) {
@@ -185,22 +187,22 @@ pub(crate) fn make(
     let body = match new {
         New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
-        New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
+        New::Symlink(target) => Body::Symlink(PaddedBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
     Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
-/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode
-/// has beyond mode.
+/// Applies the parent's default ACL, or the umask where there is none; returns the ACLs of the new
+/// inode beside its mode.
 fn inherit_acl(
     cx: &Ctx<'_>,
     parent: &Inode,
     kind: Kind,
     fields: &mut Fields,
     g: &Guard,
-) -> Option<Extra> {
+) -> Option<XattrsAcls> {
     if kind == Kind::Symlink {
         fields.perm = 0o777;
         return None;
@@ -213,16 +215,16 @@ fn inherit_acl(
     let (perm, access) = default.create_masq(fields.perm);
     fields.perm = perm;
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
-    let extra = Extra {
+    let extra = XattrsAcls {
         access,
         default: handed_on,
-        ..Extra::default()
+        ..XattrsAcls::default()
     };
     (!extra.is_empty()).then_some(extra)
 }
 
-/// A group-executable setgid file in a setgid directory is not for somebody outside the group to
-/// make.
+/// Whether setgid is cleared: a caller outside the group may not make a group-executable setgid
+/// file in a setgid directory.
 fn strips_setgid(cx: &Ctx<'_>, fields: &Fields) -> bool {
     let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
     fields.perm & bits == bits
@@ -240,13 +242,13 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Takes back an inode that never got its name.
+/// Discards an inode that never got its name.
 pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
     inode.meta.update(|fields| fields.nlink = 0);
     cx.sb.release(inode, g);
 }
 
-/// What to load when the whole directory must be known.
+/// The fetch of a whole directory.
 pub(crate) fn whole(inode: &Inode) -> Stop {
     Stop::Miss(Fetch::Directory(inode.number()))
 }

@@ -1,29 +1,29 @@
 //! Reading and writing file contents, and the size of a file.
 //!
-//! Bytes below the size are written inside the gate, side by side; what changes the size (append,
-//! extension, truncate) holds `growth`, and what takes pages away closes the gate as well. Reads
-//! take nothing.
+//! Bytes below the size are written inside the gate, side by side. Operations that change the size
+//! (append, extension, truncate) hold `growth`, and those that take pages away also close the gate.
+//! Reads take no lock.
 
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::promise;
 use crate::attr::Time;
 use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Absent, Data, PAGE};
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
-use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, Mark};
+use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, StateBit};
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
-/// Reads at `off`; answers the bytes read, 0 at the end of the file. What comes before a page that
-/// the backend fails is a short read, as in Linux; the error is the next call's.
+/// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
+/// page, the bytes before it are a short read, as in Linux, and the next call returns the error.
 pub(crate) fn read(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -40,7 +40,7 @@ pub(crate) fn read(
     Ok(len)
 }
 
-/// [`read`] into one part after the other: one access, which leaves no trace unless it succeeds.
+/// [`read`] into several buffers: one access, which leaves no trace unless it succeeds.
 pub(crate) fn read_vector(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -80,11 +80,11 @@ fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Att
         }
         len = before;
     }
-    // A truncate that ran along may have shown zeros that were never in the file.
+    // A concurrent truncate may have shown zeros that were never in the file.
     Ok(below_size(inode, off, len))
 }
 
-/// How many of `len` bytes at `off` the file has.
+/// How many of `len` bytes at `off` lie in the file.
 fn below_size(inode: &Inode, off: u64, len: usize) -> usize {
     if inode.reaches(off.saturating_add(len as u64)) {
         return len;
@@ -92,33 +92,33 @@ fn below_size(inode: &Inode, off: u64, len: usize) -> usize {
     inode.meta.size().saturating_sub(off).min(len as u64) as usize
 }
 
-/// Where a write goes.
+/// The target offset of a write.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum WriteAt {
     /// At this offset.
     At(u64),
     /// At the end of the file (`O_APPEND`).
     End,
-    /// At this offset, where who writes believes the end to be, or at the end if that is behind it.
+    /// At this offset, where the writer believes the end to be, or at the end if that is behind it.
     EndFrom(u64),
 }
 
-impl Place {
-    /// Where the rest of a write goes of which `done` bytes are written.
-    pub fn after(self, done: usize) -> Place {
+impl WriteAt {
+    /// The target of the rest of a write after `done` bytes are written.
+    pub fn after(self, done: usize) -> WriteAt {
         match self {
-            Place::At(off) => Place::At(off + done as u64),
-            Place::End => Place::End,
-            Place::EndFrom(off) => Place::EndFrom(off + done as u64),
+            WriteAt::At(off) => WriteAt::At(off + done as u64),
+            WriteAt::End => WriteAt::End,
+            WriteAt::EndFrom(off) => WriteAt::EndFrom(off + done as u64),
         }
     }
 
     /// The offset in a file of `size` bytes.
     pub(crate) fn offset(self, size: u64) -> u64 {
         match self {
-            Place::At(off) => off,
-            Place::End => size,
-            Place::EndFrom(off) => off.max(size),
+            WriteAt::At(off) => off,
+            WriteAt::End => size,
+            WriteAt::EndFrom(off) => off.max(size),
         }
     }
 }
@@ -127,16 +127,16 @@ fn is_immutable(inode: &Inode) -> bool {
     inode.meta.flags() & flags::IMMUTABLE != 0
 }
 
-/// Whether somebody who has `inode` open for writing can change what it holds.
+/// Whether a writer of `inode` can change its contents.
 pub(crate) fn is_changeable(cx: &Ctx<'_>, inode: &Inode) -> bool {
     inode.data().is_some() && cx.sb.check_writable().is_ok() && !is_immutable(inode)
 }
 
-/// Writes and answers (where, how many bytes).
+/// Writes; returns the offset and the number of bytes.
 pub(crate) fn write(
     cx: &Ctx<'_>,
     inode: &Inode,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     g: &Guard,
@@ -153,13 +153,13 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// The same although the file has become immutable, or the volume read-only, since a kernel in
-/// front acknowledged it. File capabilities went then, or are younger than the write. Without
-/// `touches` the times are that kernel's affair.
+/// [`write`] although the file has become immutable, or the volume read-only, since: a kernel in
+/// front has acknowledged the write. File capabilities were dropped then, or are younger than the
+/// write. Without `touches` that kernel keeps the times.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     inode: &Inode,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     touches: bool,
@@ -171,7 +171,7 @@ pub(crate) fn write_acknowledged(
     }
     let _kept = cx.pin_inode(inode, g)?;
     let done = match place {
-        Place::At(off) if off < MAX_SIZE && inode.reaches(off + src.len() as u64) => {
+        WriteAt::At(off) if off < MAX_SIZE && inode.reaches(off + src.len() as u64) => {
             write_inside(cx, inode, data, off, src, g)?
         }
         _ => None,
@@ -191,7 +191,7 @@ pub(crate) fn write_acknowledged(
     Ok((at, len))
 }
 
-/// Writes bytes that are all below the size; `None` if the file shrank before the gate was passed.
+/// Writes bytes that all lie below the size; `None` if the file shrank before the gate was entered.
 fn write_inside(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -201,7 +201,7 @@ fn write_inside(
     g: &Guard,
 ) -> Attempt<Option<(u64, usize)>> {
     let reaches = || inode.reaches(off + src.len() as u64);
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -210,7 +210,7 @@ fn write_inside(
     if !is_refused(&done) {
         return done.map(|()| Some((off, src.len())));
     }
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -222,7 +222,7 @@ fn write_extending(
     cx: &Ctx<'_>,
     inode: &Inode,
     data: &Data,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
@@ -241,25 +241,25 @@ fn write_extending(
         }
         Ok((off, len))
     };
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) {
         done?;
         return grow(len);
     }
     drop(inside);
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     grow(store_what_fits(cx, inode, data, off, src, g)?)
 }
 
-/// Whether there was no room. Two who fill the same holes side by side both ask for room, and one
-/// of them gives it back: so who was refused asks again with the gate closed.
+/// Whether space ran out. Two writers that fill the same holes at once both request space, and one
+/// of them gives it back: so a refused writer tries again with the gate closed.
 fn is_refused(done: &Attempt<()>) -> bool {
     matches!(done, Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)))
 }
 
-/// Writes as far as there is room, and says how far; refused if there is none for the first page.
-/// The gate is closed.
+/// Writes as far as there is space, and returns how far; refused if there is none for the first
+/// page. The gate is closed.
 fn store_what_fits(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -298,8 +298,8 @@ fn store_all(
     src: &[u8],
     g: &Guard,
 ) -> Attempt<()> {
-    // What is promised to this write was so before it was asked for.
-    if inode.marks.has(Mark::Promised) {
+    // Reservations for this write were made before it was requested.
+    if inode.state.has(StateBit::Promised) {
         let installed = promise::store(cx, inode, data, (off, src), g)?;
         cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
@@ -328,7 +328,7 @@ fn store_all(
     );
     if let Some(room) = &mut room {
         room.spend(written.added);
-        inode.shares().add(COUNT, written.added as i64);
+        inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
         cx.sb
@@ -339,7 +339,7 @@ fn store_all(
     Ok(())
 }
 
-/// Runs an edit of a file with the gate closed and books the memory that it took or gave.
+/// Runs an edit of a file with the gate closed and accounts for the memory that it took or freed.
 pub(crate) fn edit<T>(
     cx: &Ctx<'_>,
     data: &Data,
@@ -358,10 +358,10 @@ pub(crate) fn edit<T>(
     result
 }
 
-/// Books pages that went and gives them back to the pool.
+/// Accounts for pages that are gone and gives their blocks back.
 pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
-        inode.shares().add(COUNT, -(removed as i64));
+        inode.percpu().add(COUNT, -(removed as i64));
         let account = inode.meta.account();
         cx.sb
             .quotas
@@ -370,37 +370,36 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     }
 }
 
-/// Truncates or extends, and answers whether the size was another. `closed`: the caller has closed
-/// the gate already. Times and file capabilities are the caller's affair: to drop these takes
-/// `change`.
+/// Truncates or extends; returns whether the size changed. `closed`: the caller has closed the gate
+/// already. The caller sets times and drops file capabilities, which needs `change`.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
     inode: &Inode,
     size: u64,
-    _growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    _growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Attempt<bool> {
     let data = data_of(inode)?;
     let old = inode.meta.size();
-    // It may have ended since it was found; its pages are nobody's then.
+    // The inode may have ended since it was found; then nobody pays for its pages.
     cx.sb.payer(inode)?;
-    // What is preallocated behind the end goes with a cut to the size that is there, as in ext4,
-    // XFS and tmpfs. Under `growth` nobody adds to it.
+    // A truncate to the present size drops pages that were preallocated behind the end, as in ext4,
+    // XFS and tmpfs. Under `growth` none are added.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
-        let _closed = closed.is_none().then(|| inode.gate.close(inode.shares()));
+        let _closed = closed.is_none().then(|| inode.gate.write(inode.percpu()));
         let ino = inode.number();
         if cx.sb.objects.backend.evictable() {
             if !size.is_multiple_of(PAGE) {
-                // The last page must be here before the backend forgets the rest of it.
+                // The last page must be in memory before the backend drops its tail.
                 data.absent_pages(size - 1, 1, g)
                     .map_err(|absent| page(inode, absent))?;
             }
             cx.sb
                 .objects
                 .backend
-                .commit(&[backend::Change::Truncate { ino, size }])?;
+                .commit(&[backend::BackendOp::Truncate { ino, size }])?;
         }
         inode.set_size(size);
         let removed = edit(cx, data, g, || {
@@ -418,7 +417,7 @@ pub(crate) fn set_size(
     Ok(size != old)
 }
 
-/// Moves the access time as the volume's mode says.
+/// Moves the access time according to the volume's mode.
 pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) {
     if noatime || cx.sb.atime() == AtimeMode::No || cx.sb.is_read_only() {
         return;
@@ -449,7 +448,7 @@ pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
     }
 }
 
-pub(crate) fn page(inode: &Inode, Absent(index): Absent) -> Stop {
+pub(crate) fn page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
     Stop::Miss(Fetch::Page {
         ino: inode.number(),
         index,

@@ -11,12 +11,12 @@ use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
-/// No project has this id.
+/// An id that no project has.
 const NO_PROJECT: u32 = u32::MAX;
-/// What only the privileged may change.
+/// Flags that only privileged callers may change.
 const FIXED: u32 = APPEND | IMMUTABLE;
 
-/// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for one that means nothing here.
+/// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for a flag without a meaning here.
 pub(crate) fn set_flags(cx: &Ctx<'_>, inode: &Inode, new: u32, g: &Guard) -> Attempt<()> {
     set(cx, inode, new, None, g)
 }
@@ -44,10 +44,10 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard)
 fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -> Attempt<()> {
     cx.sb.check_writable()?;
     if is_control(inode.number()) {
-        // Their flags keep them where they are.
+        // Their flags forbid the change.
         return Err(Errno::EPERM.into());
     }
-    // As XFS: what only a directory can hand on means nothing elsewhere.
+    // As in XFS, a flag that only a directory can pass on is dropped elsewhere.
     let new = match inode.is_dir() {
         true => new,
         false => new & !PROJINHERIT,
@@ -56,14 +56,14 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
     let _change = inode.meta.change.lock();
     let old = inode.meta.read();
     may_own(cx.caller, &inode.meta.owner())?;
-    // The kernel does not see our flags before it asks, so the privilege is checked whatever the
-    // door.
+    // The kernel does not see these flags before it sends the request, so the privilege is checked
+    // for every origin.
     let changed = old.flags ^ new;
     if changed & FIXED != 0 && !cx.caller.privileged() {
         return Err(Errno::EPERM.into());
     }
     // Linux lets the owner of a file take it out of its project, and so out of the project's limit.
-    // Here the owner of the volume keeps its quotas.
+    // Here only the owner of the volume may.
     let moves = project.is_some_and(|project| project != old.project);
     let keeper = cx.caller.privileged() || cx.caller.uid == cx.sb.options.owner.0;
     if (moves || changed & PROJINHERIT != 0) && !keeper {
@@ -78,7 +78,7 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
     let mut owners = old.owners();
     owners.project = project.unwrap_or(owners.project);
     let _closed = (owners != old.owners() && inode.data().is_some())
-        .then(|| inode.gate.close(inode.shares()));
+        .then(|| inode.gate.write(inode.percpu()));
     let account = match owners == old.owners() {
         true => old.account,
         false => recharge(cx, inode, owners, keeper, g)?,

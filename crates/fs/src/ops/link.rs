@@ -5,7 +5,7 @@ use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::backend;
 use crate::caller::Caller;
-use crate::directory::{Change, Look};
+use crate::directory::{EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
@@ -15,8 +15,8 @@ use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
-/// Gives `inode` another name. One without a name gets its first only if it was made so
-/// (`O_TMPFILE`): what has lost its last name never has one again.
+/// Gives `inode` another name. An unlinked inode gets its first name only if it was made for that
+/// (`O_TMPFILE`): an inode that has lost its last name never gets one again.
 pub(crate) fn link(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -31,7 +31,7 @@ pub(crate) fn link(
         return Err(Errno::EEXIST.into());
     }
     cx.sb.check_writable()?;
-    // Before what is asked of the directory, as in Linux.
+    // Before the checks of the directory, as in Linux.
     if cx.sb.options.protection.hardlinks {
         may_link(cx.caller, inode, g)?;
     }
@@ -47,16 +47,16 @@ pub(crate) fn link(
     };
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Absent => {}
-        Look::Hit(_) => return Err(Errno::EEXIST.into()),
-        Look::Unknown => return Err(unknown(parent, name)),
+        Lookup::Negative => {}
+        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
+        Lookup::Unknown => return Err(unknown(parent, name)),
     }
     let now = cx.sb.now();
-    // The count goes first: an inode whose last name goes meanwhile must not be freed.
+    // The count goes first: an inode whose last name is removed meanwhile must not be freed.
     let is_first = inode.meta.update(|fields| match fields.nlink {
         0 if !fields.linkable => Err(Errno::ENOENT),
         links if links >= cx.sb.options.links_max => Err(Errno::EMLINK),
-        // The last thing that Linux asks.
+        // The last check in Linux.
         _ if !takes_in(parent, fields.project) => Err(Errno::EXDEV),
         _ => {
             fields.nlink += 1;
@@ -69,7 +69,7 @@ pub(crate) fn link(
     }
     let to = inode.target();
     if cx.sb.objects.backend.evictable() {
-        let entry = backend::Change::Link {
+        let entry = backend::BackendOp::Link {
             dir: parent.number(),
             name,
             to,
@@ -84,18 +84,18 @@ pub(crate) fn link(
             return Err(errno.into());
         }
     }
-    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     parent.count_entry(1, false, now);
-    if crowded {
-        directory.grow_a_part(|| parent.entries(), g);
+    if needs_growth {
+        directory.grow_some(|| parent.entries(), g);
     }
     cx.entry_changed(parent, name);
     cx.inode_changed(inode, None);
     Ok(())
 }
 
-/// `may_linkat` of Linux with `fs.protected_hardlinks`. Asked of every door: a kernel asks by its
-/// own setting, if at all.
+/// `may_linkat` of Linux with `fs.protected_hardlinks`. Checked for every origin: a kernel checks
+/// by its own setting, if at all.
 fn may_link(caller: &Caller<'_>, inode: &Inode, g: &Guard) -> Result<(), Errno> {
     let owner = inode.meta.owner();
     if caller.privileged() || caller.uid == owner.uid {
@@ -113,8 +113,8 @@ fn may_link(caller: &Caller<'_>, inode: &Inode, g: &Guard) -> Result<(), Errno> 
     Ok(())
 }
 
-/// Whether directory `parent` takes in what is of `project`: one that hands its own project on
-/// takes in nothing else.
+/// Whether directory `parent` accepts an inode of `project`: a directory that passes its own
+/// project on accepts no other.
 pub(crate) fn takes_in(parent: &Inode, project: u32) -> bool {
     parent.meta.flags() & flags::PROJINHERIT == 0 || parent.meta.project() == project
 }
@@ -122,7 +122,7 @@ pub(crate) fn takes_in(parent: &Inode, project: u32) -> bool {
 /// Target of a symbolic link.
 pub(crate) fn readlink<'g>(cx: &Ctx<'_>, inode: &'g Inode) -> Attempt<&'g [u8]> {
     if inode.kind() != Kind::Symlink {
-        // Said without a look at the contents, which a truncate may be changing.
+        // Decided without reading the contents, which a truncate may be changing.
         return Err(Errno::EINVAL.into());
     }
     match &inode.body {

@@ -14,10 +14,10 @@ const AFTER_DOT: u64 = 1;
 /// Cookie after `..`; entries have cookies above it.
 const AFTER_DOTS: u64 = 2;
 
-/// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers
-/// false. Every entry that is there throughout comes exactly once, whatever comes and goes
-/// meanwhile (C6). `ENOENT` if the directory was removed. A step that is run again, because the
-/// directory was evicted in the middle, begins after the last entry that `f` took.
+/// Passes the entries after `cookie` (0: from the start) to `f`, `.` and `..` first, until it
+/// returns false. An entry that exists throughout comes exactly once, whatever is added and removed
+/// meanwhile (C6). `ENOENT` if the directory was removed. A restarted step, after the directory was
+/// evicted in the middle, begins after the last entry that `f` took.
 pub(crate) fn list(
     cx: &Ctx<'_>,
     inode: &Inode,

@@ -6,7 +6,7 @@ use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 
-/// The lock that is in the way of `request`, if any.
+/// The lock that conflicts with `request`, if any.
 pub(crate) fn get(
     sb: &Superblock,
     file: &OpenFile,
@@ -16,7 +16,7 @@ pub(crate) fn get(
     Ok(file.inode(&g)?.locks(&sb.file_locks.allowance).get(request))
 }
 
-/// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
+/// Takes or releases a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
 /// waits.
 pub(crate) fn set(
     sb: &Superblock,
@@ -28,7 +28,7 @@ pub(crate) fn set(
         let g = pin();
         file.inode(&g)?.hold().ok_or(Errno::EBADF)?
     };
-    // Waits under no guard: the reference keeps the inode, and so its locks.
+    // Waits without a guard: the reference keeps the inode, and so its locks.
     let locks = held.locks(&sb.file_locks.allowance);
     let mut result = locks.set(
         request,
@@ -45,7 +45,8 @@ pub(crate) fn set(
             ..*request
         };
         result = locks.set(&back, None);
-        // Who waits for a lock of the open file keeps that in Linux: he has had the lock.
+        // In Linux a request that waited for a lock of the open file keeps that lock: it has held
+        // it.
         let of_file = request.flock || request.pid == LockRequest::OFD_PID;
         if !of_file {
             result = result.and(Err(Errno::EBADF));

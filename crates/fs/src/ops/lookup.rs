@@ -2,7 +2,7 @@
 
 use super::perm::may_search;
 use crate::attr::Kind;
-use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
+use crate::directory::{Directory, Entry, Hashed, Lookup, NO_PARENT};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
@@ -11,9 +11,9 @@ use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
-/// What a walk ends with: the inode, or only what names it.
-pub(crate) trait Found<'g>: Copy {
-    /// What `name` means in `parent`.
+/// The end of a walk: an inode, or only its name.
+pub(crate) trait WalkEnd<'g>: Copy {
+    /// The result for `name` in `parent`.
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self>;
 
     fn of(inode: &'g Inode) -> Self;
@@ -24,7 +24,7 @@ pub(crate) trait Found<'g>: Copy {
     fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode>;
 }
 
-impl<'g> Found<'g> for &'g Inode {
+impl<'g> WalkEnd<'g> for &'g Inode {
     #[inline]
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         lookup(cx, parent, name, g)
@@ -43,13 +43,13 @@ impl<'g> Found<'g> for &'g Inode {
     }
 }
 
-/// What a name means, without a look at the inode behind an entry: who only asks whether a name is
-/// there, or of what kind, is not disturbed by changes of that inode.
+/// The target of a name, without reading the inode behind an entry: a caller that needs only
+/// existence or kind is not disturbed by changes of that inode.
 #[derive(Clone, Copy)]
 pub(crate) enum Named<'g> {
-    /// What has no entry: `.`, `..`, `/`, the control directory.
+    /// An inode without an entry: `.`, `..`, `/`, the control directory.
     Inode(&'g Inode),
-    /// An entry and the directory that it is in.
+    /// An entry and its directory.
     Entry(&'g Inode, &'g Entry),
 }
 
@@ -59,7 +59,7 @@ impl Named<'_> {
     }
 }
 
-impl<'g> Found<'g> for Named<'g> {
+impl<'g> WalkEnd<'g> for Named<'g> {
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, name, g)
     }
@@ -83,7 +83,7 @@ impl<'g> Found<'g> for Named<'g> {
     }
 }
 
-/// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing
+/// The inode of `name` in `parent`, including `.` and `..`. Takes no lock and writes nothing
 /// shared.
 pub(crate) fn lookup<'g>(
     cx: &Ctx<'_>,
@@ -94,8 +94,8 @@ pub(crate) fn lookup<'g>(
     named(cx, parent, name, g)?.inode(cx, g)
 }
 
-/// What `name` means in `parent`; see [`lookup`].
-// Always: `lookup` is then as short as if it asked for inodes only.
+/// The target of `name` in `parent`; see [`lookup`].
+// Always inlined: `lookup` is then as short as if it looked for inodes only.
 #[inline(always)]
 fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Named<'g>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
@@ -130,8 +130,8 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Atte
     }
 }
 
-/// The directory above `here`. The one above a removed directory may be gone as well, and its
-/// number may be another's: then there is none.
+/// The parent of `here`. That of a removed directory may be gone as well, and its number reused:
+/// then there is none.
 fn above<'g>(
     cx: &Ctx<'_>,
     here: &Inode,
@@ -141,10 +141,10 @@ fn above<'g>(
     let above = cx.sb.inode(directory.parent(), g);
     let removed = here.meta.is_unlinked();
     match above {
-        _ if removed && directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
+        _ if removed && directory.dead_parent() == NO_PARENT => Err(Errno::ENOENT.into()),
         Err(Stop::Miss(_)) => Err(Stop::Miss(Fetch::Above(here.number()))),
         above if !removed => above,
-        Ok(inode) if inode.generation() == directory.orphaned() => Ok(inode),
+        Ok(inode) if inode.generation() == directory.dead_parent() => Ok(inode),
         _ => Err(Errno::ENOENT.into()),
     }
 }
@@ -157,13 +157,13 @@ pub(crate) fn find<'g>(
 ) -> Attempt<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     match directory.lookup(at.name, at.hash, g) {
-        Look::Hit(entry) => Ok(Some(entry)),
-        Look::Absent => Ok(None),
-        Look::Unknown => Err(unknown(parent, at.name)),
+        Lookup::Hit(entry) => Ok(Some(entry)),
+        Lookup::Negative => Ok(None),
+        Lookup::Unknown => Err(unknown(parent, at.name)),
     }
 }
 
-/// What to load when a name is unknown.
+/// The fetch of an unknown name.
 pub(crate) fn unknown(parent: &Inode, name: &[u8]) -> Stop {
     Stop::Miss(Fetch::Entry {
         dir: parent.number(),

@@ -1,4 +1,4 @@
-//! Opening files, and what an open file is.
+//! Opening files, and open file descriptions.
 
 use super::create::{New, create, tmpfile};
 use super::io::set_size;
@@ -7,39 +7,40 @@ use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
+use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
-use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
+/// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
 ///
-/// Three lines: what every use reads, what `read` and `write` move, what `dup` and `close` count.
+/// Three cache lines: what every use reads, what `read` and `write` move, what `dup` and `close`
+/// count.
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    inode: HeldSlot<InodeInner>,
+    inode: RefSlot<InodeInner>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
     flags: AtomicU32,
     moving: Moving,
-    /// Whether it counts as a charged writer of its inode. Relaxed: set before the open is
-    /// answered; who looks for files that are not looks again.
+    /// Whether it is charged first: each write is charged before it is acknowledged. Relaxed: set
+    /// before the open returns; a search for files that are not charged looks again.
     charged: AtomicBool,
-    /// Who opened it.
+    /// Credentials of the opener.
     opener: Opener,
-    /// `None` for other files than those below `.hearth`.
+    /// `None` for files that do not lie below `.hearth`.
     control: Option<OpenControl>,
 }
 
@@ -52,13 +53,13 @@ struct Opener {
 
 lock_class!(pub(crate) PositionLock = "file.position", 5);
 
-/// What changes while a file is open, each on a line of its own.
+/// What changes while a file is open, each part on a line of its own.
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: OwnLine<Lock<PositionLock, u64>>,
+    position: CachePadded<Lock<PositionLock, u64>>,
     /// Descriptors that refer to it.
-    handles: OwnLine<Handles>,
+    handles: CachePadded<Handles>,
 }
 
 impl OpenFile {
@@ -70,11 +71,11 @@ impl OpenFile {
         OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
-            inode: HeldSlot::new(inode),
+            inode: RefSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: OwnLine(Lock::new(0)),
-                handles: OwnLine(Handles::new()),
+                position: CachePadded(Lock::new(0)),
+                handles: CachePadded(Handles::new()),
             },
             charged: AtomicBool::new(false),
             opener: Opener {
@@ -112,7 +113,7 @@ impl OpenFile {
     /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of
     /// the file itself.
     pub fn set_flags(&self, flags: i32) {
-        // Relaxed: as `flags`.
+        // Relaxed: see `flags`.
         self.flags.store(flags as u32, Relaxed);
     }
 
@@ -121,8 +122,8 @@ impl OpenFile {
         is_control(self.ino)
     }
 
-    /// Identity of this open file description among all of the program, the owner of its flocks and
-    /// OFD locks: its address, for it never moves while it is open.
+    /// Identity of this open file description in the program, and the owner of its flocks and OFD
+    /// locks: its address, which is stable while it is open.
     pub(crate) fn id(&self) -> u64 {
         std::ptr::from_ref(self) as u64
     }
@@ -153,7 +154,7 @@ impl OpenFile {
             )
     }
 
-    /// It counts as a charged writer from now on, until its last close.
+    /// It is charged first from now on, until its last close.
     pub(crate) fn set_charged(&self) {
         self.charged.store(true, Relaxed);
     }
@@ -188,7 +189,7 @@ impl OpenFile {
         let Some(inode) = self.inode.take() else {
             return;
         };
-        // The inode went first: a lock that comes after this is given back by who took it.
+        // The inode was taken first: a lock that is granted later is released by its requester.
         if let Some(locks) = inode.taken_locks() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
@@ -234,8 +235,7 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
     may(cx.caller, inode, want, g)?;
     check_flags(cx, inode, flags, writes)?;
     if !matches!(inode.kind(), Kind::File | Kind::Directory) {
-        // What a program expects of these is the kernel's part; through the library there is
-        // nothing behind them.
+        // The kernel implements these for a mount; the library does not.
         return Err(Errno::ENXIO.into());
     }
     let held = inode.hold().ok_or(Stop::Restart)?;
@@ -253,7 +253,7 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
     Ok(OpenFile::new(cx, held, kept_flags(flags)))
 }
 
-/// Opens `name` in `parent`, making it if it is not there (`O_CREAT`).
+/// Opens `name` in `parent`, making it if it does not exist (`O_CREAT`).
 pub(crate) fn open_create(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -267,8 +267,8 @@ pub(crate) fn open_create(
             return Err(Errno::EEXIST.into());
         }
         if !cx.caller.checks() {
-            // A kernel in front asks for what it found missing, and lets whoever asked have what
-            // was made. This one somebody else has made since: it is to look again, and to check
+            // A kernel in front creates what it found missing, and gives the result to the caller.
+            // Another caller has made this file since: the kernel must look it up again, and check
             // permissions.
             return Err(Errno::ESTALE.into());
         }
@@ -277,13 +277,13 @@ pub(crate) fn open_create(
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
         Ok(inode) => Ok(OpenFile::new(cx, inode, kept_flags(flags))),
-        // Somebody else made it first; open what is there.
+        // Another thread made it first; open that one.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
     }
 }
 
-/// Opens what `O_CREAT` found in `parent` already.
+/// Opens an existing entry that `O_CREAT` found in `parent`.
 pub(crate) fn open_existing(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -311,7 +311,7 @@ fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
     Ok(())
 }
 
-/// Opens a new file without a name.
+/// Opens a new unlinked file.
 pub(crate) fn open_tmpfile(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -358,8 +358,8 @@ fn check_flags(cx: &Ctx<'_>, inode: &Inode, flags: i32, writes: bool) -> Result<
     Ok(())
 }
 
-/// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode
-/// says, and mode 3 asks for both, though what it opens serves neither.
+/// Whether the flags request reading and writing. `O_TRUNC` requests writing whatever the access
+/// mode says. Mode 3 requests both, although the open file serves neither.
 fn access_of(flags: i32) -> (bool, bool) {
     let mode = flags & libc::O_ACCMODE;
     let writes = mode != libc::O_RDONLY || flags & libc::O_TRUNC != 0;

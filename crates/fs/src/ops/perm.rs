@@ -1,6 +1,6 @@
-//! Who may do what: mode bits, ACLs, inode flags, the sticky bit.
+//! Permission checks: mode bits, ACLs, inode flags, the sticky bit.
 
-use crate::acl::Subject;
+use crate::acl::Requester;
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
@@ -15,7 +15,7 @@ pub(crate) const WRITE: u32 = 2;
 /// Read.
 pub(crate) const READ: u32 = 4;
 
-/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `inode`, as `generic_permission` of Linux:
+/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `inode`, like `generic_permission` of Linux:
 /// `EACCES` where the caller may not, `EPERM` for a write to an immutable inode.
 pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> Result<()> {
     let owner = inode.meta.owner();
@@ -28,8 +28,8 @@ pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> R
     may_access(caller, inode, &owner, want, g)
 }
 
-/// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], which every component of
-/// every path asks. Root is told without reading who owns it.
+/// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], checked for every
+/// component of every path. For root the owner is not read.
 #[inline]
 pub(crate) fn may_search(caller: &Caller<'_>, directory: &Inode, g: &Guard) -> Result<()> {
     if !caller.checks() || caller.privileged() {
@@ -38,8 +38,7 @@ pub(crate) fn may_search(caller: &Caller<'_>, directory: &Inode, g: &Guard) -> R
     may_access(caller, directory, &directory.meta.owner(), EXEC, g)
 }
 
-/// [`may`] for `access(2)`, which ignores inode flags and asks whatever door the caller comes
-/// through.
+/// [`may`] for `access(2)`, which ignores inode flags and checks callers of every origin.
 pub(crate) fn may_access(
     caller: &Caller<'_>,
     inode: &Inode,
@@ -49,7 +48,7 @@ pub(crate) fn may_access(
 ) -> Result<()> {
     let perm = u32::from(owner.perm);
     if caller.privileged() {
-        // Root may do all but run what nobody may run.
+        // Root may do everything except execute a file that nobody may execute.
         let runs = want & EXEC != 0 && inode.kind() != Kind::Directory;
         return if runs && perm & 0o111 == 0 {
             Err(Errno::EACCES)
@@ -60,10 +59,10 @@ pub(crate) fn may_access(
     let granted = if caller.uid == owner.uid {
         perm >> 6 & want == want
     } else if owner.has_acl() && perm & 0o070 != 0 {
-        // As Linux: a list whose mask grants nothing is not asked, the mode bits are.
+        // As in Linux: an ACL whose mask grants nothing is skipped in favour of the mode bits.
         match inode.access_acl(g) {
             Some(acl) => acl.check(subject(caller), owner.uid, owner.gid, want as u8),
-            // It has gone since, and the mode has been said anew before.
+            // The ACL is gone since, and the mode was published before.
             None => return may_access(caller, inode, &inode.meta.owner(), want, g),
         }
     } else if caller.in_group(owner.gid) {
@@ -74,8 +73,8 @@ pub(crate) fn may_access(
     if granted { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
-    Subject {
+fn subject<'a>(caller: &Caller<'a>) -> Requester<'a> {
+    Requester {
         uid: caller.uid,
         gid: caller.gid,
         groups: caller.groups,
@@ -90,7 +89,7 @@ pub(crate) fn may_create(caller: &Caller<'_>, parent: &Inode, g: &Guard) -> Resu
     may(caller, parent, WRITE | EXEC, g)
 }
 
-/// Whether the entry for `victim` may be taken out of directory `parent` (`may_delete` of Linux).
+/// Whether the entry for `victim` may be removed from directory `parent` (`may_delete` of Linux).
 pub(crate) fn may_delete(
     caller: &Caller<'_>,
     parent: &Inode,
@@ -113,7 +112,7 @@ pub(crate) fn may_delete(
     Ok(())
 }
 
-/// Whether the caller owns `owner`'s inode or may act as if.
+/// Whether the caller owns the inode of `owner` or may act as its owner.
 pub(crate) fn may_own(caller: &Caller<'_>, owner: &Owner) -> Result<()> {
     if caller.checks() && !caller.privileged() && caller.uid != owner.uid {
         return Err(Errno::EPERM);

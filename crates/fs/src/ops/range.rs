@@ -1,11 +1,11 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, Place, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
 use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Absent, Data, PAGE};
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, InodeExt};
@@ -35,7 +35,7 @@ pub(crate) fn fallocate(
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();
     let _growth = inode.meta.growth.lock();
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
         rewrite(cx, inode, data, g)?;
     }
@@ -56,7 +56,7 @@ pub(crate) fn fallocate(
     Ok(())
 }
 
-/// The contents of a file of which this range may be changed so, and the range's end.
+/// The contents of a file whose range may be changed in this mode, and the range's end.
 fn permitted<'n>(
     cx: &Ctx<'_>,
     inode: &'n Inode,
@@ -79,14 +79,14 @@ fn permitted<'n>(
         .filter(|&end| end <= MAX_SIZE)
         .ok_or(Errno::EFBIG)?;
     if mode & UNSHARE != 0 {
-        // Linux knows it; here no two files share a page.
+        // Linux knows this mode; here no two files share a page.
         return Err(Errno::EOPNOTSUPP);
     }
     Ok((data, end))
 }
 
-/// Changes the pages and answers the new size, which is published only if it is smaller. The gate
-/// is closed.
+/// Changes the pages and returns the new size, which is published here only if it is smaller. The
+/// gate is closed.
 fn edit(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -102,7 +102,7 @@ fn edit(
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, inode, removed, g);
-            // Of a page that is punched in part the kernel keeps the rest; a hole may be in one.
+            // The kernel keeps the rest of a page that is punched in part; a hole may be in one.
             let first = off.div_ceil(PAGE);
             promise::cut(cx.sb, inode, first..first.max(end / PAGE), g);
             Ok(size)
@@ -113,7 +113,8 @@ fn edit(
                 return Err(Errno::EINVAL.into());
             }
             data.check_collapse(off, len, g).map_err(absent)?;
-            // Before any page moves: who finds none where the end was sees that the end is nearer.
+            // Before any page moves: a reader that finds no page near the old end also sees the
+            // smaller size.
             inode.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, inode, removed, g);
@@ -128,7 +129,7 @@ fn edit(
             if len > MAX_SIZE - size {
                 return Err(Errno::EFBIG.into());
             }
-            // What was preallocated behind the end moves along; ext4 and XFS say so too.
+            // Pages that were preallocated behind the end move along; ext4 and XFS refuse this too.
             if data.insert_overflows(off, len, g).map_err(absent)? {
                 return Err(Errno::EINVAL.into());
             }
@@ -147,7 +148,8 @@ fn edit(
     }
 }
 
-/// Whether an allocation of a range is the same as of its parts, one after the other.
+/// Whether allocating a range in parts, one after the other, has the result of allocating it at
+/// once.
 pub(crate) fn is_parted(sb: &Superblock, mode: i32) -> bool {
     match mode & !KEEP_SIZE {
         0 => true,
@@ -156,8 +158,8 @@ pub(crate) fn is_parted(sb: &Superblock, mode: i32) -> bool {
     }
 }
 
-/// Whether an allocation of a long range may begin: what may not be, and what cannot fit, is
-/// refused before a part of it is done. Looks at pages that there are, however long the range is.
+/// Whether an allocation of a long range may begin: what is not allowed, and what cannot fit, is
+/// refused before a part of it is done. Reads the pages that exist, however long the range is.
 pub(crate) fn check_allocate(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -169,13 +171,13 @@ pub(crate) fn check_allocate(
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let pages = off / PAGE..end.div_ceil(PAGE);
     let need = {
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
             .map_err(|absent| page(inode, absent))?
     };
-    // Others may change both meanwhile.
+    // Other threads may change both meanwhile.
     let paid = promise::taken(cx.sb, inode, pages).map_or(0, |taken| taken.count());
-    // The account stays for as long as it is held.
+    // The account stays for as long as `change` is held.
     let _change = inode.meta.change.lock();
     if let Some(account) = cx.sb.payer(inode)? {
         let blocks = need.saturating_sub(paid);
@@ -189,21 +191,22 @@ pub(crate) fn check_allocate(
     Ok(())
 }
 
-/// Pages are about to move or go: everything comes to memory, and the backend is told to forget it and
-/// get it again.
+/// Pages are about to move or go: all of them are read into memory, and the backend drops them and
+/// gets them again.
 fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(inode, Absent(index)));
+        return Err(page(inode, PageMiss(index)));
     }
     cx.sb
         .objects
         .backend
-        .commit(&[backend::Change::Rewrite(inode.number())])?;
+        .commit(&[backend::BackendOp::Rewrite(inode.number())])?;
     data.mark_all_dirty(g);
     Ok(())
 }
 
-/// Takes room for every page of the range first, so that a write into it cannot fail for room.
+/// Charges every page of the range first, so that a later write into it cannot fail for lack of
+/// space.
 fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Guard) -> Attempt<()> {
     let data = data_of(inode)?;
     let absent = |absent| page(inode, absent);
@@ -211,11 +214,11 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     let need = data
         .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
         .map_err(absent)?;
-    // What is promised of them is holes that are paid.
+    // Their reservations are holes that are paid for.
     let mut promised = promise::taken(cx.sb, inode, pages);
     let paid = promised.as_ref().map_or(0, |taken| taken.count());
     debug_assert!(paid <= need, "{paid} promised of {need} holes");
-    // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
+    // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
     let account = inode.meta.account();
     let mut room = cx
         .sb
@@ -231,11 +234,11 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         promised.spend();
     }
     room.spend(added - paid);
-    inode.shares().add(COUNT, added as i64);
+    inode.percpu().add(COUNT, added as i64);
     Ok(())
 }
 
-/// What is wrong with a request whatever the file: first the range, then the mode.
+/// Errors of a request that do not depend on the file: first the range, then the mode.
 pub(crate) fn check_request(mode: i32, off: u64, len: u64) -> Result<(), Errno> {
     if len == 0 || len > MAX_SIZE || off > MAX_SIZE {
         return Err(Errno::EINVAL);
@@ -276,11 +279,11 @@ const CHUNK: usize = 128 << 10;
 /// Bytes that are copied under one guard of the epoch.
 const PIECE: u64 = 1 << 20;
 
-/// A copy on its way.
+/// A copy in progress.
 pub(crate) struct Copying {
-    /// Where it begins in the source, and in the target.
+    /// Start offsets in the source and in the target.
     offs: (u64, u64),
-    /// Bytes to copy; what there is from the first attempt on.
+    /// Bytes to copy; from the first attempt on, limited to what the source has.
     len: u64,
     done: u64,
     /// Reading leaves the access time alone.
@@ -297,8 +300,8 @@ impl Copying {
         }
     }
 
-    /// Has `piece` call [`copy`] until that answers false. Answers how many bytes were copied, and
-    /// an error only if there were none.
+    /// Lets `piece` call [`copy`] until that returns false. Returns how many bytes were copied, or
+    /// an error if none were.
     pub fn in_pieces(
         mut self,
         mut piece: impl FnMut(&mut Copying) -> Result<bool, Errno>,
@@ -313,7 +316,7 @@ impl Copying {
     }
 }
 
-/// Copies a piece from `from` to `to`; answers whether there may be more. Stops early at the end of
+/// Copies a piece from `from` to `to`; returns whether there may be more. Stops early at the end of
 /// `from`, and on an error after the first chunk.
 pub(crate) fn copy(
     cx: &Ctx<'_>,
@@ -355,7 +358,7 @@ fn copy_chunk(
     if got == 0 {
         return Ok(0);
     }
-    let place = Place::At(to_off + copying.done);
+    let place = WriteAt::At(to_off + copying.done);
     let kill = kills_suid_untold(cx.caller);
     io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }

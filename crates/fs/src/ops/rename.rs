@@ -2,8 +2,8 @@
 //!
 //! Two buckets are locked, in one order, and changed in one write section of both, so every reader
 //! sees the tree before or after (C4). A directory that moves to another directory also takes the
-//! volume's rename lock: it keeps the ancestors still while loops are refused, and lets walks
-//! notice that `..` changed.
+//! volume's rename lock: under it no ancestor changes while loops are refused, and walks notice
+//! that `..` changed.
 
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
@@ -14,7 +14,7 @@ use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
-use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
+use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
@@ -53,7 +53,7 @@ pub(crate) fn rename(
         _ => Errno::EEXIST,
     };
     check_dots(to.name, dots)?;
-    // Before either name is looked for.
+    // Before either name is looked up.
     cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
@@ -66,20 +66,20 @@ pub(crate) fn rename(
     if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    // A source that is not there says everything: whoever makes the target is not disturbed.
+    // A missing source decides alone: a thread that creates the target is not disturbed.
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
-    // Ancestors stand still while this is held. What is found under the bucket locks is checked
+    // No ancestor changes while this is held. What is found under the bucket locks is checked
     // against it again.
     let tree = (across && directories).then(|| hold_tree(cx.sb));
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
-        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux
-        // prefers.
+        // This fails anyway, because a file cannot replace a directory; the check only finds the
+        // errno that Linux prefers.
         check_not_above(cx, target, from.parent, errno_above(flags), g)?;
     }
     let _from = cx.pin_inode(from.parent, g)?;
@@ -102,18 +102,18 @@ pub(crate) fn rename(
         moves_tree: tree.is_some(),
         g,
     };
-    let crowded = turn.run(pair)?;
+    let needs_growth = turn.run(pair)?;
     drop(tree);
-    if crowded {
-        a.grow_a_part(|| from.parent.entries(), g);
-        b.grow_a_part(|| to.parent.entries(), g);
+    if needs_growth {
+        a.grow_some(|| from.parent.entries(), g);
+        b.grow_some(|| to.parent.entries(), g);
     }
     Ok(())
 }
 
-/// Keeps directories from getting others above them.
+/// Excludes renames that give directories other parents.
 #[track_caller]
-fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
+fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
     sb.names.rename.0.lock()
 }
 
@@ -174,30 +174,30 @@ impl<'a> Turn<'a> {
             return Err(stop);
         }
         let left = whiteout.as_ref().map(|inode| inode.target());
-        let here = Change {
+        let here = EntryChange {
             at: self.from_at,
             to: left,
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, None, here, there);
+        let needs_growth = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
         }
         self.settle(source, target, whiteout.is_some());
-        Ok(crowded)
+        Ok(needs_growth)
     }
 
-    /// Takes effect. A walk that passed through a directory that moves notices by its `moves`.
+    /// Applies the rename. A walk that passed through a moved directory notices by its `moves`.
     fn apply(
         &self,
         pair: Pair<'_>,
         source: &Inode,
         exchanged: Option<&Inode>,
-        here: Change<'_>,
-        there: Change<'_>,
+        here: EntryChange<'_>,
+        there: EntryChange<'_>,
     ) -> bool {
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
@@ -233,7 +233,7 @@ impl<'a> Turn<'a> {
         if let Some(target) = target {
             self.to.parent.count_entry(-1, target.is_dir(), now);
             if let Some(directory) = target.directory() {
-                directory.orphan(self.to.parent.generation());
+                directory.set_dead_parent(self.to.parent.generation());
             }
             target.change_meta(now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
@@ -256,15 +256,15 @@ impl<'a> Turn<'a> {
         check_project(source, self.to.parent)?;
         check_project(target, self.from.parent)?;
         self.commit(source, None, true, Some(target))?;
-        let here = Change {
+        let here = EntryChange {
             at: self.from_at,
             to: Some(target.target()),
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, Some(target), here, there);
+        let needs_growth = self.apply(pair, source, Some(target), here, there);
         let now = cx.sb.now();
         for (parent, gone, come) in [
             (self.from.parent, source, target),
@@ -276,7 +276,7 @@ impl<'a> Turn<'a> {
         }
         self.tell(source);
         cx.inode_changed(target, None);
-        Ok(crowded)
+        Ok(needs_growth)
     }
 
     fn tell(&self, source: &Inode) {
@@ -292,14 +292,14 @@ impl<'a> Turn<'a> {
             (self.from_at, self.from.parent)
         };
         match pair.find(second, at, self.g) {
-            Look::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
-            Look::Absent => Ok(None),
-            Look::Unknown => Err(unknown(parent, at.name)),
+            Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
+            Lookup::Negative => Ok(None),
+            Lookup::Unknown => Err(unknown(parent, at.name)),
         }
     }
 
-    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin
-    /// again.
+    /// The rename lock was chosen by a look without locks; if a directory has appeared since,
+    /// restart.
     fn check_lock(&self, directories: bool) -> Attempt<()> {
         if self.across && directories && !self.moves_tree {
             return Err(Stop::Restart);
@@ -335,7 +335,7 @@ impl<'a> Turn<'a> {
             return Ok(());
         }
         let (from, to) = (self.from.parent.number(), self.to.parent.number());
-        let link = |dir, name, inode: &Inode| backend::Change::Link {
+        let link = |dir, name, inode: &Inode| backend::BackendOp::Link {
             dir,
             name,
             to: inode.target(),
@@ -346,20 +346,20 @@ impl<'a> Turn<'a> {
             (Some(inode), _) => changes.push(link(from, self.from.name, inode)),
             (None, Some(target)) => changes.push(link(from, self.from.name, target)),
             (None, None) => {
-                changes.push(backend::Change::Unlink {
+                changes.push(backend::BackendOp::Unlink {
                     dir: from,
                     name: self.from.name,
                 });
             }
         }
         if let Some(record) = &record {
-            changes.push(backend::Change::Put(record));
+            changes.push(backend::BackendOp::Put(record));
         }
         Ok(backend.commit(&changes)?)
     }
 }
 
-/// As in Linux, asked within one directory too, and after everybody's rights.
+/// As in Linux, also checked within one directory, and after all permissions.
 fn check_project(inode: &Inode, parent: &Inode) -> Result<(), Errno> {
     match takes_in(parent, inode.meta.project()) {
         true => Ok(()),
@@ -378,7 +378,7 @@ fn directory_of(inode: &Inode) -> Result<&Directory, Errno> {
     inode.directory().ok_or(Errno::ENOTDIR)
 }
 
-/// What a target that is an ancestor of the source means.
+/// The errno for a target that is an ancestor of the source.
 fn errno_above(flags: u32) -> Errno {
     if flags & EXCHANGE != 0 {
         Errno::EINVAL

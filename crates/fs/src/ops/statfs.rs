@@ -1,4 +1,4 @@
-//! Room of the volume, and of a project in it.
+//! Free space of the volume, and of a project in it.
 
 use crate::attr::StatFs;
 use crate::data::PAGE;
@@ -8,7 +8,7 @@ use crate::quota::QuotaId;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
 
-/// What `statfs(2)` tells about `inode`: inside a project with a hard limit, the project's room.
+/// The result of `statfs(2)` on `inode`: inside a project with a hard limit, the project's numbers.
 pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     let [(blocks, bfree), (files, ffree)] =
         room(sb, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
@@ -26,8 +26,8 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     if project.id == 0 {
         return all;
     }
-    // A project may be promised more than the volume has. What is not free is what the project
-    // uses, as on XFS; what may be had is what the volume has left besides.
+    // A project's limit may exceed the volume. What is not free is what the project uses, as on
+    // XFS; what is available is also limited by what the volume has left.
     let [of_blocks, of_files] = room(sb, project, g);
     if let Some((limit, left)) = of_blocks {
         all.blocks = blocks.min(limit);
@@ -36,13 +36,13 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     }
     if let Some((limit, left)) = of_files {
         all.files = files.min(limit);
-        // There is no third number for files.
+        // For files there is no separate number of available ones.
         all.ffree = left.min(ffree);
     }
     all
 }
 
-/// Of each resource the hard limit and what is left below it; `None` without a limit.
+/// The hard limit of each resource and what is left below it; `None` without a limit.
 fn room(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
     sb.quotas.ledger.usage(who, g).map(|usage| {
         let hard = usage.usage.bounds.hard?;

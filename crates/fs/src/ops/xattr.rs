@@ -5,7 +5,7 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, Inode};
+use crate::inode::{Fields, Inode, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::{Charge, Resource};
@@ -19,9 +19,9 @@ const LIST_MAX: usize = 65_536;
 
 #[derive(PartialEq)]
 enum Space {
-    /// No namespace of ours: refused after the permission check, as Linux does.
+    /// A namespace without support: refused after the permission check, as in Linux.
     Unknown,
-    /// Nothing but the ACLs is served of `system.`, and nobody needs a right to hear that.
+    /// `system.` without the ACLs is not served; this is returned without a permission check.
     System,
     User,
     Trusted,
@@ -56,7 +56,7 @@ pub(crate) fn set(
 ) -> Attempt<()> {
     check_request(name, value, flags)?;
     let space = space_of(name)?;
-    let change = |extra: &mut Extra| {
+    let change = |extra: &mut XattrsAcls| {
         check_served(name, &space)?;
         let there = extra.xattrs.contains(name);
         if flags & libc::XATTR_CREATE != 0 && there {
@@ -76,7 +76,7 @@ pub(crate) fn set(
     match space {
         Space::Access | Space::Default => {
             let acl = parse_acl(value)?;
-            // Linux does not look at the flags of an ACL.
+            // Linux ignores the flags of an ACL.
             set_acl(cx, inode, &space, acl, kill_sgid, g)
         }
         _ => update(cx, inode, &space, change, g),
@@ -103,7 +103,7 @@ pub(crate) fn remove(cx: &Ctx<'_>, inode: &Inode, name: &[u8], g: &Guard) -> Att
     }
 }
 
-/// All names, each with a NUL behind it. `trusted.` is for the privileged.
+/// All names, each followed by a NUL. `trusted.` only for privileged callers.
 pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
     let mut names = Vec::new();
     let Some(extra) = inode.extra(g) else {
@@ -127,12 +127,12 @@ pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
     Ok(names)
 }
 
-/// Replaces what is beyond the plain attributes by a changed copy.
+/// Replaces the extended attributes and ACLs by a changed copy.
 fn update(
     cx: &Ctx<'_>,
     inode: &Inode,
     space: &Space,
-    change: impl FnOnce(&mut Extra) -> Result<(), Errno>,
+    change: impl FnOnce(&mut XattrsAcls) -> Result<(), Errno>,
     g: &Guard,
 ) -> Attempt<()> {
     cx.sb.check_writable()?;
@@ -159,7 +159,7 @@ fn set_acl(
     let _change = inode.meta.change.lock();
     let fixed = flags::IMMUTABLE | flags::APPEND;
     if *space == Space::Default && !inode.is_dir() && inode.kind() != Kind::Symlink {
-        // Whoever asks: there is nothing to remove, and nothing can be set.
+        // For every caller: there is nothing to remove, and nothing can be set.
         return match acl {
             _ if inode.meta.flags() & fixed != 0 => Err(Errno::EPERM.into()),
             Ok(None) => Ok(()),
@@ -192,11 +192,11 @@ fn set_acl(
     Ok(())
 }
 
-/// Takes room for the blocks that `extra` needs more than what is there. Under `change`.
+/// Charges the blocks that `extra` needs beyond the present ones. Under `change`.
 fn charge<'g>(
     cx: &Ctx<'g>,
     inode: &Inode,
-    extra: &Extra,
+    extra: &XattrsAcls,
     g: &'g Guard,
 ) -> Attempt<Option<Charge<'g>>> {
     let more = extra.blocks().saturating_sub(inode.extra_blocks());
@@ -209,12 +209,12 @@ fn charge<'g>(
     }
 }
 
-/// Replaces what is beyond the plain attributes, and changes of these what goes with it; `room` is
-/// for what it needs more. Under `change`.
+/// Replaces the extended attributes and ACLs, and the attributes that go with them; `room` is the
+/// charge for the additional blocks. Under `change`.
 pub(super) fn publish(
     cx: &Ctx<'_>,
     inode: &Inode,
-    extra: Extra,
+    extra: XattrsAcls,
     room: Option<Charge<'_>>,
     change: impl FnOnce(&mut Fields),
     g: &Guard,
@@ -238,7 +238,7 @@ pub(super) fn publish(
     cx.inode_changed(inode, None);
 }
 
-/// What is wrong with a request whatever the inode.
+/// Errors of a request that do not depend on the inode.
 pub(crate) fn check_request(name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
     if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
         return Err(Errno::EINVAL);
@@ -260,8 +260,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// A list, or `EINVAL` inside for one of the right form that makes no sense: Linux finds that out
-/// later.
+/// An ACL, or `EINVAL` inside for a well-formed but invalid one: Linux finds that out later.
 fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
     match Acl::from_xattr(value) {
         Err(Errno::EINVAL) if Acl::is_well_formed(value) => Ok(Err(Errno::EINVAL)),
@@ -269,7 +268,7 @@ fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
     }
 }
 
-/// A namespace must be one of ours and a name must go on behind its prefix.
+/// The namespace must be served and the name must go on behind its prefix.
 fn check_served(name: &[u8], space: &Space) -> Result<(), Errno> {
     if matches!(space, Space::Unknown | Space::System) {
         return Err(Errno::EOPNOTSUPP);

@@ -13,7 +13,7 @@ use crate::ops::perm::{EXEC, READ, may};
 use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct OwnedDirEntry {
     pub kind: Kind,
     /// Name.
     pub name: Vec<u8>,
-    /// Where to go on after this entry.
+    /// The cookie to go on from after this entry.
     pub cookie: u64,
 }
 
@@ -60,16 +60,16 @@ impl Process {
     }
 
     /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
-    /// answers false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
-    /// offset is `telldir(3)`. After an error what was handed out stays handed out, and a next call
-    /// goes on behind it.
+    /// returns false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
+    /// offset is `telldir(3)`. After an error the next call goes on behind the entries that were
+    /// passed to `f`.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         self.call(Call::Getdents, || {
             let mut batch = Batch::new();
             let more = self.with_position(fd, check_directory, |file, position| {
                 match self.getdents_part(&file, position, &mut batch, f) {
                     Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
-                    // The last close ends it, and nobody gets entries of two directories.
+                    // The last close ends the call, and no caller gets entries of two directories.
                     Err(Errno::EBADF) if batch.has_moved() && file.is_finished() => Ok(Ok(None)),
                     Err(errno) if batch.has_moved() => Ok(Err(errno)),
                     Err(errno) => Err(errno),
@@ -78,7 +78,7 @@ impl Process {
             let Some(file) = more else {
                 return Ok(());
             };
-            // What comes now would be a next call on Linux.
+            // On Linux, an error from here on would belong to a next call.
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
                 let mut position = file.position().lock();
@@ -147,7 +147,7 @@ impl Process {
     pub fn getcwd(&self) -> Result<Vec<u8>> {
         self.call(Call::Getcwd, || {
             self.run(|cx, g| {
-                // The way up is only a path if no directory moves meanwhile.
+                // The way up is a path only if no directory moves meanwhile.
                 let _still = cx.sb.names.rename.0.lock();
                 let root = self.place(&self.root, g).number();
                 let mut inode = self.place(&self.cwd, g);
@@ -156,7 +156,7 @@ impl Process {
                     return Err(Errno::ENOENT.into());
                 }
                 while inode.number() != root {
-                    // Outside of what `/` means there is no path.
+                    // Outside of the process's root there is no path.
                     if inode.number() == ROOT {
                         return Err(Errno::ENOENT.into());
                     }
@@ -176,8 +176,8 @@ impl Process {
     }
 }
 
-/// The slot gets `inode`, which may have had its last use meanwhile: then the call looks again.
-fn enter(cx: &Ctx<'_>, slot: &HeldSlot<InodeInner>, inode: &Inode, g: &Guard) -> Attempt<()> {
+/// Stores `inode` in the slot. It may have had its last use meanwhile: then the call looks again.
+fn enter(cx: &Ctx<'_>, slot: &RefSlot<InodeInner>, inode: &Inode, g: &Guard) -> Attempt<()> {
     if !inode.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }
@@ -204,7 +204,7 @@ fn name_in(cx: &Ctx<'_>, parent: &Inode, ino: u64, g: &Guard) -> Attempt<Vec<u8>
 
 /// Entries that are listed under one guard.
 struct Batch {
-    /// Cookie that the call began behind.
+    /// The cookie after which the call began.
     begun: u64,
     /// Cookie of the last entry that was taken.
     reached: u64,
@@ -220,17 +220,17 @@ impl Batch {
         }
     }
 
-    /// Whether entries were handed out.
+    /// Whether any entry was passed to `f`.
     fn has_moved(&self) -> bool {
         self.reached != self.begun
     }
 
-    /// Whether it ended because it is long enough.
+    /// Whether it ended because it has enough entries.
     fn is_full(&self) -> bool {
         self.taken >= piece::ENTRIES
     }
 
-    /// Hands entries behind `reached` to `f`. A step that is run again goes on where it was.
+    /// Passes entries behind `reached` to `f`. A restarted step goes on where it was.
     fn list(
         &mut self,
         cx: &Ctx<'_>,
@@ -261,7 +261,7 @@ fn check_directory(file: &OpenFile) -> Result<&OpenFile> {
     }
 }
 
-/// A directory that is removed while it is listed has no more entries; any other error is one.
+/// A directory that is removed while it is listed has no more entries; any other error is returned.
 fn unless_removed(listed: Result<()>, inode: &Inode) -> Result<()> {
     match listed {
         Err(Errno::ENOENT) if inode.meta.is_unlinked() => Ok(()),

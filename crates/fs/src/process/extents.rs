@@ -1,4 +1,4 @@
-//! Seeking, sizes, copies from file to file, and what makes them durable.
+//! Seeking, sizes, copies between files, and durability.
 
 use super::files::check_offset;
 use super::{AT_FDCWD, Fd, Process};
@@ -13,7 +13,7 @@ use crate::walk::Follow;
 use hearth_sync::epoch::pin;
 
 impl Process {
-    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie, and has
+    /// `lseek(2)`, including `SEEK_DATA` and `SEEK_HOLE`. A directory's offset is a cookie, and has
     /// no end (`EINVAL`).
     pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
         self.call(Call::Lseek, || {
@@ -87,7 +87,7 @@ impl Process {
         })
     }
 
-    /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
+    /// `copy_file_range(2)`: an explicit offset moves instead of the file's.
     pub fn copy_file_range(
         &self,
         from: (Fd, Option<&mut u64>),
@@ -109,7 +109,7 @@ impl Process {
                         self.run(|cx, g| copy(cx, source.inode(g)?, target.inode(g)?, copying, g))
                     })
                 });
-                // As in `Process::on`.
+                // Like in `Process::on`.
                 let is_late = source.is_finished() || target.is_finished();
                 if !is_late || copied != Err(Errno::EBADF) {
                     break (source, target, copied?);
@@ -166,7 +166,7 @@ fn check_copy(source: &OpenFile, target: &OpenFile, flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// It has an offset.
+/// `ESPIPE` unless the file has an offset.
 fn check_seekable(file: &OpenFile) -> Result<&OpenFile> {
     match file.kind() {
         Kind::Fifo | Kind::Socket => Err(Errno::ESPIPE),

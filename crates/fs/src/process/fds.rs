@@ -1,4 +1,4 @@
-//! dup, fcntl and friends.
+//! Calls on descriptors: dup, fcntl and the like.
 
 use super::{Fd, Process};
 use crate::calls::Call;
@@ -64,7 +64,7 @@ impl Process {
     }
 
     /// `fcntl(F_SETFL)`: access mode and creation flags are ignored. `EPERM` to clear `O_APPEND` of
-    /// an append-only file, or to set `O_NOATIME` on somebody else's; `EINVAL` for `O_DIRECT` on a
+    /// an append-only file, or to set `O_NOATIME` on another user's; `EINVAL` for `O_DIRECT` on a
     /// directory.
     pub fn set_status_flags(&self, fd: Fd, flags: i32) -> Result<()> {
         self.call(Call::Fcntl, || {

@@ -6,7 +6,7 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
 use crate::ops::ctx::Ctx;
-use crate::ops::lookup::{Found, Named};
+use crate::ops::lookup::{Named, WalkEnd};
 use crate::ops::{link, remove, rename};
 use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, ToName, walk};
@@ -18,8 +18,8 @@ impl Process {
         self.linkat(AT_FDCWD, old, AT_FDCWD, new, 0)
     }
 
-    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name what `olddirfd` has open:
-    /// `ENOENT` if others than this user opened it, but for user 0.
+    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name the open file of
+    /// `olddirfd`: `ENOENT` if another user opened it, except for user 0.
     pub fn linkat(
         &self,
         olddirfd: Fd,
@@ -44,8 +44,8 @@ impl Process {
                     Named::Inode(self.itself(olddirfd, g)?)
                 } else if empty {
                     self.on_any(olddirfd, g, |file| {
-                        // As Linux since 6.10: what others opened is named by those only who may
-                        // find it anyway.
+                        // As in Linux since 6.10: a file that another user opened gets a name only
+                        // from a user who could reach it anyway.
                         if !cx.caller.privileged() && !file.is_opened_by(cx.caller) {
                             return Err(Errno::ENOENT);
                         }
@@ -54,8 +54,7 @@ impl Process {
                 } else {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
-                    // What a backend has to be asked for is looked for at once: its entry may be gone
-                    // after another walk.
+                    // A backend is asked at once: the entry may be gone after another walk.
                     match cx.sb.objects.backend.evictable() {
                         true => Named::Inode(named.inode(cx, g)?),
                         false => named,
@@ -92,7 +91,7 @@ impl Process {
         self.readlinkat(AT_FDCWD, path)
     }
 
-    /// `readlinkat(2)`; an empty path means what `dirfd` has open.
+    /// `readlinkat(2)`; an empty path means the open file of `dirfd`.
     pub fn readlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.call(Call::Readlinkat, || {
             let path = path.as_ref();
@@ -201,7 +200,7 @@ impl Process {
             self.run(|cx, g| {
                 let (follow, is_writable) = changed_name(cx);
                 let from = walk::<Named>(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
-                // A source that is not there says everything: who makes the target is not
+                // A missing source decides alone: a thread that creates the target is not
                 // disturbed.
                 let follow = match from.found() {
                     Some(_) => Follow::Never,
@@ -253,7 +252,7 @@ impl Process {
     }
 }
 
-/// Directory and name of something to be made (`filename_create` of Linux).
+/// Directory and name of an object to be made (`filename_create` of Linux).
 fn new_name<'x>(
     walked: &ToName<'x>,
     directory: bool,
@@ -267,7 +266,7 @@ fn new_name<'x>(
     Ok((walked.parent, walked.name))
 }
 
-/// Slashes behind a name of a rename mean a directory.
+/// Slashes behind a name in a rename require a directory.
 fn check_slashes(
     from: &ToName<'_>,
     to: &ToName<'_>,
@@ -289,8 +288,8 @@ fn check_slashes(
     Ok(())
 }
 
-/// How to walk to a name that is to be changed, and whether it may be: in a volume that is
-/// read-only it is not looked up.
+/// How to walk to a name that is to be changed, and whether it may be: on a read-only volume it is
+/// not looked up.
 fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
     let is_writable = cx.sb.check_writable();
     let follow = match is_writable {
@@ -317,7 +316,7 @@ fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard)
     remove::unlink(cx, walked.parent, walked.name, g)
 }
 
-/// What cannot be removed as a directory whatever it means.
+/// Errors for last components that can never be removed as a directory.
 fn check_no_dots(walked: &ToName<'_>) -> Result<()> {
     match walked.last {
         Last::Name => Ok(()),

@@ -1,4 +1,4 @@
-//! stat, chmod, chown, times, access, flags, room.
+//! stat, chmod, chown, times, access, flags, statfs.
 
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX};
@@ -30,10 +30,10 @@ impl Process {
         })
     }
 
-    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`; `AT_NO_AUTOMOUNT` is known
-    /// here and to `statx(2)` alone.
+    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `AT_NO_AUTOMOUNT` is accepted
+    /// here and by `statx(2)` only.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
-        // Large, and moved at every step if it were what the closures answer.
+        // A large value, which would be copied at every step if the closures returned it.
         let mut attr = None;
         let flags = flags & !libc::AT_NO_AUTOMOUNT;
         self.call(Call::Fstatat, || {
@@ -45,8 +45,8 @@ impl Process {
         Ok(attr.expect("what succeeds has been run"))
     }
 
-    /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. What it tells is the same
-    /// whatever `mask` asks for.
+    /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. The result does not depend on
+    /// `mask`.
     pub fn statx(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mask: u32) -> Result<StatX> {
         self.call(Call::Statx, || {
             let sync = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
@@ -60,7 +60,7 @@ impl Process {
         })
     }
 
-    /// `access(2)`: the real and the effective ids of a process are the same here.
+    /// `access(2)`: a process has no real ids apart from its effective ones.
     pub fn access(&self, path: impl AsRef<[u8]>, mask: u32) -> Result<()> {
         self.faccessat(AT_FDCWD, path, mask, 0)
     }
@@ -237,7 +237,7 @@ impl Process {
         })
     }
 
-    /// Runs `f` on what a path means, with the `AT_*` flags that most calls know.
+    /// Runs `f` on the target of a path, with the `AT_*` flags that most calls accept.
     pub(super) fn target<T>(
         &self,
         dirfd: Fd,

@@ -1,10 +1,9 @@
-//! The library's door: a process with credentials, umask, directories and descriptors, and the
-//! calls of Linux.
+//! The library's API: a process with credentials, umask, directories and descriptors, and the calls
+//! of Linux.
 //!
 //! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes
 //! everything. Paths and names are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the
-//! errno of the Linux call of the same name. What Linux has as a call is counted, once: see
-//! [`Call`].
+//! errno of the Linux call with that name. Each call of Linux is counted once: see [`Call`].
 
 mod dirs;
 mod extents;
@@ -33,9 +32,9 @@ use crate::ops::open::OpenFile;
 use crate::ops::run::Run;
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::volume::Volume;
-use crate::walk::{Follow, From, ToName, ToNode, walk};
-use hearth_sync::epoch::{Guard, pace, pin};
-use hearth_sync::object::HeldSlot;
+use crate::walk::{Follow, From, ToInode, ToName, walk};
+use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::rcu::Shared;
@@ -54,13 +53,13 @@ pub struct Process {
     credentials: RcuCell<Credentials>,
     /// File mode creation mask.
     umask: AtomicU32,
-    /// Working directory. Never empty but during the drop.
-    cwd: HeldSlot<InodeInner>,
-    /// What `/` means. Never empty but during the drop.
-    root: HeldSlot<InodeInner>,
+    /// Working directory. Empty only during the drop.
+    cwd: RefSlot<InodeInner>,
+    /// The directory of `/`. Empty only during the drop.
+    root: RefSlot<InodeInner>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
-    /// What the system calls this program: asked once, every operation names it. Immutable.
+    /// The system's process id: read once, because every operation uses it. Immutable.
     pid: u32,
 }
 
@@ -86,15 +85,16 @@ impl Process {
             files: FdTable::new(FdPolicy::Lowest),
             credentials: RcuCell::new(credentials),
             umask: AtomicU32::new(0o022),
-            cwd: HeldSlot::new(root.0),
-            root: HeldSlot::new(root.1),
+            cwd: RefSlot::new(root.0),
+            root: RefSlot::new(root.1),
             identity: Box::new(0),
             pid: std::process::id(),
         }
     }
 
-    /// Hands out any free descriptor from now on instead of the lowest, each core from its own:
-    /// opens and closes on different cores then share nothing. For a process that has nothing open.
+    /// Gives out any free descriptor from now on instead of the lowest, each core from its own:
+    /// opens and closes on different cores then share nothing. For a process without open
+    /// descriptors.
     ///
     /// # Errors
     /// `EBUSY` if something is open.
@@ -121,8 +121,8 @@ impl Process {
         &self.volume
     }
 
-    /// A child process: same credentials, directories and umask; its descriptors share open files
-    /// with this one's.
+    /// A child process: its credentials, directories and umask are copies, and its descriptors
+    /// share open files with this process.
     pub fn fork(&self) -> Process {
         self.count(Call::Fork);
         let g = pin();
@@ -131,24 +131,24 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
-            root: HeldSlot::new(self.hold_place(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_place(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_place(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
     }
 
-    /// Changes who the process is.
+    /// Replaces the credentials of the process.
     pub fn set_credentials(&self, credentials: Credentials) {
         self.credentials.replace(credentials, &pin());
     }
 
-    /// Who the process is.
+    /// The credentials of the process.
     pub fn credentials(&self) -> Credentials {
         self.credentials.load(&pin()).clone()
     }
 
-    /// Sets the file mode creation mask and answers the old one.
+    /// Sets the file mode creation mask and returns the old one.
     pub fn umask(&self, mask: u16) -> u16 {
         self.count(Call::Umask);
         // Relaxed: one word by itself.
@@ -159,16 +159,16 @@ impl Process {
         &self.volume.sb
     }
 
-    /// Runs a whole call and counts it. What a public method asks of others is no call of its own,
-    /// so that only public methods come here.
+    /// Runs a whole call and counts it. Only public methods come here: a public method that uses
+    /// other functions is one call.
     #[inline]
     #[expect(
         clippy::redundant_pattern_matching,
         reason = "is_err() borrows the result, which is then moved once more"
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
-        // Here already, where no file offset is locked.
-        pace();
+        // Here, where no file offset is locked yet.
+        throttle();
         let result = f();
         self.count(call);
         if let Err(_) = result {
@@ -182,11 +182,11 @@ impl Process {
         self.sb().stats.count_call(call);
     }
 
-    /// Runs an operation with the process's credentials. Pinned while it runs and not while it
-    /// waits for the backend.
+    /// Runs an operation with the process's credentials. Pinned while it runs, and unpinned while
+    /// it waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.sb().keep_budget()?;
-        pace();
+        throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
         let run = Run::new(self.sb(), Origin::Library, &g);
@@ -220,13 +220,13 @@ impl Process {
         }
     }
 
-    /// Runs an operation on what `path` leads to.
+    /// Runs an operation on the inode at the end of `path`.
     fn at<T>(
         &self,
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Attempt<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -235,7 +235,7 @@ impl Process {
         })
     }
 
-    /// The same without a look at the inode.
+    /// Runs an operation on the name at the end of `path`, without reading its inode.
     fn at_name<T>(
         &self,
         dirfd: Fd,
@@ -252,7 +252,7 @@ impl Process {
 
     /// Where a path begins: `/`, the working directory or a descriptor.
     fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Attempt<From<'g>> {
-        // A path that is none is told before the descriptor is looked at.
+        // An invalid path is refused before the descriptor is looked at.
         check_length(path)?;
         let root = self.place(&self.root, g);
         let start = match path.first() {
@@ -269,7 +269,7 @@ impl Process {
         Ok(From { start, root })
     }
 
-    /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's
+    /// The target of an empty path with `AT_EMPTY_PATH`: the working directory or a descriptor's
     /// inode.
     fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         match dirfd {
@@ -278,40 +278,40 @@ impl Process {
         }
     }
 
-    fn place<'g>(&self, slot: &HeldSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
+    fn place<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &HeldSlot<InodeInner>, g: &Guard) -> InodeRef {
+    fn hold_place(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
-            // Another thread may be changing directory; what it leaves may be dead at once.
+            // Another thread may be changing directory; the inode that it leaves may end at once.
             if let Some(held) = self.place(slot, g).hold() {
                 return held;
             }
         }
     }
 
-    /// What a descriptor names.
+    /// The open file of a descriptor.
     fn file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         self.files.get(fd, g).map(Shared::get).ok_or(Errno::EBADF)
     }
 
-    /// The inode of what a descriptor names.
+    /// The inode of a descriptor.
     fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         self.on_any(fd, g, |file| file.get().inode(g))
     }
 
-    /// The same for a call that an `O_PATH` descriptor does not serve.
+    /// The inode of a descriptor that is not an `O_PATH` one.
     fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         self.on(fd, g, |file| file.get().inode(g))
     }
 
-    /// Does `f` with what a descriptor names, which is no `O_PATH` one.
+    /// Runs `f` on the open file of a descriptor, which is not an `O_PATH` one.
     ///
-    /// After the last close an open file has no inode. A call that fails for that comes after the
-    /// close, and after the `dup2` that it may have been a part of: it looks again what the
-    /// descriptor names.
+    /// After the last close an open file has no inode. A call that fails for that reason comes
+    /// after the close, and after the `dup2` that may have caused it: it looks the descriptor up
+    /// again.
     fn on<'g, R, E: MayBeClosed>(
         &'g self,
         fd: Fd,
@@ -321,7 +321,7 @@ impl Process {
         on(|| self.usable_share(fd, g), f)
     }
 
-    /// The same with any descriptor.
+    /// Runs `f` on the open file of any descriptor, including `O_PATH` ones.
     fn on_any<'g, R, E: MayBeClosed>(
         &'g self,
         fd: Fd,
@@ -331,7 +331,7 @@ impl Process {
         on(|| self.files.get(fd, g).ok_or(Errno::EBADF), f)
     }
 
-    /// What a descriptor names, for a call that an `O_PATH` one does not serve.
+    /// The open file of a descriptor, for a call that does not accept an `O_PATH` one.
     fn usable_share<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
         let file = self.files.get(fd, g).ok_or(Errno::EBADF)?;
         if file.is_path() {
@@ -341,8 +341,8 @@ impl Process {
         }
     }
 
-    /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with
-    /// any of its descriptors, everything else with the last one.
+    /// Cleans up after a descriptor that was closed: POSIX record locks of this process on that
+    /// file are released with any of its descriptors, everything else with the last one.
     fn closed(&self, closed: Closed<'_, OpenFile>, g: &Guard) {
         if !closed.file.is_path()
             && let Ok(inode) = closed.file.inode(g)
@@ -360,9 +360,9 @@ impl Process {
     }
 }
 
-/// An error that may be that of a call on a file that is open no more.
+/// An error that may come from a file whose last descriptor was closed.
 trait MayBeClosed: std::convert::From<Errno> {
-    /// Whether it is.
+    /// Whether it may.
     fn is_bad_descriptor(&self) -> bool;
 }
 
@@ -378,8 +378,8 @@ impl MayBeClosed for Stop {
     }
 }
 
-/// Does `f` with what `find` finds, and again if that has had its last close when `f` fails: then
-/// no descriptor names it any more.
+/// Runs `f` on the result of `find`, and again if that file has had its last close when `f` fails:
+/// then no descriptor names it any more.
 fn on<'g, R, E: MayBeClosed>(
     find: impl Fn() -> Result<Shared<'g, OpenFile>>,
     mut f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,

@@ -17,7 +17,7 @@ impl Process {
     }
 
     /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `EBADF` if the latter names
-    /// an `O_PATH` descriptor, as `fgetxattr(2)` has it.
+    /// an `O_PATH` descriptor, as for `fgetxattr(2)`.
     pub fn getxattrat(
         &self,
         dirfd: Fd,
@@ -96,7 +96,7 @@ impl Process {
         })
     }
 
-    /// `listxattr(2)`: names, a NUL behind each.
+    /// `listxattr(2)`: names, each followed by a NUL.
     pub fn listxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.call(Call::Listxattr, || {
             self.target(AT_FDCWD, path.as_ref(), 0, |cx, inode, g| {
