@@ -1,18 +1,19 @@
 //! Facts that are counted, not timed: they are the same on a busy machine and on one with few
 //! cores.
 
-mod instructions;
 #[cfg(feature = "recorder")]
 pub mod shared_lines;
 
-pub use instructions::{LOOPS, run_loops};
-
-use super::options::SeedOptions;
+use super::session::wants;
 use super::{Family, families};
-use crate::activity::Activity;
+use crate::activity::{Activity, Repeat};
 use crate::allocations;
+use crate::callgrind;
 use crate::conflicts::instrumented;
+use crate::daemons::output;
 use crate::measure::prepare;
+use crate::options::Options;
+use crate::pinned::{allowed_cores, pin_first};
 use crate::row::Row;
 use crate::table::Table;
 use crate::target::{Library, Sharing, Target};
@@ -23,8 +24,14 @@ pub const BUILD: &str = "seeds-build";
 /// The argument by which the instrumented program counts shared lines.
 pub const SHARED_LINES: &str = "shared-lines";
 
-/// No fact takes more operations of a task, its first ones included, which do not count.
-pub const OPERATIONS: usize = 2048;
+/// The verb by which this program runs under valgrind.
+pub const LOOPS: &str = "seeds-loops";
+/// The function that is counted, as callgrind demangles it.
+const COUNTED: &str = "hearth_bench::seeds::counted::in_window";
+/// Strides of repetitions of which instructions, and allocations, are counted; as many before them
+/// do not count. Together they are no more than `script::OPERATIONS`.
+const STRIDES: u32 = 32;
+const OF_ALLOCATIONS: u32 = 16;
 
 /// What is counted of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,20 +93,16 @@ struct Shared {
 impl Counted {
     /// Counts for the wanted activities of these families. What cannot be counted here is said and
     /// left out.
-    ///
-    /// # Errors
-    /// The library refuses an activity.
-    pub fn count(families: &[&dyn Family], options: &SeedOptions) -> Result<Counted, String> {
+    pub fn count(families: &[&dyn Family], options: &Options) -> Result<Counted, String> {
         let wanted = wanted(families, options);
         let mut counted = Counted::default();
         if wanted.is_empty() {
             return Ok(counted);
         }
         for one in &wanted {
-            let value = allocations_of(&*one.activity)?;
-            counted.add(one, Fact::Allocations, value);
+            counted.add(one, Fact::Allocations, allocations_of(&*one.activity)?);
         }
-        match instructions::count(&wanted, options) {
+        match instructions(&wanted, options) {
             Ok(values) => {
                 for (one, value) in wanted.iter().zip(values) {
                     counted.add(one, Fact::Instructions, value);
@@ -108,11 +111,7 @@ impl Counted {
             Err(what) => println!("Without instructions: {what}"),
         }
         match shared_lines(options) {
-            Ok(values) => {
-                for one in &wanted {
-                    counted.share(one, &values);
-                }
-            }
+            Ok(values) => wanted.iter().for_each(|one| counted.share(one, &values)),
             Err(what) => println!("Without shared lines: {what}"),
         }
         Ok(counted)
@@ -128,16 +127,14 @@ impl Counted {
 
     /// One row for each.
     pub fn rows(&self) -> Vec<Row> {
-        let row = |(family, workload, fact, value): &(&'static str, String, Fact, f64)| Row {
-            bench: family,
-            workload: workload.clone(),
-            target: "lib".to_owned(),
-            tasks: if *fact == Fact::SharedLines { 2 } else { 1 },
-            metric: fact.metric(),
-            value: *value,
-            unit: "1",
-            runs: 1,
-            ci95: 0.0,
+        let row = |(family, workload, fact, value): &(&'static str, String, Fact, f64)| {
+            let tasks = if *fact == Fact::SharedLines { 2 } else { 1 };
+            Row::exact(
+                family,
+                (workload, "lib", tasks),
+                (fact.metric(), "1"),
+                *value,
+            )
         };
         self.facts.iter().map(row).collect()
     }
@@ -154,8 +151,7 @@ impl Counted {
             return String::new();
         }
         let heading = ["one operation on lib"].into_iter();
-        let heading = heading.chain(Fact::ALL.map(Fact::heading));
-        let mut table = Table::new(heading.map(str::to_owned));
+        let mut table = Table::new(heading.chain(Fact::ALL.map(Fact::heading)));
         for workload in workloads {
             let cells = self.cells(family, workload);
             table.row([workload.clone()].into_iter().chain(cells));
@@ -172,11 +168,16 @@ impl Counted {
         })
     }
 
-    /// Where the lines of a family's workloads are shared, one line for each.
-    pub fn places(&self, family: &str) -> String {
+    /// Where in the source the lines of a family's workloads are shared; empty if nothing was
+    /// counted.
+    pub fn places_text(&self, family: &str) -> String {
         let of_family = self.places.iter().filter(|(of, _, _)| *of == family);
-        let line = |(_, workload, place): &(_, String, String)| format!("{workload}: {place}\n");
-        of_family.map(line).collect()
+        let line = |(_, workload, place): &(_, String, String)| format!("- {workload}: {place}\n");
+        let lines: String = of_family.map(line).collect();
+        match lines.is_empty() {
+            true => lines,
+            false => format!("\nMost of the shared lines of two tasks on the library:\n\n{lines}"),
+        }
     }
 
     fn share(&mut self, one: &Wanted, values: &[Shared]) {
@@ -198,7 +199,7 @@ impl Counted {
 }
 
 /// The activities that the options want, in order.
-fn wanted(families: &[&dyn Family], options: &SeedOptions) -> Vec<Wanted> {
+fn wanted(families: &[&dyn Family], options: &Options) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for family in families {
         let family: &dyn Family = *family;
@@ -207,56 +208,89 @@ fn wanted(families: &[&dyn Family], options: &SeedOptions) -> Vec<Wanted> {
             family: family.name(),
             activity,
         });
-        wanted.extend(of_this.filter(|one| options.wants(one.family, &one.activity.name())));
+        wanted.extend(of_this.filter(|one| wants(options, one.family, &one.activity.name())));
     }
     wanted
 }
 
-/// The same, for a program of which only the counting is wanted.
-fn wanted_of_all(options: &SeedOptions) -> Vec<Wanted> {
-    let families = families();
-    let all: Vec<&dyn Family> = families.iter().map(|family| &**family).collect();
-    wanted(&all, options)
+/// The activities of all families that the options want.
+fn wanted_of_all(options: &Options) -> Vec<Wanted> {
+    wanted(&families(), options)
 }
 
-/// Repetitions of which allocations are counted, in strides.
-const STRIDES: u32 = 16;
+/// Instructions of one operation of each of `wanted`, by valgrind.
+fn instructions(wanted: &[Wanted], options: &Options) -> Result<Vec<f64>, String> {
+    callgrind::only_in_release("seeds")?;
+    let mut args = vec![LOOPS.to_owned()];
+    args.extend(
+        options
+            .only
+            .iter()
+            .flat_map(|only| ["--only".to_owned(), only.clone()]),
+    );
+    let totals = callgrind::totals(COUNTED, &args, wanted.len())?;
+    let values = wanted.iter().zip(totals).map(|(one, total)| {
+        let times = on_library(&*one.activity, |task| Ok(task.stride() * STRIDES))?;
+        Ok(total as f64 / f64::from(times))
+    });
+    values.collect()
+}
 
-/// Allocations of one operation, over many.
-fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
+/// Runs every wanted activity; callgrind counts what `in_window` does.
+pub fn run_loops(args: &[String]) -> Result<(), String> {
+    pin_first()?;
+    for one in wanted_of_all(&Options::parse("seeds", args)?) {
+        on_library(&*one.activity, |task| {
+            let times = task.stride() * STRIDES;
+            task.repeat(times)?;
+            in_window(task, times)
+        })?;
+    }
+    Ok(())
+}
+
+/// Callgrind knows this function by its name.
+#[inline(never)]
+fn in_window(task: &mut dyn Repeat, times: u32) -> Result<(), String> {
+    task.repeat(times)
+}
+
+/// Calls `f` with a task that has the library to itself.
+fn on_library<T>(
+    activity: &dyn Activity,
+    f: impl FnOnce(&mut dyn Repeat) -> Result<T, String>,
+) -> Result<T, String> {
     let named = |what| format!("{}: {what}", activity.name());
     let library = Library::new(Sharing::Processes)?;
     prepare(&library, activity, 1).map_err(named)?;
     let client = library.client();
     let mut task = activity.task(&*client, 0, 1).map_err(named)?;
-    let times = task.stride() * STRIDES;
-    task.repeat(times).map_err(named)?;
-    let before = allocations::of_this_thread();
-    task.repeat(times).map_err(named)?;
-    let count = allocations::of_this_thread() - before;
-    Ok(count as f64 / f64::from(times))
+    f(&mut *task).map_err(named)
+}
+
+/// Allocations of one operation, over many.
+fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
+    on_library(activity, |task| {
+        let times = task.stride() * OF_ALLOCATIONS;
+        task.repeat(times)?;
+        let before = allocations::of_this_thread();
+        task.repeat(times)?;
+        let count = allocations::of_this_thread() - before;
+        Ok(count as f64 / f64::from(times))
+    })
 }
 
 /// Runs the instrumented program.
-fn shared_lines(options: &SeedOptions) -> Result<Vec<Shared>, String> {
-    if crate::pinned::allowed_cores().len() < 2 {
+fn shared_lines(options: &Options) -> Result<Vec<Shared>, String> {
+    if allowed_cores().len() < 2 {
         return Err("there is no second core".to_owned());
     }
-    let program = instrumented::build()?;
-    let mut command = Command::new(&program);
+    let mut command = Command::new(instrumented::build()?);
     command.arg(SHARED_LINES);
-    if let Some(only) = &options.common.only {
+    if let Some(only) = &options.only {
         command.args(["--only", only]);
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{}: {}", program.display(), said.trim()));
-    }
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    lines.lines().map(parse).collect()
+    output(&mut command)?.lines().map(parse).collect()
 }
 
 fn parse(line: &str) -> Result<Shared, String> {
@@ -292,7 +326,7 @@ mod tests {
     #[test]
     fn what_was_counted_is_found_and_becomes_a_row() {
         let mut counted = Counted::default();
-        let one = wanted_of_all(&SeedOptions::default()).remove(0);
+        let one = wanted_of_all(&Options::default()).remove(0);
         counted.add(&one, Fact::SharedLines, 1.5);
         let name = one.activity.name();
         assert_eq!(counted.of(one.family, &name, Fact::SharedLines), Some(1.5));
@@ -309,15 +343,14 @@ mod tests {
     /// What uses up files has enough of them for every fact.
     #[test]
     fn every_activity_can_be_repeated_as_often_as_a_fact_needs() {
-        let strides = (2 * instructions::STRIDES).max(2 * STRIDES);
-        for one in wanted_of_all(&SeedOptions::default()) {
-            let library = Library::new(Sharing::Processes).unwrap();
-            prepare(&library, &*one.activity, 1).unwrap();
-            let client = library.client();
-            let mut task = one.activity.task(&*client, 0, 1).unwrap();
-            let times = task.stride() * strides;
-            assert!(times as usize <= OPERATIONS, "{}", one.activity.name());
-            task.repeat(times).unwrap();
+        for one in wanted_of_all(&Options::default()) {
+            let name = one.activity.name();
+            on_library(&*one.activity, |task| {
+                let times = task.stride() * 2 * STRIDES.max(OF_ALLOCATIONS);
+                assert!(times as usize <= crate::script::OPERATIONS, "{name}");
+                task.repeat(times)
+            })
+            .unwrap();
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::conflicts::overlap::{Conflict, Line, overlap};
 use crate::conflicts::recorder::record;
 use crate::conflicts::source::Source;
 use crate::measure::prepare;
+use crate::options::Options;
 use crate::pinned::{allowed_cores, pin};
-use crate::seeds::options::SeedOptions;
 use crate::target::{Library, Sharing, Target};
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
@@ -18,12 +18,9 @@ const ROUNDS: usize = 512;
 const WARM: usize = 64;
 
 /// Prints one line of JSON for each wanted activity.
-///
-/// # Errors
-/// The library refuses, or there is no second core.
 pub fn run(args: &[String]) -> Result<(), String> {
     let mut source = Source::of_this_program()?;
-    for one in wanted_of_all(&SeedOptions::parse(args)?) {
+    for one in wanted_of_all(&Options::parse("seeds", args)?) {
         let workload = one.activity.name();
         let shared = of(&*one.activity).map_err(|what| format!("{workload}: {what}"))?;
         println!(
@@ -63,9 +60,6 @@ fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
 
 /// Lines that one task writes and the other one touches in [`ROUNDS`] rounds: both do it once, one
 /// after the other, each on its core, again and again.
-///
-/// # Errors
-/// The library refuses, or there is no second core.
 pub fn of(activity: &dyn Activity) -> Result<Vec<Conflict>, String> {
     let library = Library::new(Sharing::Processes)?;
     prepare(&library, activity, 2)?;
