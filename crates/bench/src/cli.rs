@@ -1,10 +1,9 @@
 //! The verbs of `hearth-bench`.
 
-use crate::conflicts::instrumented;
 use crate::options::Options;
 use crate::report::Report;
 use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota};
-use crate::{heat, mounted, record, sched, seeds};
+use crate::{heat, instrumented, mounted, record, sched, seeds};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 

@@ -18,7 +18,7 @@ use crate::table::{Table, short, width};
 use crate::valgrind;
 use crate::watchdog::beat;
 use hearth::{Clock, Errno, Time, Volume};
-use hearth_sync::profile::{self, Draw};
+use hearth_sync::profile::{self, Sampling};
 use std::path::PathBuf;
 
 /// The verb by which this program does the work that valgrind counts.
@@ -150,7 +150,7 @@ fn on_against_off(operation: Operation<FILES>, pairs: u32) -> Result<Vec<f64>, S
         }
     };
     let mut slice = |side| {
-        if side == Side::With && !profile::start(Draw::Adaptive) {
+        if side == Side::With && !profile::start(Sampling::Adaptive) {
             return Err("this build has no lock profile".to_owned());
         }
         // Warm: on, the thread finds out how busy it is, which takes it some draws.

@@ -44,7 +44,7 @@ pub fn check(_options: &Options, _report: &mut Report) -> Result<(), String> {
 pub fn run_loops() -> Result<(), String> {
     pin_first()?;
     for tasks in SIZES {
-        let scheduler = Scheduler::builder().seats(1).start();
+        let scheduler = Scheduler::builder().external_workers(1).start();
         let scheduler = scheduler.map_err(|error| error.to_string())?;
         let tasks: Vec<JoinHandle<()>> = (0..tasks)
             .map(|_| {
