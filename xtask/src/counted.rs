@@ -51,7 +51,6 @@ const ALLOWANCES: &[(Wording, &str, usize)] = &[
     (Wording::Opening, "hearth-model", 14),
     (Wording::Opening, "hearth-sched", 21),
     (Wording::Opening, "hearth-sync", 11),
-    (Wording::Opening, "xtask", 1),
     (Wording::Answers, "hearth", 16),
     (Wording::Answers, "hearth-bench", 10),
     (Wording::Answers, "hearth-cli", 2),
