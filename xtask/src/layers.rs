@@ -22,20 +22,7 @@ struct KnownRing {
     reason: &'static str,
 }
 
-const KNOWN_RINGS: &[KnownRing] = &[
-    KnownRing {
-        name: "hearth",
-        inside: &["cache", "heat", "ops", "service", "superblock", "volume"],
-        files_max: 20,
-        reason: "the superblock holds the heat tracker, whose reports run operations",
-    },
-    KnownRing {
-        name: "hearth",
-        inside: &["control"],
-        files_max: 4,
-        reason: "commands and sessions name each other until hearth-control has both",
-    },
-];
+const KNOWN_RINGS: &[KnownRing] = &[];
 
 /// The most floors that a crate may have, where it has a limit.
 const FLOORS_MAX: &[(&str, usize)] = &[];
