@@ -19,7 +19,7 @@ use crate::report::Report;
 use crate::stats::{Pair, Side, interval};
 use crate::table::{Table, short};
 use crate::watchdog::beat;
-use hearth::{LimitUpdate, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
