@@ -22,12 +22,7 @@ struct KnownRing {
     reason: &'static str,
 }
 
-const KNOWN_RINGS: &[KnownRing] = &[KnownRing {
-    name: "hearth",
-    inside: &["control", "heat", "ops", "quotactl", "volume", "walk"],
-    files_max: 41,
-    reason: "control, heat and quota calls run operations, and the volume's core holds all three",
-}];
+const KNOWN_RINGS: &[KnownRing] = &[];
 
 /// The most floors that a crate may have, where it has a limit.
 const FLOORS_MAX: &[(&str, usize)] = &[];
