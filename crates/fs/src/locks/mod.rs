@@ -35,7 +35,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
 use crate::cache_padded::CachePadded;
 use crate::errno::Errno;
-use held::Held;
+use held::HeldLocks;
 use wait::WaitId;
 use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
 
@@ -47,7 +47,7 @@ pub use wait::WaitGraph;
 const FILE_RANK: u32 = 920;
 const GRAPH_RANK: u32 = 930;
 const ALLOWANCE_RANK: u32 = 935;
-const BED_RANK: u32 = 940;
+const SLEEPER_RANK: u32 = 940;
 
 /// The advisory locks of one file. Clones are one table: a thread that may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.
@@ -83,7 +83,7 @@ lock_class! {
 
 /// Protected by the lock of [`FileLocks`].
 struct LockState {
-    held: Held,
+    held: HeldLocks,
     /// How much owners may hold, over all files of the volume.
     allowance: LockAllowance,
     /// Waiting requests, oldest first. Each conflicts with a held lock.
@@ -107,7 +107,7 @@ impl FileLocks {
         FileLocks {
             shared: Arc::new(FileLocksShared {
                 state: Lock::new(LockState {
-                    held: Held::default(),
+                    held: HeldLocks::default(),
                     allowance,
                     queue: VecDeque::new(),
                 }),
@@ -330,7 +330,11 @@ impl LockState {
 }
 
 /// Carries `request` out, unless the owner would hold too much; nothing conflicts with it.
-fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> Result<(), Errno> {
+fn apply(
+    held: &mut HeldLocks,
+    request: &LockRequest,
+    allowance: &LockAllowance,
+) -> Result<(), Errno> {
     let before = held.ranges_held(request.owner) as i64;
     let after = before + held.growth(request);
     if !allowance.charge(request.owner, before, after) {
