@@ -8,8 +8,8 @@ use crate::named::named;
 use crate::op_rate::{OpRate, WINDOWS};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
-use hearth_sync::spread::PerCore;
 use std::collections::BTreeMap;
 
 named! {
@@ -36,7 +36,7 @@ lock_class!(InfoLock = "stats.info", 975);
 /// Statistics of one volume.
 pub struct Stats {
     /// Read by every call: what is written lies on other lines.
-    cores: PerCore<Core>,
+    cores: PerCpu<Core>,
     pub(crate) rate: CachePadded<OpRate>,
     info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
@@ -148,7 +148,7 @@ impl Stats {
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
-            cores: PerCore::new(core),
+            cores: PerCpu::new(core),
             rate: CachePadded(OpRate::default()),
             info: CachePadded(Lock::new(BTreeMap::new())),
         }

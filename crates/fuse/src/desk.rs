@@ -12,7 +12,7 @@ use crate::policy::Answering;
 use crate::service::{Absent, Pieces, Service, Span};
 use crate::wire::{CopyFileRangeIn, FallocateIn, InHeader, Opcode, ReadIn, WriteIn};
 use hearth::TenantId;
-use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
+use hearth::sched::{Permit, Spec, Tenant, Unpark, Worker};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
@@ -57,7 +57,7 @@ impl<S: Service> Desk<S> {
     /// scheduler has no seat left.
     pub fn new(hall: &Arc<Hall<S>>, source: RawFd, unpark: Unpark) -> Option<Desk<S>> {
         Some(Desk {
-            worker: hall.sched.worker_alone(Some(unpark)).ok()?,
+            worker: hall.sched.pinned_worker(Some(unpark)).ok()?,
             hall: Arc::clone(hall),
             own: None,
             open: Arc::new(AtomicUsize::new(0)),
@@ -77,7 +77,7 @@ impl<S: Service> Desk<S> {
         if tenant != self.recent[0].0 || self.endings != self.hall.sched.endings() {
             self.turn_to(tenant);
         }
-        if self.hall.park == Park::Needed && !self.hall.sched.has_ceilings() {
+        if self.hall.park == Park::Needed && !self.hall.sched.has_limits() {
             return Fate::Now;
         }
         self.look_closer(header, args)
@@ -86,7 +86,7 @@ impl<S: Service> Desk<S> {
     /// A request of the tenant that was last looked at was handled at once.
     #[inline]
     pub fn served(&mut self, span: &Span) {
-        self.worker.note(self.recent[0].1, span.ns());
+        self.worker.defer_charge(self.recent[0].1, span.ns());
         if let Some(answering) = &mut self.answering {
             answering.served(span);
         }
@@ -134,15 +134,15 @@ impl<S: Service> Desk<S> {
     }
 
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.worker.settle();
-        let spec = Spec::of(self.recent[0].1).with_key(self.worker.station() as u64);
+        self.worker.flush_charges();
+        let spec = Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64);
         drop(self.hall.sched.spawn(spec, task));
     }
 
     /// Whether parked requests of this desk are not answered, or its seat had something left from
     /// before. Then its thread sleeps in [`Desk::wait`] only.
     pub fn is_busy(&self) -> bool {
-        self.has_open() || self.worker.has_any()
+        self.has_open() || self.worker.has_pending()
     }
 
     /// The hall of the tenant that was last looked at.
@@ -215,7 +215,7 @@ impl<S: Service> Desk<S> {
     }
 
     /// A copy that brings bytes to another tenant is held to that one's ceilings too.
-    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Ticket> {
+    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Permit> {
         let (copy, _) = match Opcode::from_number(header.opcode)? {
             Opcode::CopyFileRange | Opcode::CopyFileRange64 => {
                 CopyFileRangeIn::read_from_prefix(args).ok()?
@@ -243,7 +243,7 @@ impl<S: Service> Desk<S> {
             };
         };
         let sched = &self.hall.sched;
-        if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
+        if sched.has_limits() && !hearth::is_control(header.nodeid) {
             let own = sched.charge(self.recent[0].1, 1, bytes);
             let tickets = [own, self.charge_target(header, args, bytes)];
             if tickets.iter().any(Option::is_some) {

@@ -36,7 +36,7 @@ pub(crate) async fn run<S: Service>(
                 if hall.waiting.is_closed() {
                     return Err(Errno::ENODEV);
                 }
-                let charged = bytes > 0 && hall.sched.has_ceilings();
+                let charged = bytes > 0 && hall.sched.has_limits();
                 let ticket = match charged {
                     true => hall.sched.charge(hall.tenant(), 0, bytes),
                     false => None,

@@ -157,7 +157,7 @@ impl Session {
             idle: self.idle.clone(),
         });
         if let Some(idle) = self.idle.clone() {
-            hall.sched.begin_threads_with(be_usual);
+            hall.sched.on_thread_start(be_usual);
             let watch = Builder::new().name("hearth-policy".into());
             self.threads.lock().push(watch.spawn(move || idle.watch())?);
         }

@@ -5,7 +5,7 @@ use crate::service::{Absent, Lane, Later, Service, Small};
 use crate::waiting::Asker;
 use crate::workers::Workers;
 use hearth::Errno;
-use hearth::sched::{Ticket, yield_now};
+use hearth::sched::{Permit, yield_now};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Places at the ceilings of the tenants that a request is charged to.
-pub(crate) type Tickets = [Option<Ticket>; 2];
+pub(crate) type Tickets = [Option<Permit>; 2];
 
 /// How a delay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) async fn delay<S: Service>(hall: &Hall<S>, asker: Asker, tickets: Tic
     let mut turns = pin!(async {
         // One after the other: each place is taken already.
         for ticket in tickets.into_iter().flatten() {
-            hall.sched.turn(ticket).await;
+            hall.sched.rate_limit(ticket).await;
         }
     });
     let mut came = false;

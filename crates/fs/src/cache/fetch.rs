@@ -181,7 +181,7 @@ impl Superblock {
         let Some(data) = inode.data() else {
             return Ok(());
         };
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         let bytes = self.objects.backend.load_page(inode.number(), index)?;
         let at = index * PAGE;
         self.heat.note_load(inode, at);

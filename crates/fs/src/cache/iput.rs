@@ -156,7 +156,7 @@ impl Superblock {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();
         let blocks = inode.blocks();
-        epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
+        epoch::account((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
         self.quotas
             .ledger
             .free(account, Resource::Blocks, blocks, g);

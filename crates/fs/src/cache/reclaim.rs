@@ -175,7 +175,7 @@ impl Superblock {
         // Closed until the inode is gone or stays: a write between the last write-back and the end
         // of the inode would be lost.
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _closed = inode.gate.close(inode.shares());
+        let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return (0, Leftover::Held(held, None)),
@@ -214,7 +214,7 @@ impl Superblock {
         let record = record_of(inode, g);
         let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
         let committed = caught(commit);
-        epoch::weigh(pages as usize, g);
+        epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);
         if matches!(committed, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
@@ -247,7 +247,7 @@ impl Superblock {
             return Ok(());
         }
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         self.write_back(inode)?;
         if inode.meta.is_unlinked() {
             return Ok(());
@@ -265,7 +265,7 @@ impl Superblock {
         let _ = self.with_held(inode, |inode| {
             if inode.meta.nlink() > 0 {
                 let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-                let _inside = inode.gate.enter(inode.shares());
+                let _inside = inode.gate.read(inode.percpu());
                 self.write_back(inode)?;
             }
             Ok(())

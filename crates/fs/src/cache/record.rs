@@ -11,8 +11,8 @@ use crate::inode::{
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
-use hearth_sync::object::LANES;
-use hearth_sync::spread::Spread;
+use hearth_sync::object::SLOTS;
+use hearth_sync::percpu::PerCpuCounters;
 
 impl Superblock {
     /// The inode that a record describes, without its contents.
@@ -63,7 +63,7 @@ impl Superblock {
 }
 
 /// Adds the number of entries or pages in the record to the per-core counter.
-pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &Spread<LANES>) {
+pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
     let count = match record.attr.kind {
         Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,

@@ -88,7 +88,7 @@ impl Superblock {
         // An unlinked inode that somebody had open has a number as well.
         self.objects
             .inodes
-            .pass(self.objects.backend.last_inode()?.max(ROOT));
+            .skip_past(self.objects.backend.last_inode()?.max(ROOT));
         Ok(exists)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use hearth_sync::atomic_bytes::AtomicBytes;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 use hearth_sync::seq::SeqLock;
-use hearth_sync::words::Words;
 
 use super::span::PAGE_BYTES;
 
@@ -22,7 +22,7 @@ pub(super) struct Page {
     flags: AtomicU8,
     last: LastCore,
     /// Written under the lock of `seq`; read at any time, whole under `seq`'s retry.
-    bytes: Box<Words<{ PAGE_BYTES / 8 }>>,
+    bytes: Box<AtomicBytes<{ PAGE_BYTES / 8 }>>,
     #[cfg(test)]
     _tally: super::live_count::LiveToken,
 }
@@ -62,7 +62,7 @@ impl Page {
             seq: SeqLock::new(),
             flags: AtomicU8::new(flags),
             last: LastCore::new(),
-            bytes: Words::boxed_with(start, bytes),
+            bytes: AtomicBytes::boxed_with(start, bytes),
             #[cfg(test)]
             _tally: super::live_count::LiveToken::new(),
         })

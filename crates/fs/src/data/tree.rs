@@ -222,7 +222,7 @@ pub(super) fn cut_leaf(
         let slots = || part.clone().map(|index| leaf.slot(index));
         *cut += slots().filter(|slot| slot.is_allocated(g)).count() as u64;
         let resident = slots().filter(|slot| slot.page(g).is_some()).count();
-        epoch::weigh(resident * Page::SIZE, g);
+        epoch::account(resident * Page::SIZE, g);
         return true;
     }
     for index in part {
@@ -263,7 +263,7 @@ impl<'g> PageSlot<'g> {
         let allocated = self.is_allocated(g);
         self.state.set(state);
         if !self.slot.is_empty() && self.slot.take(g) {
-            epoch::weigh(Page::SIZE - size_of::<Page>(), g);
+            epoch::account(Page::SIZE - size_of::<Page>(), g);
         }
         allocated
     }

@@ -271,7 +271,7 @@ impl<'a> Pair<'a> {
 pub(crate) struct Removal<'a> {
     table: &'a BucketTable,
     _held: Vec<RawGuard<'a>>,
-    _grow: hearth_sync::lock::Guard<'a, super::Grow, ()>,
+    _grow: hearth_sync::lock::LockGuard<'a, super::Grow, ()>,
 }
 
 impl Removal<'_> {

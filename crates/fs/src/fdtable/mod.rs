@@ -36,10 +36,10 @@ mod tests;
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::{Removed, Shared};
-use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
@@ -70,7 +70,7 @@ pub enum FdPolicy {
 /// A table of descriptors.
 pub struct FdTable<T: Described> {
     blocks: Blocks<T>,
-    cores: Option<PerCore<CoreBlock>>,
+    cores: Option<PerCpu<CoreBlock>>,
     /// Descriptors from here on are refused. Any thread may set it.
     limit: AtomicU32,
     alloc: PaddedLock<Lock<AllocClass, Alloc>>,
@@ -81,7 +81,7 @@ struct PaddedLock<V>(V);
 
 lock_class!(AllocClass = "fd-alloc", ALLOC_RANK);
 
-type AllocGuard<'t> = lock::Guard<'t, AllocClass, Alloc>;
+type AllocGuard<'t> = lock::LockGuard<'t, AllocClass, Alloc>;
 
 impl<T: Described> Default for FdTable<T> {
     fn default() -> FdTable<T> {
@@ -99,7 +99,7 @@ impl<T: Described> FdTable<T> {
         }
         FdTable {
             blocks,
-            cores: per_core.then(|| PerCore::new(CoreBlock::new)),
+            cores: per_core.then(|| PerCpu::new(CoreBlock::new)),
             limit: AtomicU32::new(FDS_MAX),
             alloc: PaddedLock(Lock::new(Alloc::default())),
         }

@@ -5,8 +5,8 @@ use super::key::{Access, Key};
 use super::sample_budget::{BudgetRate, RecordedCounts, SampleBudget};
 use super::score::Counts;
 use super::slot::{BUSY, ENDED, FREE, OverflowEntry, Slot, bump};
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::spread::PerCore;
 
 /// Lines of a core; a power of two. A model checker sees the same with few.
 const SLOTS: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
@@ -48,7 +48,7 @@ pub(crate) struct EndNotice {
 
 /// The slots and rings of every core.
 pub(crate) struct PerCpuTable {
-    cpus: PerCore<CpuTable>,
+    cpus: PerCpu<CpuTable>,
 }
 
 /// What a drain has seen of each slot. One for each [`Cells`].
@@ -105,7 +105,7 @@ fn slot_of(key: Key) -> usize {
 impl PerCpuTable {
     pub fn new() -> PerCpuTable {
         PerCpuTable {
-            cpus: PerCore::new(|_| CpuTable::new()),
+            cpus: PerCpu::new(|_| CpuTable::new()),
         }
     }
 

@@ -38,7 +38,7 @@ use crate::locks::{FileLocks, LockAllowance};
 use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, Object};
+use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use meta::Meta;
 use optional::OptionalParts;
@@ -46,7 +46,7 @@ use optional::OptionalParts;
 /// An inode in its table: what the table counts, around the inode itself.
 pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
-pub(crate) type InodeRef = Held<InodeInner>;
+pub(crate) type InodeRef = ObjRef<InodeInner>;
 
 /// Lane of the number of pages or entries.
 pub(crate) const COUNT: usize = 2;
@@ -80,7 +80,7 @@ pub(crate) struct InodeInner {
     /// shrinks and after it grows.
     full_pages: AtomicU32,
     /// Writers of existing bytes enter it; truncate and range operations close it.
-    pub gate: Gate<GateLock>,
+    pub gate: PerCpuRwLock<GateLock>,
     /// See [`StateBits`].
     pub state: StateBits,
     pub id: InodeId,
@@ -117,7 +117,7 @@ impl InodeInner {
             _rest_of_growth: [0; 6],
             body,
             full_pages: AtomicU32::new(full_pages_of(fields.size)),
-            gate: Gate::new(),
+            gate: PerCpuRwLock::new(),
             state: StateBits::default(),
             id: InodeId { number, generation },
             optional: OptionalParts::default(),
@@ -321,7 +321,7 @@ impl InodeExt for Inode {
     }
 
     fn count(&self) -> i64 {
-        self.shares().sum(COUNT).max(0)
+        self.percpu().sum(COUNT).max(0)
     }
 
     fn pages(&self) -> u64 {
@@ -336,11 +336,11 @@ impl InodeExt for Inode {
     }
 
     fn touch(&self, now: Time) {
-        self.shares().raise(TOUCHED, now.nanos());
+        self.percpu().raise(TOUCHED, now.nanos());
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.shares().add(
+        self.percpu().add(
             COUNT,
             if subdirectory {
                 delta * (SUBDIR + 1)
@@ -365,7 +365,7 @@ impl InodeExt for Inode {
 
     fn fields(&self) -> Fields {
         let mut f = self.meta.read();
-        let touched = self.shares().max(TOUCHED);
+        let touched = self.percpu().max(TOUCHED);
         if touched != 0 {
             f.mtime = Time::from_nanos(touched);
             f.ctime = f.ctime.max(f.mtime);
@@ -384,7 +384,7 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
 // five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Inode::SHARES_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
+const _: () = assert!(Inode::PERCPU_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
     let inode = Inode::VALUE_AT;

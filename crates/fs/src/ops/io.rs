@@ -19,7 +19,7 @@ use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
 /// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
@@ -201,7 +201,7 @@ fn write_inside(
     g: &Guard,
 ) -> Attempt<Option<(u64, usize)>> {
     let reaches = || inode.reaches(off + src.len() as u64);
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -210,7 +210,7 @@ fn write_inside(
     if !is_refused(&done) {
         return done.map(|()| Some((off, src.len())));
     }
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -241,14 +241,14 @@ fn write_extending(
         }
         Ok((off, len))
     };
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) {
         done?;
         return grow(len);
     }
     drop(inside);
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     grow(store_what_fits(cx, inode, data, off, src, g)?)
 }
 
@@ -328,7 +328,7 @@ fn store_all(
     );
     if let Some(charge) = &mut charge {
         charge.spend(written.added);
-        inode.shares().add(COUNT, written.added as i64);
+        inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
         cx.sb
@@ -361,7 +361,7 @@ pub(crate) fn edit<T>(
 /// Accounts for pages that are gone and gives their blocks back.
 pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
-        inode.shares().add(COUNT, -(removed as i64));
+        inode.percpu().add(COUNT, -(removed as i64));
         let account = inode.meta.account();
         cx.sb
             .quotas
@@ -376,8 +376,8 @@ pub(crate) fn set_size(
     cx: &Ctx<'_>,
     inode: &Inode,
     size: u64,
-    _growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    _growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Attempt<bool> {
     let data = data_of(inode)?;
@@ -388,7 +388,7 @@ pub(crate) fn set_size(
     // XFS and tmpfs. Under `growth` none are added.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
-        let _closed = closed.is_none().then(|| inode.gate.close(inode.shares()));
+        let _closed = closed.is_none().then(|| inode.gate.write(inode.percpu()));
         let ino = inode.number();
         if cx.sb.objects.backend.evictable() {
             if !size.is_multiple_of(PAGE) {

@@ -19,7 +19,7 @@ use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
@@ -29,7 +29,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    inode: HeldSlot<InodeInner>,
+    inode: RefSlot<InodeInner>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
@@ -71,7 +71,7 @@ impl OpenFile {
         OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
-            inode: HeldSlot::new(inode),
+            inode: RefSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
                 position: CachePadded(Lock::new(0)),

@@ -57,7 +57,7 @@ pub(crate) fn drop_capability(cx: &Ctx<'_>, inode: &Inode, g: &Guard) {
 pub(crate) fn drop_capability_held(
     cx: &Ctx<'_>,
     inode: &Inode,
-    _change: &lock::Guard<'_, ChangeLock, ()>,
+    _change: &lock::LockGuard<'_, ChangeLock, ()>,
     g: &Guard,
 ) {
     if !inode.state.has(StateBit::Capable) || cx.sb.payer(inode).is_err() {

@@ -35,7 +35,7 @@ pub(crate) fn fallocate(
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();
     let _growth = inode.meta.growth.lock();
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
         rewrite(cx, inode, data, g)?;
     }
@@ -171,7 +171,7 @@ pub(crate) fn check_allocate(
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let pages = off / PAGE..end.div_ceil(PAGE);
     let need = {
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
             .map_err(|absent| miss_page(inode, absent))?
     };
@@ -234,7 +234,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         reserved.spend();
     }
     charge.spend(added - paid);
-    inode.shares().add(COUNT, added as i64);
+    inode.percpu().add(COUNT, added as i64);
     Ok(())
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn rename(
 
 /// Excludes renames that give directories other parents.
 #[track_caller]
-fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
+fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
     sb.names.rename.0.lock()
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn has_writers(inode: &Inode) -> bool {
 
 /// A writer of `inode` that was charged first is closed.
 pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
-    let _inside = inode.gate.enter(inode.shares());
+    let _inside = inode.gate.read(inode.percpu());
     let mut reserved = sb.quotas.reservations.of(inode.number());
     let Some(left) = reserved.remove_writer() else {
         return;
@@ -60,13 +60,13 @@ pub(crate) fn reserve(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         Ok(is_needed.then_some((reserved, holes)))
     };
     {
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         if unpaid()?.is_none() {
             return Ok(());
         }
     }
     // A write inside the gate may be about to fill a hole without a reservation, and to pay for it.
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     let Some(account) = cx.sb.payer(inode)? else {
         return Ok(());
     };
@@ -120,7 +120,7 @@ pub(crate) fn store(
         .quotas
         .ledger
         .free(account, Resource::Blocks, unused, g);
-    inode.shares().add(COUNT, written.added as i64);
+    inode.percpu().add(COUNT, written.added as i64);
     Ok(written.installed)
 }
 

@@ -33,8 +33,8 @@ use crate::ops::run::Run;
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::volume::Volume;
 use crate::walk::{Follow, From, ToInode, ToName, walk};
-use hearth_sync::epoch::{Guard, pace, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::rcu::Shared;
@@ -54,9 +54,9 @@ pub struct Process {
     /// File mode creation mask.
     umask: AtomicU32,
     /// Working directory. Empty only during the drop.
-    cwd: HeldSlot<InodeInner>,
+    cwd: RefSlot<InodeInner>,
     /// The directory of `/`. Empty only during the drop.
-    root: HeldSlot<InodeInner>,
+    root: RefSlot<InodeInner>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
     /// The system's process id: read once, because every operation uses it. Immutable.
@@ -85,8 +85,8 @@ impl Process {
             files: FdTable::new(FdPolicy::Lowest),
             credentials: RcuCell::new(credentials),
             umask: AtomicU32::new(0o022),
-            cwd: HeldSlot::new(root.0),
-            root: HeldSlot::new(root.1),
+            cwd: RefSlot::new(root.0),
+            root: RefSlot::new(root.1),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -131,8 +131,8 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: HeldSlot::new(self.hold_dir(&self.cwd, &g)),
-            root: HeldSlot::new(self.hold_dir(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_dir(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_dir(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -168,7 +168,7 @@ impl Process {
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
         // Here, where no file offset is locked yet.
-        pace();
+        throttle();
         let result = f();
         self.count(call);
         if let Err(_) = result {
@@ -186,7 +186,7 @@ impl Process {
     /// it waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.sb().keep_budget()?;
-        pace();
+        throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
         let run = Run::new(self.sb(), Origin::Library, &g);
@@ -278,12 +278,12 @@ impl Process {
         }
     }
 
-    fn dir<'g>(&self, slot: &HeldSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
+    fn dir<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_dir(&self, slot: &HeldSlot<InodeInner>, g: &Guard) -> InodeRef {
+    fn hold_dir(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
             // Another thread may be changing directory; the inode that it leaves may end at once.
             if let Some(held) = self.dir(slot, g).hold() {

@@ -11,7 +11,7 @@ mod table;
 mod tests;
 
 pub use columns::Columns;
-pub use hearth_sync::profile::{Counts as LockCounts, Draw as LockSampling, Side as LockSide};
+pub use hearth_sync::profile::{Counts as LockCounts, Sampling as LockSampling, Side as LockSide};
 
 use hearth_sync::profile::{self, Snapshot};
 

@@ -6,9 +6,9 @@
 //! matters (see the proofs in `docs/design/quota.md`), and a word publishes nothing else.
 
 use super::kind::Resource;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{OnceLock, core};
-use hearth_sync::spread::PerCore;
 
 /// Bit of a closed word; the other bits are 0 then.
 const CLOSED: u64 = 1 << 63;
@@ -21,7 +21,7 @@ pub(crate) struct Credit {
     inline: Inline,
     /// Words of all CPUs, made when a second CPU uses the account. They begin closed; what `inline`
     /// holds at that moment stays there until it is recalled.
-    percpu: OnceLock<PerCore<CreditWords>>,
+    percpu: OnceLock<PerCpu<CreditWords>>,
     /// The CPU that uses `inline`, plus one; 0 for none yet. Affects speed only.
     owner: AtomicU32,
 }
@@ -120,12 +120,12 @@ impl Credit {
         {
             return &self.inline.0[resource];
         }
-        let percpu = self.percpu.get_or_init(|| PerCore::new(|_| closed_words()));
+        let percpu = self.percpu.get_or_init(|| PerCpu::new(|_| closed_words()));
         &percpu.get()[resource]
     }
 
     fn words(&self, resource: Resource) -> impl Iterator<Item = &AtomicU64> {
-        let percpu = self.percpu.get().into_iter().flat_map(PerCore::iter);
+        let percpu = self.percpu.get().into_iter().flat_map(PerCpu::iter);
         std::iter::once(&self.inline.0)
             .chain(percpu)
             .map(move |words| &words[resource as usize])

@@ -9,8 +9,8 @@ use super::state::{
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use hearth_sync::spread::PerCore;
 
 /// The quota ledger of a volume.
 pub(crate) struct Ledger {
@@ -18,7 +18,7 @@ pub(crate) struct Ledger {
     /// Numbers of accounts by owners. Written under the state lock.
     numbers: ConcurrentMap<Owners, u32>,
     /// The account that each CPU looked up last; a hint.
-    recent: PerCore<AtomicU32>,
+    recent: PerCpu<AtomicU32>,
     state: StateLine,
     /// Seconds of the wall clock.
     clock: Box<dyn Fn() -> i64 + Send + Sync>,
@@ -63,7 +63,7 @@ impl Ledger {
         Ledger {
             accounts: AccountTable::new(),
             numbers: ConcurrentMap::new(),
-            recent: PerCore::new(|_| AtomicU32::new(NO_ACCOUNT)),
+            recent: PerCpu::new(|_| AtomicU32::new(NO_ACCOUNT)),
             state: StateLine(Lock::new(QuotaState::new(tuning, blocks, inodes))),
             clock: Box::new(clock),
             keep: tuning.keep(),
@@ -215,7 +215,7 @@ impl Ledger {
         g: &Guard,
         work: impl FnOnce(&mut QuotaState, &QuotaCx<'_>) -> R,
     ) -> R {
-        let mut state: lock::Guard<'_, StateLock, QuotaState> = self.state.0.lock();
+        let mut state: lock::LockGuard<'_, StateLock, QuotaState> = self.state.0.lock();
         let cx = QuotaCx {
             accounts: &self.accounts,
             numbers: &self.numbers,

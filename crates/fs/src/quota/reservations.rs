@@ -4,7 +4,7 @@
 //! They are charged to the inode's account like use. `docs/design/quota.md` says which operations
 //! reserve and which take a reservation.
 
-use hearth_sync::lock::{Guard, Lock};
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -29,7 +29,7 @@ struct InodePages {
 /// The reservations of one inode, and the lock of its shard.
 pub(crate) struct InodeReservations<'a> {
     ino: u64,
-    shard: Guard<'a, ReservationsLock, ReservationShard>,
+    shard: LockGuard<'a, ReservationsLock, ReservationShard>,
 }
 
 impl Reservations {

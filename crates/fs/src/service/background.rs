@@ -81,7 +81,7 @@ async fn run(volume: Weak<Superblock>, sched: hearth_sched::Handle) {
         });
         drop(sb);
         if std::mem::take(&mut jobs.freed) {
-            epoch::give_way();
+            epoch::throttle_background();
         }
         timer.count_as_own();
         match wait {

@@ -8,9 +8,9 @@
 //! A lowered budget is met slowly, but bytes that come in beyond it are reclaimed as they come. The
 //! [watermark](MemUsage::excess) distinguishes the two.
 
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::cores;
-use hearth_sync::spread::PerCore;
 
 /// The batches of all cores together are one part in this many of the budget.
 pub(crate) const SLACK: u64 = 64;
@@ -19,7 +19,7 @@ pub(crate) const SLACK: u64 = 64;
 pub(crate) struct MemUsage {
     /// Whether the backend takes objects back. Immutable.
     counts: bool,
-    parts: PerCore<CoreBytes>,
+    parts: PerCpu<CoreBytes>,
     /// Bytes; 0 is no budget. Relaxed: an option of its own.
     budget: AtomicU64,
     /// The low-water watermark: the smallest number of bytes in memory at any look since the budget
@@ -62,7 +62,7 @@ impl MemUsage {
         };
         MemUsage {
             counts,
-            parts: PerCore::new(part),
+            parts: PerCpu::new(part),
             budget: AtomicU64::new(budget),
             watermark: AtomicI64::new(0),
         }

@@ -225,7 +225,7 @@ pub(crate) fn scheduler(options: &BuildOptions) -> std::result::Result<Scheduler
     // Without workers, a task without a run queue of its own needs one that no front end takes.
     let spare = usize::from(options.workers == 0 && options.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(options.workers);
-    builder.seats(options.seats + spare).start()
+    builder.external_workers(options.seats + spare).start()
 }
 
 impl Drop for Superblock {

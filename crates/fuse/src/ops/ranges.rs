@@ -280,7 +280,7 @@ impl Copy {
                 copied => copied.unwrap_or(0),
             };
             done += copied;
-            let paid = done >= PAID && sched.has_ceilings();
+            let paid = done >= PAID && sched.has_limits();
             match copied < want || done >= len || paid {
                 true => Ok(Part::Last(copied_out(done, wide))),
                 false => Ok(Part::More(0)),
