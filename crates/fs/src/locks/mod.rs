@@ -1,14 +1,16 @@
 //! Advisory locks of one file: `flock`, POSIX record locks, and locks of open file descriptions.
+//!
 //! Lock order (each may be taken under those above it):
+//!
 //! ```text
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
 //!     LockAllowance (rank 935, one per shard of the owners; takes nothing)
 //! Interrupt (rank 940, taken with nothing else held)
 //! ```
+//!
 //! Life of a request that has to wait: under the file's lock it joins the queue; from then on
-//! *other
-//! threads* decide it. Every change of the held locks goes through the queue in order of arrival
+//! *other threads* decide it. Every change of the held locks goes through the queue in order of arrival
 //! and grants each request that nothing conflicts with any more. A later request can so not slip in
 //! between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a request
 //! that conflicts with no held lock is granted even if others wait, because waiting behind a waiter
