@@ -1,7 +1,7 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
 //!
-//! It lives in the volume's [`hearth_sync::object::Table`]. [`Inode`] is the object around it, whose
-//! per-core counters hold what commuting operations would otherwise contend for:
+//! It lives in the volume's [`hearth_sync::object::Table`]. [`Inode`] is the object around it,
+//! whose per-core counters hold what commuting operations would otherwise contend for:
 //!
 //! | counter | meaning |
 //! |---|---|
@@ -58,8 +58,8 @@ pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] beside itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
-/// The entries and subdirectories in a directory's count. The counters of the cores are read one after
-/// the other, so either sum may be below zero for a moment while they change.
+/// The entries and subdirectories in a directory's count. The counters of the cores are read one
+/// after the other, so either sum may be below zero for a moment while they change.
 pub(crate) fn split(count: i64) -> (u64, u64) {
     let entries = count << 24 >> 24;
     let subdirectories = (count - entries) / SUBDIR;

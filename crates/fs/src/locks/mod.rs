@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Life of a request that has to wait: under the file's lock it joins the queue; from then on
-//! *other threads* decide it. Every change of the held locks goes through the queue in order of arrival
-//! and grants each request that nothing conflicts with any more. A later request can so not slip in
-//! between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a request
-//! that conflicts with no held lock is granted even if others wait, because waiting behind a waiter
-//! could deadlock with locks that the requester holds already.
+//! *other threads* decide it. Every change of the held locks goes through the queue in order of
+//! arrival and grants each request that nothing conflicts with any more. A later request can so not
+//! slip in between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a
+//! request that conflicts with no held lock is granted even if others wait, because waiting behind
+//! a waiter could deadlock with locks that the requester holds already.
 
 mod allowance;
 mod held;
