@@ -89,7 +89,7 @@ pub fn check_run(workers: usize, rules: &[Rule], source: &mut Source) -> Result<
         let verdicts = judge(workers, &plan, extent, rules, source);
         PLANTED.store(false, Ordering::Relaxed);
         let verdicts = verdicts?;
-        let text = report::conflicts(&verdicts, source, 1);
+        let text = report::conflicts(&report::places(&verdicts, source), 1);
         Ok::<_, String>((share(&plan, &verdicts)?, text))
     };
     let (share, text) = told(false)?;

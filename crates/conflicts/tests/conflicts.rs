@@ -85,7 +85,7 @@ fn commuting_operations_share_no_cache_line() {
 }
 
 #[test]
-fn the_runner_sees_a_locked_map_and_a_planted_counter() {
+fn the_checker_sees_a_locked_map_and_an_injected_counter() {
     let output = runner(&["--self-check"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -93,7 +93,7 @@ fn the_runner_sees_a_locked_map_and_a_planted_counter() {
 
 /// A few cases, free ones and others; the sample of the verb itself takes more than half an hour.
 #[test]
-fn recorder_and_trace_agree() {
+fn recorder_and_memory_trace_give_the_same_verdicts() {
     let traced = env!("CARGO_BIN_EXE_hearth-traced");
     let name = format!("hearth-test-{}-lackey.json", std::process::id());
     let json = std::env::temp_dir().join(name);
@@ -115,7 +115,7 @@ fn recorder_and_trace_agree() {
 }
 
 #[test]
-fn a_second_opinion_without_valgrind_ends_before_it_begins() {
+fn a_lackey_check_without_valgrind_fails_before_the_recorder_runs() {
     let program = instrumented::build().expect("the runner compiles");
     let mut runner = Command::new(program);
     runner.args(["--check", "lackey", "--traced", "/no/such"]);
@@ -129,7 +129,7 @@ fn a_second_opinion_without_valgrind_ends_before_it_begins() {
 }
 
 #[test]
-fn the_record_says_which_command_on_which_commit_made_it() {
+fn the_committed_rows_name_their_command_and_commit() {
     let first = RECORDED.lines().next().expect("a first line");
     let from: Value = serde_json::from_str(first).expect("a line of JSON");
     for part in ["command", "commit"] {
@@ -138,7 +138,7 @@ fn the_record_says_which_command_on_which_commit_made_it() {
 }
 
 #[test]
-fn what_the_runner_does_not_know_is_named_with_a_remedy() {
+fn unknown_arguments_are_refused_by_name() {
     for (args, what) in [
         (&["--fast"][..], "'--fast'"),
         (&["--sample", "none"], "'none' is no number"),
@@ -156,10 +156,23 @@ fn what_the_runner_does_not_know_is_named_with_a_remedy() {
 }
 
 #[test]
-fn the_page_of_the_record_is_there() {
+fn the_committed_page_picture_and_places_are_those_of_the_record() {
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
-    for name in ["conflicts.md", "conflicts.svg"] {
+    let read = |name: &str| {
         let text = std::fs::read_to_string(record.join(name)).expect("the record is committed");
         assert!(text.contains("rename"), "{name}");
+        text
+    };
+    let (page, places) = (read("conflicts.md"), read("conflicts-places.jsonl"));
+    read("conflicts.svg");
+    assert_eq!(places.lines().next(), RECORDED.lines().next());
+    let cases = value(RECORDED, "all", "cases");
+    assert!(page.contains(&format!("all {cases:>17}")), "{page}");
+    let lines = page.lines().count();
+    assert!(lines <= 120, "the page is a summary, not {lines} lines");
+    for line in places.lines().skip(1) {
+        let place: Value = serde_json::from_str(line).expect("a line of JSON");
+        assert_eq!(place["sides"].as_array().map(Vec::len), Some(2), "{line}");
+        assert!(place["cases"][0].is_string(), "{line}");
     }
 }

@@ -8,6 +8,7 @@ use hearth_conflicts::cores::Cores;
 use hearth_conflicts::ground::WITH_HEAT;
 use hearth_conflicts::matrix::Matrix;
 use hearth_conflicts::plan::{Extent, Plan};
+use hearth_conflicts::report::PlaceConflicts;
 use hearth_conflicts::source::Source;
 use hearth_conflicts::verdict::{Sum, by_case};
 use hearth_conflicts::{allow_list, hot, judge, report, second, self_check, shared_lines, steps};
@@ -147,16 +148,15 @@ fn run(options: &Options) -> Result<(), String> {
     let costs = hot::measure(&Cores::start()?);
     rows.extend(costs.rows());
     let matrix = Matrix::of(&by_case(&verdicts));
-    // A record names every one.
-    let is_whole = options.is_verbose || options.is_record;
-    let shown = if is_whole { usize::MAX } else { 4 };
-    let text = format!(
-        "{}\n{}\n{}{}",
+    let shown = if options.is_verbose { usize::MAX } else { 4 };
+    let places = report::places(&verdicts, &mut source);
+    let summary = format!(
+        "{}\n{}\n{}",
         report::sums(tally, &verdicts),
         costs.text(),
         matrix.text(),
-        report::conflicts(&verdicts, &mut source, shown)
     );
+    let text = format!("{summary}{}", report::conflicts(&places, shown));
     println!("{text}\n{:.1} s", start.elapsed().as_secs_f64());
     for files in FILES {
         let steps = steps::count(files)?;
@@ -165,7 +165,10 @@ fn run(options: &Options) -> Result<(), String> {
         rows.extend(steps.rows());
     }
     if options.is_record {
-        keep(extent, &commit, (&rows, &text), &matrix)?;
+        let page = report::page(extent, &commit, &summary, &places);
+        keep(extent, &commit, &rows, &places)?;
+        write(&record_folder().join("conflicts.md"), &page)?;
+        write(&record_folder().join("conflicts.svg"), &matrix.svg())?;
     }
     if let Some(path) = &options.json {
         row::write_json(path, &rows)?;
@@ -179,22 +182,28 @@ fn run(options: &Options) -> Result<(), String> {
     costs.check()
 }
 
-/// Writes the files that are committed.
+/// Writes the data that is committed: the rows, and every place with its cases.
 fn keep(
     extent: Extent,
     commit: &str,
-    (rows, text): (&[Row], &str),
-    matrix: &Matrix,
+    rows: &[Row],
+    places: &[PlaceConflicts],
 ) -> Result<(), String> {
-    let place = workspace().join("docs/benchmarks");
+    let command = report::command(extent);
     let lines: String = rows.iter().map(|row| row.json() + "\n").collect();
-    let (file, command) = (place.join("conflicts.json"), report::command(extent));
-    record::keep_rows(&file, &command, commit, &lines)?;
-    write(&place.join("conflicts.svg"), &matrix.svg())?;
-    write(
-        &place.join("conflicts.md"),
-        &report::page(extent, commit, text),
-    )
+    record::keep_rows(
+        &record_folder().join("conflicts.json"),
+        &command,
+        commit,
+        &lines,
+    )?;
+    let lines: String = places.iter().map(|place| place.json() + "\n").collect();
+    let file = record_folder().join("conflicts-places.jsonl");
+    record::keep_rows(&file, &command, commit, &lines)
+}
+
+fn record_folder() -> PathBuf {
+    workspace().join("docs/benchmarks")
 }
 
 /// Compares the recorder's verdicts with those of a trace of every load and store.
