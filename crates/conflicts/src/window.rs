@@ -5,7 +5,7 @@ use super::overlap::{Conflict, Line, overlap};
 use super::recorder;
 use hearth_sync::epoch;
 
-/// More calls than there ever are between two looks at the time (`epoch::pace`).
+/// More calls than there ever are between two looks at the time (`epoch::throttle`).
 const LOOKS: usize = 64;
 
 /// The recorder as a watcher.
@@ -21,7 +21,7 @@ impl Watch for Recording {
     /// waits.
     fn window(self, _: usize, work: &mut dyn FnMut()) -> Vec<Line> {
         empty_epoch();
-        (0..LOOKS).for_each(|_| epoch::pace());
+        (0..LOOKS).for_each(|_| epoch::throttle());
         let mut least = usize::MAX;
         for _ in 0..1_000 {
             let lines = recorder::count(|| drop(epoch::pin()));

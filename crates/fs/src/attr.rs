@@ -1,4 +1,4 @@
-//! What `stat(2)` tells of a file, and what `setattr` may change: plain data.
+//! What `stat(2)` returns and what `setattr` may change: plain data.
 
 use crate::flags;
 
@@ -50,8 +50,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the `S_IFMT` bits of `mode` name; no bits at all mean a regular file, as
-    /// `mknod(2)` says.
+    /// The kind in the `S_IFMT` bits of `mode`; no bits at all mean a regular file, as `mknod(2)`
+    /// says.
     pub fn from_mode(mode: u32) -> Option<Kind> {
         let bits = (mode & libc::S_IFMT) >> 12;
         Kind::from_dirent(if bits == 0 { libc::DT_REG } else { bits as u8 })
@@ -82,12 +82,12 @@ impl Kind {
     }
 }
 
-/// Attributes of an inode at one moment: the fields belong together.
+/// Attributes of an inode at one moment: the fields are consistent with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// Inode number; the root is 1.
     pub ino: u64,
-    /// Tells two inodes apart that had the same number one after the other.
+    /// Distinguishes inodes that had one number one after the other.
     pub generation: u32,
     /// Type.
     pub kind: Kind,
@@ -99,7 +99,7 @@ pub struct Attr {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Device number of a device node, as `makedev` packs it.
+    /// Device number of a device inode, as `makedev` packs it.
     pub rdev: u32,
     /// Size in bytes.
     pub size: u64,
@@ -131,27 +131,27 @@ impl Attr {
     pub const ATTRIBUTES: u64 =
         (libc::STATX_ATTR_IMMUTABLE | libc::STATX_ATTR_APPEND | libc::STATX_ATTR_NODUMP) as u64;
 
-    /// Those that it has: the same bits mean the same in its flags.
+    /// The bits that it has: each has one meaning here and in the inode flags.
     pub fn attributes(&self) -> u64 {
         u64::from(self.flags) & Attr::ATTRIBUTES
     }
 }
 
-/// What `statx(2)` tells.
+/// The result of `statx(2)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatX {
-    /// `STATX_*` bits of what is told: always the basic ones and the creation.
+    /// `STATX_*` bits of the valid fields: always the basic ones and the creation time.
     pub mask: u32,
     /// `STATX_ATTR_*` bits that the inode has.
     pub attributes: u64,
-    /// Those that it could have.
+    /// `STATX_ATTR_*` bits that the inode could have.
     pub attributes_mask: u64,
-    /// The rest.
+    /// The other fields.
     pub attr: Attr,
 }
 
 impl StatX {
-    /// What is told of an inode with these attributes.
+    /// The result for an inode with these attributes.
     pub fn of(attr: Attr) -> StatX {
         StatX {
             mask: libc::STATX_BASIC_STATS | libc::STATX_BTIME,
@@ -168,12 +168,12 @@ const _: () = assert!(
         && flags::NODUMP == libc::STATX_ATTR_NODUMP as u32
 );
 
-/// What a directory entry means.
+/// The target of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Inode number.
     pub ino: u64,
-    /// Generation of the inode: the number may be another inode's later.
+    /// Generation of the inode: the number may be reused later.
     pub generation: u32,
     /// Its kind.
     pub kind: Kind,
@@ -182,7 +182,7 @@ pub struct Target {
 /// A time for `setattr`: the volume's clock or a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetTime {
-    /// The moment of the operation (`UTIME_NOW`).
+    /// The time of the operation (`UTIME_NOW`).
     Now,
     /// This time.
     At(Time),
@@ -205,11 +205,11 @@ pub struct SetAttr {
     pub mtime: Option<SetTime>,
     /// New change time, from a kernel that keeps times itself (writeback cache).
     pub ctime: Option<Time>,
-    /// Clear setuid and setgid as a write by a stranger does.
+    /// Clear setuid and setgid like a write by an unprivileged user does.
     pub kill_suidgid: bool,
 }
 
-/// What `statfs(2)` tells; counts are in units of `frsize`.
+/// The result of `statfs(2)`; counts are in units of `frsize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatFs {
     /// Preferred transfer size in bytes.
@@ -230,7 +230,7 @@ pub struct StatFs {
     pub namelen: u32,
 }
 
-/// One entry as `readdir` hands it out.
+/// One entry of `readdir`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEntry<'a> {
     /// Inode number.
@@ -239,7 +239,7 @@ pub struct DirEntry<'a> {
     pub kind: Kind,
     /// Name, 1 to 255 bytes, no `/` and no NUL.
     pub name: &'a [u8],
-    /// Where to go on after this entry.
+    /// The cookie to go on from after this entry.
     pub cookie: u64,
 }
 

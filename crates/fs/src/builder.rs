@@ -1,10 +1,11 @@
 //! Building a volume.
 
+use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::control;
 use crate::data::PAGE;
-use crate::home::Home;
-use crate::volume::{AtimeMode, BuildError, OnError, Protection, Settings, Volume};
+use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection};
+use crate::volume::{BuildError, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
 
@@ -16,30 +17,30 @@ impl Volume {
             .expect("the defaults are a valid volume")
     }
 
-    /// Settings of a new volume.
+    /// Options of a new volume.
     pub fn builder() -> VolumeBuilder {
-        VolumeBuilder(Settings::default())
+        VolumeBuilder(BuildOptions::default())
     }
 }
 
 /// Builds a [`Volume`].
-pub struct VolumeBuilder(Settings);
+pub struct VolumeBuilder(BuildOptions);
 
 impl VolumeBuilder {
-    /// Most bytes of file contents; by default half of the machine's memory, as tmpfs. A volume
-    /// that was given a size charges first, see [`VolumeBuilder::charge_first`].
+    /// Most bytes of file contents; by default half of the machine's memory, as in tmpfs. A volume
+    /// with a size charges first, see [`VolumeBuilder::charge_first`].
     pub fn size(mut self, bytes: u64) -> Self {
         self.0.size = Some(bytes);
         self
     }
 
-    /// Most inodes; by default one for each 4 KiB of half the machine's memory, as tmpfs.
+    /// Most inodes; by default one for each 4 KiB of half the machine's memory, as in tmpfs.
     pub fn inodes(mut self, inodes: u64) -> Self {
         self.0.inodes = inodes;
         self
     }
 
-    /// Memory for dentries, inodes and pages in bytes, where the home can give them back; 0 (the
+    /// Memory for dentries, inodes and pages in bytes, where the backend can give them back; 0 (the
     /// default): unlimited.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.0.budget = bytes;
@@ -64,23 +65,23 @@ impl VolumeBuilder {
         self
     }
 
-    /// Give the volume a thread for what no request waits for, such as the ageing of heat: the
-    /// same as one worker, or none.
+    /// Gives the volume a thread for work that no request waits for, such as the ageing of heat:
+    /// one worker, or none.
     pub fn background(self, on: bool) -> Self {
         self.workers(usize::from(on))
     }
 
-    /// Threads of the volume's scheduler, at most 1,024. They do what no request waits for, and
-    /// help the threads of front ends that fall behind. Without any (the default) call
+    /// Threads of the volume's scheduler, at most 1,024. They do the work that no request waits
+    /// for, and help the threads of front ends that fall behind. Without any (the default) call
     /// [`Volume::run_background_once`] now and then.
     pub fn workers(mut self, workers: usize) -> Self {
         self.0.workers = workers;
         self
     }
 
-    /// Threads of front ends that can take part in the volume's scheduler at the same time; one
-    /// for each core by default. A FUSE mount takes one for each CPU that is there, and what has no
-    /// place of its own runs at none of them: without workers there is one seat more.
+    /// Threads of front ends that can take part in the volume's scheduler at one time; one for each
+    /// core by default. A FUSE mount takes one for each CPU, and a task without a run queue of its
+    /// own runs on none of them: without workers there is one more.
     pub fn seats(mut self, seats: usize) -> Self {
         self.0.seats = seats;
         self
@@ -123,9 +124,9 @@ impl VolumeBuilder {
         self
     }
 
-    /// Where objects come from; memory by default.
-    pub fn home(mut self, home: impl Home) -> Self {
-        self.0.home = Box::new(home);
+    /// The backend that objects come from; memory by default.
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.0.backend = Box::new(backend);
         self
     }
 
@@ -135,26 +136,27 @@ impl VolumeBuilder {
         self
     }
 
-    /// Whether users, groups and projects are accounted (the default); otherwise only the volume's
-    /// own size and number of inodes are.
+    /// Whether users, groups and projects are accounted for (the default); otherwise only the
+    /// volume's own size and number of inodes are limited.
     pub fn quotas(mut self, quotas: bool) -> Self {
         self.0.quotas = quotas;
         self
     }
 
-    /// Whether a kernel in front (see `hearth-fuse`) may acknowledge nothing that is not charged,
-    /// also while no quota limits bytes: for volumes whose quotas must refuse at the write and not
-    /// at the `fsync` from the first one on. Writes are passed on one by one then. A volume that
-    /// was given a size does so in any case.
+    /// Whether a kernel in front (see `hearth-fuse`) may acknowledge only what is charged, even
+    /// while no quota limits bytes: for volumes whose quotas must refuse at the write and not at
+    /// the `fsync` from the first one on. Writes are passed on one by one then. A volume with a
+    /// size always does so.
     pub fn charge_first(mut self, always: bool) -> Self {
         self.0.charge_first = always;
         self
     }
 
-    /// The volume.
+    /// Builds the volume.
     ///
     /// # Errors
-    /// What is wrong with the settings; what the system, or the home asked for the root, refuses.
+    /// A fault in the options; an error of the system, or of the backend when it is asked for the
+    /// root.
     pub fn build(self) -> Result<Volume, BuildError> {
         if let Some(asked) = self.0.size.filter(|&size| size < PAGE) {
             return Err(BuildError::Size { asked });
@@ -163,7 +165,7 @@ impl VolumeBuilder {
             return Err(BuildError::NoInode);
         }
         let volume = Volume::new(self.0)?;
-        control::build(&volume.core).map_err(BuildError::Home)?;
+        control::build(&volume.sb).map_err(BuildError::Backend)?;
         Ok(volume)
     }
 }

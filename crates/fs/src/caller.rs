@@ -1,4 +1,4 @@
-//! Who asks: credentials, and which door the request came through.
+//! The caller of a request: its credentials, and the front end that it came through.
 
 /// User, group and supplementary groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,13 +27,13 @@ impl Credentials {
     }
 }
 
-/// Which door a request came through.
+/// The front end that a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A [`crate::Process`]: the core checks permissions.
+    /// A [`crate::Process`]: the volume checks permissions.
     Library,
     /// A kernel with `default_permissions`: it has checked mode bits, ACLs and the sticky bit; the
-    /// core checks what a kernel cannot know (inode flags, read-only state).
+    /// volume checks what a kernel cannot know (inode flags, read-only state).
     Kernel,
 }
 
@@ -50,7 +50,7 @@ pub struct Caller<'a> {
     pub pid: u32,
     /// File mode creation mask.
     pub umask: u16,
-    /// Door.
+    /// The front end.
     pub origin: Origin,
 }
 

@@ -1,11 +1,11 @@
-//! Calls of the library as statistics tell them apart, and what is counted of each.
+//! Calls of the library as statistics distinguish them, and the counts of each.
 
 use crate::named::named;
 
 named! {
-    /// A call of [`crate::Process`], by the system call that it stands for. The ways to say a path
-    /// are one call, the one that takes a directory's descriptor: `open` counts as `openat`,
-    /// `rmdir` as `unlinkat`. A descriptor instead of a path is another: `fstat`.
+    /// A call of [`crate::Process`], by its system call. The ways to name a path are one call, the
+    /// one that takes a directory's descriptor: `open` counts as `openat`, `rmdir` as `unlinkat`. A
+    /// descriptor instead of a path is another call: `fstat`.
     Call {
         Openat "openat", Close "close",
         Read "read", Pread "pread", Readv "readv", Preadv "preadv",
@@ -32,8 +32,8 @@ named! {
 /// Sum over all cores for one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// Times that it answered, errors included.
+    /// Number of times that it returned, errors included.
     pub count: u64,
-    /// Times that it answered an error.
+    /// Number of times that it returned an error.
     pub errors: u64,
 }

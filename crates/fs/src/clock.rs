@@ -8,7 +8,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Wall-clock time now.
     fn now(&self) -> Time;
 
-    /// Milliseconds since some moment, never going backwards; ages of heat are counted in it.
+    /// Milliseconds since an arbitrary moment, never going backwards; heat ages by it.
     fn monotonic(&self) -> u64 {
         let now = clock_gettime(ClockId::MonotonicCoarse);
         now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000

@@ -1,4 +1,4 @@
-//! Error numbers: what every operation answers when it cannot do what was asked.
+//! Error numbers: what a failed operation returns.
 
 use std::fmt;
 
@@ -15,7 +15,8 @@ macro_rules! errnos {
         impl Errno {
             $(pub const $name: Errno = Errno(libc::$name);)*
 
-            /// The symbolic name, `"ENOENT"` for 2; `"E?"` for a number the library never answers.
+            /// The symbolic name, `"ENOENT"` for 2; `"E?"` for a number that the library never
+            /// returns.
             pub fn name(self) -> &'static str {
                 match self.0 {
                     $(libc::$name => stringify!($name),)*

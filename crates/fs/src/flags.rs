@@ -19,7 +19,7 @@ pub const SETTABLE: u32 = APPEND | IMMUTABLE | NODUMP | NOATIME | SYNC | DIRSYNC
 /// Flags that a new inode takes from its directory.
 pub const INHERITED: u32 = NODUMP | NOATIME | SYNC | DIRSYNC | PROJINHERIT;
 
-/// Pairs of (`FS_*_FL`, `FS_XFLAG_*`): the two ioctls name the same flags by other bits.
+/// Pairs of (`FS_*_FL`, `FS_XFLAG_*`): the two ioctls have different bits for the flags.
 const XFLAGS: [(u32, u32); 6] = [
     (IMMUTABLE, 0x8),
     (APPEND, 0x10),

@@ -12,13 +12,16 @@
 //! # Ok::<(), hearth::Errno>(())
 //! ```
 #![forbid(unsafe_code)]
-// A log that cannot be written to would end the thread that writes it.
+// A print to a closed standard error would panic the thread.
 #![deny(clippy::print_stderr)]
 
 pub mod acl;
 pub mod amount;
 mod attr;
+pub mod backend;
 mod builder;
+mod cache;
+mod cache_padded;
 mod caller;
 mod calls;
 mod clock;
@@ -30,9 +33,7 @@ mod errno;
 pub mod fdtable;
 pub mod flags;
 pub mod heat;
-pub mod home;
 mod inode;
-mod line;
 mod locks;
 mod name;
 mod named;
@@ -44,8 +45,11 @@ mod process;
 mod profile;
 mod quota;
 mod quotactl;
+mod service;
 mod stats;
+mod superblock;
 mod tenant;
+mod throttle;
 mod volume;
 mod walk;
 
@@ -60,11 +64,11 @@ pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
 pub use observer::Observer;
-pub use ops::io::Place;
+pub use ops::io::WriteAt;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use profile::{
-    Columns, LockCounts, LockDraw, LockProfile, LockRow, LockSide, LockSort, SiteRow,
+    Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
     BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
@@ -75,15 +79,14 @@ pub use quotactl::{
     QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
+pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
-pub use volume::{
-    Absent, AtimeMode, BuildError, OnError, Protection, Volume, may_wait, without_waiting,
-};
+pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
 
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;
 
-/// The example of the README is compiled and run with those of the documentation.
+/// Compiles and runs the example of the README with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -48,25 +48,25 @@ impl NameHash {
         bucket_of(self.0, log2)
     }
 
-    /// The bits that are kept beside the pointer to an entry, so that who looks for a name does not
-    /// follow the pointers to all others of a bucket, and who looks for a free cookie does not
-    /// either: cookies can only be the same where these bits are.
+    /// The bits that are kept beside the pointer to an entry. A lookup so does not follow the
+    /// pointers to all other entries of a bucket, and neither does the search for a free cookie:
+    /// two cookies can be equal only where these bits are.
     ///
-    /// They choose the bucket in large tables, so that who moves entries there follows no pointer
-    /// either ([`split_by_tag`]). The larger the table, the fewer of them tell the names of one
-    /// bucket apart: of four million buckets six bits do.
+    /// They choose the bucket in large tables, so that moving entries there follows no pointer
+    /// either ([`split_by_tag`]). The larger the table, the fewer of them distinguish the names of
+    /// one bucket: with four million buckets six bits do.
     pub fn tag(self) -> u16 {
         (self.0 >> (Self::BITS - TAGGED_END)) as u16
     }
 }
 
 /// A tag chooses the bucket in tables of more than `1 << TAGGED` and up to `1 << TAGGED_END`
-/// buckets. The entries of smaller ones are in a cache as they move.
+/// buckets. The entries of smaller tables are in a cache when they move.
 const TAGGED: u32 = 12;
 const TAGGED_END: u32 = TAGGED + u16::BITS;
 
 /// Index in a table of `1 << to` buckets of an entry with this `tag` that is in bucket `index` of a
-/// smaller one of `1 << from`; `None` if the tag does not say.
+/// smaller table of `1 << from`; `None` if the tag does not decide it.
 pub(crate) fn split_by_tag(index: usize, tag: u16, from: u32, to: u32) -> Option<usize> {
     if from < TAGGED || to > TAGGED_END {
         return None;

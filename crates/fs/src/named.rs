@@ -13,7 +13,7 @@ macro_rules! named {
         pub enum $Kind { $($value),* }
 
         impl $Kind {
-            /// Every one, in the order of their numbers.
+            /// All values, in the order of their numbers.
             pub const ALL: &'static [$Kind] = &[$($Kind::$value),*];
 
             /// Lower-case name, the label in `.hearth/stats`.

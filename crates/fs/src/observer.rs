@@ -1,41 +1,42 @@
-//! Who wants to know of changes that the library side makes.
+//! Observers are notified of changes that the library side makes.
 
 use std::ops::Range;
 
-/// Told of changes made through [`crate::Process`], after them, outside all locks, on the thread
-/// that made them. The FUSE front end drops what the kernel has cached.
+/// Notified of each change made through [`crate::Process`], after it, outside all locks, on the
+/// thread that made it. The FUSE front end drops what the kernel has cached.
 pub trait Observer: Send + Sync + 'static {
     /// The meaning of `name` in directory `parent` changed.
     fn entry_changed(&self, parent: u64, name: &[u8]);
 
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given; those of a
     /// directory are its listing.
-    fn node_changed(&self, ino: u64, data: Option<Range<u64>>);
+    fn inode_changed(&self, ino: u64, data: Option<Range<u64>>);
 
     /// Inode numbers of the files that are open now and whose writes are acknowledged before the
-    /// volume hears of them, one for each open file. Asked while quotas are being set; sets none.
+    /// volume hears of them, one for each open file. Called while quotas are being set; must not set
+    /// any.
     fn collecting(&self) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Whether writes are acknowledged before the volume hears of them whatever it says when a file
-    /// is opened ([`crate::VolumeBuilder::charge_first`]).
+    /// Whether writes are always acknowledged before the volume hears of them, regardless of
+    /// [`crate::VolumeBuilder::charge_first`] when a file is opened.
     fn collects_anyway(&self) -> bool {
         false
     }
 }
 
-/// A change to be told when the operation is over.
-pub(crate) enum Note {
+/// A change of which observers are notified when the operation is over.
+pub(crate) enum FsEvent {
     Entry(u64, Box<[u8]>),
-    Node(u64, Option<Range<u64>>),
+    Inode(u64, Option<Range<u64>>),
 }
 
-impl Note {
-    pub fn tell(&self, observer: &dyn Observer) {
+impl FsEvent {
+    pub fn notify(&self, observer: &dyn Observer) {
         match self {
-            Note::Entry(parent, name) => observer.entry_changed(*parent, name),
-            Note::Node(ino, data) => observer.node_changed(*ino, data.clone()),
+            FsEvent::Entry(parent, name) => observer.entry_changed(*parent, name),
+            FsEvent::Inode(ino, data) => observer.inode_changed(*ino, data.clone()),
         }
     }
 }

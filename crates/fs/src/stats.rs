@@ -2,14 +2,14 @@
 //!
 //! Front ends count their operations, with times; the library counts its calls.
 
+use crate::cache_padded::CachePadded;
 use crate::calls::{Call, CallStats};
-use crate::line::OwnLine;
 use crate::named::named;
 use crate::op_rate::OpRate;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
-use hearth_sync::spread::PerCore;
 use std::collections::BTreeMap;
 
 named! {
@@ -36,9 +36,9 @@ lock_class!(InfoLock = "stats.info", 975);
 /// Statistics of one volume.
 pub struct Stats {
     /// Read by every call: what is written lies on other lines.
-    cores: PerCore<Core>,
-    pub(crate) rate: OwnLine<OpRate>,
-    info: OwnLine<Lock<InfoLock, BTreeMap<&'static str, String>>>,
+    cores: PerCpu<Core>,
+    pub(crate) rate: CachePadded<OpRate>,
+    info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
 
 #[repr(align(64))]
@@ -70,8 +70,8 @@ pub enum Event {
     WalkRestart,
     /// A path walk went on under the rename lock.
     WalkFallback,
-    /// An operation waited for the home.
-    HomeLoad,
+    /// An operation waited for the backend.
+    BackendFetch,
     /// An object was dropped from memory to keep the budget.
     Reclaimed,
     /// An operation panicked.
@@ -83,7 +83,7 @@ impl Event {
     pub const ALL: &'static [Event] = &[
         Event::WalkRestart,
         Event::WalkFallback,
-        Event::HomeLoad,
+        Event::BackendFetch,
         Event::Reclaimed,
         Event::Panic,
     ];
@@ -93,7 +93,7 @@ impl Event {
         match self {
             Event::WalkRestart => "walk_restarts",
             Event::WalkFallback => "walk_fallbacks",
-            Event::HomeLoad => "home_loads",
+            Event::BackendFetch => "home_loads",
             Event::Reclaimed => "reclaimed_objects",
             Event::Panic => "panics",
         }
@@ -104,8 +104,8 @@ impl Event {
         match self {
             Event::WalkRestart => "Path walks that began again because a rename ran beside them.",
             Event::WalkFallback => "Path walks that kept renames out in the end.",
-            Event::HomeLoad => "Objects that were loaded from the home.",
-            Event::Reclaimed => "Objects that were given back to the home.",
+            Event::BackendFetch => "Objects that were loaded from the backend.",
+            Event::Reclaimed => "Objects that were given back to the backend.",
             Event::Panic => "Panics in operations and in the background.",
         }
     }
@@ -148,9 +148,9 @@ impl Stats {
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
-            cores: PerCore::new(core),
-            rate: OwnLine(OpRate::default()),
-            info: OwnLine(Lock::new(BTreeMap::new())),
+            cores: PerCpu::new(core),
+            rate: CachePadded(OpRate::default()),
+            info: CachePadded(Lock::new(BTreeMap::new())),
         }
     }
 

@@ -81,7 +81,7 @@ struct Told(AtomicI64);
 
 impl Observer for Told {
     fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
-    fn node_changed(&self, _ino: u64, _data: Option<Range<u64>>) {
+    fn inode_changed(&self, _ino: u64, _data: Option<Range<u64>>) {
         self.0.fetch_add(1, Relaxed);
     }
 }

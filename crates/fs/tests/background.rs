@@ -2,7 +2,7 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Errno, OnError, Op, Process, QuotaId, Time, Volume};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -73,8 +73,11 @@ fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
 
 #[test]
 fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().workers(0).home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .workers(0)
+        .backend(backend.clone())
+        .build();
     let volume = volume.unwrap();
     let process = volume.process(Credentials::root());
     for number in 0..64 {
@@ -84,7 +87,7 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     assert!(before > 4e6, "{before}");
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
-    home.set_fault(Some(Box::new(move |_| {
+    backend.set_fault(Some(Box::new(move |_| {
         count.fetch_add(1, SeqCst);
         None
     })));
@@ -95,7 +98,7 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     assert_eq!(calls.load(SeqCst), 0, "nobody has come yet");
     volume.run_background_once();
     let calls = calls.load(SeqCst);
-    assert!(calls >= 48, "{calls} calls to the home for 64 files");
+    assert!(calls >= 48, "{calls} calls to the backend for 64 files");
     let after = stat(&process, RESIDENT);
     assert!(after <= BUDGET as f64, "{after}");
     let fd = process.open("/63", libc::O_RDONLY, 0).unwrap();
@@ -107,8 +110,8 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
 /// It won back everything that was too much, however long that took.
 #[test]
 fn a_call_of_the_background_has_an_end_and_the_next_goes_on() {
-    let home = Arc::new(TestHome::new());
-    let builder = Volume::builder().workers(0).home(home.clone());
+    let backend = Arc::new(TestBackend::new());
+    let builder = Volume::builder().workers(0).backend(backend.clone());
     let volume = builder.build().unwrap();
     let process = volume.process(Credentials::root());
     for number in 0..160 {
@@ -118,7 +121,7 @@ fn a_call_of_the_background_has_an_end_and_the_next_goes_on() {
     // An operation would win back the rest by itself: what is won is seen by what is written.
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
-    home.set_fault(Some(Box::new(move |_| {
+    backend.set_fault(Some(Box::new(move |_| {
         count.fetch_add(1, SeqCst);
         None
     })));
@@ -162,7 +165,7 @@ fn a_volume_without_workers_calls_back_credit_that_nobody_uses() {
     assert_eq!(usage(), (4096, 4096));
 }
 
-/// Calls that write something to a home, by the thread that `here` was made on and by others.
+/// Calls that write something to a backend, by the thread that `here` was made on and by others.
 #[derive(Clone)]
 struct Writers {
     here: ThreadId,
@@ -171,14 +174,14 @@ struct Writers {
 }
 
 impl Writers {
-    fn of(home: &TestHome) -> Writers {
+    fn of(backend: &TestBackend) -> Writers {
         let writers = Writers {
             here: std::thread::current().id(),
             own: Arc::default(),
             others: Arc::default(),
         };
         let seen = writers.clone();
-        home.set_fault(Some(Box::new(move |call| {
+        backend.set_fault(Some(Box::new(move |call| {
             let by = match std::thread::current().id() == seen.here {
                 true => &seen.own,
                 false => &seen.others,
@@ -208,7 +211,9 @@ fn set_budget(process: &Process) {
 #[test]
 fn what_comes_and_goes_leaves_nothing_under_the_budget_and_nothing_is_there_without_one() {
     let memory = Volume::memory();
-    let evictable = Volume::builder().home(Arc::new(TestHome::new())).build();
+    let evictable = Volume::builder()
+        .backend(Arc::new(TestBackend::new()))
+        .build();
     for (volume, counts) in [(memory, false), (evictable.unwrap(), true)] {
         let process = volume.process(Credentials::root());
         let before = stat(&process, RESIDENT);
@@ -222,15 +227,18 @@ fn what_comes_and_goes_leaves_nothing_under_the_budget_and_nothing_is_there_with
 
 #[test]
 fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .workers(1)
+        .backend(backend.clone())
+        .build();
     let volume = volume.unwrap();
     let process = volume.process(Credentials::root());
     for number in 0..256 {
         file(&process, &format!("/{number}"), 64 << 10);
     }
     wait_for_the_background(&volume);
-    let writers = Writers::of(&home);
+    let writers = Writers::of(&backend);
     set_budget(&process);
     let begin = Instant::now();
     while stat(&process, RESIDENT) > BUDGET as f64 {
@@ -248,13 +256,16 @@ fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
 
 #[test]
 fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .workers(1)
+        .backend(backend.clone())
+        .build();
     let volume = volume.unwrap();
     let process = volume.process(Credentials::root());
     set_budget(&process);
-    let writers = Writers::of(&home);
-    home.set_delay(Duration::from_millis(1));
+    let writers = Writers::of(&backend);
+    backend.set_delay(Duration::from_millis(1));
     let size = 64 << 10;
     for number in 0..64 {
         file(&process, &format!("/{number}"), size);
@@ -273,12 +284,15 @@ fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
 /// What others bring in meanwhile does not hide what a sweep won: nobody takes memory for stuck.
 #[test]
 fn memory_is_bounded_while_several_bring_in_more_than_anybody_wins_back() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .workers(1)
+        .backend(backend.clone())
+        .build();
     let volume = volume.unwrap();
     let process = volume.process(Credentials::root());
     set_budget(&process);
-    home.set_delay(Duration::from_micros(100));
+    backend.set_delay(Duration::from_micros(100));
     const STREAMS: u64 = 4;
     let size = 64 << 10;
     std::thread::scope(|scope| {
@@ -320,15 +334,18 @@ fn until(else_says: &str, mut so: impl FnMut() -> bool) {
 /// The background's thread ends the volume's scheduler then, one of whose threads it is.
 #[test]
 fn a_volume_ends_that_is_dropped_while_its_background_writes_to_the_home() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().workers(1).home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .workers(1)
+        .backend(backend.clone())
+        .build();
     let volume = volume.unwrap();
     let process = volume.process(Credentials::root());
     file(&process, "/file", 2 << 20);
     wait_for_the_background(&volume);
     let (writes, written) = mpsc::channel();
     let (go_on, goes_on) = mpsc::channel::<()>();
-    home.set_fault(Some(Box::new(move |call| {
+    backend.set_fault(Some(Box::new(move |call| {
         if call == "write_page" {
             let _ = writes.send(std::fs::read_link("/proc/thread-self").unwrap());
             // At once when the test has gone on.
@@ -343,26 +360,26 @@ fn a_volume_ends_that_is_dropped_while_its_background_writes_to_the_home() {
     drop(go_on);
     let thread = Path::new("/proc").join(thread);
     until("the thread of the background stays", || !thread.exists());
-    assert_eq!(Arc::strong_count(&home), 1);
+    assert_eq!(Arc::strong_count(&backend), 1);
 }
 
-/// A volume with files whose home panics when it is to write for the first time: so many pages,
+/// A volume with files whose backend panics when it is to write for the first time: so many pages,
 /// and as many records.
 fn with_a_home_that_panics(panics: u64, errors: OnError) -> (Volume, Process) {
-    let home = Arc::new(TestHome::new());
+    let backend = Arc::new(TestBackend::new());
     let builder = Volume::builder().workers(1).errors(errors);
-    let volume = builder.home(home.clone()).build().unwrap();
+    let volume = builder.backend(backend.clone()).build().unwrap();
     let process = volume.process(Credentials::root());
     for number in 0..64 {
         file(&process, &format!("/{number}"), 64 << 10);
     }
     wait_for_the_background(&volume);
     let mut left = ["write_page", "commit"].map(|call| (call, panics));
-    home.set_fault(Some(Box::new(move |call| {
+    backend.set_fault(Some(Box::new(move |call| {
         let panics = left.iter_mut().find(|(of, left)| *of == call && *left > 0);
         if let Some((_, left)) = panics {
             *left -= 1;
-            panic!("the home breaks");
+            panic!("the backend breaks");
         }
         None
     })));

@@ -1,5 +1,5 @@
-//! The model test on a home that gives objects back: everything may be forgotten between any two
-//! operations, and any call of the home may fail.
+//! The model test on a backend that gives objects back: everything may be forgotten between any two
+//! operations, and any call of the backend may fail.
 
 #[path = "eviction/crowd.rs"]
 mod crowd;
@@ -11,7 +11,7 @@ mod ends;
 mod faults;
 
 use driver::Library;
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Errno, SystemClock, Time, Volume};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{Op, Outcome, System, compare, listing};
@@ -58,7 +58,7 @@ impl Dice {
 #[derive(Default)]
 struct Met {
     operations: AtomicU64,
-    /// Bytes that were given back to the home.
+    /// Bytes that were given back to the backend.
     reclaimed: AtomicU64,
 }
 
@@ -80,12 +80,12 @@ impl System for Forgetful<'_> {
     }
 }
 
-fn volume(home: &Arc<TestHome>) -> Volume {
+fn volume(backend: &Arc<TestBackend>) -> Volume {
     Volume::builder()
-        .home(home.clone())
+        .backend(backend.clone())
         .memory_budget(1 << 20)
         .build()
-        .expect("a new home has nothing that could fail")
+        .expect("a new backend has nothing that could fail")
 }
 
 /// How many scripts a run has, unless it is told.
@@ -118,8 +118,8 @@ fn run(scripts: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
 fn a_volume_that_forgets_everything_at_every_step_equals_the_model() {
     let met = Met::default();
     run(SCRIPTS, |seed, steps| {
-        let home = Arc::new(TestHome::new());
-        let library = Library::new(volume(&home));
+        let backend = Arc::new(TestBackend::new());
+        let library = Library::new(volume(&backend));
         let mut forgetful = Forgetful {
             library,
             dice: Dice::new(seed),
@@ -136,14 +136,14 @@ fn a_volume_that_forgets_everything_at_every_step_equals_the_model() {
 fn a_volume_that_has_little_memory_equals_the_model() {
     let calls = Arc::new(AtomicU64::new(0));
     run(SCRIPTS / 4, |_, steps| {
-        let home = Arc::new(TestHome::new());
+        let backend = Arc::new(TestBackend::new());
         let count = Arc::clone(&calls);
-        home.set_fault(Some(Box::new(move |call| {
+        backend.set_fault(Some(Box::new(move |call| {
             let loads = u64::from(call.starts_with("load_"));
             count.fetch_add(loads, Ordering::Relaxed);
             None
         })));
-        let volume = Volume::builder().home(home).memory_budget(4 << 10);
+        let volume = Volume::builder().backend(backend).memory_budget(4 << 10);
         let mut library = Library::new(volume.build().expect("a valid volume"));
         let difference = compare(&mut library, steps, 16).err();
         difference.map(|difference| difference.to_string())
@@ -175,7 +175,7 @@ impl Met {
 /// nothing.
 #[test]
 fn a_removed_directory_below_one_that_is_gone_has_nothing_above() {
-    let volume = volume(&Arc::new(TestHome::new()));
+    let volume = volume(&Arc::new(TestBackend::new()));
     let root = volume.process(Credentials::root());
     root.mkdir("/a", 0o755).expect("a new name");
     root.mkdir("/a/b", 0o755).expect("a new name");
@@ -195,9 +195,9 @@ fn a_removed_directory_below_one_that_is_gone_has_nothing_above() {
 /// Once, a listing ended where the directory was forgotten, as if there were no more.
 #[test]
 fn a_listing_beside_evictions_has_every_name_once() {
-    let home = Arc::new(TestHome::new());
+    let backend = Arc::new(TestBackend::new());
     let volume = Volume::builder()
-        .home(home)
+        .backend(backend)
         .build()
         .expect("a valid volume");
     let root = volume.process(Credentials::root());
@@ -234,8 +234,8 @@ fn a_listing_beside_evictions_has_every_name_once() {
 /// Once, what came after the first thousand entries was missing without a word.
 #[test]
 fn a_listing_that_the_home_fails_half_way_says_so_and_goes_on_later() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().home(home.clone()).build();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder().backend(backend.clone()).build();
     let volume = volume.expect("a valid volume");
     let root = volume.process(Credentials::root());
     root.mkdir("/d", 0o755).expect("a new name");
@@ -245,7 +245,7 @@ fn a_listing_that_the_home_fails_half_way_says_so_and_goes_on_later() {
     }
     let fail = |fails: bool| {
         let fault = move |_: &'static str| fails.then_some(Errno::EIO);
-        home.set_fault(Some(Box::new(fault)));
+        backend.set_fault(Some(Box::new(fault)));
     };
     let fd = root.open("/d", libc::O_DIRECTORY, 0).expect("it is there");
     let mut names = Vec::new();
@@ -287,9 +287,9 @@ impl Clock for Hooked {
 /// Each part of a listing asks for the time once: the second finds its directory forgotten.
 #[test]
 fn a_listing_that_fails_in_its_second_part_is_no_listing() {
-    let home = Arc::new(TestHome::new());
+    let backend = Arc::new(TestBackend::new());
     let clock = Hooked(Arc::new(Mutex::new(None)));
-    let volume = Volume::builder().home(home.clone());
+    let volume = Volume::builder().backend(backend.clone());
     let volume = volume.clock(clock.clone()).build();
     let volume = volume.expect("a valid volume");
     let root = volume.process(Credentials::root());
@@ -298,7 +298,7 @@ fn a_listing_that_fails_in_its_second_part_is_no_listing() {
         made.expect("a new name");
     }
     let set = |hook: Hook| *clock.0.lock().expect("nobody panicked") = hook;
-    let (second, evicting, failing) = (clock.clone(), volume.clone(), home.clone());
+    let (second, evicting, failing) = (clock.clone(), volume.clone(), backend.clone());
     set(Some(Box::new(move || {
         let (evicting, failing) = (evicting.clone(), failing.clone());
         let forget: Box<dyn FnMut() + Send> = Box::new(move || {
@@ -308,7 +308,7 @@ fn a_listing_that_fails_in_its_second_part_is_no_listing() {
         *second.0.lock().expect("nobody panicked") = Some(forget);
     })));
     assert_eq!(root.read_dir("/"), Err(Errno::EIO));
-    home.set_fault(None);
+    backend.set_fault(None);
     set(None);
     assert_eq!(root.read_dir("/").map(|names| names.len()), Ok(3_000));
 }

@@ -1,7 +1,7 @@
 //! What a volume or a process may have at most.
 
+use hearth::backend::{Backend, BackendOp, TestBackend};
 use hearth::fdtable::FdPolicy;
-use hearth::home::{Change, Home, TestHome};
 use hearth::{Credentials, Errno, Interrupt, LockKind, LockSpec, Process, Volume};
 use std::sync::Arc;
 
@@ -54,22 +54,27 @@ fn a_file_has_no_more_names_than_it_may() {
     assert_eq!(p.stat("/").unwrap().nlink, 7);
 }
 
-/// As many as a count of 32 bits has, but for the one that would say none: a home tells of a file
+/// As many as a count of 32 bits has, but for the one that would say none: a backend tells of a file
 /// that has nearly all of them.
 #[test]
 fn a_file_has_four_billion_names() {
-    let home = Arc::new(TestHome::new());
-    let volume = || Volume::builder().home(Arc::clone(&home)).build().unwrap();
+    let backend = Arc::new(TestBackend::new());
+    let volume = || {
+        Volume::builder()
+            .backend(Arc::clone(&backend))
+            .build()
+            .unwrap()
+    };
     let of_before = volume();
     let p = process(&of_before);
     p.mknod("/1", libc::S_IFREG | 0o600, 0).unwrap();
     let ino = p.stat("/1").unwrap().ino;
     of_before.sync().unwrap();
     drop((p, of_before));
-    let mut record = home.load_inode(ino).unwrap().unwrap();
+    let mut record = backend.load_inode(ino).unwrap().unwrap();
     for nlink in [i32::MAX as u32, u32::MAX - 1] {
         record.attr.nlink = nlink;
-        home.commit(&[Change::Put(&record)]).unwrap();
+        backend.commit(&[BackendOp::Put(&record)]).unwrap();
         let volume = volume();
         let p = process(&volume);
         assert_eq!(p.stat("/1").unwrap().nlink, nlink);

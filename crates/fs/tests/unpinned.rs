@@ -1,6 +1,6 @@
-//! A home may take as long as it likes: whoever waits for it holds nothing back that others retire.
+//! A backend may take as long as it likes: whoever waits for it holds nothing back that others retire.
 
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Credentials, Process, Volume};
 use hearth_sync::epoch;
 use std::collections::BTreeSet;
@@ -34,22 +34,22 @@ fn is_unpinned() -> bool {
     other.join().expect("the other thread does not panic")
 }
 
-/// Calls of the home that were made while the caller was pinned, and not.
+/// Calls of the backend that were made while the caller was pinned, and not.
 type Seen = Arc<Mutex<(BTreeSet<&'static str>, BTreeSet<&'static str>)>>;
 
-fn watched() -> (Volume, Process, Arc<TestHome>, Seen) {
-    let home = Arc::new(TestHome::new());
+fn watched() -> (Volume, Process, Arc<TestBackend>, Seen) {
+    let backend = Arc::new(TestBackend::new());
     let volume = Volume::builder()
-        .home(home.clone())
+        .backend(backend.clone())
         .build()
         .expect("a valid volume");
     let process = volume.process(Credentials::user(0, 0));
-    (volume, process, home, Seen::default())
+    (volume, process, backend, Seen::default())
 }
 
-fn watch(home: &TestHome, seen: &Seen) {
+fn watch(backend: &TestBackend, seen: &Seen) {
     let seen = Arc::clone(seen);
-    home.set_fault(Some(Box::new(move |call| {
+    backend.set_fault(Some(Box::new(move |call| {
         let mut seen = seen.lock().expect("nobody panicked");
         if is_unpinned() {
             seen.1.insert(call);
@@ -62,11 +62,11 @@ fn watch(home: &TestHome, seen: &Seen) {
 
 #[test]
 fn nothing_is_pinned_while_a_home_loads_or_takes_pages() {
-    let (volume, p, home, seen) = watched();
+    let (volume, p, backend, seen) = watched();
     p.mkdir("/d", 0o755).unwrap();
     let fd = p.open("/d/f", NEW, 0o644).unwrap();
     p.write(fd, &[7; 300_000]).unwrap();
-    watch(&home, &seen);
+    watch(&backend, &seen);
     p.fsync(fd).unwrap();
     p.pwrite(fd, b"again", 5).unwrap();
     volume.sync().unwrap();
@@ -80,7 +80,7 @@ fn nothing_is_pinned_while_a_home_loads_or_takes_pages() {
     p.pwrite(fd, b"part of a page", 100_000).unwrap();
     p.lseek(fd, 0, libc::SEEK_HOLE).unwrap();
     assert_eq!(p.read_dir("/d").unwrap().len(), 1);
-    home.set_fault(None);
+    backend.set_fault(None);
     let (pinned, unpinned) = &*seen.lock().unwrap();
     let wanted = [
         "load_inode",

@@ -7,7 +7,7 @@
 //! Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change the volume
 //! through the library, as a program does that embeds and mounts it; see `command`.
 
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Errno, Process, SystemClock, Time, Volume};
 use hearth_fuse::{MountOptions, Session};
 use std::io::BufRead;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 type Failure = Box<dyn std::error::Error>;
 /// What commands need besides a process.
-type Rest = (Volume, Option<Arc<TestHome>>);
+type Rest = (Volume, Option<Arc<TestBackend>>);
 
 fn main() {
     if let Err(error) = run() {
@@ -33,7 +33,7 @@ fn run() -> Result<(), Failure> {
         let at = given.iter().position(|arg| arg == name);
         at.map(|at| given.remove(at)).is_some()
     };
-    let home = flag("--slow").then(|| Arc::new(TestHome::new()));
+    let home = flag("--slow").then(|| Arc::new(TestBackend::new()));
     let no_workers = flag("--no-workers");
     let small = flag("--small");
     if given.is_empty() {
@@ -42,7 +42,7 @@ fn run() -> Result<(), Failure> {
     let options = MountOptions::parse(&given[1..])?;
     let mut builder = options.volume(Volume::builder()).clock(Fragile);
     if let Some(home) = &home {
-        builder = builder.home(Arc::clone(home));
+        builder = builder.backend(Arc::clone(home));
     }
     if no_workers {
         builder = builder.workers(0);

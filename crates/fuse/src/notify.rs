@@ -273,7 +273,7 @@ impl Observer for Notifier {
         self.inval_entry(parent, name);
     }
 
-    fn node_changed(&self, ino: u64, data: Option<Range<u64>>) {
+    fn inode_changed(&self, ino: u64, data: Option<Range<u64>>) {
         if let (true, Some(stale)) = (self.inval_inode(ino, data), &self.stale) {
             self.drop_stale(stale, ino);
         }
@@ -302,8 +302,8 @@ mod tests {
         let device = Arc::new(Device::from_fd(OwnedFd::from(ours)));
         let notifier = Notifier::new(device, None, None, false);
         notifier.entry_changed(7, b"name");
-        notifier.node_changed(9, Some(4096..8192));
-        notifier.node_changed(9, None);
+        notifier.inode_changed(9, Some(4096..8192));
+        notifier.inode_changed(9, None);
         notifier.delete(7, 9, b"gone");
         notifier.store(9, 512, b"bytes");
         notifier.close();

@@ -35,7 +35,7 @@ pub const EXECUTE: u8 = 1;
 /// All three permissions.
 pub const RWX: u8 = READ | WRITE | EXECUTE;
 
-/// Whom an entry speaks about.
+/// Whom an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// The owner of the file.
@@ -52,12 +52,12 @@ pub enum Tag {
     Other,
 }
 
-/// One entry: whom, and what they may do.
+/// One entry: for whom, and the permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Whom the entry speaks about.
+pub struct AclEntry {
+    /// Whom the entry is about.
     pub tag: Tag,
-    /// What they may do, a subset of [`RWX`].
+    /// The permissions, a subset of [`RWX`].
     pub perm: u8,
 }
 
@@ -67,12 +67,12 @@ pub struct Acl {
     entries: Entries,
 }
 
-/// Who asks, in the terms a list is evaluated in.
+/// The user whose access is checked, and the user's groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The asking user.
+pub struct Requester<'a> {
+    /// The user.
     pub uid: u32,
-    /// The asking user's own group.
+    /// The user's own group.
     pub gid: u32,
     /// Supplementary groups.
     pub groups: &'a [u32],
@@ -83,17 +83,17 @@ pub struct Subject<'a> {
 pub struct Invalid;
 
 impl Acl {
-    /// A list out of entries, refused unless it is valid (see the module's first paragraph).
-    pub fn new(entries: Vec<Entry>) -> Result<Acl, Invalid> {
+    /// The ACL of these entries, refused unless it is valid (see the module's first paragraph).
+    pub fn new(entries: Vec<AclEntry>) -> Result<Acl, Invalid> {
         if !is_valid(&entries) {
             return Err(Invalid);
         }
         Ok(Acl::of(&entries))
     }
 
-    /// The minimal list that says what the permission bits of `mode` say.
+    /// The minimal ACL that is equivalent to the permission bits of `mode`.
     pub fn from_mode(mode: u16) -> Acl {
-        let entry = |tag, shift: u16| Entry {
+        let entry = |tag, shift: u16| AclEntry {
             tag,
             perm: class(mode, shift),
         };
@@ -106,15 +106,15 @@ impl Acl {
     }
 
     /// The entries in their order.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = AclEntry> {
         self.entries.iter()
     }
 
     /// Whether `who` gets all of `want` (a subset of [`RWX`]) on a file of this owner and group.
     ///
-    /// The first class that `who` belongs to decides, except that of several matching group
-    /// entries one that grants everything suffices. No privilege is considered.
-    pub fn check(&self, who: Subject<'_>, owner: u32, group: u32, want: u8) -> bool {
+    /// The first class that `who` belongs to decides; among several matching group entries, one
+    /// that grants everything suffices. No privilege is considered.
+    pub fn check(&self, who: Requester<'_>, owner: u32, group: u32, want: u8) -> bool {
         let want = want & RWX;
         let member = |gid: u32| who.gid == gid || who.groups.contains(&gid);
         let grants = |perm: u8| perm & want == want;
@@ -135,8 +135,8 @@ impl Acl {
         false
     }
 
-    /// The permission bits (0o777) that say the same, and whether they say all of it: a *minimal*
-    /// list needs no storage beside the mode.
+    /// The equivalent permission bits (0o777), and whether they say everything: a *minimal* ACL
+    /// needs no storage beside the mode.
     pub fn equiv_mode(&self) -> (u16, bool) {
         let mut mode = 0;
         let mut is_minimal = true;
@@ -155,10 +155,10 @@ impl Acl {
         (mode, is_minimal)
     }
 
-    /// The list after `chmod` to `mode`: owner and other take the mode's classes; the group class
+    /// The ACL after `chmod` to `mode`: owner and other take the mode's classes; the group class
     /// goes to the mask, or to the owning group when there is no mask.
     pub fn chmod_masq(&self, mode: u16) -> Acl {
-        let mut entries: Vec<Entry> = self.entries().collect();
+        let mut entries: Vec<AclEntry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -171,11 +171,11 @@ impl Acl {
         Acl::of(&entries)
     }
 
-    /// What a new file gets in a directory whose default list is `self`: its mode, limited by both
-    /// the requested `mode` and the list, and its access list unless the mode says all of it. The
-    /// umask plays no part. Bits of `mode` beyond 0o777 pass through.
+    /// Mode and access ACL of a new file in a directory whose default ACL is `self`. Both the
+    /// requested `mode` and the ACL limit the mode; the access ACL is `None` when the mode says
+    /// everything. The umask plays no part. Bits of `mode` beyond 0o777 pass through.
     pub fn create_masq(&self, mode: u16) -> (u16, Option<Acl>) {
-        let mut entries: Vec<Entry> = self.entries().collect();
+        let mut entries: Vec<AclEntry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -190,8 +190,8 @@ impl Acl {
         (mode & !0o777 | perm, (!is_minimal).then_some(access))
     }
 
-    /// The list of valid entries.
-    fn of(entries: &[Entry]) -> Acl {
+    /// The ACL of valid entries.
+    fn of(entries: &[AclEntry]) -> Acl {
         let entries = Entries::from(entries);
         Acl { entries }
     }
@@ -223,7 +223,7 @@ fn bits(perm: u8, shift: u16) -> u16 {
     u16::from(perm & RWX) << shift
 }
 
-/// How far through a list the entries seen so far have come.
+/// How far the entries seen so far have come through the order of tags.
 #[derive(Clone, Copy, PartialEq)]
 enum Expect {
     Owner,
@@ -233,7 +233,7 @@ enum Expect {
     End,
 }
 
-fn is_valid(entries: &[Entry]) -> bool {
+fn is_valid(entries: &[AclEntry]) -> bool {
     let mut expect = Expect::Owner;
     let mut needs_mask = false;
     for entry in entries {

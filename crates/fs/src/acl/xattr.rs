@@ -1,8 +1,8 @@
-//! The form in which lists travel in `system.posix_acl_access` and `system.posix_acl_default`:
-//! a 4-byte version (2), then per entry a tag (2 bytes), a permission (2) and an id (4), all
-//! little endian. Entries without an id carry all ones, which is ignored on the way in.
+//! The external form of ACLs in `system.posix_acl_access` and `system.posix_acl_default`: a 4-byte
+//! version (2), then per entry a tag (2 bytes), a permission (2) and an id (4), all little endian.
+//! Entries without an id hold all ones, which parsing ignores.
 
-use super::{Acl, Entry, Tag};
+use super::{Acl, AclEntry, Tag};
 use crate::errno::Errno;
 
 const VERSION: u32 = 2;
@@ -18,9 +18,9 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
 impl Acl {
-    /// Reads the attribute's value. No bytes, or no entries, is `None`: "remove the list".
+    /// Parses the attribute's value. No bytes, or no entries, is `None`: "remove the ACL".
     ///
-    /// `EOPNOTSUPP` for another version, `EINVAL` for everything else that is wrong.
+    /// `EOPNOTSUPP` for another version, `EINVAL` for every other fault.
     pub fn from_xattr(value: &[u8]) -> Result<Option<Acl>, Errno> {
         if value.is_empty() {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Acl {
         Acl::new(entries).map(Some).map_err(|_| Errno::EINVAL)
     }
 
-    /// Whether the value is entries of known tags, whatever they amount to.
+    /// Whether the value consists of entries with known tags, valid or not.
     pub fn is_well_formed(value: &[u8]) -> bool {
         let Some((version, body)) = value.split_first_chunk::<HEADER_BYTES>() else {
             return false;
@@ -70,7 +70,7 @@ impl Acl {
     }
 }
 
-fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<Entry, Errno> {
+fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<AclEntry, Errno> {
     let [t0, t1, p0, p1, id @ ..] = *raw;
     let id = u32::from_le_bytes(id);
     let tag = match u16::from_le_bytes([t0, t1]) {
@@ -82,9 +82,9 @@ fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<Entry, Errno> {
         OTHER => Tag::Other,
         _ => return Err(Errno::EINVAL),
     };
-    // A permission that does not fit is no permission; `Acl::new` refuses the bits in between.
+    // A permission that does not fit becomes invalid; `Acl::new` refuses the bits in between.
     let perm = u8::try_from(u16::from_le_bytes([p0, p1])).map_err(|_| Errno::EINVAL)?;
-    Ok(Entry { tag, perm })
+    Ok(AclEntry { tag, perm })
 }
 
 fn encode(tag: Tag) -> (u16, u32) {

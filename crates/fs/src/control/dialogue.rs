@@ -4,7 +4,7 @@ use super::ask::Question;
 use super::{FILES, Takes, text, tunables};
 use crate::caller::{Caller, Credentials};
 use crate::errno::Errno;
-use crate::volume::{Core, Load, Step, Stop};
+use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -50,8 +50,8 @@ impl Said {
 }
 
 impl Dialogue {
-    pub fn begin(file: usize, core: &Core) -> Arc<Dialogue> {
-        let text = (!FILES[file].walks).then(|| text(file, core));
+    pub fn begin(file: usize, sb: &Superblock) -> Arc<Dialogue> {
+        let text = (!FILES[file].walks).then(|| text(file, sb));
         Arc::new(Dialogue {
             file,
             said: Lock::new(Said {
@@ -62,10 +62,11 @@ impl Dialogue {
     }
 
     /// Reads at `off`; answers the bytes read, `EINVAL` before the beginning of an answer.
-    pub fn read(self: &Arc<Self>, off: u64, out: &mut [u8]) -> Step<usize> {
+    pub fn read(self: &Arc<Self>, off: u64, out: &mut [u8]) -> Attempt<usize> {
         let said = self.said.lock();
         let Some(text) = &said.text else {
-            return Err(Stop::Load(Load::Text(Arc::clone(self))));
+            let text = MakeText(Arc::clone(self));
+            return Err(Stop::Miss(Fetch::Deferred(Arc::new(text))));
         };
         let from = off.checked_sub(said.at).ok_or(Errno::EINVAL)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
@@ -76,8 +77,8 @@ impl Dialogue {
 
     /// Makes the text that a first read lacked, with nothing pinned or locked. Of two who made one,
     /// the first is shown to both.
-    pub fn make_text(&self, core: &Core) {
-        let made = text(self.file, core);
+    fn make_text(&self, sb: &Superblock) {
+        let made = text(self.file, sb);
         self.said.lock().text.get_or_insert(made);
     }
 
@@ -86,14 +87,14 @@ impl Dialogue {
     /// the volume takes its time.
     pub fn write(
         self: &Arc<Self>,
-        core: &Core,
+        sb: &Superblock,
         caller: &Caller<'_>,
         off: u64,
         src: &[u8],
-    ) -> Step<usize> {
+    ) -> Attempt<usize> {
         let words = |text| std::str::from_utf8(text).map_err(|_| Errno::EINVAL);
         let question = |words: &str| {
-            Stop::Load(Load::Answer(Question {
+            Stop::Miss(Fetch::Deferred(Arc::new(Question {
                 words: words.to_owned(),
                 asked: src.into(),
                 off,
@@ -103,13 +104,13 @@ impl Dialogue {
                     groups: caller.groups.to_vec(),
                 },
                 dialogue: Arc::clone(self),
-            }))
+            })))
         };
         let file = &FILES[self.file];
         match &file.takes {
             Takes::Nothing => return Err(Errno::EACCES.into()),
             Takes::Setting(setting) => {
-                if let Err(errno) = words(src).and_then(|text| (setting.set)(core, text.trim())) {
+                if let Err(errno) = words(src).and_then(|text| (setting.set)(sb, text.trim())) {
                     let reason = tunables::refusal(file.path, setting, src, errno);
                     self.show(off, reason, None);
                     return Err(errno.into());
@@ -162,6 +163,33 @@ impl Dialogue {
     fn replace_said(&self, said: Said) {
         // What was there is dropped after the lock.
         let _was = std::mem::replace(&mut *self.said.lock(), said);
+    }
+}
+
+impl ControlIo for Dialogue {
+    fn read(self: Arc<Self>, off: u64, out: &mut [u8]) -> Attempt<usize> {
+        Dialogue::read(&self, off, out)
+    }
+
+    fn write(
+        self: Arc<Self>,
+        sb: &Superblock,
+        caller: &Caller<'_>,
+        off: u64,
+        src: &[u8],
+    ) -> Attempt<usize> {
+        Dialogue::write(&self, sb, caller, off, src)
+    }
+}
+
+/// Makes the text of a control file that walks the volume.
+#[derive(Debug)]
+struct MakeText(Arc<Dialogue>);
+
+impl Deferred for MakeText {
+    fn run(&self, sb: &Superblock) -> crate::errno::Result<()> {
+        self.0.make_text(sb);
+        Ok(())
     }
 }
 

@@ -9,7 +9,8 @@ use crate::heat::{
     path_fields,
 };
 use crate::quota::QuotaId;
-use crate::volume::{Core, Volume};
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -36,48 +37,36 @@ pub(super) enum By {
     Project,
 }
 
-pub(super) fn top_text(core: &Core) -> String {
-    lines(top(
-        Heat::of(core),
-        By::File,
-        HeatRank::Accesses,
-        ROWS,
-        None,
-    ))
+pub(super) fn top_text(sb: &Superblock) -> String {
+    lines(top(Heat::of(sb), By::File, HeatRank::Accesses, ROWS, None))
 }
 
-pub(super) fn ranges_text(core: &Core) -> String {
-    lines(top(
-        Heat::of(core),
-        By::Range,
-        HeatRank::Accesses,
-        ROWS,
-        None,
-    ))
+pub(super) fn ranges_text(sb: &Superblock) -> String {
+    lines(top(Heat::of(sb), By::Range, HeatRank::Accesses, ROWS, None))
 }
 
-pub(super) fn tenants_text(core: &Core) -> String {
+pub(super) fn tenants_text(sb: &Superblock) -> String {
     let kinds = [By::User, By::Group, By::Project];
-    let of = |by| top(Heat::of(core), by, HeatRank::Accesses, ROWS, None);
+    let of = |by| top(Heat::of(sb), by, HeatRank::Accesses, ROWS, None);
     let all: Result<Vec<Vec<Value>>> = kinds.into_iter().map(of).collect();
     lines(all.map(|all| all.concat()))
 }
 
-pub(super) fn map_text(core: &Core) -> String {
-    lines(map(Heat::of(core), FILES, CELLS))
+pub(super) fn map_text(sb: &Superblock) -> String {
+    lines(map(Heat::of(sb), FILES, CELLS))
 }
 
-pub(super) fn histogram_text(core: &Core) -> String {
-    format!("{}\n", histogram(core))
+pub(super) fn histogram_text(sb: &Superblock) -> String {
+    format!("{}\n", histogram(sb))
 }
 
-pub(super) fn what_if_text(core: &Core) -> String {
-    format!("{}\n", what_if(Heat::of(core), &[]))
+pub(super) fn what_if_text(sb: &Superblock) -> String {
+    format!("{}\n", what_if(Heat::of(sb), &[]))
 }
 
 /// What tracking does, holds and missed.
-pub(super) fn status_text(core: &Core) -> String {
-    let heat = Heat::of(core);
+pub(super) fn status_text(sb: &Superblock) -> String {
+    let heat = Heat::of(sb);
     let gauges = heat.gauges();
     let status = json!({
         "on": gauges.on,
@@ -98,7 +87,7 @@ pub(super) fn status_text(core: &Core) -> String {
 }
 
 /// What the file of imports says before it was written to.
-pub(super) fn import_hint(_core: &Core) -> String {
+pub(super) fn import_hint(_core: &Superblock) -> String {
     "Write lines of 'heat export', then the line 'end', and read on in the same open file.\n"
         .to_owned()
 }
@@ -128,7 +117,7 @@ pub(super) fn import(volume: &Volume, lines: &str) -> std::result::Result<String
     }
 }
 
-/// One object a line; null if the home failed.
+/// One object a line; null if the backend failed.
 pub(super) fn lines(rows: Result<Vec<Value>>) -> String {
     let Ok(rows) = rows else {
         return "null\n".to_owned();
@@ -219,16 +208,16 @@ pub(super) fn map(heat: Heat<'_>, most: usize, cells: usize) -> Result<Vec<Value
 }
 
 /// Bytes by temperature, and how many there are that nothing is known of.
-pub(super) fn histogram(core: &Core) -> Value {
-    let buckets = Heat::of(core).bytes_by_bucket();
+pub(super) fn histogram(sb: &Superblock) -> Value {
+    let buckets = Heat::of(sb).bytes_by_bucket();
     let of = |grade| -> u64 {
         let bytes = (0..=u8::MAX).zip(&buckets);
         let of_grade = bytes.filter(|(bucket, _)| Grade::of_bucket(*bucket) == grade);
         of_grade.map(|(_, bytes)| bytes).sum()
     };
-    let [pages, _] = core.ledger.usage(QuotaId::VOLUME, &pin());
+    let [pages, _] = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
     json!({
-        "on": core.heat.is_on(),
+        "on": sb.heat.is_on(),
         "warm_from": WARM_FROM,
         "hot_from": HOT_FROM,
         "cold": of(Grade::Cold),

@@ -14,30 +14,22 @@ mod stats;
 mod tunables;
 
 use crate::attr::{Kind, Target};
-use crate::directory::{Change, Directory, Hashed};
+use crate::directory::{Directory, EntryChange, Hashed};
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::{Body, Fields, Inode, Node, NodeExt};
+use crate::inode::{Body, Fields, InodeExt, InodeInner};
 use crate::number::{CONTROL, ROOT};
-use crate::volume::{Core, Volume};
+use crate::superblock::{ControlFiles, OpenControl, Superblock};
+use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 
-pub(crate) use ask::{Question, answer};
-pub(crate) use dialogue::Dialogue;
-
-/// Name of the directory in the root.
-pub(crate) const NAME: &[u8] = b".hearth";
-
-/// Whether `name` in `parent` is taken by the control directory.
-pub(crate) fn reserves(parent: &Node, name: &[u8]) -> bool {
-    parent.number() == ROOT && name == NAME
-}
+use dialogue::Dialogue;
 
 /// A file below `.hearth`; its index in [`FILES`] is what the inode holds.
 struct ControlFile {
     /// Path below `.hearth`.
     path: &'static str,
-    render: fn(&Core) -> String,
+    render: fn(&Superblock) -> String,
     takes: Takes,
     /// Whether only the owner of the volume may look.
     private: bool,
@@ -59,7 +51,7 @@ enum Takes {
 }
 
 struct Setting {
-    set: fn(&Core, &str) -> Result<()>,
+    set: fn(&Superblock, &str) -> Result<()>,
     /// What `set` takes, as it follows "expected".
     expected: &'static str,
 }
@@ -68,7 +60,7 @@ type TakeLines = fn(&Volume, &str) -> std::result::Result<String, ask::NoAnswer>
 
 impl ControlFile {
     /// A file that everybody may look at and nobody writes.
-    const fn new(path: &'static str, render: fn(&Core) -> String) -> ControlFile {
+    const fn new(path: &'static str, render: fn(&Superblock) -> String) -> ControlFile {
         ControlFile {
             path,
             render,
@@ -83,7 +75,11 @@ impl ControlFile {
         self
     }
 
-    const fn sets(self, set: fn(&Core, &str) -> Result<()>, expected: &'static str) -> ControlFile {
+    const fn sets(
+        self,
+        set: fn(&Superblock, &str) -> Result<()>,
+        expected: &'static str,
+    ) -> ControlFile {
         self.takes(Takes::Setting(Setting { set, expected }))
     }
 
@@ -98,9 +94,18 @@ impl ControlFile {
     }
 }
 
+/// What operations open the control files by.
+struct Sessions;
+
+impl ControlFiles for Sessions {
+    fn open(&self, file: usize, sb: &Superblock) -> OpenControl {
+        OpenControl(Dialogue::begin(file, sb))
+    }
+}
+
 /// The text of control file `file` as of now.
-fn text(file: usize, core: &Core) -> Box<[u8]> {
-    (FILES[file].render)(core).into_bytes().into()
+fn text(file: usize, sb: &Superblock) -> Box<[u8]> {
+    (FILES[file].render)(sb).into_bytes().into()
 }
 
 static FILES: &[ControlFile] = &[
@@ -159,23 +164,24 @@ static FILES: &[ControlFile] = &[
         .sets(tunables::set_read_only, "0 or 1"),
 ];
 
-fn version(_core: &Core) -> String {
+fn version(_core: &Superblock) -> String {
     format!("hearth {}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// Makes the control files of a new volume.
-pub(crate) fn build(core: &Core) -> Result<()> {
+pub(crate) fn build(sb: &Superblock) -> Result<()> {
+    sb.control.set(Box::new(Sessions));
     let mut next = CONTROL;
-    let root = make_directory(core, &mut next, ROOT)?;
+    let root = make_directory(sb, &mut next, ROOT)?;
     for (index, file) in FILES.iter().enumerate() {
         let mut parent = root;
         let mut parts = file.path.split('/').peekable();
         while let Some(part) = parts.next() {
-            parent = match (find(core, parent, part), parts.peek()) {
+            parent = match (find(sb, parent, part), parts.peek()) {
                 (Some(ino), _) => ino,
                 (None, Some(_)) => {
-                    let ino = make_directory(core, &mut next, parent)?;
-                    add(core, parent, part, ino, Kind::Directory)?;
+                    let ino = make_directory(sb, &mut next, parent)?;
+                    add(sb, parent, part, ino, Kind::Directory)?;
                     ino
                 }
                 (None, None) => {
@@ -186,8 +192,8 @@ pub(crate) fn build(core: &Core) -> Result<()> {
                         (Takes::Nothing, false) => 0o444,
                         (Takes::Nothing, true) => 0o400,
                     };
-                    let ino = make(core, &mut next, Kind::File, perm, Body::Control(index))?;
-                    add(core, parent, part, ino, Kind::File)?;
+                    let ino = make(sb, &mut next, Kind::File, perm, Body::Control(index))?;
+                    add(sb, parent, part, ino, Kind::File)?;
                     ino
                 }
             };
@@ -196,45 +202,45 @@ pub(crate) fn build(core: &Core) -> Result<()> {
     Ok(())
 }
 
-fn make_directory(core: &Core, next: &mut u64, parent: u64) -> Result<u64> {
+fn make_directory(sb: &Superblock, next: &mut u64, parent: u64) -> Result<u64> {
     let body = Body::Directory(Box::new(Directory::new(parent, true)));
-    make(core, next, Kind::Directory, 0o555, body)
+    make(sb, next, Kind::Directory, 0o555, body)
 }
 
-fn make(core: &Core, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Result<u64> {
+fn make(sb: &Superblock, next: &mut u64, kind: Kind, perm: u16, body: Body) -> Result<u64> {
     let ino = *next;
     *next += 1;
-    let mut fields = Fields::new(perm, core.owner.0, core.owner.1, core.now());
+    let mut fields = Fields::new(perm, sb.options.owner.0, sb.options.owner.1, sb.now());
     if kind == Kind::Directory {
         fields.flags = flags::IMMUTABLE;
     }
-    let node = core.inodes.insert_at(ino, 0, |number, generation| {
-        Inode::new((number, generation), kind, &fields, body)
+    let inode = sb.objects.inodes.insert_at(ino, 0, |number, generation| {
+        InodeInner::new((number, generation), kind, &fields, body)
     });
-    core.keep_forever(node.map_err(|_| Errno::EEXIST)?);
+    sb.pin_forever(inode.map_err(|_| Errno::EEXIST)?);
     Ok(ino)
 }
 
-fn find(core: &Core, parent: u64, name: &str) -> Option<u64> {
+fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
     let g = pin();
-    let directory = core.inodes.get(parent, &g)?.directory()?;
-    match directory.lookup(name.as_bytes(), core.hash(name.as_bytes()), &g) {
-        crate::directory::Look::Hit(entry) => Some(entry.ino()),
+    let directory = sb.objects.inodes.get(parent, &g)?.directory()?;
+    match directory.lookup(name.as_bytes(), sb.hash(name.as_bytes()), &g) {
+        crate::directory::Lookup::Hit(entry) => Some(entry.ino()),
         _ => None,
     }
 }
 
-fn add(core: &Core, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()> {
+fn add(sb: &Superblock, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()> {
     let g = pin();
-    let node = core.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
-    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+    let inode = sb.objects.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
+    let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
     let at = Hashed {
         name: name.as_bytes(),
-        hash: core.hash(name.as_bytes()),
+        hash: sb.hash(name.as_bytes()),
     };
     let locked = directory.lock(at, &g).map_err(|_| Errno::ENOENT)?;
     locked.apply(
-        Change {
+        EntryChange {
             at,
             to: Some(Target {
                 ino,
@@ -244,6 +250,6 @@ fn add(core: &Core, parent: u64, name: &str, ino: u64, kind: Kind) -> Result<()>
         },
         &g,
     );
-    node.count_entry(1, kind == Kind::Directory, core.now());
+    inode.count_entry(1, kind == Kind::Directory, sb.now());
     Ok(())
 }

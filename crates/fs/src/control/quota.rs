@@ -3,12 +3,12 @@
 
 use crate::quota::{Happening, Limit, QuotaEvent, QuotaKind, QuotaRecord, QuotaUsage, Reason};
 use crate::quotactl::{Quota, QuotaCheck};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use std::fmt::Write;
 
 /// `report.json`: all records.
-pub(super) fn all(core: &Core) -> String {
-    let quota = Quota::of(core);
+pub(super) fn all(sb: &Superblock) -> String {
+    let quota = Quota::of(sb);
     report(&quota, &quota.report())
 }
 
@@ -50,8 +50,8 @@ pub(super) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
 }
 
 /// A line for each event that is kept: number, time, whose, what, use, limit.
-pub(super) fn events(core: &Core) -> String {
-    let events = Quota::of(core).events(0).unwrap_or_default();
+pub(super) fn events(sb: &Superblock) -> String {
+    let events = Quota::of(sb).events(0).unwrap_or_default();
     events.iter().map(|event| format!("{event}\n")).collect()
 }
 

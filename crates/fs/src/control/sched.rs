@@ -1,13 +1,13 @@
 //! `.hearth/sched` and `.hearth/sched.json`: the scheduler per core and per tenant.
 
+use crate::superblock::Superblock;
 use crate::tenant::TenantId;
-use crate::volume::Core;
 use hearth_sched::{CoreStats, DEFAULT_WEIGHT, Histogram, Limits, Service, Stats, TenantStats};
 use std::fmt::Write;
 
 /// For people: a table of cores and a table of tenants.
-pub(super) fn table(core: &Core) -> String {
-    let stats = core.sched.stats();
+pub(super) fn table(sb: &Superblock) -> String {
+    let stats = sb.sched.stats();
     let mut out = String::from(
         "core driven  queued   tasks at-once  steals  stolen   given  sleeps \
          |    run p50      p99      max |   wait p50      p99      max\n",
@@ -33,7 +33,7 @@ pub(super) fn table(core: &Core) -> String {
          \x20          bw  tenant\n",
     );
     for tenant in ranked(&stats) {
-        let (limits, service) = (limits(core, tenant), &tenant.service);
+        let (limits, service) = (limits(sb, tenant), &tenant.service);
         let some = |limit: Option<u64>| limit.map_or("-".to_owned(), |limit| limit.to_string());
         let _ = writeln!(
             out,
@@ -60,8 +60,8 @@ pub(super) fn table(core: &Core) -> String {
 }
 
 /// The same for programs, with whole histograms: upper limit in nanoseconds and count.
-pub(super) fn json(core: &Core) -> String {
-    let stats = core.sched.stats();
+pub(super) fn json(sb: &Superblock) -> String {
+    let stats = sb.sched.stats();
     let mut out = format!(
         "{{\"tasks\":{},\"panics\":{},\"cores\":[",
         stats.tasks, stats.panics
@@ -92,17 +92,17 @@ pub(super) fn json(core: &Core) -> String {
     out.push_str("\n],\"tenants\":[");
     for (number, tenant) in ranked(&stats).into_iter().enumerate() {
         let comma = if number == 0 { "" } else { "," };
-        let _ = write!(out, "{comma}\n{}", one(core, tenant));
+        let _ = write!(out, "{comma}\n{}", one(sb, tenant));
     }
     out.push_str("\n]}\n");
     out
 }
 
 /// What is known of one tenant, as one line of JSON.
-pub(super) fn of(core: &Core, who: TenantId) -> String {
-    let mut tenants = core.sched.stats().tenants.into_iter();
+pub(super) fn of(sb: &Superblock, who: TenantId) -> String {
+    let mut tenants = sb.sched.stats().tenants.into_iter();
     let tenant = tenants.find(|tenant| tenant.id == who.number());
-    one(core, &tenant.unwrap_or_else(|| unused(who))) + "\n"
+    one(sb, &tenant.unwrap_or_else(|| unused(who))) + "\n"
 }
 
 /// One that did nothing and has no settings. Asking makes none.
@@ -119,8 +119,8 @@ fn unused(who: TenantId) -> TenantStats {
     }
 }
 
-fn one(core: &Core, tenant: &TenantStats) -> String {
-    let (limits, service) = (limits(core, tenant), &tenant.service);
+fn one(sb: &Superblock, tenant: &TenantStats) -> String {
+    let (limits, service) = (limits(sb, tenant), &tenant.service);
     let some = |limit: Option<u64>| limit.map_or("null".to_owned(), |limit| limit.to_string());
     format!(
         "{{\"tenant\":\"{}\",\"weight\":{},\"share\":{:.6},\"requests\":{},\"at_once\":{},\
@@ -156,9 +156,9 @@ fn requests(tenant: &TenantStats) -> u64 {
     tenant.service.served + tenant.tasks
 }
 
-fn limits(core: &Core, tenant: &TenantStats) -> Limits {
-    let known = core.sched.known_tenant(tenant.id);
-    known.map_or_else(Limits::default, |tenant| core.sched.limits(tenant))
+fn limits(sb: &Superblock, tenant: &TenantStats) -> Limits {
+    let known = sb.sched.known_tenant(tenant.id);
+    known.map_or_else(Limits::default, |tenant| sb.sched.limits(tenant))
 }
 
 fn name(id: u64) -> String {

@@ -2,22 +2,22 @@
 
 use crate::calls::Call;
 use crate::data::PAGE;
-use crate::inode::{Node, NodeExt};
+use crate::inode::{Inode, InodeExt};
 use crate::op_rate::WINDOWS;
 use crate::quota::QuotaId;
 use crate::stats::{BUCKETS, Event, Op};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use std::fmt::Write;
 
-pub(super) fn render(core: &Core) -> String {
+pub(super) fn render(sb: &Superblock) -> String {
     let mut out = String::with_capacity(16 << 10);
     // Writing to a string cannot fail.
-    let _ = write_all(core, &mut out);
+    let _ = write_all(sb, &mut out);
     out
 }
 
-fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
+fn write_all(sb: &Superblock, out: &mut String) -> std::fmt::Result {
     head(
         out,
         "hearth_info",
@@ -29,20 +29,20 @@ fn write_all(core: &Core, out: &mut String) -> std::fmt::Result {
         "hearth_info{{version=\"{}\"",
         env!("CARGO_PKG_VERSION")
     )?;
-    for (key, value) in core.stats.info() {
+    for (key, value) in sb.stats.info() {
         write!(out, ",{key}=\"{}\"", escape(&value))?;
     }
     writeln!(out, "}} 1")?;
-    operations(core, out)?;
-    calls(core, out)?;
-    rates(core, out)?;
-    events(core, out)?;
-    objects(core, out)?;
-    heat(core, out)
+    operations(sb, out)?;
+    calls(sb, out)?;
+    rates(sb, out)?;
+    events(sb, out)?;
+    objects(sb, out)?;
+    heat(sb, out)
 }
 
-fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
-    let sums: Vec<_> = Op::ALL.iter().map(|&op| (op, core.stats.op(op))).collect();
+fn operations(sb: &Superblock, out: &mut String) -> std::fmt::Result {
+    let sums: Vec<_> = Op::ALL.iter().map(|&op| (op, sb.stats.op(op))).collect();
     let seen = || sums.iter().filter(|(_, sum)| sum.count > 0);
     head(
         out,
@@ -96,8 +96,8 @@ fn operations(core: &Core, out: &mut String) -> std::fmt::Result {
 }
 
 /// Families of their own: what the operations of front ends mean stays as it is.
-fn calls(core: &Core, out: &mut String) -> std::fmt::Result {
-    let sums = Call::ALL.iter().map(|&call| (call, core.stats.call(call)));
+fn calls(sb: &Superblock, out: &mut String) -> std::fmt::Result {
+    let sums = Call::ALL.iter().map(|&call| (call, sb.stats.call(call)));
     let seen: Vec<_> = sums.filter(|(_, sum)| sum.count > 0).collect();
     let name = "hearth_library_ops_total";
     head(
@@ -117,10 +117,10 @@ fn calls(core: &Core, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn rates(core: &Core, out: &mut String) -> std::fmt::Result {
+fn rates(sb: &Superblock, out: &mut String) -> std::fmt::Result {
     let help = "Operations per second, averaged as /proc/loadavg does.";
     head(out, "hearth_ops_per_second", "gauge", help)?;
-    for ((window, _), rate) in WINDOWS.iter().zip(core.stats.rate.0.per_second()) {
+    for ((window, _), rate) in WINDOWS.iter().zip(sb.stats.rate.0.per_second()) {
         writeln!(
             out,
             "hearth_ops_per_second{{window=\"{window}\"}} {rate:.2}"
@@ -129,11 +129,11 @@ fn rates(core: &Core, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn events(core: &Core, out: &mut String) -> std::fmt::Result {
+fn events(sb: &Superblock, out: &mut String) -> std::fmt::Result {
     for &event in Event::ALL {
         let name = format!("hearth_{}_total", event.name());
         head(out, &name, "counter", event.help())?;
-        writeln!(out, "{name} {}", core.stats.events(event))?;
+        writeln!(out, "{name} {}", sb.stats.events(event))?;
     }
     Ok(())
 }
@@ -143,38 +143,38 @@ const STEP: usize = 1024;
 
 /// Names of the directories in memory, and bytes. Asks each directory: nothing is counted when
 /// names change.
-fn dentries(core: &Core) -> (u64, u64) {
+fn dentries(sb: &Superblock) -> (u64, u64) {
     let (mut names, mut bytes) = (0, 0);
     let mut from = Some(0);
     while let Some(first) = from.take() {
         let g = pin();
         let mut left = STEP;
-        core.inodes.scan(first, &g, |node| {
-            if let Some(directory) = node.directory() {
-                let entries = node.entries();
+        sb.objects.inodes.scan(first, &g, |inode| {
+            if let Some(directory) = inode.directory() {
+                let entries = inode.entries();
                 names += entries;
                 bytes += directory.bytes(entries, &g);
             }
             left -= 1;
-            from = (left == 0).then(|| node.number() + 1);
+            from = (left == 0).then(|| inode.number() + 1);
             left > 0
         });
     }
     (names, bytes)
 }
 
-fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
-    let volume = core.ledger.usage(QuotaId::VOLUME, &pin());
+fn objects(sb: &Superblock, out: &mut String) -> std::fmt::Result {
+    let volume = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
     let [pages, inodes] = volume.map(|usage| usage.used);
-    let in_memory = core.inodes.len() as u64;
-    let (dentries, dentry_bytes) = dentries(core);
+    let in_memory = sb.objects.inodes.len() as u64;
+    let (dentries, dentry_bytes) = dentries(sb);
     let gauges = [
         ("hearth_inodes", inodes, "Inodes of the volume."),
         ("hearth_inodes_in_memory", in_memory, "Inodes in memory."),
         (
             "hearth_inode_bytes",
-            in_memory * size_of::<Node>() as u64,
-            "Bytes of inodes in memory, without what a core, attributes and contents add.",
+            in_memory * size_of::<Inode>() as u64,
+            "Bytes of inodes in memory, without what a sb, attributes and contents add.",
         ),
         (
             "hearth_dentries",
@@ -194,17 +194,17 @@ fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
         ),
         (
             "hearth_resident_bytes",
-            core.resident.sum().max(0) as u64,
-            "Bytes under the budget: what the home could take back; 0 if it takes nothing.",
+            sb.cache.mem_usage.sum().max(0) as u64,
+            "Bytes under the budget: what the backend could take back; 0 if it takes nothing.",
         ),
         (
             "hearth_lock_waiters",
-            core.waits.waiting(),
+            sb.file_locks.waits.waiting(),
             "Calls that wait for a lock of a file: flock, fcntl.",
         ),
         (
             "hearth_read_only",
-            u64::from(core.is_read_only()),
+            u64::from(sb.is_read_only()),
             "1 if changes are refused.",
         ),
     ];
@@ -218,8 +218,8 @@ fn objects(core: &Core, out: &mut String) -> std::fmt::Result {
 /// Degrees of one bar of the histogram of heat.
 const BAR: usize = 10;
 
-fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
-    let gauges = core.heat.gauges();
+fn heat(sb: &Superblock, out: &mut String) -> std::fmt::Result {
+    let gauges = sb.heat.gauges();
     let values = [
         (
             "hearth_heat_on",
@@ -237,7 +237,7 @@ fn heat(core: &Core, out: &mut String) -> std::fmt::Result {
             "hearth_heat_core_bytes",
             "gauge",
             gauges.core_bytes,
-            "Memory of the fixed parts per core.",
+            "Memory of the fixed parts per sb.",
         ),
         (
             "hearth_heat_tenant_bytes",

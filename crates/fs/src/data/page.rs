@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
+use hearth_sync::atomic_bytes::AtomicBytes;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 use hearth_sync::seq::SeqLock;
-use hearth_sync::words::Words;
 
 use super::span::PAGE_BYTES;
 
-/// 4 KiB of a file and what is known of them.
+/// 4 KiB of a file and their state.
 ///
-/// This has a cache line of its own and the bytes have theirs, so that pages share no line and a
-/// reader of warm pages writes none. The bytes are a piece of memory by themselves: allocators
-/// have pieces of 4 KiB, and give 5 to who asks for a line more.
+/// This has a cache line of its own and so have the bytes: pages share no line, and a reader of
+/// warm pages writes none. The bytes are a block of memory by themselves: allocators have blocks of
+/// 4 KiB, and use 5 for a request of one line more.
 #[repr(align(64))]
 pub(super) struct Page {
     seq: SeqLock<PageLock>,
@@ -22,9 +22,9 @@ pub(super) struct Page {
     flags: AtomicU8,
     last: LastCore,
     /// Written under the lock of `seq`; read at any time, whole under `seq`'s retry.
-    bytes: Box<Words<{ PAGE_BYTES / 8 }>>,
+    bytes: Box<AtomicBytes<{ PAGE_BYTES / 8 }>>,
     #[cfg(test)]
-    _tally: super::tally::Ticket,
+    _tally: super::live_count::LiveToken,
 }
 
 // Under a model checker the atomics are larger.
@@ -33,26 +33,26 @@ const _: () = assert!(size_of::<Page>() == 64);
 
 lock_class!(PageLock = "data.page", 80);
 
-/// The home has not got this content yet. Set by whoever changes bytes, under the page lock;
+/// The backend does not have this content yet. Set by every change of bytes, under the page lock;
 /// cleared by `flush` before it copies.
 const DIRTY: u8 = 1;
-/// A flush has copied the bytes and the home has not answered: eviction must wait, for the home
-/// could still give back what was there before. Set and cleared by `flush`.
+/// A flush has copied the bytes and the backend has not returned. Eviction must wait: the backend
+/// could still give back the content from before. Set and cleared by `flush`.
 const WRITEBACK: u8 = 2;
-/// Used since the clock last passed. Set by readers and writers when they find it clear, cleared
-/// by `evict`.
+/// Used since the clock hand last passed. Set by readers and writers when they find it clear,
+/// cleared by `evict`.
 const REFERENCED: u8 = 4;
 
 impl Page {
     /// Bytes of memory that a page takes.
     pub(super) const SIZE: usize = size_of::<Page>() + PAGE_BYTES;
 
-    /// A page of the home: clean.
+    /// A page from the backend: clean.
     pub(super) fn loaded(bytes: &[u8]) -> Box<Page> {
         Page::with(0, &bytes[..bytes.len().min(PAGE_BYTES)], REFERENCED)
     }
 
-    /// A page that was not there: zeros but for `bytes` from `start` on.
+    /// A page that did not exist: zeros, with `bytes` from `start` on.
     pub(super) fn written(start: usize, bytes: &[u8]) -> Box<Page> {
         Page::with(start, bytes, REFERENCED | DIRTY)
     }
@@ -62,21 +62,21 @@ impl Page {
             seq: SeqLock::new(),
             flags: AtomicU8::new(flags),
             last: LastCore::new(),
-            bytes: Words::boxed_with(start, bytes),
+            bytes: AtomicBytes::boxed_with(start, bytes),
             #[cfg(test)]
-            _tally: super::tally::Ticket::new(),
+            _tally: super::live_count::LiveToken::new(),
         })
     }
 
     /// Copies bytes out, all of them from between two writes. Writes nothing shared, except the
-    /// reference bit of a page that the clock has passed.
+    /// reference bit of a page that the clock hand has passed.
     #[inline]
     pub(super) fn read(&self, start: usize, out: &mut [u8]) {
         self.seq.read(|| self.bytes.read(start, out));
         self.touch();
     }
 
-    /// Copies the whole page out; no use in the clock's sense.
+    /// Copies the whole page out without counting as a use.
     pub(super) fn copy(&self, out: &mut [u8; PAGE_BYTES]) {
         self.seq.read(|| self.bytes.read(0, out));
     }
@@ -86,7 +86,7 @@ impl Page {
     pub(super) fn write(&self, start: usize, bytes: &[u8]) {
         let _changing = self.seq.write(&self.last);
         self.bytes.write(start, bytes);
-        self.stain();
+        self.mark_written();
     }
 
     /// Zeroes a range; a page that has zeros there already stays as it is.
@@ -94,47 +94,48 @@ impl Page {
         let _changing = self.seq.write(&self.last);
         if !self.bytes.is_zero(range.clone()) {
             self.bytes.zero(range);
-            self.stain();
+            self.mark_written();
         }
     }
 
-    /// The home has to be told of this page, though its bytes are the same.
+    /// Marks the page dirty although its bytes have not changed.
     pub(super) fn set_dirty(&self) {
-        self.stain();
+        self.mark_written();
     }
 
-    /// Takes the dirt off a dirty page, which must then be copied and given to the home.
+    /// Clears the dirty bit of a dirty page, which must then be copied and given to the backend.
     pub(super) fn begin_flush(&self) -> bool {
         // Relaxed: a page dirtied after this look is for the next flush.
         if self.flags.load(Ordering::Relaxed) & DIRTY == 0 {
             return false;
         }
-        // Relaxed: `evict` is the only reader of WRITEBACK and the gate orders it after us.
+        // Relaxed: `evict` is the only reader of WRITEBACK, and the gate orders it after this
+        // thread.
         self.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
-        // Acquire pairs with the Release of `stain`: if the stain came first, the copy that
-        // follows has its bytes; if it comes after, the page stays dirty.
+        // Acquire pairs with the Release of `mark_written`: if the change came first, the copy that
+        // follows has its bytes; if it comes later, the page stays dirty.
         self.flags.fetch_and(!DIRTY, Ordering::Acquire);
         true
     }
 
     /// Whether a flush has begun and not ended.
     pub(super) fn is_flushing(&self) -> bool {
-        // Relaxed: asked by the flush itself, of which there is one at a time.
+        // Relaxed: only the flush itself reads it, and there is one at a time.
         self.flags.load(Ordering::Relaxed) & WRITEBACK != 0
     }
 
-    /// Ends what `begin_flush` began; without `saved` the page is dirty again.
+    /// Ends what `begin_flush` began; unless `saved`, the page is dirty again.
     pub(super) fn end_flush(&self, saved: bool) {
         if !saved {
-            self.stain();
+            self.mark_written();
         }
         // Relaxed: see `begin_flush`.
         self.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
     }
 
-    /// The clock passes: whether the page may go. A page in use since the last time stays and
-    /// loses its reference bit. Only with the gate closed.
-    pub(super) fn is_cold(&self) -> bool {
+    /// The clock hand passes: returns whether the page may be evicted. A page used since the last
+    /// time stays and loses its reference bit. Only with the gate closed.
+    pub(super) fn is_evictable(&self) -> bool {
         // Relaxed: with the gate closed only readers change flags, and only REFERENCED, which
         // is a hint.
         let flags = self.flags.load(Ordering::Relaxed);
@@ -149,15 +150,15 @@ impl Page {
     }
 
     fn touch(&self) {
-        // Relaxed: a hint of the clock.
+        // Relaxed: a hint for the clock.
         if self.flags.load(Ordering::Relaxed) & REFERENCED == 0 {
             self.flags.fetch_or(REFERENCED, Ordering::Relaxed);
         }
     }
 
-    /// Always a read-modify-write, never "if it is clear": a look could find the DIRTY that a
-    /// flush takes off while our bytes are still on their way.
-    fn stain(&self) {
+    /// Always a read-modify-write, never "if it is clear": a load could find the DIRTY that a flush
+    /// clears while the bytes of this thread are still on their way.
+    fn mark_written(&self) {
         // Release pairs with the Acquire of `begin_flush`.
         self.flags.fetch_or(DIRTY | REFERENCED, Ordering::Release);
     }

@@ -1,20 +1,20 @@
-//! Reading, and the answers of the home.
+//! Reading, and pages that come from the backend.
 
 use hearth_sync::epoch::Guard;
 
-use super::mark::Mark;
 use super::page::Page;
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
+use super::slot_state::SlotState;
 use super::span::{BYTES, PAGES, Span, spans};
 use super::tree::FAN;
 
 impl Data {
-    /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's
-    /// size. All bytes of one page come from between two writes; pages are read one by one.
+    /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's size.
+    /// All bytes of one page come from between two writes; pages are read one by one.
     ///
-    /// Takes no lock. Writes nothing shared when the pages are warm; waits only for a writer of
-    /// the very page, and for a running collapse or insert if a page is missing.
-    pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+    /// Takes no lock. Writes nothing shared when the pages are warm. Waits only for a writer of the
+    /// same page, and for a running collapse or insert if a page is missing.
+    pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), PageMiss> {
         let inside = BYTES.saturating_sub(off).min(out.len() as u64) as usize;
         out[inside..].fill(0);
         let mut near = None;
@@ -27,7 +27,7 @@ impl Data {
             }
             let page = match span.index {
                 0 => self.first.load(g),
-                index => near.and_then(|leaf| leaf.place(index).page(g)),
+                index => near.and_then(|leaf| leaf.slot(index).page(g)),
             };
             match page {
                 Some(page) => page.read(span.bytes.start, part),
@@ -37,37 +37,44 @@ impl Data {
         Ok(())
     }
 
-    /// Puts the home's answer for page `index` in place: its content (padded with zeros), or
-    /// None for a hole. Does nothing when the page is there already or an operation has settled
-    /// meanwhile what it is. Says whether a page came into memory.
+    /// Installs the backend's result for page `index`: its content (padded with zeros), or None for
+    /// a hole. Does nothing when the page is in memory already or an operation has decided its
+    /// state meanwhile. Returns whether a page came into memory.
     ///
-    /// The caller has been inside the gate since before it asked the home: otherwise the answer
+    /// The caller has been inside the gate since before it asked the backend: otherwise the result
     /// could be older than a write that was flushed and evicted in between.
     pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
-        if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {
+        if index >= PAGES
+            || !matches!(
+                self.look(index, g),
+                PageLookup::AtBackend | PageLookup::Unknown
+            )
+        {
             return false;
         }
-        let place = self.grow(index, g);
-        match (bytes, place.spot.get()) {
-            // A page that is there already wins; ours goes.
-            (Some(bytes), Mark::Held | Mark::Nothing) => {
-                return place.slot.install(Page::loaded(bytes), g).is_ok();
+        let slot = self.grow(index, g);
+        match (bytes, slot.state.get()) {
+            // A page that is there already wins; this one is dropped.
+            (Some(bytes), SlotState::AtBackend | SlotState::Unset) => {
+                return slot.slot.install(Page::loaded(bytes), g).is_ok();
             }
-            // What was allocated stays so: the count must not drift.
-            (None, Mark::Held) => place.spot.replace(Mark::Held, Mark::Blank),
-            (None, Mark::Nothing) => place.spot.replace(Mark::Nothing, Mark::Hole),
+            // An allocated page stays allocated: the count must not drift.
+            (None, SlotState::AtBackend) => slot
+                .state
+                .replace(SlotState::AtBackend, SlotState::Unwritten),
+            (None, SlotState::Unset) => slot.state.replace(SlotState::Unset, SlotState::Hole),
             _ => false,
         };
         false
     }
 
-    /// The slow side of `read`: no page was in the slot.
+    /// The slow path of `read`: no page was in the slot.
     #[cold]
-    fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+    fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), PageMiss> {
         match self.look(span.index, g) {
-            Look::Page(page) => page.read(span.bytes.start, out),
-            Look::Hole | Look::Blank => out.fill(0),
-            Look::Held | Look::Unknown => return Err(Absent(span.index)),
+            PageLookup::Page(page) => page.read(span.bytes.start, out),
+            PageLookup::Hole | PageLookup::Unwritten => out.fill(0),
+            PageLookup::AtBackend | PageLookup::Unknown => return Err(PageMiss(span.index)),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{Arc, Mutex, thread};
 
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE, PAGE_BYTES};
 
 const RUNS: usize = 2_000;
@@ -15,7 +15,7 @@ fn check(race: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(race, RUNS, 3);
 }
 
-/// Both at once, on the same file.
+/// Both at once, on one file.
 fn beside(
     data: &Arc<Data>,
     one: impl FnOnce(&Data) + Send + 'static,
@@ -29,7 +29,7 @@ fn beside(
 }
 
 /// The value that fills the page.
-fn page(data: &Data, index: u64) -> Result<u8, Absent> {
+fn page(data: &Data, index: u64) -> Result<u8, PageMiss> {
     let mut bytes = vec![0xee; PAGE_BYTES];
     data.read(index * PAGE, &mut bytes, &pin())?;
     assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a torn page");
@@ -50,12 +50,12 @@ fn dense(pages: u64) -> Arc<Data> {
     Arc::new(data)
 }
 
-fn save(data: &Data, home: &Mutex<Vec<u8>>) -> u64 {
+fn save(data: &Data, backend: &Mutex<Vec<u8>>) -> u64 {
     let saved = data.flush(&mut |index, bytes| {
-        home.lock()[index as usize] = bytes[0];
+        backend.lock()[index as usize] = bytes[0];
         Ok::<(), ()>(())
     });
-    saved.expect("the home takes everything")
+    saved.expect("the backend takes everything")
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_page_under_eviction_is_there_or_absent_and_never_zeros() {
                 for index in [1, 0] {
                     let got = page(data, index);
                     assert!(
-                        got == Ok(index as u8 + 1) || got == Err(Absent(index)),
+                        got == Ok(index as u8 + 1) || got == Err(PageMiss(index)),
                         "{got:?}"
                     );
                 }
@@ -123,9 +123,9 @@ fn a_look_during_a_shift_is_taken_again() {
                 &data,
                 |data| assert_eq!(data.collapse(0, 4 * PAGE, &pin()), Ok(4)),
                 |data| {
-                    // In one step, for `read` has missed the page once before it looks.
+                    // In one step, because `read` has missed the page once before it checks.
                     for _ in 0..16 {
-                        assert!(matches!(data.look(1, &pin()), Look::Page(_)));
+                        assert!(matches!(data.look(1, &pin()), PageLookup::Page(_)));
                     }
                     let got = page(data, 1).expect("complete");
                     assert!(got == 2 || got == 6, "{got}");
@@ -198,15 +198,15 @@ fn a_late_load_never_covers_a_write() {
 fn a_write_beside_a_flush_is_saved_by_it_or_the_next() {
     check(|| {
         let data = dense(1);
-        let home = Arc::new(Mutex::new(vec![0]));
-        let during = home.clone();
+        let backend = Arc::new(Mutex::new(vec![0]));
+        let during = backend.clone();
         beside(
             &data,
             move |data| assert!(save(data, &during) <= 1),
             |data| assert_eq!((fill(data, 0, 8), fill(data, 0, 9)), (0, 0)),
         );
-        save(&data, &home);
-        assert_eq!(home.lock()[0], 9);
+        save(&data, &backend);
+        assert_eq!(backend.lock()[0], 9);
     });
 }
 

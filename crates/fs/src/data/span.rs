@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Bytes in a page.
 pub const PAGE: u64 = 4096;
 
-/// The same as a length in memory.
+/// [`PAGE`] as a length in memory.
 pub(super) const PAGE_BYTES: usize = PAGE as usize;
 
 /// No byte of a file lies at or past this offset (the largest file has 2^63-1 bytes).
@@ -17,9 +17,9 @@ pub(super) const PAGES: u64 = BYTES / PAGE;
 /// The part of one page that a range of bytes covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Which page.
+    /// Index of the page.
     pub(super) index: u64,
-    /// Which bytes of it.
+    /// The bytes of the page.
     pub(super) bytes: Range<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Span {
     }
 }
 
-/// The pages of `len` bytes from `off`, in order. What lies past [`BYTES`] is left out.
+/// The pages of `len` bytes from `off`, in order. Bytes past [`BYTES`] are left out.
 pub(super) fn spans(off: u64, len: u64) -> impl Iterator<Item = Span> {
     let end = end_of(off, len);
     let mut at = off;
@@ -63,7 +63,7 @@ pub(super) fn touched(off: u64, len: u64) -> Range<u64> {
     }
 }
 
-/// The pages that the range covers from their first byte to their last.
+/// The pages that the range covers completely.
 pub(super) fn whole(off: u64, len: u64) -> Range<u64> {
     let range = off.div_ceil(PAGE)..end_of(off, len) / PAGE;
     if range.is_empty() { 0..0 } else { range }
@@ -79,10 +79,10 @@ pub(super) fn edges(off: u64, len: u64) -> impl Iterator<Item = Span> {
     head.into_iter().chain(tail).filter(|span| !span.is_whole())
 }
 
-/// The offset past a range that has to lie in the largest file.
+/// The offset past a range that must lie in the largest file.
 ///
 /// # Panics
-/// When it does not: the caller has answered `EFBIG` by then.
+/// When it does not: the caller has returned `EFBIG` by then.
 pub(super) fn checked_end(off: u64, len: u64) -> u64 {
     let end = off.checked_add(len).filter(|end| *end < BYTES);
     end.expect("the caller has checked the range against the largest file size")

@@ -1,9 +1,9 @@
 //! A bucket: one cache line with a lock, a sequence count and six entry pointers, and overflow
 //! lines behind it.
 //!
-//! Who may write: only the holder of `lock`, inside a [`SeqCount`] write section. Readers take no
-//! lock; they read the count before and after, and read again where it moved, so that a pair of
-//! buckets changed by one rename is seen before or after it and never between.
+//! Only the holder of `lock` writes, inside a [`SeqCount`] write section. Readers take no lock:
+//! they read the count before and after, and read again where it moved. A pair of buckets that one
+//! rename changes is therefore seen before or after it, never in between.
 
 use super::entry::Entry;
 use hearth_sync::epoch::Guard;
@@ -17,9 +17,9 @@ use hearth_sync::seq::SeqCount;
 pub(super) const INLINE: usize = 6;
 const OVERFLOW: usize = 7;
 /// Most negative entries of a bucket.
-pub(super) const ABSENCES: usize = 4;
+pub(super) const NEGATIVES: usize = 4;
 
-/// The entries now live in another table.
+/// The entries are now in another table.
 const MOVED: u8 = 1;
 /// The directory has been removed: nothing may be inserted.
 const DEAD: u8 = 2;
@@ -55,7 +55,7 @@ fn find_in<'g>(
 }
 
 impl Overflow {
-    /// The entry of `name` in this line or one behind it.
+    /// The entry of `name` in this line or an overflow line.
     #[inline(never)]
     fn find_from<'g>(
         mut line: &'g Overflow,
@@ -88,8 +88,8 @@ impl Bucket {
     }
 
     pub fn is_moved(&self) -> bool {
-        // Acquire: partner of `set_moved`; who sees the flag also sees the table that the entries
-        // moved to.
+        // Acquire: partner of `set_moved`. A reader that sees the flag also sees the table that the
+        // entries moved to.
         self.flags.load(Ordering::Acquire) & MOVED != 0
     }
 
@@ -104,13 +104,14 @@ impl Bucket {
     }
 
     pub fn set_dead(&self) {
-        // Relaxed: as `is_dead`.
+        // Relaxed: see `is_dead`.
         self.flags.fetch_or(DEAD, Ordering::Relaxed);
     }
 
-    /// The entry of `name`, positive or negative. Without the lock the answer holds only if `seq`
-    /// stood still.
-    // Always: every step of every walk asks, and a call would cost as much as the answer.
+    /// The entry of `name`, positive or negative. Without the lock the result counts only if `seq`
+    /// has not moved.
+    // Always inlined: every step of every walk calls it, and a call would cost as much as the
+    // lookup.
     #[inline(always)]
     pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
         match find_in(&self.slots, name, tag, g) {
@@ -119,7 +120,7 @@ impl Bucket {
         }
     }
 
-    /// Every entry, in no order.
+    /// Every entry, in arbitrary order.
     #[inline]
     pub fn for_each<'g>(&'g self, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
         self.for_each_slot(g, |slot| {
@@ -129,7 +130,7 @@ impl Bucket {
         });
     }
 
-    /// Every entry with this tag, in no order; touches no other one.
+    /// Every entry with this tag, in arbitrary order; touches no other entry.
     pub fn for_each_tagged<'g>(&'g self, tag: u16, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
         self.for_each_slot(g, |slot| {
             if let Some(entry) = slot.load_if(tag, g) {
@@ -138,8 +139,8 @@ impl Bucket {
         });
     }
 
-    /// Puts `entry` in place of the entry of the same name, or in a free slot; answers whether a
-    /// line had to be added for it. Needs the lock and a write section.
+    /// Puts `entry` in place of the entry of the same name, or in a free slot; true if a line was
+    /// added for it. Needs the lock and a write section.
     pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let mut free: Option<&TagSlot<Entry>> = None;
         let mut old: Option<&TagSlot<Entry>> = None;
@@ -155,19 +156,19 @@ impl Bucket {
         found.is_none()
     }
 
-    /// As [`Bucket::put`], for a negative entry. When there are many, another one gives way: what
-    /// it says the home knows. Answers true then as well.
-    pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+    /// Puts a negative entry like [`Bucket::put`]. If there are many, it replaces another one,
+    /// which the backend can give again; true then as well.
+    pub fn put_negative(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
             held.is_some_and(|(_, entry)| entry.is_negative())
         };
-        let mut absences = 0;
-        self.for_each_slot(g, |slot| absences += usize::from(is_negative(slot)));
-        let is_full = absences >= ABSENCES;
+        let mut negatives = 0;
+        self.for_each_slot(g, |slot| negatives += usize::from(is_negative(slot)));
+        let is_full = negatives >= NEGATIVES;
         if is_full {
-            // Any of them: the tag is as good as a die.
-            let mut left = usize::from(tag) % absences;
+            // Replaces an arbitrary one: the tag is as good as a random number.
+            let mut left = usize::from(tag) % negatives;
             self.for_each_slot(g, |slot| {
                 if is_negative(slot) {
                     if left == 0 {
@@ -189,8 +190,8 @@ impl Bucket {
         });
     }
 
-    /// Moves every entry to the bucket that `target` names for its tag, or for the entry; needs
-    /// this lock and a write section, and nobody may have reached the targets yet.
+    /// Moves every entry to the bucket that `target` names for its tag, or for the entry. Needs
+    /// this lock and a write section; no other thread may have reached the targets yet.
     pub fn move_all<'t>(&self, g: &Guard, target: impl Fn(u16, &Entry) -> &'t Bucket) {
         self.for_each_slot(g, |slot| {
             if let Some((tag, entry)) = slot.load(g) {
@@ -220,7 +221,7 @@ impl Bucket {
         }
     }
 
-    /// Appends an empty overflow line and gives its first slot.
+    /// Appends an empty overflow line and returns its first slot.
     fn add_line<'g>(&'g self, g: &'g Guard) -> &'g TagSlot<Entry> {
         let mut end = &self.next;
         while let Some(line) = end.load(g) {

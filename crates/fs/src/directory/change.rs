@@ -1,9 +1,9 @@
-//! Changing a directory: one or two locked buckets, and the end of a directory.
+//! Changes of a directory: one or two locked buckets, and the removal of a directory.
 
 use super::bucket::Bucket;
 use super::entry::Entry;
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, Look, UNKNOWN};
+use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
@@ -26,9 +26,9 @@ pub(crate) struct Dead;
 pub(crate) enum Refused {
     /// It has entries.
     NotEmpty,
-    /// Somebody changes or grows it; let go of everything and try again.
+    /// Another thread changes or grows it; release all locks and try again.
     Busy,
-    /// Only the home knows; load it first.
+    /// Only the backend knows; load the directory first.
     Unknown,
 }
 
@@ -36,20 +36,20 @@ pub(crate) enum Refused {
 pub(crate) struct Locked<'a> {
     pub(super) directory: &'a Directory,
     pub(super) bucket: &'a Bucket,
-    /// Somebody else had the bucket when it was asked for.
+    /// Another thread held the bucket when the lock was requested.
     is_contended: bool,
     _held: RawGuard<'a>,
 }
 
-/// One change: the name gets this inode, or nothing.
-pub(crate) struct Change<'n> {
+/// One change: the name gets this inode, or none.
+pub(crate) struct EntryChange<'n> {
     pub at: Hashed<'n>,
     pub to: Option<Target>,
 }
 
 impl Directory {
     /// Locks the bucket of `at`.
-    // Always: as a call it takes 40 instructions more, most of them to hand its answer over.
+    // Always inlined: as a call it takes 40 instructions more, most of them to return its result.
     #[inline(always)]
     #[track_caller]
     pub fn lock<'a>(&'a self, at: Hashed<'_>, g: &'a Guard) -> Result<Locked<'a>, Dead> {
@@ -75,19 +75,19 @@ impl Directory {
             if let Some((_, bucket)) = self.live(hash.value(), g) {
                 return bucket;
             }
-            // Whoever loses the race finds the winner's table.
+            // The loser of the race finds the winner's table.
             let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
         }
     }
 
-    /// Begins the removal of an empty directory: every bucket is locked until the answer is
+    /// Begins the removal of an empty directory: every bucket is locked until the result is
     /// dropped.
-    pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
+    pub fn begin_removal<'a>(&'a self, g: &'a Guard) -> Result<Removal<'a>, Refused> {
         let grow = self.growth.0.grow.try_lock().ok_or(Refused::Busy)?;
         if self.has_entries(g) {
             return Err(Refused::NotEmpty);
         }
-        // Only tried: the bucket of the parent is held.
+        // By trying only: the bucket of the parent is held.
         if !self.end_growth(|bucket| bucket.lock.try_lock_guard(), g) {
             return Err(Refused::Busy);
         }
@@ -107,15 +107,15 @@ impl Directory {
         if !self.is_complete() {
             return Err(Refused::Unknown);
         }
-        Ok(Killing {
+        Ok(Removal {
             table,
             _held: held,
             _grow: grow,
         })
     }
 
-    /// Forgets every entry, for reclaim: the home has them all. Does nothing while somebody changes
-    /// the directory.
+    /// Drops every entry, for reclaim: the backend has them all. Does nothing while another thread
+    /// changes the directory.
     pub fn evict(&self, g: &Guard) -> bool {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
@@ -142,7 +142,7 @@ impl Directory {
             .map(|bucket| bucket.seq.write())
             .collect();
         // Release: partner of `is_complete`.
-        self.known.store(UNKNOWN, Ordering::Release);
+        self.completeness.store(UNKNOWN, Ordering::Release);
         self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);
@@ -152,35 +152,35 @@ impl Directory {
 }
 
 impl<'a> Locked<'a> {
-    /// The entry of the name that was locked, or of another name in the same bucket.
-    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+    /// The entry of the locked name, or of another name in the same bucket.
+    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         match self.bucket.find(at.name, at.hash.tag(), g) {
-            Some(entry) if entry.is_negative() => Look::Absent,
-            Some(entry) => Look::Hit(entry),
+            Some(entry) if entry.is_negative() => Lookup::Negative,
+            Some(entry) => Lookup::Hit(entry),
             None => self.directory.absence(),
         }
     }
 
-    /// Puts or removes the entry and lets go. Answers whether [`Directory::grow_a_part`] has
-    /// something to do: the bucket became more crowded than its lines could hold, or two wanted it
-    /// at once, or it is this name's turn while the table grows. Seldom, for the caller then counts
-    /// the entries of all cores.
-    pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
+    /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_some`]
+    /// has work to do: the bucket overflowed, two threads wanted it at once, or this name is one
+    /// that helps a growing table. It is true seldom, because the caller then adds up the entries
+    /// of all cores.
+    pub fn apply(self, change: EntryChange<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        self.tell(g) | self.make(&change, g)
+        self.note_contention(g) | self.make(&change, g)
     }
 
-    /// Makes one change; answers whether the table should grow for it, see [`Locked::apply`].
-    fn make(&self, change: &Change<'_>, g: &Guard) -> bool {
-        let Change { at, to } = change;
+    /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
+    fn make(&self, change: &EntryChange<'_>, g: &Guard) -> bool {
+        let EntryChange { at, to } = change;
         match to {
             Some(target) => {
-                let is_crowded = put(self.bucket, at, *target, g);
-                is_crowded || self.directory.is_turn(at.hash.value(), g)
+                let needs_growth = put(self.bucket, at, *target, g);
+                needs_growth || self.directory.is_grower(at.hash.value(), g)
             }
-            // Of a name that is not there the home would have to be asked.
+            // Without a negative entry the next lookup would have to ask the backend.
             None if !self.directory.is_complete() => {
-                put_absence(self.bucket, at, g);
+                put_negative(self.bucket, at, g);
                 false
             }
             None => {
@@ -190,14 +190,14 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Lets the directory know if two wanted the bucket at once. Whether the table is too small for
-    /// those who change it.
-    fn tell(&self, g: &Guard) -> bool {
-        self.is_contended && self.directory.meet(g)
+    /// Records whether two threads wanted the bucket at once. True if the table is too small for
+    /// the threads that change it.
+    fn note_contention(&self, g: &Guard) -> bool {
+        self.is_contended && self.directory.contend(g)
     }
 }
 
-/// Two locked buckets, perhaps one and the same.
+/// Two locked buckets, perhaps the same one twice.
 pub(crate) struct Pair<'a> {
     first: Locked<'a>,
     second: Option<Locked<'a>>,
@@ -218,7 +218,7 @@ pub(crate) fn lock_pair<'a>(
         (a, a_at, b, b_at)
     };
     let first = lower.lock(lower_at, g)?;
-    // A bucket that is held cannot move, so if the upper name is in it, it stays in it.
+    // A bucket that is held does not move, so if the upper name is in it, it stays there.
     let same =
         a_ino == b_ino && std::ptr::eq(first.bucket, upper.bucket_for_change(upper_at.hash, g));
     let second = if same {
@@ -235,22 +235,25 @@ pub(crate) fn lock_pair<'a>(
 
 impl<'a> Pair<'a> {
     /// The entry of the first name (`second` false) or the second.
-    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         self.side(second).find(at, g)
     }
 
     /// Makes both changes as one: no reader sees only one of them. The second name is changed
-    /// first, so that even a reader that ignores sequence counts never finds neither (C4).
-    pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {
+    /// first, so that even a reader that ignores sequence counts always finds one of them (C4).
+    pub fn apply(self, first: EntryChange<'_>, second: EntryChange<'_>, g: &Guard) -> bool {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
-        let mut is_crowded = self.first.tell(g);
-        is_crowded |= self.second.as_ref().is_some_and(|second| second.tell(g));
-        is_crowded |= self.side(true).make(&second, g);
+        let mut needs_growth = self.first.note_contention(g);
+        needs_growth |= self
+            .second
+            .as_ref()
+            .is_some_and(|second| second.note_contention(g));
+        needs_growth |= self.side(true).make(&second, g);
         self.side(false).make(&first, g);
         drop((write_a, write_b));
-        is_crowded
+        needs_growth
     }
 
     fn side(&self, second: bool) -> &Locked<'a> {
@@ -261,30 +264,32 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// A directory on its way out: nothing can be added or found missing until this is dropped.
-pub(crate) struct Killing<'a> {
+/// A directory that is being removed: until this is dropped, no entry can be added or found
+/// missing.
+pub(crate) struct Removal<'a> {
     table: &'a Table,
     _held: Vec<RawGuard<'a>>,
-    _grow: hearth_sync::lock::Guard<'a, super::Grow, ()>,
+    _grow: hearth_sync::lock::LockGuard<'a, super::Grow, ()>,
 }
 
-impl Killing<'_> {
+impl Removal<'_> {
     /// Makes the removal final: every later insertion fails.
     pub fn finish(self) {
         self.table.buckets().iter().for_each(Bucket::set_dead);
     }
 }
 
-/// Answers whether a line was added to the bucket.
+/// Returns whether a line was added to the bucket.
 pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     let entry = Entry::new(at.name, cookie_for(bucket, at, g), to);
     bucket.put(at.hash.tag(), Box::new(entry), g)
 }
 
-/// As `put`, for a name that is not there; true as well if another absence had to give way.
-pub(super) fn put_absence(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
+/// Puts a negative entry for a name that is not there. Returns whether a line was added to the
+/// bucket or another negative entry was replaced.
+pub(super) fn put_negative(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
     let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
-    bucket.put_absence(at.hash.tag(), Box::new(entry), g)
+    bucket.put_negative(at.hash.tag(), Box::new(entry), g)
 }
 
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {
@@ -295,7 +300,7 @@ fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {
 }
 
 /// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
-/// that differs in the low bits only and so stays in the same bucket at every size of table.
+/// that differs in the low bits only and so stays in the same bucket at every table size.
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.value() & !low, hash.value() & low);

@@ -2,14 +2,14 @@
 
 use crate::attr::{Kind, Target};
 
-/// Name to inode number. An entry with inode number 0 is negative: the home has said that the name
-/// is absent.
+/// A directory entry: from name to inode number. Inode number 0 makes the entry negative: the
+/// backend has said that the name is absent.
 ///
 /// Sixty-four bytes on a line of its own, so that no writer of a neighbour disturbs a reader.
 #[repr(align(64))]
 pub(crate) struct Entry {
-    /// Place in the listing order, unique within the directory; agrees with the hash of the name in
-    /// all but the low [`crate::name::NameHash::PROBE_BITS`] bits.
+    /// Position in the listing order, unique within the directory. It agrees with the hash of the
+    /// name in all but the low [`crate::name::NameHash::PROBE_BITS`] bits.
     pub cookie: u64,
     /// Number in the low 60 bits, kind in the upper four.
     ino: u64,

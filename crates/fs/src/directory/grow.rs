@@ -1,39 +1,41 @@
-//! A table that is too small gets a successor, and its buckets move there part by part.
+//! Growth: a table that is too small gets a successor, and its buckets move there a few at a time.
 //!
-//! States, and who may write what: `docs/design/directory.md`.
+//! The states, and who may write what: `docs/design/directory.md`.
 
 use super::bucket::Bucket;
 use super::table::Table;
-use super::{APART, Directory, FULL, MAX_LOG2, MEETINGS, MOST_APART};
+use super::{BUCKETS_PER_CORE, CONTENTION, Directory, FULL, MAX_LOG2, MOST_BUCKETS};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::cores;
 
-/// Buckets that an insertion moves while a table grows: some 0.15 ms, in which it is pinned. Fewer
-/// at a time would be felt more often than once in a thousand insertions.
-const PART: usize = if cfg!(feature = "shuttle") { 2 } else { 512 };
-/// One insertion of so many does.
-const TURN: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
+/// Buckets that one insertion moves while a table grows: some 0.15 ms, during which it is pinned.
+/// With fewer at a time, more than one insertion in a thousand would be slowed.
+const BUCKETS_PER_STEP: usize = if cfg!(feature = "shuttle") { 2 } else { 512 };
+/// One insertion in this many moves buckets.
+const ONE_IN: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
 
-// The next time comes after FULL insertions for each bucket, at the earliest: all have moved then.
-const _: () = assert!(PART as u64 * FULL > TURN);
+// The next growth begins after at least `FULL` insertions for each bucket: all buckets have moved
+// by then.
+const _: () = assert!(BUCKETS_PER_STEP as u64 * FULL > ONE_IN);
 
 impl Directory {
-    /// Grows the table by a part if it grows, or begins to if it is too small: for so many
-    /// `entries`, who are asked for only then, or because threads met in it. No lock may be held.
-    pub fn grow_a_part(&self, entries: impl FnOnce() -> u64, g: &Guard) {
+    /// Moves some buckets if the table grows, or begins to grow it if it is too small: for
+    /// `entries`, which is called only then, or because threads contended for a bucket. No lock may
+    /// be held.
+    pub fn grow_some(&self, entries: impl FnOnce() -> u64, g: &Guard) {
         let Some(table) = self.table.load(g) else {
             return;
         };
-        // Asked first without the lock.
+        // Checked first without the lock.
         let entries = if table.grows() { 0 } else { entries() };
         if table.grows() || self.wanted(entries, table.log2()).is_some() {
-            self.try_grow(entries, PART, g);
+            self.try_grow(entries, BUCKETS_PER_STEP, g);
         }
     }
 
-    /// Grows the table until it is large enough for `entries`, unless somebody else grows it. No
+    /// Grows the table until it is large enough for `entries`, unless another thread grows it. No
     /// lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         let is_small =
@@ -45,14 +47,14 @@ impl Directory {
         }
     }
 
-    /// Whether it is the turn of an insertion under the hash `value` to move a part.
+    /// Whether an insertion under the hash `value` is one that moves buckets.
     #[inline]
-    pub(super) fn is_turn(&self, value: u64, g: &Guard) -> bool {
-        value.is_multiple_of(TURN) && self.table.load(g).is_some_and(Table::grows)
+    pub(super) fn is_grower(&self, value: u64, g: &Guard) -> bool {
+        value.is_multiple_of(ONE_IN) && self.table.load(g).is_some_and(Table::grows)
     }
 
     /// Moves up to `most` buckets to the successor, which is made for `entries` if there is none.
-    /// Whether something was done.
+    /// True if something was done.
     pub(super) fn try_grow(&self, entries: u64, most: usize, g: &Guard) -> bool {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
@@ -64,7 +66,8 @@ impl Directory {
             let Some(log2) = self.wanted(entries, table.log2()) else {
                 return false;
             };
-            // A directory dies under `grow`. In another table it would be alive.
+            // A directory is removed under `grow`. Its entries in another table would bring it
+            // back.
             if table.buckets()[0].is_dead() {
                 return false;
             }
@@ -79,9 +82,9 @@ impl Directory {
         true
     }
 
-    /// Ends growth that has begun, for who needs all entries in one table and holds `grow`. Needs
-    /// each bucket that has not moved: `lock` locks it, or says that somebody has it. Whether there
-    /// is one table now.
+    /// Finishes growth that has begun, for an operation that needs all entries in one table and
+    /// holds `grow`. Needs the lock of each bucket that has not moved: `lock` takes it, or fails
+    /// where another thread has it. True if there is one table now.
     pub(super) fn end_growth<'g>(
         &'g self,
         lock: impl Fn(&'g Bucket) -> Option<RawGuard<'g>>,
@@ -93,8 +96,8 @@ impl Directory {
         }
     }
 
-    /// Moves up to `most` more buckets of `table`, which grows. After the last one its successor is
-    /// the table. Needs `grow`; answers whether that has happened.
+    /// Moves up to `most` more buckets of `table`, which grows. After the last one its successor
+    /// becomes the table. Needs `grow`; true if that has happened.
     fn move_on<'t>(
         &self,
         table: &'t Table,
@@ -117,7 +120,7 @@ impl Directory {
                 next.successor_of(index, table.log2(), tag, entry)
             });
             bucket.set_moved();
-            // Relaxed: as above.
+            // Relaxed: see `moved`.
             self.growth.0.moved.store(moved() + 1, Ordering::Relaxed);
         }
         if moved() < end {
@@ -127,17 +130,20 @@ impl Directory {
         true
     }
 
-    /// The size of the table that `entries` want, if `present` is too small for them, or for those
-    /// who change the directory at once: names that lie far apart in it do not meet.
+    /// The size of the table that `entries` need, if `present` is too small for them or for the
+    /// threads that change the directory at once: names that lie far apart in a table do not
+    /// contend.
     pub(super) fn wanted(&self, entries: u64, present: u32) -> Option<u32> {
         let mut log2 = 0;
         if entries > FULL << present {
             let buckets = entries.div_ceil(FULL / 2).next_power_of_two();
             log2 = buckets.trailing_zeros().min(MAX_LOG2);
         }
-        // Relaxed: see `meet`.
-        if self.growth.0.meetings.load(Ordering::Relaxed) >= MEETINGS {
-            let buckets = (APART * cores()).next_power_of_two().min(MOST_APART);
+        // Relaxed: see `contend`.
+        if self.growth.0.contention.load(Ordering::Relaxed) >= CONTENTION {
+            let buckets = (BUCKETS_PER_CORE * cores())
+                .next_power_of_two()
+                .min(MOST_BUCKETS);
             log2 = log2.max(buckets.trailing_zeros());
         }
         (log2 > present).then_some(log2)

@@ -1,16 +1,16 @@
-//! Listing a directory: bucket after bucket, each as it was at one moment, its entries in the order
-//! of their cookies.
+//! Listing a directory: bucket after bucket, each as it was at one version, its entries in cookie
+//! order.
 
 use super::{Directory, Entry};
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
 
-/// Entries that are put in order by counting. A bucket rarely has more.
+/// Entries that are sorted by counting. A bucket rarely has more.
 const FEW: usize = 8;
 
 impl Directory {
-    /// Hands out the entries after `cookie` in cookie order until `f` answers false. Answers
-    /// whether the directory was complete; if not, it must be loaded and the listing goes on where
+    /// Passes the entries after `cookie` to `f` in cookie order until `f` returns false. Returns
+    /// whether the directory was complete; if not, it must be loaded, and the listing goes on where
     /// it stopped.
     pub fn list<'g>(
         &'g self,
@@ -28,7 +28,7 @@ impl Directory {
             let Some((table, _)) = live else {
                 return self.is_new();
             };
-            // Another one is being filled: it has what has moved there, and no more.
+            // A successor that is being filled has only what has moved there.
             let head = self.table.load(g);
             let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
             // Until one of the buckets has moved to another table.
@@ -40,8 +40,7 @@ impl Directory {
                         found.push(entry);
                     }
                 });
-                // Asked before the count is checked: eviction forgets entries inside a write
-                // section.
+                // Read before the count is checked: eviction drops entries inside a write section.
                 let is_complete = self.is_complete();
                 if bucket.is_moved() || bucket.seq.read_retry(start) {
                     break;
@@ -61,7 +60,7 @@ impl Directory {
         true
     }
 
-    /// Whether an entry is in memory, asked without a lock.
+    /// Whether an entry is in memory, checked without a lock.
     pub fn has_entries(&self, g: &Guard) -> bool {
         let mut found = false;
         self.list(0, g, |_| {
@@ -72,12 +71,11 @@ impl Directory {
     }
 }
 
-/// Hands the entries of a bucket to `f` in the order of their cookies until it answers false, and
-/// answers what it answered last.
+/// Passes the entries of a bucket to `f` in cookie order until it returns false; returns the last
+/// result of `f`.
 ///
-/// Their order is random, so a comparison that decides where to go is guessed wrong every other
-/// time. Few entries are put in order without one: each goes where as many are before it as have
-/// lower cookies.
+/// Their order is random, so a comparing sort mispredicts every other branch. Few entries are
+/// sorted without branches: each goes to the index that is the number of lower cookies.
 #[inline]
 fn in_order<'g>(found: &mut [&'g Entry], f: &mut impl FnMut(&'g Entry) -> bool) -> bool {
     let count = found.len();

@@ -1,13 +1,10 @@
-//! A directory: a concurrent hash table from name to entry, which is the dentry cache as well.
-//!
+//! A directory: a concurrent hash table from name to entry. It is also the dentry cache.
 //! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
-//! Growth moves bucket after bucket to a larger table while everything goes on, some at a time, by
-//! those who insert. Buckets are in the
-//! order of the upper bits of the hash, so a listing in cookie order survives growth (C6). A table
-//! grows for its entries, and once for the cores, when two of them have wanted one bucket at the
-//! same time again and again.
-//!
+//! Insertions grow the table: they move its buckets to a larger one, a few at a time, while
+//! everything else goes on. Buckets are in the order of the upper bits of the hash, so a listing in
+//! cookie order survives growth (C6). A table grows for its entries, and once for the cores, when
+//! two of them have contended for one bucket again and again.
 //! Lock order:
 //! ```text
 //! grow                 (taken by trying, except to load a whole directory)
@@ -18,21 +15,21 @@
 mod bucket;
 mod change;
 mod entry;
+mod fill;
+#[cfg(test)]
+mod fill_tests;
 mod grow;
 #[cfg(test)]
 mod grow_tests;
-mod learn;
-#[cfg(test)]
-mod learn_tests;
 mod list;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::{Change, Hashed, Killing, Locked, Pair, Refused, lock_pair};
+pub(crate) use change::{EntryChange, Hashed, Locked, Pair, Refused, Removal, lock_pair};
 pub(crate) use entry::Entry;
 
-use crate::line::OwnLine;
+use crate::cache_padded::CachePadded;
 use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
@@ -43,27 +40,28 @@ use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 use table::Table;
 
-/// The home may have names that are not here.
+/// The backend may have names that are not in memory.
 const UNKNOWN: u8 = 0;
-/// What is not here is nowhere: the table has every name.
+/// A name that is not in memory does not exist: the table has every name.
 const LOADED: u8 = 1;
-/// The same of a directory that was made here and never forgotten anything. It alone may have no
-/// table for want of names; that of any other was evicted, and whoever saw that it has none cannot
-/// tell by what it is now whether a load came between.
+/// Like `LOADED`, of a directory that was made here and never evicted. Only such a directory is
+/// complete without a table. Any other directory without a table was evicted, and a reader that saw
+/// no table cannot tell by the present state whether a load came in between.
 const NEW: u8 = 2;
-/// Instead of the generation of what was above a removed directory: that is gone.
-pub(crate) const ALONE: u32 = u32::MAX;
+/// In place of the generation of a removed directory's parent: the parent is gone.
+pub(crate) const NO_PARENT: u32 = u32::MAX;
 /// Buckets of a new table, as a power of two.
 const FIRST_LOG2: u32 = 3;
 /// Largest table; the cookie's upper bits choose the bucket.
 const MAX_LOG2: u32 = 32;
-/// A table grows when it holds more entries than this for each bucket.
+/// A table grows when it holds more entries than this per bucket.
 const FULL: u64 = 4;
-/// Buckets for each core in the table of a directory that several change at once, and of all cores.
-const APART: usize = 32;
-const MOST_APART: usize = 1024;
-/// How often two must have wanted one bucket at the same time before that counts.
-const MEETINGS: u32 = 8;
+/// Buckets per core in the table of a directory that several threads change at once, and for all
+/// cores together.
+const BUCKETS_PER_CORE: usize = 32;
+const MOST_BUCKETS: usize = 1024;
+/// How often two threads must have contended for a bucket before the table grows for it.
+const CONTENTION: u32 = 8;
 
 struct Grow;
 impl Class for Grow {
@@ -71,50 +69,50 @@ impl Class for Grow {
     const RANK: u32 = 30;
 }
 
-/// Waits for a rename that gives the directory another one above.
+/// Lock class of a rename that gives the directory another parent.
 pub(crate) struct Moves;
 impl Class for Moves {
     const NAME: &'static str = "directory.moves";
     const RANK: u32 = 12;
 }
 
-/// Names of one directory, on a line of its own: what is allocated beside it is no concern of those
-/// who look.
+/// The names of one directory. Aligned to a cache line, so that writes to neighbouring allocations
+/// do not disturb lookups.
 #[repr(align(64))]
 pub(crate) struct Directory {
     /// Published by the holder of `grow`; read under the epoch.
     table: RcuSlot<Table>,
-    /// What absence here means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
-    /// whole load, both under `grow` and every bucket lock.
-    known: AtomicU8,
-    /// Number of the directory above; changed by a rename across directories under the volume's
-    /// rename lock.
+    /// What a missing entry means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
+    /// load of the whole directory, both under `grow` and every bucket lock.
+    completeness: AtomicU8,
+    /// Inode number of the parent; a rename across directories changes it under the volume's rename
+    /// lock.
     parent: AtomicU64,
-    /// Counts the renames that give the directory another one above. Written under the volume's
-    /// rename lock.
+    /// Counts the renames that give the directory another parent. Written under the volume's rename
+    /// lock.
     pub moves: SeqCount<Moves>,
-    /// Generation of the directory above when this one was removed; its number may be another's
-    /// since.
-    orphaned: AtomicU32,
-    growth: OwnLine<Growth>,
+    /// Generation of the parent when this directory was removed; the parent's number may have been
+    /// reused.
+    dead_parent: AtomicU32,
+    growth: CachePadded<Growth>,
 }
 
-/// What those ask who change a table as a whole, apart from what every lookup reads.
+/// State for changes of the table as a whole, apart from what every lookup reads.
 struct Growth {
-    /// How often two threads wanted to change one bucket at the same time, up to `MEETINGS`.
-    meetings: AtomicU32,
+    /// How often two threads contended for one bucket, up to `CONTENTION`.
+    contention: AtomicU32,
     grow: Lock<Grow, ()>,
-    /// How many tables went before the present one. Written by the holder of `grow`.
+    /// How many tables came before the present one. Written by the holder of `grow`.
     tables: AtomicU32,
-    /// Buckets of a table that grows that have moved. Used by the holder of `grow`.
+    /// Buckets of a growing table that have moved. Used by the holder of `grow`.
     moved: AtomicUsize,
 }
 
-/// Answer of a lookup.
-pub(crate) enum Look<'g> {
+/// Result of a lookup.
+pub(crate) enum Lookup<'g> {
     Hit(&'g Entry),
-    Absent,
-    /// Not in memory, and only the home knows.
+    Negative,
+    /// Not in memory, and only the backend knows.
     Unknown,
 }
 
@@ -122,12 +120,12 @@ impl Directory {
     pub fn new(parent: u64, complete: bool) -> Directory {
         Directory {
             table: RcuSlot::empty(),
-            known: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
+            completeness: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
-            orphaned: AtomicU32::new(0),
-            growth: OwnLine(Growth {
-                meetings: AtomicU32::new(0),
+            dead_parent: AtomicU32::new(0),
+            growth: CachePadded(Growth {
+                contention: AtomicU32::new(0),
                 grow: Lock::new(()),
                 tables: AtomicU32::new(0),
                 moved: AtomicUsize::new(0),
@@ -135,7 +133,7 @@ impl Directory {
         }
     }
 
-    /// Bytes of the table and of `entries` names in it, without what long names take besides.
+    /// Bytes of the table and of `entries` names in it, without the extra memory of long names.
     pub fn bytes(&self, entries: u64, g: &Guard) -> u64 {
         let table = self.table.load(g);
         let next = table.and_then(|table| table.next.load(g));
@@ -145,47 +143,47 @@ impl Directory {
     }
 
     pub fn parent(&self) -> u64 {
-        // Relaxed: one number; who needs it to agree with the tree holds the rename lock.
+        // Relaxed: one number. A caller that needs it to agree with the tree holds the rename lock.
         self.parent.load(Ordering::Relaxed)
     }
 
-    /// Generation of the directory that was above when this one was removed, or [`ALONE`].
-    pub fn orphaned(&self) -> u32 {
-        // Relaxed: written before the link count that tells of the removal, and once more when the
-        // one above is found to be gone, which it stays.
-        self.orphaned.load(Ordering::Relaxed)
+    /// Generation of the parent when this directory was removed, or [`NO_PARENT`].
+    pub fn dead_parent(&self) -> u32 {
+        // Relaxed: written before the link count that shows the removal, and once more when the
+        // parent is found to be gone for good.
+        self.dead_parent.load(Ordering::Relaxed)
     }
 
-    /// Remembers which directory this one was removed from, or that it is gone.
-    pub fn orphan(&self, generation: u32) {
-        // Relaxed: as `orphaned`.
-        self.orphaned.store(generation, Ordering::Relaxed);
+    /// Records the parent from which this directory was removed, or that the parent is gone.
+    pub fn set_dead_parent(&self, generation: u32) {
+        // Relaxed: see `dead_parent`.
+        self.dead_parent.store(generation, Ordering::Relaxed);
     }
 
     pub fn set_parent(&self, ino: u64) {
-        // Relaxed: as `parent`.
+        // Relaxed: see `parent`.
         self.parent.store(ino, Ordering::Relaxed);
     }
 
     /// Looks `name` up without a lock or a shared write.
-    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Look<'g> {
+    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Lookup<'g> {
         loop {
             let Some((_, bucket)) = self.live(hash.value(), g) else {
                 return match self.is_new() {
-                    true => Look::Absent,
-                    false => Look::Unknown,
+                    true => Lookup::Negative,
+                    false => Lookup::Unknown,
                 };
             };
             let start = bucket.seq.read_begin();
             let found = bucket.find(name, hash.tag(), g);
-            // Asked before the count is checked: eviction forgets entries inside a write section.
+            // Read before the count is checked: eviction drops entries inside a write section.
             let absence = self.absence();
             if bucket.is_moved() || bucket.seq.read_retry(start) {
                 continue;
             }
             return match found {
-                Some(entry) if entry.is_negative() => Look::Absent,
-                Some(entry) => Look::Hit(entry),
+                Some(entry) if entry.is_negative() => Lookup::Negative,
+                Some(entry) => Lookup::Hit(entry),
                 None => absence,
             };
         }
@@ -202,7 +200,7 @@ impl Directory {
         Some((table, bucket))
     }
 
-    /// The same while the table grows, or has just been forgotten.
+    /// Finds the bucket while the table grows, or has just been evicted.
     #[cold]
     #[inline(never)]
     fn live_elsewhere<'g>(
@@ -229,32 +227,32 @@ impl Directory {
         }
     }
 
-    fn absence<'g>(&self) -> Look<'g> {
+    fn absence<'g>(&self) -> Lookup<'g> {
         if self.is_complete() {
-            Look::Absent
+            Lookup::Negative
         } else {
-            Look::Unknown
+            Lookup::Unknown
         }
     }
 
     pub fn is_complete(&self) -> bool {
-        // Acquire: partner of the store in `evict` and `load`; who still sees `true` after an
-        // eviction forgot an entry also fails the bucket's sequence check.
-        self.known.load(Ordering::Acquire) != UNKNOWN
+        // Acquire: partner of the store in `evict` and `load`. A reader that still sees a complete
+        // directory after an eviction dropped an entry also fails the bucket's sequence check.
+        self.completeness.load(Ordering::Acquire) != UNKNOWN
     }
 
-    /// Whether there were no names when no table was seen before.
+    /// Whether the directory was empty when no table was seen before.
     fn is_new(&self) -> bool {
         // Acquire: partner of the store in `evict`, which comes before the table goes.
-        self.known.load(Ordering::Acquire) == NEW
+        self.completeness.load(Ordering::Acquire) == NEW
     }
 
-    /// Two wanted one bucket. Whether the table should grow for it.
-    fn meet(&self, g: &Guard) -> bool {
+    /// Two threads contended for a bucket. True if the table should grow for it.
+    fn contend(&self, g: &Guard) -> bool {
         // Relaxed: a hint; counts may be lost.
-        let met = self.growth.0.meetings.load(Ordering::Relaxed);
-        if met < MEETINGS {
-            self.growth.0.meetings.store(met + 1, Ordering::Relaxed);
+        let met = self.growth.0.contention.load(Ordering::Relaxed);
+        if met < CONTENTION {
+            self.growth.0.contention.store(met + 1, Ordering::Relaxed);
         }
         let table = self.table.load(g);
         table.is_some_and(|table| self.wanted(0, table.log2()).is_some())

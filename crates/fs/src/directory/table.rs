@@ -7,13 +7,14 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::RcuSlot;
 
 /// Head of a table. Two heads may share one array of buckets: the one that the directory publishes
-/// and the one that the preceding table points to. On a line of its own: every lookup reads it.
+/// and the one that the preceding table points to. Aligned to a cache line, because every lookup
+/// reads it.
 #[repr(align(64))]
 pub(super) struct Table {
     log2: u32,
     buckets: Arc<[Bucket]>,
-    /// The table twice or more as large that buckets marked moved have gone to. A head reached
-    /// through a predecessor may lack it; the reader then starts again at the directory.
+    /// The larger table that buckets marked as moved have gone to. A head reached through a
+    /// predecessor may lack it; the reader then starts again at the directory.
     pub next: RcuSlot<Table>,
 }
 
@@ -36,7 +37,8 @@ impl Table {
         }
     }
 
-    /// Whether buckets move to a successor. Of the head that a directory publishes: see `next`.
+    /// Whether buckets move to a successor. Only of the head that a directory publishes: see
+    /// `next`.
     pub fn grows(&self) -> bool {
         !self.next.is_empty()
     }
@@ -53,8 +55,9 @@ impl Table {
         &self.buckets[bucket_of(cookie, self.log2)]
     }
 
-    /// Where an entry goes that is in bucket `index` of a table of `1 << from` buckets. Looks at it
-    /// only if its tag does not say: an entry of a large table is in no cache.
+    /// The bucket to which an entry goes that is in bucket `index` of a table of `1 << from`
+    /// buckets. Reads the entry only if its tag does not decide it: an entry of a large table is in
+    /// no cache.
     pub fn successor_of(&self, index: usize, from: u32, tag: u16, entry: &Entry) -> &Bucket {
         match split_by_tag(index, tag, from, self.log2) {
             Some(index) => &self.buckets[index],

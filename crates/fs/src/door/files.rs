@@ -5,9 +5,9 @@ use crate::attr::{Attr, DirEntry};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::Node;
+use crate::inode::Inode;
 use crate::locks::{Interrupt, LockRequest};
-use crate::ops::io::Place;
+use crate::ops::io::WriteAt;
 use crate::ops::open::OpenFile;
 use crate::ops::{io, list, lock, open, privilege, promise, range};
 use hearth_sync::epoch::pin;
@@ -17,8 +17,8 @@ use hearth_sync::primitive::atomic::{Ordering, fence};
 impl Door {
     /// Opens an inode; `flags` are `O_*`. Give it back with [`Door::release`].
     pub fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> Result<Arc<OpenFile>> {
-        self.on(caller, ino, |cx, node, g| {
-            open::open(cx, node, flags, g).map(Arc::new)
+        self.on(caller, ino, |cx, inode, g| {
+            open::open(cx, inode, flags, g).map(Arc::new)
         })
     }
 
@@ -33,7 +33,7 @@ impl Door {
     ) -> Result<(Attr, Arc<OpenFile>)> {
         self.on(caller, parent, |cx, parent, g| {
             let file = open::open_create(cx, parent, name, mode, flags, g)?;
-            Ok((take(file.node(g)?)?, Arc::new(file)))
+            Ok((take(file.inode(g)?)?, Arc::new(file)))
         })
     }
 
@@ -47,7 +47,7 @@ impl Door {
     ) -> Result<(Attr, Arc<OpenFile>)> {
         self.on(caller, parent, |cx, parent, g| {
             let file = open::open_tmpfile(cx, parent, mode, flags, g)?;
-            Ok((take(file.node(g)?)?, Arc::new(file)))
+            Ok((take(file.inode(g)?)?, Arc::new(file)))
         })
     }
 
@@ -56,12 +56,12 @@ impl Door {
         if !file.readable() {
             return Err(Errno::EBADF);
         }
-        if let Some(dialogue) = file.dialogue() {
-            return self.run(&KERNEL, |_, _| dialogue.read(off, out));
+        if let Some(control) = file.control() {
+            return self.run(&KERNEL, |_, _| control.read(off, out));
         }
         let noatime = file.flags() & libc::O_NOATIME != 0;
         self.run(&KERNEL, |cx, g| {
-            io::read(cx, file.node(g)?, off, out, noatime, g)
+            io::read(cx, file.inode(g)?, off, out, noatime, g)
         })
     }
 
@@ -70,18 +70,18 @@ impl Door {
     /// that shows open files as [`crate::Observer::collecting`] shows this one before it asks.
     pub fn charges_first(&self, file: &OpenFile) -> bool {
         let g = pin();
-        let Ok(node) = file.node(&g) else {
+        let Ok(inode) = file.inode(&g) else {
             return false;
         };
         if !file.writable() {
-            return promise::has_writers(node);
+            return promise::has_writers(inode);
         }
         // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
         // either that finds it, or it is seen here that it was announced.
         fence(Ordering::SeqCst);
-        let add_writer = || promise::add_writer(&self.volume.core, node);
+        let add_writer = || promise::add_writer(&self.volume.sb, inode);
         // Again if the first charged one came in between: it opens as that did.
-        let is_charged = add_writer() || promise::has_writers(node) && add_writer();
+        let is_charged = add_writer() || promise::has_writers(inode) && add_writer();
         if is_charged {
             file.set_charged();
         }
@@ -93,10 +93,10 @@ impl Door {
     /// there is no room for its holes.
     pub fn read_for_cache(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> Result<usize> {
         let room = self.run(&KERNEL, |cx, g| {
-            let node = file.node(g)?;
+            let inode = file.inode(g)?;
             // The open of a writer was answered before a page is read through it.
-            match promise::has_writers(node) {
-                true => promise::promise(cx, node, off, out.len(), g),
+            match promise::has_writers(inode) {
+                true => promise::promise(cx, inode, off, out.len(), g),
                 false => Ok(()),
             }
         });
@@ -114,7 +114,7 @@ impl Door {
     pub fn appends_only(&self, file: &OpenFile) -> bool {
         file.writable()
             && file.flags() & libc::O_APPEND != 0
-            && file.node(&pin()).is_ok_and(is_append_only)
+            && file.inode(&pin()).is_ok_and(is_append_only)
     }
 
     /// Setuid and setgid go from a file whose contents `caller` is about to change, who is not
@@ -122,12 +122,12 @@ impl Door {
     /// expect a change of contents to change it: so it is told before there are other contents to
     /// run.
     pub fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> Result<bool> {
-        self.on(caller, ino, |cx, node, g| {
-            if !privilege::has_suidgid(node) || !io::is_changeable(cx, node) {
+        self.on(caller, ino, |cx, inode, g| {
+            if !privilege::has_suidgid(inode) || !io::is_changeable(cx, inode) {
                 return Ok(false);
             }
-            let _kept = cx.keep(node, g)?;
-            Ok(privilege::strip_suidgid(cx.caller, node))
+            let _kept = cx.pin_inode(inode, g)?;
+            Ok(privilege::strip_suidgid(cx.caller, inode))
         })
     }
 
@@ -139,26 +139,26 @@ impl Door {
         &self,
         caller: &Caller<'_>,
         file: &OpenFile,
-        place: Place,
+        place: WriteAt,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
         if !file.writable() {
             return Err(Errno::EBADF);
         }
-        if let Some(dialogue) = file.dialogue() {
+        if let Some(control) = file.control() {
             let off = place.offset(0);
-            return self.run(caller, |cx, _| dialogue.write(cx.core, caller, off, data));
+            return self.run(caller, |cx, _| control.write(cx.sb, caller, off, data));
         }
         let appends = file.flags() & libc::O_APPEND != 0;
         let done = self.run(caller, |cx, g| {
-            let node = file.node(g)?;
+            let inode = file.inode(g)?;
             let place = if appends {
-                kept_end(node, place)?
+                kept_end(inode, place)?
             } else {
                 place
             };
-            io::write(cx, node, place, data, kill_suidgid, g)
+            io::write(cx, inode, place, data, kill_suidgid, g)
         })?;
         if file.is_synchronous() {
             self.fsync(file, false)?;
@@ -168,8 +168,8 @@ impl Door {
 
     /// [`Door::read`] without an open file, for front ends that do not open.
     pub fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> Result<usize> {
-        self.on(&KERNEL, ino, |cx, node, g| {
-            io::read(cx, node, off, out, false, g)
+        self.on(&KERNEL, ino, |cx, inode, g| {
+            io::read(cx, inode, off, out, false, g)
         })
     }
 
@@ -179,13 +179,13 @@ impl Door {
         &self,
         caller: &Caller<'_>,
         ino: u64,
-        place: Place,
+        place: WriteAt,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
-        self.on(caller, ino, |cx, node, g| {
-            let place = kept_end(node, place)?;
-            io::write(cx, node, place, data, kill_suidgid, g).map(|(_, len)| len)
+        self.on(caller, ino, |cx, inode, g| {
+            let place = kept_end(inode, place)?;
+            io::write(cx, inode, place, data, kill_suidgid, g).map(|(_, len)| len)
         })
     }
 
@@ -201,9 +201,9 @@ impl Door {
         kill_suidgid: bool,
         touches: bool,
     ) -> Result<usize> {
-        self.on(caller, ino, |cx, node, g| {
-            let place = Place::At(off);
-            let done = io::write_acknowledged(cx, node, place, data, kill_suidgid, touches, g)?;
+        self.on(caller, ino, |cx, inode, g| {
+            let place = WriteAt::At(off);
+            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, touches, g)?;
             Ok(done.1)
         })
     }
@@ -211,7 +211,7 @@ impl Door {
     /// A descriptor was closed: the record locks of `owner` go.
     pub fn flush(&self, file: &OpenFile, owner: u64) -> Result<()> {
         let g = pin();
-        if let Some(locks) = file.node(&g)?.taken_locks() {
+        if let Some(locks) = file.inode(&g)?.taken_locks() {
             locks.release_owner(owner, false);
         }
         Ok(())
@@ -220,25 +220,25 @@ impl Door {
     /// The last close; `owner` held flocks through this file.
     pub fn release(&self, file: &OpenFile, owner: Option<u64>) {
         let g = pin();
-        if let (Some(owner), Ok(node)) = (owner, file.node(&g))
-            && let Some(locks) = node.taken_locks()
+        if let (Some(owner), Ok(inode)) = (owner, file.inode(&g))
+            && let Some(locks) = inode.taken_locks()
         {
             locks.release_owner(owner, true);
         }
-        file.finish(&self.volume.core, &g);
+        file.finish(&self.volume.sb, &g);
     }
 
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
-        let core = &self.volume.core;
+        let sb = &self.volume.sb;
         let held = {
             let g = pin();
-            file.node(&g)?.hold().ok_or(Errno::EBADF)?
+            file.inode(&g)?.hold().ok_or(Errno::EBADF)?
         };
-        // Nothing is pinned while the home takes its time: the reference keeps the inode.
-        let saved = core.save(&held);
-        core.release(held, &pin());
-        saved.and_then(|()| core.home.sync())
+        // Nothing is pinned while the backend takes its time: the reference keeps the inode.
+        let saved = sb.save(&held);
+        sb.release(held, &pin());
+        saved.and_then(|()| sb.objects.backend.sync())
     }
 
     /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was
@@ -262,7 +262,7 @@ impl Door {
                 }
                 is_taken
             };
-            list::list(cx, file.node(g)?, from, noatime, each, g)
+            list::list(cx, file.inode(g)?, from, noatime, each, g)
         })
     }
 
@@ -274,7 +274,7 @@ impl Door {
             libc::SEEK_HOLE => true,
             _ => return Err(Errno::EINVAL),
         };
-        self.run(&KERNEL, |_, g| range::seek(file.node(g)?, off, hole, g))
+        self.run(&KERNEL, |_, g| range::seek(file.inode(g)?, off, hole, g))
     }
 
     /// `fallocate(2)`.
@@ -290,21 +290,21 @@ impl Door {
             return Err(Errno::EBADF);
         }
         self.run(caller, |cx, g| {
-            range::fallocate(cx, file.node(g)?, mode, off, len, g)
+            range::fallocate(cx, file.inode(g)?, mode, off, len, g)
         })
     }
 
     /// Whether a [`Door::fallocate`] of a long range can as well be several of its parts: other
-    /// modes take away what there is, move what lies behind, or have the home forget the file.
+    /// modes take away what there is, move what lies behind, or have the backend forget the file.
     pub fn allocates_in_parts(&self, mode: i32) -> bool {
-        range::is_parted(&self.volume.core, mode)
+        range::is_parted(&self.volume.sb, mode)
     }
 
     /// Why an allocation of this range cannot be, if that is known before it is begun: it may not
     /// be, or there is no room for it.
     pub fn check_allocate(&self, file: &OpenFile, mode: i32, off: u64, len: u64) -> Result<()> {
         self.run(&KERNEL, |cx, g| {
-            range::check_allocate(cx, file.node(g)?, mode, off, len, g)
+            range::check_allocate(cx, file.inode(g)?, mode, off, len, g)
         })
     }
 
@@ -316,7 +316,7 @@ impl Door {
         len: u64,
     ) -> Result<u64> {
         self.run(&KERNEL, |_, g| {
-            let (source, target) = (from.0.node(g)?, to.0.node(g)?);
+            let (source, target) = (from.0.inode(g)?, to.0.inode(g)?);
             range::check_copy((source, from.1), (target, to.1), len).map_err(Into::into)
         })
     }
@@ -344,14 +344,14 @@ impl Door {
         let copying = range::Copying::new((from.1, to.1), len, noatime);
         copying.in_pieces(|copying| {
             self.run(caller, |cx, g| {
-                range::copy(cx, from.0.node(g)?, to.0.node(g)?, copying, g)
+                range::copy(cx, from.0.inode(g)?, to.0.inode(g)?, copying, g)
             })
         })
     }
 
     /// The lock that is in the way of `request`, if any.
     pub fn getlk(&self, file: &OpenFile, request: &LockRequest) -> Result<Option<LockRequest>> {
-        lock::get(&self.volume.core, file, request)
+        lock::get(&self.volume.sb, file, request)
     }
 
     /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling
@@ -362,21 +362,21 @@ impl Door {
         request: &LockRequest,
         wait: Option<&Interrupt>,
     ) -> Result<()> {
-        lock::set(&self.volume.core, file, request, wait)
+        lock::set(&self.volume.sb, file, request, wait)
     }
 }
 
-fn is_append_only(node: &Node) -> bool {
-    node.meta.flags() & flags::APPEND != 0
+fn is_append_only(inode: &Inode) -> bool {
+    inode.meta.flags() & flags::APPEND != 0
 }
 
 /// Where a write goes to a file that, if it is append-only, is written to at its end: it only ever
 /// grows, so what is not before its end now stays what it is.
-fn kept_end(node: &Node, place: Place) -> Result<Place> {
+fn kept_end(inode: &Inode, place: WriteAt) -> Result<WriteAt> {
     match place {
-        Place::At(_) if !is_append_only(node) => Ok(place),
-        Place::At(off) if off < node.meta.size() => Err(Errno::EPERM),
-        Place::At(off) => Ok(Place::EndFrom(off)),
+        WriteAt::At(_) if !is_append_only(inode) => Ok(place),
+        WriteAt::At(off) if off < inode.meta.size() => Err(Errno::EPERM),
+        WriteAt::At(off) => Ok(WriteAt::EndFrom(off)),
         end => Ok(end),
     }
 }

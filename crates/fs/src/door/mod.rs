@@ -6,10 +6,12 @@ mod files;
 use crate::attr::{Attr, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::{Caller, Origin};
 use crate::errno::{Errno, Result};
-use crate::inode::{Node, NodeExt, NodeRef};
+use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::ops::ctx::Ctx;
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
-use crate::volume::{Ctx, Step, Volume};
+use crate::superblock::Attempt;
+use crate::volume::Volume;
 use hearth_sync::epoch::{Guard, pin};
 
 /// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
@@ -45,23 +47,27 @@ impl Door {
         &self.volume
     }
 
-    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the home; a front end then calls
+    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the backend; a front end then calls
     /// them from threads that may wait.
     pub fn sync_waits(&self) -> bool {
-        self.volume.core.home.evictable()
+        self.volume.sb.objects.backend.evictable()
     }
 
-    fn run<T>(&self, caller: &Caller<'_>, f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
-        self.volume.core.run(caller, f)
+    fn run<T>(
+        &self,
+        caller: &Caller<'_>,
+        f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
+    ) -> Result<T> {
+        self.volume.sb.run(caller, f)
     }
 
     fn on<T>(
         &self,
         caller: &Caller<'_>,
         ino: u64,
-        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
+        mut f: impl FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<T>,
     ) -> Result<T> {
-        self.run(caller, |cx, g| f(cx, cx.core.node(ino, g)?, g))
+        self.run(caller, |cx, g| f(cx, cx.sb.inode(ino, g)?, g))
     }
 
     /// Runs a creator below `parent` and keeps the reference that it answers.
@@ -69,12 +75,12 @@ impl Door {
         &self,
         caller: &Caller<'_>,
         parent: u64,
-        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<NodeRef>,
+        mut f: impl FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<InodeRef>,
     ) -> Result<Attr> {
         self.on(caller, parent, |cx, parent, g| {
-            let node = f(cx, parent, g)?;
-            let attr = node.attr();
-            node.into_raw_count();
+            let inode = f(cx, parent, g)?;
+            let attr = inode.attr();
+            inode.into_raw_count();
             Ok(attr)
         })
     }
@@ -82,47 +88,48 @@ impl Door {
     /// The inode of `name` in `parent`.
     pub fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr> {
         self.on(caller, parent, |cx, parent, g| {
-            let node = lookup::lookup(cx, parent, name, g)?;
-            take(node)
+            let inode = lookup::lookup(cx, parent, name, g)?;
+            take(inode)
         })
     }
 
     /// One more reference on an inode, for listings that answer attributes.
     pub fn grab(&self, ino: u64) -> Result<Attr> {
-        self.on(&KERNEL, ino, |_, node, _| take(node))
+        self.on(&KERNEL, ino, |_, inode, _| take(inode))
     }
 
     /// Gives `n` references back.
     pub fn forget(&self, ino: u64, n: u64) {
         let g = pin();
-        if let Some(node) = self.volume.core.inodes.get(ino, &g) {
-            node.put_many(n);
-            self.volume.core.reap(node, &g);
+        if let Some(inode) = self.volume.sb.objects.inodes.get(ino, &g) {
+            inode.put_many(n);
+            self.volume.sb.iput_final(inode, &g);
         }
     }
 
     /// Whether there are references that lookups took.
     pub fn is_known(&self, ino: u64) -> bool {
-        let node = |g: &Guard| {
+        let inode = |g: &Guard| {
             self.volume
-                .core
+                .sb
+                .objects
                 .inodes
                 .get(ino, g)
-                .map(|node| node.raw_counts())
+                .map(|inode| inode.raw_counts())
         };
-        node(&pin()).is_some_and(|counts| counts > 0)
+        inode(&pin()).is_some_and(|counts| counts > 0)
     }
 
     /// Gives back every reference that lookups took: for the end of a front end whose kernel went
     /// without forgetting. No other front end may be using the volume by number.
     pub fn forget_all(&self) {
-        let core = &self.volume.core;
+        let sb = &self.volume.sb;
         let g = pin();
-        core.inodes.scan(0, &g, |node| {
-            let counts = node.raw_counts();
+        sb.objects.inodes.scan(0, &g, |inode| {
+            let counts = inode.raw_counts();
             if counts > 0 {
-                node.put_many(counts);
-                core.reap(node, &g);
+                inode.put_many(counts);
+                sb.iput_final(inode, &g);
             }
             true
         });
@@ -130,15 +137,15 @@ impl Door {
 
     /// Attributes.
     pub fn getattr(&self, ino: u64) -> Result<Attr> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(node.attr()))
+        self.on(&KERNEL, ino, |_, inode, _| Ok(inode.attr()))
     }
 
     /// The times of writes that a kernel in front has acknowledged, which it keeps itself; also of
     /// a volume that has become read-only since. Answers the new attributes.
     pub fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> Result<Attr> {
-        self.on(caller, ino, |cx, node, g| {
-            attr::setattr_acknowledged(cx, node, set, true, g)?;
-            Ok(node.attr())
+        self.on(caller, ino, |cx, inode, g| {
+            attr::setattr_acknowledged(cx, inode, set, true, g)?;
+            Ok(inode.attr())
         })
     }
 
@@ -150,17 +157,17 @@ impl Door {
         file: Option<&OpenFile>,
         set: &SetAttr,
     ) -> Result<Attr> {
-        self.on(caller, ino, |cx, node, g| {
+        self.on(caller, ino, |cx, inode, g| {
             let opened = file.is_some_and(OpenFile::writable);
-            attr::setattr(cx, node, set, opened, g)?;
-            Ok(node.attr())
+            attr::setattr(cx, inode, set, opened, g)?;
+            Ok(inode.attr())
         })
     }
 
     /// Target of a symbolic link.
     pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
-        self.on(&KERNEL, ino, |cx, node, _| {
-            Ok(link::readlink(cx, node)?.into())
+        self.on(&KERNEL, ino, |cx, inode, _| {
+            Ok(link::readlink(cx, inode)?.into())
         })
     }
 
@@ -208,9 +215,9 @@ impl Door {
     /// kernel that heard of it late may not know.
     pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
         self.run(caller, |cx, g| {
-            let (node, parent) = (cx.core.node(ino, g)?, cx.core.node(parent, g)?);
-            link::link(cx, node, parent, name, g)?;
-            take(node)
+            let (inode, parent) = (cx.sb.inode(ino, g)?, cx.sb.inode(parent, g)?);
+            link::link(cx, inode, parent, name, g)?;
+            take(inode)
         })
     }
 
@@ -240,11 +247,11 @@ impl Door {
     ) -> Result<()> {
         self.run(caller, |cx, g| {
             let source = rename::End {
-                parent: cx.core.node(from, g)?,
+                parent: cx.sb.inode(from, g)?,
                 name,
             };
             let target = rename::End {
-                parent: cx.core.node(to, g)?,
+                parent: cx.sb.inode(to, g)?,
                 name: new_name,
             };
             rename::rename(cx, source, target, flags, g)
@@ -258,18 +265,18 @@ impl Door {
 
     /// Room of the volume, or of the limited project that `ino` is in.
     pub fn statfs(&self, ino: u64) -> Result<StatFs> {
-        self.on(&KERNEL, ino, |cx, node, g| {
-            Ok(statfs::statfs(cx.core, node, g))
+        self.on(&KERNEL, ino, |cx, inode, g| {
+            Ok(statfs::statfs(cx.sb, inode, g))
         })
     }
 
     /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
     pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
+        self.on(caller, ino, |cx, inode, g| {
             Ok(perm::may_access(
                 cx.caller,
-                node,
-                &node.meta.owner(),
+                inode,
+                &inode.meta.owner(),
                 mask & 7,
                 g,
             )?)
@@ -278,7 +285,7 @@ impl Door {
 
     /// Value of an extended attribute.
     pub fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
-        self.on(caller, ino, |cx, node, g| xattr::get(cx, node, name, g))
+        self.on(caller, ino, |cx, inode, g| xattr::get(cx, inode, name, g))
     }
 
     /// Sets an extended attribute; `flags` are `XATTR_*`.
@@ -291,8 +298,8 @@ impl Door {
         flags: i32,
         kill_sgid: bool,
     ) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            xattr::set(cx, node, name, value, flags, kill_sgid, g)
+        self.on(caller, ino, |cx, inode, g| {
+            xattr::set(cx, inode, name, value, flags, kill_sgid, g)
         })
     }
 
@@ -303,30 +310,32 @@ impl Door {
 
     /// Removes an extended attribute.
     pub fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| xattr::remove(cx, node, name, g))
+        self.on(caller, ino, |cx, inode, g| {
+            xattr::remove(cx, inode, name, g)
+        })
     }
 
     /// `FS_*_FL` flags.
     pub fn get_flags(&self, ino: u64) -> Result<u32> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(node.meta.flags()))
+        self.on(&KERNEL, ino, |_, inode, _| Ok(inode.meta.flags()))
     }
 
     /// Sets `FS_*_FL` flags.
     pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            ioctl::set_flags(cx, node, flags, g)
+        self.on(caller, ino, |cx, inode, g| {
+            ioctl::set_flags(cx, inode, flags, g)
         })
     }
 
     /// Flags and project id.
     pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
-        self.on(&KERNEL, ino, |_, node, _| Ok(ioctl::get_fsxattr(node)))
+        self.on(&KERNEL, ino, |_, inode, _| Ok(ioctl::get_fsxattr(inode)))
     }
 
     /// Sets flags and project id.
     pub fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> Result<()> {
-        self.on(caller, ino, |cx, node, g| {
-            ioctl::set_fsxattr(cx, node, new, g)
+        self.on(caller, ino, |cx, inode, g| {
+            ioctl::set_fsxattr(cx, inode, new, g)
         })
     }
 }
@@ -338,8 +347,8 @@ impl std::fmt::Debug for Door {
 }
 
 /// Takes a reference that stays counted until it is forgotten.
-fn take(node: &Node) -> Step<Attr> {
-    let held = node.hold().ok_or(crate::volume::Stop::Again)?;
+fn take(inode: &Inode) -> Attempt<Attr> {
+    let held = inode.hold().ok_or(crate::superblock::Stop::Restart)?;
     let attr = held.attr();
     held.into_raw_count();
     Ok(attr)

@@ -1,4 +1,4 @@
-//! 64 neighbouring places.
+//! A block: 64 neighbouring slots.
 
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{RawGuard, RawLock};
@@ -8,47 +8,48 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::rcu::{ArcSlot, Removed, Shared};
 
 /// Places in one block.
-pub(super) const BLOCK_PLACES: u32 = 64;
+pub(super) const BLOCK_SLOTS: u32 = 64;
 /// Descriptors that a table can have at most, whatever its limit is set to.
 pub const FDS_MAX: u32 = 1 << 20;
 /// Blocks that a table can have at most.
-pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_PLACES + 1;
+pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_SLOTS + 1;
 
-/// Where a descriptor is kept: one further on, for the place 0 is none. Its bit in the first block
-/// is that block's gate (see `front.rs`).
-pub(super) const fn place(fd: u32) -> u32 {
+/// The slot of a descriptor: one further on, because slot 0 is none. Its bit in the first block is
+/// that block's lock (see `first_word.rs`).
+pub(super) const fn slot(fd: u32) -> u32 {
     fd + 1
 }
 
-/// The descriptor that is kept in a place.
-pub(super) const fn descriptor(place: u32) -> u32 {
-    place - 1
+/// The descriptor of a slot.
+pub(super) const fn descriptor(slot: u32) -> u32 {
+    slot - 1
 }
 
 /// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty;
-/// only the holder of the reservation moves it on), *open* (bit set, slot filled).
+/// only the holder of the reservation changes it), *open* (bit set, slot filled).
 ///
-/// Every slot has a line of its own: a lookup reads nothing that opening or closing another
-/// descriptor writes. Blocks share no line, so cores that use a block each do not meet.
+/// Every slot has a cache line of its own: a lookup reads nothing that opening or closing another
+/// descriptor writes. Blocks share no line, so cores that use a block each do not contend.
 #[repr(align(64))]
 pub(super) struct Block<T: Send + Sync + 'static> {
-    /// Orders all changes of the block's descriptors but one: reserved to open. Not taken
-    /// lowest-first, where the table's lock or the gate orders them; see [`Changing`].
+    /// Orders all changes of the block's descriptors except from reserved to open. Not taken
+    /// lowest-first, where the table's lock or the word lock orders them; see [`Changing`].
     lock: RawLock<BlockClass>,
-    /// Which places are not free. Written by who may change the block (Relaxed: the lock that lets
-    /// it orders it), and in the first block lowest-first as `front.rs` says.
+    /// The slots that are not free. Written by the holder of the right to change the block
+    /// (Relaxed: its lock orders it), and in the first block lowest-first as `first_word.rs` says.
     pub(super) used: AtomicU64,
-    /// Close-on-exec bits, meaningful for places that are not free. A bit is written by who
-    /// reserved its place, until that is open, then by who may change the block.
+    /// Close-on-exec bits, meaningful for slots that are not free. A bit is written by the holder
+    /// of the reservation until the slot is open, then by the holder of the right to change the
+    /// block.
     cloexec: AtomicU64,
-    slots: [OwnLine<T>; BLOCK_PLACES as usize],
+    slots: [PaddedSlot<T>; BLOCK_SLOTS as usize],
 }
 
 #[repr(align(64))]
-struct OwnLine<T: Send + Sync + 'static>(ArcSlot<T>);
+struct PaddedSlot<T: Send + Sync + 'static>(ArcSlot<T>);
 
-/// The right to change a block: its lock, or what orders the changes lowest-first, which the caller
-/// holds then.
+/// The right to change a block: its lock, or the locks that order changes lowest-first, which the
+/// caller holds then.
 pub(super) struct Changing<'b, T: Send + Sync + 'static> {
     block: &'b Block<T>,
     _held: Option<RawGuard<'b>>,
@@ -75,7 +76,8 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         self.set_used(self.used() & !(1 << bit));
     }
 
-    /// From open to free; what it named, if it was open. To be retired when no lock is held.
+    /// From open to free; returns the description, if it was open. To be retired when no lock is
+    /// held.
     #[inline(always)]
     pub(super) fn close(&mut self, bit: u32) -> Option<Removed<T>> {
         let slot = self.block.slot(bit);
@@ -87,7 +89,7 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         file
     }
 
-    /// The lowest place in `from..end` that is free.
+    /// The lowest slot in `from..end` that is free.
     pub(super) fn first_free(&self, from: u32, end: u32) -> Option<u32> {
         lowest_clear(self.used(), from, end)
     }
@@ -107,7 +109,7 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
 pub(super) fn lowest_clear(bits: u64, from: u32, end: u32) -> Option<u32> {
     let below = (1u64 << from) - 1;
     let bit = (!bits & !below).trailing_zeros();
-    (bit < end.min(BLOCK_PLACES)).then_some(bit)
+    (bit < end.min(BLOCK_SLOTS)).then_some(bit)
 }
 
 impl<T: Send + Sync + 'static> Block<T> {
@@ -116,12 +118,12 @@ impl<T: Send + Sync + 'static> Block<T> {
             lock: RawLock::new(),
             used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
-            slots: [const { OwnLine(ArcSlot::empty()) }; BLOCK_PLACES as usize],
+            slots: [const { PaddedSlot(ArcSlot::empty()) }; BLOCK_SLOTS as usize],
         }
     }
 
-    /// The right to change the block; `by_table` if the caller holds what orders its changes
-    /// lowest-first.
+    /// The right to change the block; `by_table` if the caller holds the locks that order its
+    /// changes lowest-first.
     #[inline(always)]
     #[track_caller]
     pub(super) fn change(&self, by_table: bool) -> Changing<'_, T> {
@@ -142,19 +144,19 @@ impl<T: Send + Sync + 'static> Block<T> {
         &self.slots[bit as usize].0
     }
 
-    /// Puts what `bit` names in the place of what it named, and answers that.
+    /// Puts the description in the slot of `bit`, and returns the one before.
     pub(super) fn put(&self, bit: u32, file: Arc<T>) -> Option<Removed<T>> {
         self.slot(bit).exchange(Some(file))
     }
 
-    /// What an open descriptor names. Writes nothing.
+    /// The description of an open descriptor. Writes nothing.
     pub(super) fn get<'g>(&'g self, bit: u32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         self.slot(bit).load(guard)
     }
 
-    /// Marks a place, or not; see the field for who may.
+    /// Sets or clears the mark; see the field for the locks.
     pub(super) fn set_cloexec(&self, bit: u32, cloexec: bool) {
-        // Relaxed: each bit has one writer at a time, and readers want just the flag.
+        // Relaxed: each bit has one writer at a time, and readers need just the flag.
         if self.is_cloexec(bit) == cloexec {
             return;
         }
@@ -165,8 +167,8 @@ impl<T: Send + Sync + 'static> Block<T> {
     }
 
     pub(super) fn is_cloexec(&self, bit: u32) -> bool {
-        // Relaxed: a flag by itself; who was told of the descriptor through other means was told
-        // after it was set.
+        // Relaxed: a flag by itself. A thread that learned of the descriptor by other means did so
+        // after the flag was set.
         self.cloexec.load(Ordering::Relaxed) >> bit & 1 == 1
     }
 }

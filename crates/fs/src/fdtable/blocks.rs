@@ -11,10 +11,10 @@ const SEGMENTS: usize = (BLOCKS_MAX - 1).ilog2() as usize + 1;
 
 /// Block 0 is inline; segment `s` holds the blocks `2^s..2^(s+1)`.
 ///
-/// A table grows by publishing one more block, and now and then a segment of places for blocks;
-/// neither ever changes again. Nothing is copied and no descriptor moves, so a reader or installer
-/// cannot tell that the table grew. Each block is made by the core that takes it: blocks of two
-/// cores are never written by one.
+/// A table grows by publishing one more block, and now and then a segment of pointers to blocks;
+/// neither changes afterwards. Nothing is copied and no descriptor moves, so growth is invisible to
+/// readers and installers. Each block is made by the core that takes it: no core writes the blocks
+/// of another.
 pub(super) struct Blocks<T: Send + Sync + 'static> {
     first: Block<T>,
     segments: [OnceLock<Segment<T>>; SEGMENTS],
@@ -45,8 +45,8 @@ impl<T: Send + Sync + 'static> Blocks<T> {
         Some(block)
     }
 
-    /// The block of this number, which is below [`BLOCKS_MAX`]; grows the table if needed. Whoever
-    /// may allocate descriptors may grow, so growing is never contended.
+    /// The block of this number, which is below [`BLOCKS_MAX`]; grows the table if needed. Growing
+    /// needs the same lock as allocating, so it is never contended.
     pub(super) fn grow_to(&self, _growing: &mut Alloc, number: u32) -> &Block<T> {
         let Some(segment) = number.checked_ilog2() else {
             return &self.first;

@@ -2,14 +2,14 @@
 
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 
-use super::block::{BLOCK_PLACES, descriptor, place};
+use super::block::{BLOCK_SLOTS, descriptor, slot};
 use super::{Described, FdTable};
 
 /// What a core allocates from.
 pub(super) struct CoreBlock {
     /// `NO_BLOCK` at first. Changed under the allocation lock.
     number: AtomicU32,
-    /// Whose it is. Immutable.
+    /// The core that it belongs to. Immutable.
     core: u32,
 }
 
@@ -28,9 +28,9 @@ impl<T: Described> FdTable<T> {
     /// The lowest free descriptor from `min` on.
     #[inline]
     pub(super) fn claim_lowest(&self, min: u32, cloexec: bool) -> Option<u32> {
-        let (from, end) = (place(min), place(self.limit()));
+        let (from, end) = (slot(min), slot(self.limit()));
         if self.cores.is_none()
-            && from < BLOCK_PLACES
+            && from < BLOCK_SLOTS
             && let Ok(Some(bit)) = self.blocks.first().claim(from, end)
         {
             self.blocks.first().set_cloexec(bit, cloexec);
@@ -39,37 +39,37 @@ impl<T: Described> FdTable<T> {
         self.claim_locked(from, end, cloexec)
     }
 
-    /// The same, for a block beyond the first, or when the first one's gate is held for long. Under
-    /// the allocation lock nothing beyond the first block changes, lowest-first: that there is
-    /// nothing free in the first is what orders this claim.
+    /// The lowest free descriptor, for a block beyond the first or when the first block's lock is
+    /// held for long. Under the allocation lock nothing beyond the first block changes,
+    /// lowest-first: the observation that the first block is full orders this claim.
     #[cold]
     #[inline(never)]
     fn claim_locked(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
         let mut alloc = self.alloc.0.lock();
-        if from < BLOCK_PLACES
+        if from < BLOCK_SLOTS
             && let Some(bit) = self.claim_first(from, end, cloexec)
         {
             return Some(descriptor(bit));
         }
-        let min = from.max(BLOCK_PLACES);
+        let min = from.max(BLOCK_SLOTS);
         let mut from = alloc.start(min);
         while from < end {
-            let first = from - from % BLOCK_PLACES;
-            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_PLACES);
+            let first = from - from % BLOCK_SLOTS;
+            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_SLOTS);
             let mut used = self.change(block);
             if let Some(bit) = used.first_free(from - first, end - first) {
                 used.take(bit, cloexec);
                 if self.cores.is_none() {
-                    alloc.note_used(first + bit, min, used.is_full());
+                    alloc.mark_used(first + bit, min, used.is_full());
                 }
                 return Some(descriptor(first + bit));
             }
-            from = alloc.start(first + BLOCK_PLACES);
+            from = alloc.start(first + BLOCK_SLOTS);
         }
         None
     }
 
-    /// A place of the first block. The caller holds the allocation lock.
+    /// Takes a slot of the first block. The caller holds the allocation lock.
     fn claim_first(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.first();
         if self.cores.is_some() {
@@ -90,7 +90,7 @@ impl<T: Described> FdTable<T> {
     pub(super) fn claim_any(&self, core: &CoreBlock, cloexec: bool) -> Option<u32> {
         let limit = self.limit();
         loop {
-            // Relaxed: a preference. Whichever block it is, its lock decides.
+            // Relaxed: a preference. The block's own lock decides.
             let mine = core.number.load(Ordering::Relaxed);
             if let Some(fd) = self.claim_in(mine, limit, cloexec) {
                 return Some(fd);
@@ -103,7 +103,7 @@ impl<T: Described> FdTable<T> {
             let old = (mine != NO_BLOCK).then_some(mine);
             let has_room = |number| self.room(number, limit);
             let Some(chosen) = alloc.own(core.core, old, limit, has_room) else {
-                // Relaxed: as above.
+                // Relaxed: see the load above.
                 core.number.store(NO_BLOCK, Ordering::Relaxed);
                 drop(alloc);
                 return self.claim_lowest(0, cloexec);
@@ -115,15 +115,15 @@ impl<T: Described> FdTable<T> {
 
     fn claim_in(&self, number: u32, limit: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.get(number)?;
-        let first = number * BLOCK_PLACES;
+        let first = number * BLOCK_SLOTS;
         let mut used = self.change(block);
-        let bit = used.first_free(0, place(limit).saturating_sub(first))?;
+        let bit = used.first_free(0, slot(limit).saturating_sub(first))?;
         used.take(bit, cloexec);
         Some(descriptor(first + bit))
     }
 
     fn room(&self, number: u32, limit: u32) -> bool {
-        let end = place(limit).saturating_sub(number * BLOCK_PLACES);
+        let end = slot(limit).saturating_sub(number * BLOCK_SLOTS);
         self.blocks
             .get(number)
             .is_none_or(|block| self.change(block).first_free(0, end).is_some())

@@ -9,21 +9,21 @@ pub trait Described: Send + Sync + 'static {
     fn handles(&self) -> &Handles;
 }
 
-/// A count of descriptors, over all tables. It never leaves zero again.
+/// A count of descriptors, over all tables. Once zero, it stays zero.
 ///
 /// It is not a memory count: a reader that looked a description up may still use it after the last
-/// descriptor is gone, and its memory goes when no reader can hold it any more.
+/// descriptor is gone, and its memory is freed when no reader can hold it any more.
 #[derive(Debug)]
 pub struct Handles {
     count: AtomicU32,
 }
 
-/// What a descriptor named until now. It still counts as a descriptor until it is given up, so
-/// what is kept for the description's sake is there while the closer tidies up after itself.
+/// The description that a descriptor named until now. It still counts as a descriptor until it is
+/// given up, so that its resources exist while the closer cleans up.
 #[derive(Debug)]
 #[must_use = "a closed descriptor counts until it is given up"]
 pub struct Closed<'g, T> {
-    /// What the descriptor named.
+    /// The description.
     pub file: Shared<'g, T>,
 }
 
@@ -41,7 +41,7 @@ impl Handles {
         }
     }
 
-    /// One more, unless there is none any more.
+    /// Adds one, unless the count is zero.
     pub(super) fn retain(&self) -> bool {
         // Relaxed: the caller has the description from a slot it loaded with Acquire, and the
         // count guards no other memory.
@@ -57,10 +57,10 @@ impl Handles {
             .is_ok()
     }
 
-    /// One less; true when that was the last.
+    /// Subtracts one; true when that was the last.
     pub(super) fn release(&self) -> bool {
-        // AcqRel: pairs with itself in the other closers, so that whoever closes last sees all
-        // that was done through the description before the others closed.
+        // AcqRel: pairs with itself in the other closers, so that the last closer sees all that was
+        // done through the description before the others closed.
         self.count.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

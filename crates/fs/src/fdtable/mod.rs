@@ -1,37 +1,33 @@
 //! Descriptor tables: from small numbers to open file descriptions.
-//!
 //! Lock order (each may be taken under those above it; nothing of a description is called under
 //! any but its count of descriptors, and no description is dropped or retired under any):
-//!
 //! ```text
 //! allocation (rank 900, one per table): lowest-first policy: every change beyond the first block
-//!            but installing;
-//!            per-core policy: only to give a core a block of 64 places, for `dupfd`, and for
-//!            `dup2` onto a number whose block is not there yet
-//!     gate (a bit of the first block): lowest-first policy: what is more than one write there
-//!     block (rank 910, one per 64 places, never two at once): per-core policy: every change but
+//!            except installing;
+//!            per-core policy: only to give a core a block of 64 slots, for `dupfd`, and for
+//!            `dup2` onto a number whose block does not exist yet
+//!     word lock (a bit of the first block): lowest-first policy: changes of more than one write
+//!     block (rank 910, one per 64 slots, never two at once): per-core policy: every change except
 //!            installing
 //! ```
-//!
-//! Lowest-first, the first 63 descriptors are handed out without a lock (`front.rs`); why the order
-//! of all changes is that of one table is in `docs/design/fdtable.md`.
-//!
+//! Lowest-first, the first 63 descriptors are handed out without a lock (`first_word.rs`);
+//! `docs/design/fdtable.md` says why all changes have one order.
 //! A lookup takes none of them and writes nothing: it finds the block through pointers that are
 //! published once and never change, and loads the slot under the caller's epoch guard. A
-//! description stays in memory while any guard can see it; whether it still has a descriptor is
-//! counted in its [`Handles`], so that the last close is known at once and not when the epoch ends.
-//!
-//! Opening is two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
-//! work. In between the descriptor is busy: lookups say `EBADF`, `dup2` onto it `EBUSY`.
+//! description stays in memory while any guard can see it. Its [`Handles`] count its descriptors,
+//! so
+//! that the last close is known at once and not when the epoch ends.
+//! Opening has two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
+//! work. In between the descriptor is busy: lookups return `EBADF`, `dup2` onto it `EBUSY`.
 
 mod alloc;
 mod block;
 mod blocks;
 mod claim;
-mod front;
+mod first_word;
 mod handles;
 mod reserved;
-mod whole;
+mod snapshot;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -40,17 +36,17 @@ mod tests;
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::{Removed, Shared};
-use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
-use block::{BLOCK_PLACES, Block, Changing, descriptor, place};
+use block::{BLOCK_SLOTS, Block, Changing, descriptor, slot};
 use blocks::Blocks;
 use claim::CoreBlock;
-use front::Busy;
+use first_word::Busy;
 
 pub use block::FDS_MAX;
 pub use handles::{Closed, Described, Handles};
@@ -62,8 +58,8 @@ const BLOCK_RANK: u32 = 910;
 /// Which free descriptor an open gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FdPolicy {
-    /// The lowest, as POSIX says. Threads that open and close meet in one word for the first 63,
-    /// and in one lock beyond.
+    /// The lowest, as POSIX requires. Threads that open and close contend for one word for the
+    /// first 63, and for one lock beyond.
     #[default]
     Lowest,
     /// Any; each core takes from 64 of its own, so opens and closes on different cores share
@@ -74,18 +70,18 @@ pub enum FdPolicy {
 /// A table of descriptors.
 pub struct FdTable<T: Described> {
     blocks: Blocks<T>,
-    cores: Option<PerCore<CoreBlock>>,
+    cores: Option<PerCpu<CoreBlock>>,
     /// Descriptors from here on are refused. Any thread may set it.
     limit: AtomicU32,
-    alloc: OwnLine<Lock<AllocClass, Alloc>>,
+    alloc: PaddedLock<Lock<AllocClass, Alloc>>,
 }
 
 #[repr(align(64))]
-struct OwnLine<V>(V);
+struct PaddedLock<V>(V);
 
 lock_class!(AllocClass = "fd-alloc", ALLOC_RANK);
 
-type AllocGuard<'t> = lock::Guard<'t, AllocClass, Alloc>;
+type AllocGuard<'t> = lock::LockGuard<'t, AllocClass, Alloc>;
 
 impl<T: Described> Default for FdTable<T> {
     fn default() -> FdTable<T> {
@@ -103,9 +99,9 @@ impl<T: Described> FdTable<T> {
         }
         FdTable {
             blocks,
-            cores: per_core.then(|| PerCore::new(CoreBlock::new)),
+            cores: per_core.then(|| PerCpu::new(CoreBlock::new)),
             limit: AtomicU32::new(FDS_MAX),
-            alloc: OwnLine(Lock::new(Alloc::default())),
+            alloc: PaddedLock(Lock::new(Alloc::default())),
         }
     }
 
@@ -135,7 +131,7 @@ impl<T: Described> FdTable<T> {
         Ok(())
     }
 
-    /// What `fd` names. Takes no lock and writes nothing.
+    /// The description of `fd`. Takes no lock and writes nothing.
     pub fn get<'g>(&'g self, fd: i32, guard: &'g Guard) -> Option<Shared<'g, T>> {
         let (block, bit) = self.find(fd).ok()?;
         block.get(bit, guard)
@@ -164,10 +160,10 @@ impl<T: Described> FdTable<T> {
         }
     }
 
-    /// Says whether `fd` is closed when a program is executed.
+    /// Sets whether `fd` is closed when a program is executed.
     pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
         let (block, bit) = self.find(fd)?;
-        let _whole = self.lock_whole();
+        let _frozen = self.freeze();
         let _still = self.change(block);
         if block.slot(bit).is_empty() {
             return Err(Errno::EBADF);
@@ -176,15 +172,15 @@ impl<T: Described> FdTable<T> {
         Ok(())
     }
 
-    /// Another descriptor for what `fd` names.
+    /// Another descriptor for the description of `fd`.
     pub fn dup(&self, fd: i32) -> Result<i32> {
         let guard = epoch::pin();
         self.get(fd, &guard).ok_or(Errno::EBADF)?;
         self.reserve(false)?.install_dup(fd, &guard)
     }
 
-    /// Another descriptor for what `fd` names: the lowest free one from `min` on, under either
-    /// policy. `EINVAL` for an impossible `min`.
+    /// Another descriptor for the description of `fd`: the lowest free one from `min` on, under
+    /// either policy. `EINVAL` for an impossible `min`.
     pub fn dupfd(&self, fd: i32, min: i32, cloexec: bool) -> Result<i32> {
         let guard = epoch::pin();
         self.get(fd, &guard).ok_or(Errno::EBADF)?;
@@ -200,8 +196,8 @@ impl<T: Described> FdTable<T> {
         .install_dup(fd, &guard)
     }
 
-    /// Makes `new` name what `old` names, and gives back what it named before. Nothing happens
-    /// when they are the same.
+    /// Makes `new` name the description of `old`, and returns the one that it named before. Does
+    /// nothing when they are equal.
     pub fn dup2<'g>(&self, old: i32, new: i32, g: &'g Guard) -> Result<Option<Closed<'g, T>>> {
         if old == new {
             return self.get(old, g).map(|_| None).ok_or(Errno::EBADF);
@@ -209,7 +205,7 @@ impl<T: Described> FdTable<T> {
         self.replace(old, new, false, g)
     }
 
-    /// Like [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are the same.
+    /// [`FdTable::dup2`] with a choice of close-on-exec, and `EINVAL` when they are equal.
     pub fn dup3<'g>(
         &self,
         old: i32,
@@ -223,16 +219,16 @@ impl<T: Described> FdTable<T> {
         self.replace(old, new, cloexec, g)
     }
 
-    /// Frees `fd` and gives back what it named.
+    /// Frees `fd` and returns its description.
     pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
         let file = match self.cores {
-            None if place(fd as u32) < BLOCK_PLACES => self.close_first(bit),
+            None if slot(fd as u32) < BLOCK_SLOTS => self.close_first(bit),
             None => {
                 let mut alloc = self.alloc.0.lock();
                 let file = block.change(true).close(bit);
                 if file.is_some() {
-                    alloc.note_free(place(fd as u32));
+                    alloc.mark_free(slot(fd as u32));
                 }
                 file
             }
@@ -254,38 +250,39 @@ impl<T: Described> FdTable<T> {
 
     /// The open descriptors, ascending.
     pub fn open_fds(&self) -> Vec<i32> {
-        let bits = || 0..BLOCK_PLACES;
+        let bits = || 0..BLOCK_SLOTS;
         let all = self
             .blocks
             .iter()
             .flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
         let open = all.filter(|(_, block, bit)| !block.slot(*bit).is_empty());
-        open.map(|(number, _, bit)| descriptor(number * BLOCK_PLACES + bit) as i32)
+        open.map(|(number, _, bit)| descriptor(number * BLOCK_SLOTS + bit) as i32)
             .collect()
     }
 
     fn find(&self, fd: i32) -> Result<(&Block<T>, u32)> {
-        let place = place(u32::try_from(fd).map_err(|_| Errno::EBADF)?);
-        let block = self.blocks.get(place / BLOCK_PLACES);
-        Ok((block.ok_or(Errno::EBADF)?, place % BLOCK_PLACES))
+        let slot = slot(u32::try_from(fd).map_err(|_| Errno::EBADF)?);
+        let block = self.blocks.get(slot / BLOCK_SLOTS);
+        Ok((block.ok_or(Errno::EBADF)?, slot % BLOCK_SLOTS))
     }
 
     /// From open to free in the first block, lowest-first.
     #[inline(always)]
     fn close_first(&self, bit: u32) -> Option<Removed<T>> {
         let block = self.blocks.first();
-        match block.try_gate() {
+        match block.try_lock_word() {
             Ok(_gate) => block.change(true).close(bit),
             Err(Busy) => {
-                // Who waits for long sleeps for the lock; one at a time looks at the gate.
-                let _whole = self.lock_whole();
+                // A thread that waits for long sleeps for the lock; one at a time spins on the word
+                // lock.
+                let _frozen = self.freeze();
                 block.change(true).close(bit)
             }
         }
     }
 
     /// The right to change a block. Lowest-first, the caller holds the allocation lock, and the
-    /// gate if it is the first block.
+    /// word lock if it is the first block.
     #[inline(always)]
     #[track_caller]
     fn change<'b>(&self, block: &'b Block<T>) -> Changing<'b, T> {
@@ -305,11 +302,11 @@ impl<T: Described> FdTable<T> {
             return Err(Errno::EBADF);
         }
         let before = {
-            let (number, bit) = (place(new) / BLOCK_PLACES, place(new) % BLOCK_PLACES);
-            let mut whole = self.lock_whole();
-            let block = match (self.blocks.get(number), &mut whole) {
+            let (number, bit) = (slot(new) / BLOCK_SLOTS, slot(new) % BLOCK_SLOTS);
+            let mut frozen = self.freeze();
+            let block = match (self.blocks.get(number), &mut frozen) {
                 (Some(block), _) => block,
-                (None, Some(whole)) => self.blocks.grow_to(&mut whole.alloc, number),
+                (None, Some(frozen)) => self.blocks.grow_to(&mut frozen.alloc, number),
                 (None, None) => {
                     let mut alloc = self.alloc.0.lock();
                     self.blocks.grow_to(&mut alloc, number)
@@ -319,14 +316,14 @@ impl<T: Described> FdTable<T> {
             if block.slot(bit).is_empty() && used.contains(bit) {
                 return Err(Errno::EBUSY);
             }
-            // Under the locks, so that nobody can close `old`, then see `new` unchanged.
+            // Under the locks, so that nobody can close `old` and then see `new` unchanged.
             let file = self.retained(old, g)?;
             used.take(bit, cloexec);
             let before = block.put(bit, file);
-            if let Some(whole) = &mut whole
+            if let Some(frozen) = &mut frozen
                 && number > 0
             {
-                whole.alloc.note_taken(place(new), used.is_full());
+                frozen.alloc.mark_taken(slot(new), used.is_full());
             }
             before
         };
@@ -335,7 +332,7 @@ impl<T: Described> FdTable<T> {
         }))
     }
 
-    /// What `fd` names, counted for one more descriptor.
+    /// The description of `fd`, counted for one more descriptor.
     fn retained(&self, fd: i32, guard: &Guard) -> Result<Arc<T>> {
         let file = self.get(fd, guard).filter(|file| file.handles().retain());
         file.map(Shared::to_arc).ok_or(Errno::EBADF)

@@ -1,13 +1,13 @@
-//! Descriptors on their way from free to open.
+//! Descriptors between free and open.
 
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 
-use super::block::{BLOCK_PLACES, place};
+use super::block::{BLOCK_SLOTS, slot};
 use super::{Described, FdTable};
 use crate::errno::Result;
 
-/// A descriptor that was taken and leads nowhere yet. Dropping it frees the descriptor.
+/// A descriptor that was taken and names nothing yet. Dropping it frees the descriptor.
 #[must_use = "dropping a reservation frees the descriptor"]
 pub struct Reserved<'t, T: Described> {
     pub(super) table: &'t FdTable<T>,
@@ -25,7 +25,7 @@ impl<T: Described> Reserved<'_, T> {
         self.fill(file)
     }
 
-    /// Makes the descriptor name what `old` names.
+    /// Makes the descriptor name the description of `old`.
     pub(super) fn install_dup(self, old: i32, guard: &Guard) -> Result<i32> {
         let file = self.table.retained(old, guard)?;
         Ok(self.fill(file))
@@ -49,18 +49,18 @@ impl<T: Described> Drop for Reserved<'_, T> {
         let Ok((block, bit)) = self.table.find(self.fd()) else {
             return;
         };
-        let place = place(self.fd);
+        let slot = slot(self.fd);
         if self.table.cores.is_some() {
             self.table.change(block).remove(bit);
-        } else if place < BLOCK_PLACES {
+        } else if slot < BLOCK_SLOTS {
             if block.free(bit).is_err() {
-                let _whole = self.table.lock_whole();
+                let _frozen = self.table.freeze();
                 self.table.change(block).remove(bit);
             }
         } else {
             let mut alloc = self.table.alloc.0.lock();
             self.table.change(block).remove(bit);
-            alloc.note_free(place);
+            alloc.mark_free(slot);
         }
     }
 }

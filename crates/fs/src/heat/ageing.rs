@@ -2,7 +2,7 @@
 //! so do those that are too many.
 
 use super::{SHARDS, Tracker, is_gone, now, subscribe};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 
 /// Records that a pass looks at, per shard, besides an eighth of all.
 const LEAST: usize = 256;
@@ -19,22 +19,22 @@ pub(crate) struct Pass {
 
 impl Tracker {
     /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
-    pub fn sweep(&self, core: &Core) {
+    pub fn sweep(&self, sb: &Superblock) {
         let mut pass = Pass::default();
-        while self.sweep_slice(core, &mut pass) {}
+        while self.sweep_slice(sb, &mut pass) {}
     }
 
     /// A slice of [`Tracker::sweep`]: a bounded number of records. Whether the pass goes on.
-    pub fn sweep_slice(&self, core: &Core, pass: &mut Pass) -> bool {
+    pub fn sweep_slice(&self, sb: &Superblock, pass: &mut Pass) -> bool {
         let Some(state) = self.state.get() else {
             return false;
         };
-        let (now, lives) = (now(core), self.settings.half_lives());
+        let (now, lives) = (now(sb), self.settings.half_lives());
         let mut changes = self.listeners.wanted();
         let mut shard = state.shards[pass.part].lock();
         let left = pass.left.unwrap_or_else(|| LEAST + shard.slots() / 8);
         let steps = left.min(SLICE);
-        let gone = |file| is_gone(core, file);
+        let gone = |file| is_gone(sb, file);
         shard.sweep(steps, now, &lives, gone, |record, to| {
             let place = (record.file.0, record.range);
             subscribe::note(&mut changes, place, record.last_bucket(), to);

@@ -22,7 +22,7 @@ impl Heat<'_> {
     /// first. Walks the whole tree.
     ///
     /// # Errors
-    /// What the home answers.
+    /// What the backend answers.
     pub fn top_directories(
         &self,
         rank: HeatRank,

@@ -9,8 +9,10 @@ use super::{
 use crate::attr::Time;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::inode::NodeExt;
-use crate::volume::{Core, Ctx, Volume};
+use crate::inode::InodeExt;
+use crate::ops::ctx::Ctx;
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 use hearth_sync::epoch::Guard;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,41 +32,41 @@ impl Volume {
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn heat(&self) -> Heat<'_> {
-        Heat::of(&self.core)
+        Heat::of(&self.sb)
     }
 }
 
 /// The heat of a volume; see [`Volume::heat`]. Reports are as of the moment they are asked for.
 #[derive(Clone, Copy)]
 pub struct Heat<'a> {
-    pub(super) core: &'a Core,
+    pub(super) sb: &'a Superblock,
 }
 
 impl<'a> Heat<'a> {
-    pub(crate) fn of(core: &'a Core) -> Heat<'a> {
-        Heat { core }
+    pub(crate) fn of(sb: &'a Superblock) -> Heat<'a> {
+        Heat { sb }
     }
 }
 
 impl Heat<'_> {
     /// The volume's wall clock, which last accesses are told by.
     pub(crate) fn time(&self) -> Time {
-        self.core.now()
+        self.sb.now()
     }
 
     /// Whether accesses are recorded.
     pub fn is_on(&self) -> bool {
-        self.core.heat.is_on()
+        self.sb.heat.is_on()
     }
 
     /// Records accesses from now on, or no longer. Records stay and cool.
     pub fn switch(&self, on: bool) {
-        self.core.heat.switch(on);
+        self.sb.heat.switch(on);
     }
 
     /// What tracking holds, and what it missed.
     pub fn gauges(&self) -> HeatGauges {
-        self.core.heat.gauges()
+        self.sb.heat.gauges()
     }
 
     /// Seconds between two passes of ageing: `hot-update-interval`.
@@ -91,7 +93,7 @@ impl Heat<'_> {
     /// `EINVAL` for more than [`super::HEAT_MEMORY_MAX`].
     pub fn set_memory(&self, mib: u64) -> Result<()> {
         self.settings().set_memory(mib)?;
-        self.core.heat.limit();
+        self.sb.heat.limit();
         Ok(())
     }
 
@@ -101,12 +103,12 @@ impl Heat<'_> {
     /// # Errors
     /// `EINVAL` unless both lie between a second and a year, the first below the second.
     pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
-        self.core.heat.set_half_lives(self.core, short, long)
+        self.sb.heat.set_half_lives(self.sb, short, long)
     }
 
     /// The `most` hottest files used within `since` (always, if `None`), hottest first.
     pub fn top_files(&self, rank: HeatRank, most: usize, since: Option<Duration>) -> Vec<FileHeat> {
-        self.core.heat.top_files(self.core, rank, most, since)
+        self.sb.heat.top_files(self.sb, rank, most, since)
     }
 
     /// The `most` hottest ranges used within `since`, hottest first.
@@ -116,12 +118,12 @@ impl Heat<'_> {
         most: usize,
         since: Option<Duration>,
     ) -> Vec<RangeHeat> {
-        self.core.heat.top_ranges(self.core, rank, most, since)
+        self.sb.heat.top_ranges(self.sb, rank, most, since)
     }
 
     /// Users, groups and projects, hottest first.
     pub fn tenants(&self, rank: HeatRank) -> Vec<TenantHeat> {
-        self.core.heat.tenants(self.core, rank)
+        self.sb.heat.tenants(self.sb, rank)
     }
 
     /// Heat of one tenant; `None` if it never was seen.
@@ -136,7 +138,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn file(&self, ino: u64) -> Result<FileHeat> {
-        let found = self.core.heat.of_file(self.core, self.known(ino)?);
+        let found = self.sb.heat.of_file(self.sb, self.known(ino)?);
         found.ok_or(Errno::ENODATA)
     }
 
@@ -144,10 +146,10 @@ impl Heat<'_> {
     /// of the volume may see everybody's, the owner of a file that of it.
     pub fn may_see(&self, uid: u32, ino: Option<u64>) -> bool {
         let owner = |ino| {
-            let uid = |cx: &Ctx<'_>, g: &Guard| Ok(cx.core.node(ino, g)?.fields().uid);
-            self.core.run(&Caller::ROOT, uid)
+            let uid = |cx: &Ctx<'_>, g: &Guard| Ok(cx.sb.inode(ino, g)?.fields().uid);
+            self.sb.run(&Caller::ROOT, uid)
         };
-        uid == 0 || uid == self.core.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
+        uid == 0 || uid == self.sb.options.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
     }
 
     /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or
@@ -156,7 +158,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn info(&self, ino: u64, live: bool) -> Result<HeatInfo> {
-        let found = self.core.heat.info(self.core, self.known(ino)?, live);
+        let found = self.sb.heat.info(self.sb, self.known(ino)?, live);
         found.ok_or(Errno::ENODATA)
     }
 
@@ -165,44 +167,44 @@ impl Heat<'_> {
     /// # Errors
     /// `ESTALE` without an inode.
     pub fn ranges(&self, ino: u64) -> Result<Vec<RangeHeat>> {
-        Ok(self.core.heat.ranges_of(self.core, self.known(ino)?))
+        Ok(self.sb.heat.ranges_of(self.sb, self.known(ino)?))
     }
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first.
     pub fn bytes_by_bucket(&self) -> Vec<u64> {
-        self.core.heat.bytes_by_bucket(self.core)
+        self.sb.heat.bytes_by_bucket(self.sb)
     }
 
     /// Which shares of the recorded accesses fast tiers of `sizes` bytes would have served.
     pub fn what_if(&self, sizes: &[u64]) -> WhatIf {
-        self.core.heat.what_if(self.core, sizes)
+        self.sb.heat.what_if(self.sb, sizes)
     }
 
     /// Where inodes are: one path each and the number of links. An inode that is open but has no
     /// name has no path. Walks the whole tree, so ask for many at once.
     ///
     /// # Errors
-    /// What the home answers.
+    /// What the backend answers.
     pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
-        super::paths::find(self.core, inodes)
+        super::paths::find(self.sb, inodes)
     }
 
     /// One pass of ageing over everything: the background does it bit by bit.
     pub fn age(&self) {
-        self.core.heat.fold(self.core);
+        self.sb.heat.fold(self.sb);
         for _ in 0..8 {
-            self.core.heat.sweep(self.core);
+            self.sb.heat.sweep(self.sb);
         }
     }
 
-    /// The file of an inode, which the home may have taken out of memory.
+    /// The file of an inode, which the backend may have taken out of memory.
     fn known(&self, ino: u64) -> Result<FileId> {
-        self.core.run(&Caller::ROOT, |cx, g| {
-            Ok(file_id(ino, cx.core.node(ino, g)?.generation()))
+        self.sb.run(&Caller::ROOT, |cx, g| {
+            Ok(file_id(ino, cx.sb.inode(ino, g)?.generation()))
         })
     }
 
     fn settings(&self) -> &Settings {
-        &self.core.heat.settings
+        &self.sb.heat.settings
     }
 }

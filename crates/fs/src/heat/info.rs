@@ -4,7 +4,7 @@ use super::Tracker;
 use super::report::Warm;
 use super::shard::{FileId, WHOLE};
 use crate::attr::Time;
-use crate::volume::Core;
+use crate::superblock::Superblock;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub struct HeatInfo {
 impl Tracker {
     /// Heat of one file, with its temperature of now if `live` and of the last pass otherwise;
     /// `None` without a record.
-    pub fn info(&self, core: &Core, file: FileId, live: bool) -> Option<HeatInfo> {
+    pub fn info(&self, sb: &Superblock, file: FileId, live: bool) -> Option<HeatInfo> {
         let state = self.state.get()?;
         // Before the report, which folds: that would be a pass.
         let shard = state.home(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
-        let warm = self.of_file(core, file)?.warm;
+        let warm = self.of_file(sb, file)?.warm;
         Some(HeatInfo {
             temperature: match live {
                 true => over_32_bits(&warm),

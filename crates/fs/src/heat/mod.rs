@@ -50,8 +50,8 @@ pub use tenants::Tenant;
 pub use transfer::{Exported, Imported};
 
 use crate::errno::{Errno, Result};
-use crate::inode::{Mark, Node, NodeExt};
-use crate::volume::Core;
+use crate::inode::{Inode, InodeExt, StateBit};
+use crate::superblock::Superblock;
 use allowance::PERIOD;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
 use hearth_sync::epoch::pin;
@@ -127,7 +127,7 @@ struct Folding {
     batch: Vec<(Key, Counts)>,
     /// Files that have ended, and whether records of them may lie apart.
     ended: Vec<(Key, bool)>,
-    /// Those of the fold before, of a home that has inodes elsewhere: accesses before the end of a
+    /// Those of the fold before, of a backend that has inodes elsewhere: accesses before the end of a
     /// file may have been looked for before they came, and be found by the next fold only.
     ended_before: Vec<(Key, bool)>,
     /// When the period began that allowances are for.
@@ -163,14 +163,14 @@ impl Tracker {
 
     /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
     #[inline(always)]
-    pub fn note(&self, node: &Node, access: Access, off: u64, len: usize) {
+    pub fn note(&self, inode: &Inode, access: Access, off: u64, len: usize) {
         if let Some(term) = self.terms.counts() {
-            self.record(term, node, (access, off, len as u64));
+            self.record(term, inode, (access, off, len as u64));
         }
     }
 
     #[inline(never)]
-    fn record(&self, term: Term, node: &Node, (access, off, len): (Access, u64, u64)) {
+    fn record(&self, term: Term, inode: &Inode, (access, off, len): (Access, u64, u64)) {
         let Some(state) = self.state.get() else {
             return;
         };
@@ -184,7 +184,7 @@ impl Tracker {
         for range in first..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
-            let key = Key::new(node.alias.number, node.alias.generation, range);
+            let key = Key::new(inode.id.number, inode.id.generation, range);
             let key = if range == first { key } else { key.going_on() };
             let noted = state.cells.note(key, access, weight, to - from);
             if noted.is_pressed {
@@ -197,17 +197,17 @@ impl Tracker {
         }
     }
 
-    /// The home was asked for the page at `off`. Off the fast path, and before the access that
+    /// The backend was asked for the page at `off`. Off the fast path, and before the access that
     /// wants the page, so that records are made here if there are none.
-    pub fn note_load(&self, node: &Node, off: u64) {
+    pub fn note_load(&self, inode: &Inode, off: u64) {
         let (true, Some(state)) = (self.is_on(), self.state.get()) else {
             return;
         };
         let (file, range) = (
-            file_id(node.number(), node.generation()),
+            file_id(inode.number(), inode.generation()),
             off >> RANGE_SHIFT,
         );
-        mark(node, range);
+        mark(inode, range);
         let most = self.settings.most_records() / SHARDS;
         let (home, part) = (state.home(file), state.part(file, range));
         let mut shard = home.lock();
@@ -220,7 +220,7 @@ impl Tracker {
         shard.loaded(file, range, most);
         drop(shard);
         // As after a fold: whoever ends it from now on says so.
-        if node.is_dead() {
+        if inode.is_dead() {
             state.forget(file, true);
         }
     }
@@ -228,13 +228,13 @@ impl Tracker {
     /// An inode ends: its records go with the next fold. If there are more of them than a fold
     /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
     /// not in memory may be somewhere else, word of it is kept beside the cells.
-    pub fn forget(&self, core: &Core, node: &Node) {
-        let Some((state, apart)) = self.tracking(core, node) else {
+    pub fn forget(&self, sb: &Superblock, inode: &Inode) {
+        let Some((state, apart)) = self.tracking(sb, inode) else {
             return;
         };
-        let file = Key::new(node.number(), node.generation(), 0);
+        let file = Key::new(inode.number(), inode.generation(), 0);
         let ended = state.cells.end(file, apart);
-        if !ended.is_told && core.home.evictable() {
+        if !ended.is_told && sb.objects.backend.evictable() {
             state.late.lock().push(file);
         }
         if ended.is_pressed {
@@ -243,11 +243,11 @@ impl Tracker {
     }
 
     /// A file now ends at `size`: what is known of the ranges behind goes.
-    pub fn truncate(&self, core: &Core, node: &Node, size: u64) {
-        let Some((state, apart)) = self.tracking(core, node) else {
+    pub fn truncate(&self, sb: &Superblock, inode: &Inode, size: u64) {
+        let Some((state, apart)) = self.tracking(sb, inode) else {
             return;
         };
-        let file = file_id(node.number(), node.generation());
+        let file = file_id(inode.number(), inode.generation());
         let first_gone = size.div_ceil(1 << RANGE_SHIFT);
         let parts = state.parts_of(file, apart);
         parts.for_each(|shard| shard.lock().truncate(file, first_gone));
@@ -259,16 +259,16 @@ impl Tracker {
     }
 
     /// Sets how fast things cool. Counts are scaled, so that they stand for the same rates.
-    pub fn set_half_lives(&self, core: &Core, short: Duration, long: Duration) -> Result<()> {
+    pub fn set_half_lives(&self, sb: &Superblock, short: Duration, long: Duration) -> Result<()> {
         let millis = |life: Duration| u64::try_from(life.as_millis()).map_err(|_| Errno::EINVAL);
         let (short, long) = (millis(short)?, millis(long)?);
-        self.fold(core);
+        self.fold(sb);
         // No fold meanwhile.
         let _folding = self.state.get().map(|state| state.fold.lock());
         let old = self.settings.half_lives();
         self.settings.set_half_lives(short, long)?;
         let change = Change {
-            now: core.clock.monotonic(),
+            now: sb.objects.clock.monotonic(),
             old,
             new: self.settings.half_lives(),
         };
@@ -294,10 +294,10 @@ impl Tracker {
     }
 
     /// Folds what the cores have counted into the records.
-    pub fn fold(&self, core: &Core) {
+    pub fn fold(&self, sb: &Superblock) {
         if let Some(state) = self.state.get() {
             let mut changes = self.listeners.wanted();
-            if state.fold(core, &self.settings, &mut changes) {
+            if state.fold(sb, &self.settings, &mut changes) {
                 self.terms.renew();
             }
             self.listeners.tell(changes);
@@ -315,16 +315,16 @@ impl Tracker {
         }
     }
 
-    /// What was made when tracking was first switched on, if `node` may have records, and whether
+    /// What was made when tracking was first switched on, if `inode` may have records, and whether
     /// they may lie apart.
-    fn tracking(&self, core: &Core, node: &Node) -> Option<(&State, bool)> {
+    fn tracking(&self, sb: &Superblock, inode: &Inode) -> Option<(&State, bool)> {
         let state: &State = self.state.get()?;
         // Whoever was out of memory meanwhile has lost its marks.
-        let evictable = core.home.evictable();
-        let marked = |mark| evictable || node.marks.has(mark);
+        let evictable = sb.objects.backend.evictable();
+        let marked = |mark| evictable || inode.state.has(mark);
         // A fold that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
-        marked(Mark::Tracked).then(|| (state, marked(Mark::TrackedApart)))
+        marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
     }
 }
 
@@ -375,7 +375,7 @@ impl State {
     /// Whether what threads have drawn should end.
     fn fold(
         &self,
-        core: &Core,
+        sb: &Superblock,
         settings: &Settings,
         changes: &mut Option<Vec<HeatChange>>,
     ) -> bool {
@@ -389,7 +389,7 @@ impl State {
         } = &mut *folding;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        let now = core.clock.monotonic();
+        let now = sb.objects.clock.monotonic();
         self.cells.fold(seen, |found| match found {
             Found::Counts(key, counts) => batch.push((key, *counts)),
             Found::Ended(key, apart) => ended.push((key, apart)),
@@ -400,27 +400,27 @@ impl State {
         for chunk in batch.chunks(CHUNK) {
             let g = pin();
             for (key, counts) in chunk {
-                let node = core.inodes.get(key.ino, &g);
-                let node = node.filter(|node| key.is_of(node.generation()) && !node.is_dead());
-                if node.is_none() && !core.home.evictable() {
+                let inode = sb.objects.inodes.get(key.ino, &g);
+                let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
+                if inode.is_none() && !sb.objects.backend.evictable() {
                     continue;
                 }
-                let beyond = node.is_some_and(|node| is_beyond(node, key.range()));
-                if let Some(node) = node {
-                    mark(node, key.range());
+                let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
+                if let Some(inode) = inode {
+                    mark(inode, key.range());
                 }
                 let at = (now, &lives);
                 self.credit(*key, counts, settings, at, !beyond, changes);
-                let Some(node) = node else { continue };
+                let Some(inode) = inode else { continue };
                 // Cut meanwhile: whoever cuts has set the size before it looks for records.
-                if !beyond && is_beyond(node, key.range()) {
+                if !beyond && is_beyond(inode, key.range()) {
                     let part = self.part(key.file(), key.range());
                     part.lock().truncate(key.file(), key.range());
                 }
-                owners.add(Owners::of(&node.fields()), &of_file(*key, counts));
+                owners.add(Owners::of(&inode.fields()), &of_file(*key, counts));
                 // It was marked before, so whoever ends it from now on says so; this is for who
                 // looked at the mark before that.
-                if node.is_dead() {
+                if inode.is_dead() {
                     ended.push((*key, true));
                 }
             }
@@ -430,7 +430,7 @@ impl State {
             self.forget(key.file(), apart);
         }
         ended_before.clear();
-        if core.home.evictable() {
+        if sb.objects.backend.evictable() {
             std::mem::swap(ended_before, ended);
         }
         ended.clear();
@@ -511,16 +511,16 @@ fn of_file(key: Key, counts: &Counts) -> Counts {
 }
 
 /// There will be a record of the range.
-fn mark(node: &Node, range: u64) {
-    node.marks.set(Mark::Tracked);
+fn mark(inode: &Inode, range: u64) {
+    inode.state.set(StateBit::Tracked);
     if range >> STRIPE_SHIFT > 0 {
-        node.marks.set(Mark::TrackedApart);
+        inode.state.set(StateBit::TrackedApart);
     }
 }
 
 /// Whether a file ends before the range.
-fn is_beyond(node: &Node, range: u64) -> bool {
-    node.data().is_some() && node.meta.size() <= range << RANGE_SHIFT
+fn is_beyond(inode: &Inode, range: u64) -> bool {
+    inode.data().is_some() && inode.meta.size() <= range << RANGE_SHIFT
 }
 
 /// A file as records know it: the bits of the generation that [`Key`] keeps.
@@ -529,11 +529,11 @@ fn file_id(ino: u64, generation: u32) -> FileId {
 }
 
 /// Whether the inode of a record has ended. An evicted one has not.
-fn is_gone(core: &Core, (ino, generation): FileId) -> bool {
+fn is_gone(sb: &Superblock, (ino, generation): FileId) -> bool {
     let g = pin();
-    match core.inodes.get(ino, &g) {
-        Some(node) => file_id(ino, node.generation()).1 != generation || node.is_dead(),
-        None => !core.home.evictable(),
+    match sb.objects.inodes.get(ino, &g) {
+        Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
+        None => !sb.objects.backend.evictable(),
     }
 }
 
@@ -543,6 +543,6 @@ fn records_in(bytes: u64) -> usize {
 }
 
 /// Now, in the time of the records.
-fn now(core: &Core) -> Millis {
-    core.clock.monotonic()
+fn now(sb: &Superblock) -> Millis {
+    sb.objects.clock.monotonic()
 }

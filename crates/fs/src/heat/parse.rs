@@ -1,7 +1,7 @@
 //! One line of an export, read with suspicion: it may come from anywhere.
 
 use super::{RANGE_SHIFT, shard::WHOLE};
-use crate::volume::MAX_SIZE;
+use crate::data::MAX_SIZE;
 use serde_json::{Map, Value};
 
 /// A line that an import cannot use.

@@ -3,10 +3,10 @@
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::inode::NodeExt;
+use crate::inode::InodeExt;
 use crate::number::{ROOT, is_control};
 use crate::ops::list::list;
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -26,11 +26,11 @@ pub struct Names {
 }
 
 /// Walks the tree until every one of `inodes` is found or there is nothing left.
-pub(super) fn find(core: &Core, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
+pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
     let mut found: HashMap<u64, Names> = HashMap::new();
     let mut open: HashSet<u64> = HashSet::new();
     for &ino in inodes {
-        let attr = core.run(&Caller::ROOT, |cx, g| Ok(cx.core.node(ino, g)?.attr()));
+        let attr = sb.run(&Caller::ROOT, |cx, g| Ok(cx.sb.inode(ino, g)?.attr()));
         match attr {
             Ok(attr) => {
                 let names = Names {
@@ -51,7 +51,7 @@ pub(super) fn find(core: &Core, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
     }
     let mut directories = vec![(ROOT, Vec::new())];
     while let (Some((directory, path)), false) = (directories.pop(), open.is_empty()) {
-        for (ino, kind, name) in entries(core, directory)? {
+        for (ino, kind, name) in entries(sb, directory)? {
             let path = || [&path[..], b"/", &name].concat();
             if open.remove(&ino)
                 && let Some(names) = found.get_mut(&ino)
@@ -77,17 +77,17 @@ pub(crate) fn path_fields(fields: &mut Map<String, Value>, path: &[u8]) {
 }
 
 /// Entries of a directory but `.` and `..`; none if it has gone meanwhile.
-fn entries(core: &Core, directory: u64) -> Result<Vec<(u64, Kind, Vec<u8>)>> {
-    let listed = core.run(&Caller::ROOT, |cx, g| {
+fn entries(sb: &Superblock, directory: u64) -> Result<Vec<(u64, Kind, Vec<u8>)>> {
+    let listed = sb.run(&Caller::ROOT, |cx, g| {
         let mut entries = Vec::new();
-        let node = cx.core.node(directory, g)?;
+        let inode = cx.sb.inode(directory, g)?;
         let mut take = |entry: crate::attr::DirEntry<'_>| {
             if entry.name != b"." && entry.name != b".." && !is_control(entry.ino) {
                 entries.push((entry.ino, entry.kind, entry.name.to_vec()));
             }
             true
         };
-        list(cx, node, 0, true, &mut take, g)?;
+        list(cx, inode, 0, true, &mut take, g)?;
         Ok(entries)
     });
     match listed {

@@ -8,7 +8,7 @@ use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
 use super::{State, Tracker, now};
 use crate::attr::Time;
 use crate::data::PAGE;
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Warm {
     pub read_bytes: u64,
     /// See `reads`.
     pub written_bytes: u64,
-    /// Pages that the home was asked for: by reads, and by writes of parts of pages.
+    /// Pages that the backend was asked for: by reads, and by writes of parts of pages.
     pub loads: u64,
     /// Decayed rates per second.
     pub reads_per_second: f64,
@@ -120,12 +120,12 @@ impl Tracker {
     /// The `most` hottest files that were used within `since`, hottest first.
     pub fn top_files(
         &self,
-        core: &Core,
+        sb: &Superblock,
         rank: HeatRank,
         most: usize,
         since: Option<Duration>,
     ) -> Vec<FileHeat> {
-        let view = View::of(self, core);
+        let view = View::of(self, sb);
         view.top(rank, most, since, true)
             .into_iter()
             .map(|record| FileHeat {
@@ -139,12 +139,12 @@ impl Tracker {
     /// The `most` hottest ranges that were used within `since`, hottest first.
     pub fn top_ranges(
         &self,
-        core: &Core,
+        sb: &Superblock,
         rank: HeatRank,
         most: usize,
         since: Option<Duration>,
     ) -> Vec<RangeHeat> {
-        let view = View::of(self, core);
+        let view = View::of(self, sb);
         view.top(rank, most, since, false)
             .iter()
             .map(|record| view.range(record))
@@ -152,8 +152,8 @@ impl Tracker {
     }
 
     /// Tenants, hottest first.
-    pub fn tenants(&self, core: &Core, rank: HeatRank) -> Vec<TenantHeat> {
-        let view = View::of(self, core);
+    pub fn tenants(&self, sb: &Superblock, rank: HeatRank) -> Vec<TenantHeat> {
+        let view = View::of(self, sb);
         let mut rows: Vec<(f64, TenantHeat)> = Vec::new();
         if let Some(state) = view.state {
             for (tenant, sum) in state.tenants.lock().iter() {
@@ -170,8 +170,8 @@ impl Tracker {
     }
 
     /// Heat of one file; `None` without a record.
-    pub fn of_file(&self, core: &Core, file: FileId) -> Option<FileHeat> {
-        let view = View::of(self, core);
+    pub fn of_file(&self, sb: &Superblock, file: FileId) -> Option<FileHeat> {
+        let view = View::of(self, sb);
         let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
         Some(FileHeat {
             ino: file.0,
@@ -181,8 +181,8 @@ impl Tracker {
     }
 
     /// Ranges of one file that have records, in its order.
-    pub fn ranges_of(&self, core: &Core, file: FileId) -> Vec<RangeHeat> {
-        let view = View::of(self, core);
+    pub fn ranges_of(&self, sb: &Superblock, file: FileId) -> Vec<RangeHeat> {
+        let view = View::of(self, sb);
         let mut ranges: Vec<RangeHeat> = Vec::new();
         view.each_range(file, |record| ranges.push(view.range(record)));
         ranges.sort_by_key(|range| range.start);
@@ -191,13 +191,13 @@ impl Tracker {
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now. A
     /// range has as many as the pages of its file in it.
-    pub fn bytes_by_bucket(&self, core: &Core) -> Vec<u64> {
-        let view = View::of(self, core);
+    pub fn bytes_by_bucket(&self, sb: &Superblock) -> Vec<u64> {
+        let view = View::of(self, sb);
         let mut bytes = vec![0; super::shard::BUCKETS];
         view.each(|record| {
-            if record.range != WHOLE && !super::is_gone(core, record.file) {
+            if record.range != WHOLE && !super::is_gone(sb, record.file) {
                 let bucket = record.warmth.at(view.now, &view.lives).bucket();
-                bytes[bucket as usize] += bytes_in(core, record);
+                bytes[bucket as usize] += bytes_in(sb, record);
             }
         });
         bytes
@@ -205,17 +205,17 @@ impl Tracker {
 
     /// Which shares of the accesses (decayed with the long half-life) fast tiers of `sizes` bytes
     /// would have served.
-    pub fn what_if(&self, core: &Core, sizes: &[u64]) -> WhatIf {
-        let view = View::of(self, core);
+    pub fn what_if(&self, sb: &Superblock, sizes: &[u64]) -> WhatIf {
+        let view = View::of(self, sb);
         let mut ranges: Vec<Load> = Vec::new();
         view.each(|record| {
-            if record.range == WHOLE || super::is_gone(core, record.file) {
+            if record.range == WHOLE || super::is_gone(sb, record.file) {
                 return;
             }
             let long = record.warmth.at(view.now, &view.lives).long;
             // A page at least: what is there is something.
             ranges.push(Load {
-                bytes: bytes_in(core, record).max(PAGE),
+                bytes: bytes_in(sb, record).max(PAGE),
                 reads: long.reads,
                 writes: long.writes,
             });
@@ -271,7 +271,7 @@ impl Load {
 
 /// The records at one moment.
 struct View<'a> {
-    core: &'a Core,
+    sb: &'a Superblock,
     state: Option<&'a State>,
     now: Millis,
     lives: HalfLives,
@@ -279,12 +279,12 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     /// Folds first, so that the report has everything.
-    fn of(heat: &'a Tracker, core: &'a Core) -> View<'a> {
-        heat.fold(core);
+    fn of(heat: &'a Tracker, sb: &'a Superblock) -> View<'a> {
+        heat.fold(sb);
         View {
-            core,
+            sb,
             state: heat.state.get().map(|state| &**state),
-            now: now(core),
+            now: now(sb),
             lives: heat.settings.half_lives(),
         }
     }
@@ -329,7 +329,7 @@ impl<'a> View<'a> {
         top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
         let mut kept = 0;
         top.retain(|(_, record)| {
-            let keeps = kept < most && !super::is_gone(self.core, record.file);
+            let keeps = kept < most && !super::is_gone(self.sb, record.file);
             kept += usize::from(keeps);
             keeps
         });
@@ -400,17 +400,17 @@ impl<'a> View<'a> {
     /// Wall-clock time of `at`.
     fn wall(&self, at: Millis) -> Time {
         let ago = self.now.saturating_sub(at) * 1_000_000;
-        Time::from_nanos(self.core.now().nanos().saturating_sub(ago))
+        Time::from_nanos(self.sb.now().nanos().saturating_sub(ago))
     }
 }
 
 /// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
-fn bytes_in(core: &Core, record: &Record) -> u64 {
+fn bytes_in(sb: &Superblock, record: &Record) -> u64 {
     let g = pin();
-    match core.inodes.get(record.file.0, &g) {
-        Some(node) => {
+    match sb.objects.inodes.get(record.file.0, &g) {
+        Some(inode) => {
             let before = record.range << super::RANGE_SHIFT;
-            let bytes = node.meta.size().saturating_sub(before);
+            let bytes = inode.meta.size().saturating_sub(before);
             bytes.next_multiple_of(PAGE).min(RANGE_BYTES)
         }
         None => RANGE_BYTES,

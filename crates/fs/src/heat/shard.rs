@@ -29,7 +29,7 @@ pub(super) struct Record {
     /// In units of 1 MiB, or [`WHOLE`], of an anchor as well.
     pub range: u64,
     pub total: Counts,
-    /// Pages that the home was asked for.
+    /// Pages that the backend was asked for.
     pub loads: u64,
     pub last_read: Option<Millis>,
     pub last_write: Option<Millis>,
@@ -183,7 +183,7 @@ impl Shard {
         self.move_to(id, known.warmth.bucket());
     }
 
-    /// Takes a page that the home was asked for, of a file whose own record is here (`range` is
+    /// Takes a page that the backend was asked for, of a file whose own record is here (`range` is
     /// [`WHOLE`]) or of a range; at most `max` records.
     pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
         self.keep_below(max);

@@ -60,7 +60,7 @@ impl Heat<'_> {
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn subscribe(&self, told: impl Fn(&[HeatChange]) + Send + Sync + 'static) -> Subscription {
-        let listeners = &self.core.heat.listeners;
+        let listeners = &self.sb.heat.listeners;
         Subscription {
             number: listeners.add(Arc::new(told)),
             listeners: Arc::clone(listeners),

@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::errno::Result;
 use crate::number::{ROOT, is_control};
 use crate::ops::lookup::lookup;
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -42,16 +42,16 @@ impl Heat<'_> {
     /// tree.
     ///
     /// # Errors
-    /// What the home answers.
+    /// What the backend answers.
     pub fn export(&self, after: u64, most: usize) -> Result<Exported> {
-        let (core, heat) = (self.core, &self.core.heat);
-        heat.fold(core);
-        let files = heat.records_after(core, after, most);
+        let (sb, heat) = (self.sb, &self.sb.heat);
+        heat.fold(sb);
+        let files = heat.records_after(sb, after, most);
         let inodes: Vec<u64> = files.keys().map(|file| file.0).collect();
         let names = self.paths(&inodes)?;
         let to_line = ToLine {
-            now: now(core),
-            wall_ms: core.now().nanos() as f64 / 1e6,
+            now: now(sb),
+            wall_ms: sb.now().nanos() as f64 / 1e6,
             lives: heat.settings.half_lives(),
         };
         let mut lines = String::new();
@@ -81,17 +81,17 @@ impl Heat<'_> {
         let mut found: HashMap<Vec<u8>, Option<u64>> = HashMap::new();
         let lines = lines(text)?;
         // What was counted before the import is not to be added to it.
-        self.core.heat.fold(self.core);
+        self.sb.heat.fold(self.sb);
         for line in lines {
             let ino = match found.get(&line.path) {
                 Some(ino) => *ino,
                 None => {
-                    let ino = find(self.core, &line.path).ok();
+                    let ino = find(self.sb, &line.path).ok();
                     found.insert(line.path.clone(), ino);
                     ino
                 }
             };
-            match ino.is_some_and(|ino| self.core.heat.restore(self.core, ino, &line)) {
+            match ino.is_some_and(|ino| self.sb.heat.restore(self.sb, ino, &line)) {
                 true => done.records += 1,
                 false => done.absent += 1,
             }
@@ -102,7 +102,12 @@ impl Heat<'_> {
 
 impl Tracker {
     /// Records of the first `most` files above `after`, each file before its ranges.
-    fn records_after(&self, core: &Core, after: u64, most: usize) -> BTreeMap<FileId, Vec<Record>> {
+    fn records_after(
+        &self,
+        sb: &Superblock,
+        after: u64,
+        most: usize,
+    ) -> BTreeMap<FileId, Vec<Record>> {
         let mut files: BTreeMap<FileId, Vec<Record>> = BTreeMap::new();
         for shard in self.state.get().iter().flat_map(|state| &state.shards) {
             let shard = shard.lock();
@@ -110,7 +115,7 @@ impl Tracker {
                 let last = files.last_key_value().map(|(file, _)| *file);
                 let is_behind = files.len() >= most && last.is_some_and(|last| record.file > last);
                 // Of a file that has ended; another may have its number by now.
-                if is_behind || super::is_gone(core, record.file) {
+                if is_behind || super::is_gone(sb, record.file) {
                     continue;
                 }
                 files.entry(record.file).or_default().push(record.clone());
@@ -127,27 +132,27 @@ impl Tracker {
 
     /// Puts what a line says in place of what is known; false if there is no such file, or it ends
     /// before the range.
-    fn restore(&self, core: &Core, ino: u64, line: &Line) -> bool {
+    fn restore(&self, sb: &Superblock, ino: u64, line: &Line) -> bool {
         let g = pin();
-        let node = core.inodes.get(ino, &g);
-        let Some(node) = node.filter(|node| node.data().is_some()) else {
+        let inode = sb.objects.inodes.get(ino, &g);
+        let Some(inode) = inode.filter(|inode| inode.data().is_some()) else {
             return false;
         };
-        let is_beyond = || line.range != WHOLE && super::is_beyond(node, line.range);
+        let is_beyond = || line.range != WHOLE && super::is_beyond(inode, line.range);
         if is_beyond() {
             return false;
         }
         let state = self.state.get_or_init(|| Box::new(State::new()));
-        let known = line.known(core, &self.settings.half_lives());
-        let file = file_id(ino, node.generation());
+        let known = line.known(sb, &self.settings.half_lives());
+        let file = file_id(ino, inode.generation());
         // Before the records, as in a fold.
         let shard = match line.range {
             WHOLE => {
-                super::mark(node, 0);
+                super::mark(inode, 0);
                 state.home(file)
             }
             range => {
-                super::mark(node, range);
+                super::mark(inode, range);
                 state.part(file, range)
             }
         };
@@ -160,18 +165,18 @@ impl Tracker {
             records.truncate(file, line.range);
         }
         drop(records);
-        if node.is_dead() {
+        if inode.is_dead() {
             state.forget(file, true);
         }
-        !is_cut && !node.is_dead()
+        !is_cut && !inode.is_dead()
     }
 }
 
 impl Line {
     /// What it says, in the volume's time and half-lives.
-    fn known(&self, core: &Core, lives: &HalfLives) -> Known {
-        let now = now(core);
-        let wall_ms = core.now().nanos() as f64 / 1e6;
+    fn known(&self, sb: &Superblock, lives: &HalfLives) -> Known {
+        let now = now(sb);
+        let wall_ms = sb.now().nanos() as f64 / 1e6;
         let age = |at_ms: f64| (wall_ms - at_ms).max(0.0) as Millis;
         let decayed = |rates: [f64; 3], half_life| {
             let [reads, writes, bytes] = rates.map(|rate| count_of(rate, half_life));
@@ -249,18 +254,18 @@ impl ToLine {
 }
 
 /// The inode of a path below the root; symbolic links are not followed.
-fn find(core: &Core, path: &[u8]) -> Result<u64> {
+fn find(sb: &Superblock, path: &[u8]) -> Result<u64> {
     let mut at = ROOT;
     for name in path
         .split(|&byte| byte == b'/')
         .filter(|name| !name.is_empty())
     {
-        at = core.run(&Caller::ROOT, |cx, g| {
-            let parent = cx.core.node(at, g)?;
-            let node = lookup(cx, parent, name, g)?;
-            match is_control(node.number()) {
+        at = sb.run(&Caller::ROOT, |cx, g| {
+            let parent = cx.sb.inode(at, g)?;
+            let inode = lookup(cx, parent, name, g)?;
+            match is_control(inode.number()) {
                 true => Err(crate::errno::Errno::ENOENT.into()),
-                false => Ok(node.number()),
+                false => Ok(inode.number()),
             }
         })?;
     }

@@ -1,5 +1,5 @@
-//! Attributes of an inode behind sequence locks: readers take a consistent picture without a
-//! shared write.
+//! Attributes of an inode behind sequence locks: readers get a consistent copy without a shared
+//! write.
 
 use crate::attr::{Kind, Time};
 use crate::quota::{NO_ACCOUNT, Owners};
@@ -11,48 +11,50 @@ use hearth_sync::primitive::atomic::{
 };
 use hearth_sync::seq::SeqLock;
 
-/// Packed attributes, in this order: what permission checks read first, then what naming and times
-/// move, then what growing moves, so that the inode can lay the three on different cache lines.
+/// Packed attributes, in this order: what permission checks read; what names and times change; what
+/// growth changes. The inode lays the three on different cache lines.
 ///
-/// `lock` is taken by every writer of anything but `size`; who reads under it sees all attributes
-/// as they were at one moment. `owner_lock` is taken inside it, and only when mode, owner or flags
-/// change: who checks permissions reads under that one and is not disturbed by names and times.
-/// Fields are written in a write section and read in a read section (hence `Relaxed` throughout:
-/// the sequence locks order them). Single fields that need no partner may be read alone.
+/// `lock` is taken by every writer of anything but `size`; a reader under it sees all attributes as
+/// they were at one moment. `owner_lock` is taken inside it, and only when mode, owner or flags
+/// change. Permission checks read under `owner_lock`, so that changes of names and times do not
+/// disturb them. Fields are written in a write section and read in a read section (hence `Relaxed`
+/// throughout: the sequence locks order them). A single field that needs no partner may be read
+/// alone.
 #[repr(C)]
 pub(crate) struct Meta {
     owner_lock: SeqLock<OwnerLock>,
     perm: AtomicU16,
     /// Immutable.
     kind: Kind,
-    /// Of `owner_lock`.
+    /// The last writer of `owner_lock`.
     owner_last: LastCore,
     uid: AtomicU32,
     gid: AtomicU32,
-    /// And [`NAMELESS`], asked at every last use, so not on the line that names move; and
-    /// [`LINKABLE`] and [`ACLS`].
+    /// Also holds [`UNLINKED`], which is read at every last use and so is not on the line that
+    /// names change, [`LINKABLE`] and [`ACLS`].
     flags: AtomicU32,
     project: AtomicU32,
-    /// Blocks that extended attributes and ACLs are charged for. Written under `change` (Relaxed: a
-    /// number of its own).
+    /// Blocks that extended attributes and ACLs are charged for. Written under `change`. Relaxed: a
+    /// number of its own.
     pub extra_blocks: AtomicU32,
-    /// Number of the quota account that pays. Written by the holder of `change`, of a file with the
-    /// gate closed; when the inode ends alone and outside of `lock`.
+    /// Number of the quota account that pays. Written by the holder of `change`, and for a file
+    /// with the gate closed; when the inode ends it is written outside of `lock`.
     account: AtomicU32,
-    /// Of access, of modification, of change; their nanoseconds below.
+    /// Times of access, modification and change; their nanoseconds are below.
     seconds: [AtomicI64; 3],
     nanoseconds: [AtomicU32; 3],
     nlink: AtomicU32,
     lock: SeqLock<MetaLock>,
-    /// Of `lock`.
+    /// The last writer of `lock`.
     last: LastCore,
-    /// In nanoseconds since 1970: it comes from a clock.
+    /// Nanoseconds since 1970: the time comes from a clock.
     btime: AtomicU64,
-    /// Whether it is counted among the inodes without a name that wait for their last reference to
-    /// go. Here, since who takes the last name writes this line anyway; Relaxed: a bit of its own.
+    /// Whether the inode is counted among the unlinked ones that wait for their last reference to
+    /// go. It is here because removing the last name writes this line anyway. Relaxed: a bit of its
+    /// own.
     awaited: AtomicBool,
-    /// Serialises changes of attributes but the size, of xattrs and ACLs. Here, since they write
-    /// this line anyway.
+    /// Serialises changes of attributes except the size, of xattrs and of ACLs. It is here because
+    /// such changes write this line anyway.
     pub change: Lock<ChangeLock, ()>,
     /// Written by the holder of `growth`, outside `lock`.
     size: AtomicU64,
@@ -75,17 +77,18 @@ lock_class! {
     OwnerLock = "inode.owner", 71;
 }
 
-/// A copy of the attributes, to look at or to change.
+/// A copy of the attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub perm: u16,
     pub uid: u32,
     pub gid: u32,
     pub nlink: u32,
-    /// Made without a name, and may get its first. Changes only when `nlink` leaves 0 or returns.
+    /// Made without a name, and may get its first one. Changes only when `nlink` leaves 0 or
+    /// returns to it.
     pub linkable: bool,
     pub flags: u32,
-    /// Which lists there are, of [`ACLS`].
+    /// The ACLs that exist, as bits of [`ACLS`].
     pub acls: u32,
     pub project: u32,
     pub account: u32,
@@ -96,7 +99,7 @@ pub(crate) struct Fields {
     pub btime: Time,
 }
 
-/// What a permission check looks at, and what an inode hands on to what is made in it.
+/// What a permission check reads, and what an inode hands on to inodes made in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub perm: u16,
@@ -110,9 +113,9 @@ pub(crate) struct Owner {
 // A model checker's atomics have sizes of their own.
 #[cfg(not(feature = "shuttle"))]
 impl Meta {
-    /// Where the part begins that naming moves.
+    /// Where the part begins that names and times change.
     pub const NAMES_AT: usize = std::mem::offset_of!(Meta, seconds);
-    /// Where the part begins that growing moves.
+    /// Where the part begins that growth changes.
     pub const SIZE_AT: usize = std::mem::offset_of!(Meta, size);
 }
 
@@ -154,7 +157,7 @@ impl Meta {
         self.owner_lock.read(|| self.owner_fields())
     }
 
-    /// Has it counted, or not; whether that is new.
+    /// StateBits the inode as counted or not; true if that changed.
     pub fn set_awaited(&self, awaited: bool) -> bool {
         self.awaited.load(Relaxed) != awaited && self.awaited.swap(awaited, Relaxed) != awaited
     }
@@ -179,21 +182,21 @@ impl Meta {
         self.nlink.load(Relaxed)
     }
 
-    /// Whether it has no name left, or none yet.
-    pub fn is_nameless(&self) -> bool {
-        self.flags.load(Relaxed) & NAMELESS != 0
+    /// Whether it has no name left, or has none yet.
+    pub fn is_unlinked(&self) -> bool {
+        self.flags.load(Relaxed) & UNLINKED != 0
     }
 
     pub fn flags(&self) -> u32 {
-        self.flags.load(Relaxed) & !(NAMELESS | LINKABLE | ACLS)
+        self.flags.load(Relaxed) & !(UNLINKED | LINKABLE | ACLS)
     }
 
-    /// Which lists there are, of [`ACLS`].
+    /// The ACLs that exist, as bits of [`ACLS`].
     pub fn acls(&self) -> u32 {
         self.flags.load(Relaxed) & ACLS
     }
 
-    /// Whether it may get a first name.
+    /// Whether it may get its first name.
     pub fn is_linkable(&self) -> bool {
         self.flags.load(Relaxed) & LINKABLE != 0
     }
@@ -207,7 +210,7 @@ impl Meta {
         self.account.load(Relaxed)
     }
 
-    /// Nobody pays any longer: the inode has ended. The caller holds `change` and `growth`.
+    /// The inode has ended and nobody pays for it. The caller holds `change` and `growth`.
     pub fn end_account(&self) {
         self.account.store(NO_ACCOUNT, Relaxed);
     }
@@ -217,8 +220,8 @@ impl Meta {
         self.size.store(size, Relaxed);
     }
 
-    /// Reads, changes and writes back as one, all but the size, which `change` sees as 0: it lies
-    /// on another line, which who grows the file moves. What did not change is not written.
+    /// Reads, changes and writes back the attributes as one, except the size, which `change` sees
+    /// as 0: it lies on another line, which growth writes. Unchanged fields are not written.
     #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
         let _write = self.lock.write(&self.last);
@@ -234,7 +237,8 @@ impl Meta {
             self.project.store(new.project, Relaxed);
             self.btime.store(new.btime.nanos(), Relaxed);
         }
-        // Only by who holds `change`: others would write back what has ended meanwhile.
+        // Only the holder of `change` changes the account: any other writer could bring back an
+        // account that has ended meanwhile.
         if new.account != old.account {
             self.account.store(new.account, Relaxed);
         }
@@ -285,24 +289,25 @@ impl Meta {
     }
 }
 
-/// Bit of `flags` that is no flag: whether `nlink` is 0.
-const NAMELESS: u32 = 1 << 31;
-/// Another: [`Fields::linkable`].
+/// A bit in the word of `flags` beside the inode flags: whether `nlink` is 0.
+const UNLINKED: u32 = 1 << 31;
+/// A bit in the word of `flags`: [`Fields::linkable`].
 const LINKABLE: u32 = 1 << 27;
-/// Another: whether there is an access ACL. Beside the mode, for the two are as of one moment; and
-/// who finds none need not look where changes of extended attributes write.
+/// A bit in the word of `flags`: whether there is an access ACL. It is read at one moment with the
+/// mode; where it is clear, a permission check need not read the line that changes of extended
+/// attributes write.
 pub(super) const ACCESS: u32 = 1 << 30;
-/// The same of a default ACL.
+/// A bit in the word of `flags`: whether there is a default ACL.
 pub(super) const DEFAULT: u32 = 1 << 28;
-/// Both. No flag that can be set has any of these bits.
+/// Both ACL bits. No inode flag that can be set has any of these bits.
 const ACLS: u32 = ACCESS | DEFAULT;
 
 impl Fields {
-    /// Flags, which lists there are, and whether there is a name, in one word.
+    /// Inode flags, existing ACLs, and whether there is a name, in one word.
     fn word(&self) -> u32 {
-        debug_assert_eq!(self.flags & (NAMELESS | LINKABLE | ACLS), 0);
+        debug_assert_eq!(self.flags & (UNLINKED | LINKABLE | ACLS), 0);
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-        let name = bit(self.nlink == 0, NAMELESS) | bit(self.linkable, LINKABLE);
+        let name = bit(self.nlink == 0, UNLINKED) | bit(self.linkable, LINKABLE);
         self.flags | self.acls | name
     }
 
@@ -317,7 +322,7 @@ impl Fields {
         }
     }
 
-    /// A new inode's attributes.
+    /// Attributes of a new inode.
     pub fn new(perm: u16, uid: u32, gid: u32, now: Time) -> Fields {
         Fields {
             perm,
@@ -337,7 +342,7 @@ impl Fields {
         }
     }
 
-    /// Whom the inode is charged to.
+    /// The users, group and project that the inode is charged to.
     pub fn owners(&self) -> Owners {
         Owners {
             uid: self.uid,
@@ -346,15 +351,15 @@ impl Fields {
         }
     }
 
-    /// Clears setuid and setgid as Linux does when somebody without privilege writes to or owns
-    /// anew a file: setgid without group execute stays for a `member` of the group.
+    /// Clears setuid and setgid as Linux does when an unprivileged user writes to the file or
+    /// changes its owner. Setgid without group execute stays for a `member` of the group.
     pub fn kill_suidgid(&mut self, kind: Kind, member: bool) {
         self.perm &= !killed_bits(self.perm, kind, member);
     }
 }
 
 impl Owner {
-    /// Whether the mode is not all that is said: there is an access ACL.
+    /// Whether there is an access ACL beside the mode.
     pub fn has_acl(&self) -> bool {
         self.acls & ACCESS != 0
     }

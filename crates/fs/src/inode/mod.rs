@@ -1,15 +1,13 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
-//!
-//! It lives in the volume's [`hearth_sync::object::Table`]; [`Node`] is the object around it, whose
-//! per-core lanes hold what commuting operations would otherwise fight for:
-//!
+//! It lives in the volume's [`hearth_sync::object::Table`]. [`Inode`] is the object around it,
+//! whose
+//! per-core lanes hold what commuting operations would otherwise contend for:
 //! | lane | meaning |
 //! |---|---|
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
-//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` says it |
-//!
+//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it |
 //! Lock order:
 //! ```text
 //! change               attributes but the size, xattrs and ACLs of one inode
@@ -17,19 +15,20 @@
 //!     gate             closed by truncate and the range operations of fallocate
 //!       meta           sequence lock of the attributes, held for a few stores
 //! ```
-//! Who holds `growth` does not wait for `change`: file capabilities go after a cut, under neither.
+//! The holder of `growth` does not wait for `change`: a truncate drops file capabilities under
+//! neither.
 
-mod extra;
-mod marks;
 mod meta;
-mod own_bytes;
-mod rare;
+mod optional;
+mod padded_bytes;
+mod state;
 mod xattrs;
+mod xattrs_acls;
 
-pub(crate) use extra::{CAPABILITY, Extra};
-pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
-pub(crate) use own_bytes::OwnBytes;
+pub(crate) use padded_bytes::PaddedBytes;
+pub(crate) use state::{StateBit, StateBits};
+pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls};
 
 use crate::acl::Acl;
 use crate::attr::{Attr, Kind, Target, Time};
@@ -39,25 +38,25 @@ use crate::locks::{FileLocks, LockAllowance};
 use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, Object};
+use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use meta::Meta;
-use rare::Rare;
+use optional::OptionalParts;
 
-/// An inode in its table.
-pub(crate) type Node = Object<Inode>;
+/// An inode in its table: what the table counts, around the inode itself.
+pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
-pub(crate) type NodeRef = Held<Inode>;
+pub(crate) type InodeRef = ObjRef<InodeInner>;
 
-/// Lane of pages or entries.
+/// Lane of the number of pages or entries.
 pub(crate) const COUNT: usize = 2;
 /// Lane of the latest change of contents.
 pub(crate) const TOUCHED: usize = 3;
-/// What a subdirectory adds to [`COUNT`] besides itself.
+/// What a subdirectory adds to [`COUNT`] beside itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
-/// Entries and subdirectories of a directory's count. The parts of the cores are read one after the
-/// other, so while they change either sum may be below zero for a moment.
+/// The entries and subdirectories in a directory's count. The lanes of the cores are read one after
+/// the other, so either sum may be below zero for a moment while they change.
 pub(crate) fn split(count: i64) -> (u64, u64) {
     let entries = count << 24 >> 24;
     let subdirectories = (count - entries) / SUBDIR;
@@ -67,79 +66,84 @@ pub(crate) fn split(count: i64) -> (u64, u64) {
 
 lock_class!(pub(crate) GateLock = "inode.gate", 60);
 
-/// One inode: a line that walks and permission checks read, one that names and times move, one that
-/// growth moves, one with what every use of the contents reads.
+/// One inode, in cache lines: what walks and permission checks read; what names and times change;
+/// what growth changes; what every use of the contents reads.
 #[repr(C)]
-pub(crate) struct Inode {
-    /// On the first line: whoever closes the file or checks permissions asks for it.
-    rare: Rare,
+pub(crate) struct InodeInner {
+    /// On the first line: closing a file and checking permissions read it.
+    optional: OptionalParts,
     pub meta: Meta,
     _rest_of_growth: [u64; 6],
     pub body: Body,
-    /// Pages that lie wholly below the size, or fewer: who stays inside them needs no size, and is
-    /// not disturbed by appends. Written by the holder of `growth`, before the size shrinks and
-    /// after it grows.
-    whole: AtomicU32,
-    /// Writers of existing bytes enter; truncate and range operations close it.
-    pub gate: Gate<GateLock>,
-    /// What few files are: see [`Marks`].
-    pub marks: Marks,
-    pub alias: Alias,
+    /// Pages that lie wholly below the size, or fewer. An access inside them need not read the
+    /// size, so appends do not disturb it. Written by the holder of `growth`, before the size
+    /// shrinks and after it grows.
+    full_pages: AtomicU32,
+    /// Writers of existing bytes enter it; truncate and range operations close it.
+    pub gate: PerCpuRwLock<GateLock>,
+    /// See [`StateBits`].
+    pub state: StateBits,
+    pub id: InodeId,
 }
 
-/// What the object of an inode is called, on the line that every use of the contents reads anyway:
-/// the object's own lies on one that changes of owner and mode write. Immutable.
+/// Number and generation of the inode, on the line that every use of the contents reads anyway: the
+/// object's own copy lies on a line that changes of owner and mode write. Immutable.
 #[derive(Clone, Copy)]
-pub(crate) struct Alias {
+pub(crate) struct InodeId {
     pub number: u64,
     pub generation: u32,
 }
 
-/// What an inode holds, by kind. Immutable choice.
+/// The contents of an inode, by kind. The kind is immutable.
 pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
-    Symlink(OwnBytes),
-    /// A device (its number), FIFO or socket (0).
+    Symlink(PaddedBytes),
+    /// A device (with its number), FIFO or socket (0).
     Special(u32),
     /// A file below `.hearth`, by its index there.
     Control(usize),
 }
 
-impl Inode {
-    pub fn new((number, generation): (u64, u32), kind: Kind, fields: &Fields, body: Body) -> Inode {
-        Inode {
+impl InodeInner {
+    pub fn new(
+        (number, generation): (u64, u32),
+        kind: Kind,
+        fields: &Fields,
+        body: Body,
+    ) -> InodeInner {
+        InodeInner {
             meta: Meta::new(kind, fields),
             _rest_of_growth: [0; 6],
             body,
-            whole: AtomicU32::new(whole_pages(fields.size)),
-            gate: Gate::new(),
-            marks: Marks::default(),
-            alias: Alias { number, generation },
-            rare: Rare::default(),
+            full_pages: AtomicU32::new(full_pages_of(fields.size)),
+            gate: PerCpuRwLock::new(),
+            state: StateBits::default(),
+            id: InodeId { number, generation },
+            optional: OptionalParts::default(),
         }
     }
 
     /// Whether all bytes before `end` are below the size.
     pub fn reaches(&self, end: u64) -> bool {
-        // Relaxed: one number. Who reads bytes asks again after, and who writes them is inside the
-        // gate, which a truncate closes before it changes anything.
-        end <= u64::from(self.whole.load(Relaxed)) * PAGE || end <= self.meta.size()
+        // Relaxed: one number. A reader of bytes checks again afterwards, and a writer of bytes is
+        // inside the gate, which a truncate closes before it changes anything.
+        end <= u64::from(self.full_pages.load(Relaxed)) * PAGE || end <= self.meta.size()
     }
 
     /// Sets the size. The caller holds `growth`, and has closed the gate if the file shrinks.
     pub fn set_size(&self, size: u64) {
-        let whole = whole_pages(size);
+        let full_pages = full_pages_of(size);
         // Relaxed: only the holder of `growth` writes it; see `reaches`.
-        let old = self.whole.load(Relaxed);
-        if whole < old {
-            // Relaxed: as `reaches`.
-            self.whole.store(whole, Relaxed);
+        let old = self.full_pages.load(Relaxed);
+        if full_pages < old {
+            // Relaxed: see `reaches`.
+            self.full_pages.store(full_pages, Relaxed);
         }
         self.meta.set_size(size);
-        if whole > old {
-            // Relaxed: as `reaches`.
-            self.whole.store(whole, Relaxed);
+        if full_pages > old {
+            // Relaxed: see `reaches`.
+            self.full_pages.store(full_pages, Relaxed);
         }
     }
 
@@ -168,14 +172,14 @@ impl Inode {
     /// Replaces extended attributes and ACLs, and changes attributes that go with them. The caller
     /// holds `change`, or is the only one who knows the inode.
     ///
-    /// A mode stands for its list, so nobody may see the one without the other: a list is there
-    /// before mode and mark say so, and goes after they say that it is gone.
-    pub fn set_extra(&self, extra: Extra, change: impl FnOnce(&mut Fields), g: &Guard) {
-        let was_capable = self.extra(g).is_some_and(Extra::has_capability);
+    /// The mode summarises the ACL, so nobody may see one without the other: an ACL is there before
+    /// mode and state bit say so, and goes after they say that it is gone.
+    pub fn set_extra(&self, extra: XattrsAcls, change: impl FnOnce(&mut Fields), g: &Guard) {
+        let was_capable = self.extra(g).is_some_and(XattrsAcls::has_capability);
         match (was_capable, extra.has_capability()) {
-            (false, true) => self.marks.set(Mark::Capable),
-            (true, false) => self.marks.clear(Mark::Capable),
-            // The marks lie on a line that truncates write.
+            (false, true) => self.state.set(StateBit::Capable),
+            (true, false) => self.state.clear(StateBit::Capable),
+            // The state bits lie on a line that truncates write.
             _ => {}
         }
         let acls = extra.acls();
@@ -187,11 +191,11 @@ impl Inode {
         };
         let extra = (!extra.is_empty()).then(|| Box::new(extra));
         if self.meta.acls() & !acls == 0 {
-            self.rare.set_extra(extra, g);
+            self.optional.set_extra(extra, g);
             update();
         } else {
             update();
-            self.rare.set_extra(extra, g);
+            self.optional.set_extra(extra, g);
         }
     }
 
@@ -200,8 +204,8 @@ impl Inode {
         self.extra(g)?.access.as_ref()
     }
 
-    /// The default ACL of a directory. Who asks is not disturbed by changes of extended attributes
-    /// of a directory that has none.
+    /// The default ACL of a directory. In a directory without one, changes of extended attributes
+    /// do not disturb the caller.
     pub fn default_acl<'g>(&'g self, g: &'g Guard) -> Option<&'g Acl> {
         if self.meta.acls() & meta::DEFAULT == 0 {
             return None;
@@ -217,34 +221,34 @@ impl Inode {
     /// The caller holds `change`, or is the only one who knows the inode.
     pub fn set_extra_blocks(&self, blocks: u64) {
         let blocks = u32::try_from(blocks).expect("names and values have limits");
-        // Most changes take no further block, and whoever looks the inode up reads this line.
+        // Most changes take no further block, and every lookup of the inode reads this line.
         if self.meta.extra_blocks.load(Relaxed) != blocks {
             self.meta.extra_blocks.store(blocks, Relaxed);
         }
     }
 
-    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
-        self.rare.extra(g)
+    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g XattrsAcls> {
+        self.optional.extra(g)
     }
 
     /// The advisory locks, if there ever were any.
     #[inline]
     pub fn taken_locks(&self) -> Option<&FileLocks> {
-        self.rare.locks()
+        self.optional.locks()
     }
 
     /// The advisory locks, made on first use within the volume's `allowance`.
     pub fn locks(&self, allowance: &LockAllowance) -> &FileLocks {
-        self.rare.locks_within(allowance)
+        self.optional.locks_within(allowance)
     }
 }
 
 /// What needs the number and the lanes beside the inode.
-pub(crate) trait NodeExt {
+pub(crate) trait InodeExt {
     fn attr(&self) -> Attr;
-    /// Whether it is a file with pages of its own. Asks nothing of the contents.
+    /// Whether it is a file with pages of its own. Does not read the contents.
     fn has_data(&self) -> bool;
-    /// What an entry for this inode says.
+    /// What a directory entry for this inode holds.
     fn target(&self) -> Target;
     /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up.
     fn count(&self) -> i64;
@@ -252,9 +256,9 @@ pub(crate) trait NodeExt {
     fn pages(&self) -> u64;
     /// Blocks that the inode is charged for.
     fn blocks(&self) -> u64;
-    /// Contents changed now.
+    /// Contents changed at `now`.
     fn touch(&self, now: Time);
-    /// An entry came or went.
+    /// An entry was added or removed.
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time);
     /// Entries of a directory.
     fn entries(&self) -> u64;
@@ -265,7 +269,7 @@ pub(crate) trait NodeExt {
     fn fields(&self) -> Fields;
 }
 
-impl NodeExt for Node {
+impl InodeExt for Inode {
     fn attr(&self) -> Attr {
         let f = self.fields();
         let blocks = self.blocks() * (PAGE / 512);
@@ -317,7 +321,7 @@ impl NodeExt for Node {
     }
 
     fn count(&self) -> i64 {
-        self.shares().sum(COUNT).max(0)
+        self.percpu().sum(COUNT).max(0)
     }
 
     fn pages(&self) -> u64 {
@@ -332,11 +336,11 @@ impl NodeExt for Node {
     }
 
     fn touch(&self, now: Time) {
-        self.shares().raise(TOUCHED, now.nanos());
+        self.percpu().raise(TOUCHED, now.nanos());
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.shares().add(
+        self.percpu().add(
             COUNT,
             if subdirectory {
                 delta * (SUBDIR + 1)
@@ -361,7 +365,7 @@ impl NodeExt for Node {
 
     fn fields(&self) -> Fields {
         let mut f = self.meta.read();
-        let touched = self.shares().max(TOUCHED);
+        let touched = self.percpu().max(TOUCHED);
         if touched != 0 {
             f.mtime = Time::from_nanos(touched);
             f.ctime = f.ctime.max(f.mtime);
@@ -370,7 +374,7 @@ impl NodeExt for Node {
     }
 }
 
-fn whole_pages(size: u64) -> u32 {
+fn full_pages_of(size: u64) -> u32 {
     u32::try_from(size / PAGE).unwrap_or(u32::MAX)
 }
 
@@ -380,14 +384,14 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
 // five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Node::SHARES_AT.is_multiple_of(64) && size_of::<Node>() <= 320);
+const _: () = assert!(Inode::PERCPU_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
-    let inode = Node::VALUE_AT;
-    let meta = inode + std::mem::offset_of!(Inode, meta);
+    let inode = Inode::VALUE_AT;
+    let meta = inode + std::mem::offset_of!(InodeInner, meta);
     assert!((meta + Meta::NAMES_AT).is_multiple_of(64));
     assert!((meta + Meta::SIZE_AT).is_multiple_of(64));
-    assert!((inode + std::mem::offset_of!(Inode, body)).is_multiple_of(64));
+    assert!((inode + std::mem::offset_of!(InodeInner, body)).is_multiple_of(64));
 };
 
 #[cfg(test)]
@@ -398,7 +402,7 @@ mod tests {
     fn a_count_splits_into_entries_and_subdirectories_whatever_part_is_late() {
         assert_eq!(split(3 * (SUBDIR + 1) + 4), (7, 3));
         assert_eq!(split(0), (0, 0));
-        // The entries of another core have not been seen yet, or its subdirectory.
+        // The entries of another core are not seen yet, or its subdirectory.
         assert_eq!(split(SUBDIR - 2), (0, 1));
         assert_eq!(split(-SUBDIR + 5), (5, 0));
     }

@@ -1,24 +1,24 @@
 //! The extended attributes of one inode.
 
-use super::own_bytes::OwnBytes;
+use super::padded_bytes::PaddedBytes;
 
 /// Bytes before each name: its length and that of the value, little-endian.
 const HEAD: usize = 2 * WORD;
 /// Bytes of a length.
 const WORD: usize = size_of::<u32>();
 
-/// Names with values, by name; one piece of memory that shares no cache line with others, because
-/// every reader of one of them reads it, and its neighbours may be written all the time. Replaced
+/// Names with values, sorted by name, in one block of memory that shares no cache line with others:
+/// every reader of one attribute reads it, and its neighbours may be written all the time. Replaced
 /// as a whole.
 #[derive(Clone, Default)]
-pub(crate) struct Xattrs(Option<OwnBytes>);
+pub(crate) struct Xattrs(Option<PaddedBytes>);
 
 impl Xattrs {
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// All of them, by name.
+    /// All names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest: &[u8] = self.0.as_deref().unwrap_or_default();
         std::iter::from_fn(move || {
@@ -31,7 +31,7 @@ impl Xattrs {
         })
     }
 
-    /// Their names, in order.
+    /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().map(|(name, _)| name)
     }
@@ -45,13 +45,13 @@ impl Xattrs {
         self.get(name).is_some()
     }
 
-    /// Sets one.
+    /// Sets one attribute.
     pub fn insert(&mut self, name: &[u8], value: &[u8]) {
         let others = self.iter().filter(|(other, _)| *other != name);
         *self = others.chain([(name, value)]).collect();
     }
 
-    /// Takes one away; false if it is not there.
+    /// Removes one attribute; false if it is not there.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let there = self.contains(name);
         if there {
@@ -66,7 +66,7 @@ fn length(bytes: &[u8]) -> usize {
     u32::from_le_bytes(*word) as usize
 }
 
-/// From pairs with different names. Both are shorter than 4 GiB.
+/// From pairs with different names. Names and values are shorter than 4 GiB.
 impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Xattrs {
     fn from_iter<I: IntoIterator<Item = (&'a [u8], &'a [u8])>>(pairs: I) -> Xattrs {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
@@ -79,7 +79,7 @@ impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Xattrs {
             bytes.extend_from_slice(name);
             bytes.extend_from_slice(value);
         }
-        Xattrs((!bytes.is_empty()).then(|| OwnBytes::new(&bytes)))
+        Xattrs((!bytes.is_empty()).then(|| PaddedBytes::new(&bytes)))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
                 prop_assert!(xattrs.remove(other) && !xattrs.remove(other));
                 map.remove(other);
             }
-            // New, then in the place of another value.
+            // New at first, then a replacement.
             for value in [&value[..], b"", b"other"] {
                 xattrs.insert(&name, value);
                 map.insert(name.clone(), value.into());

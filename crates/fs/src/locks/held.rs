@@ -1,4 +1,4 @@
-//! Which locks are held on one file, and which of them stand in a request's way.
+//! The locks held on one file, and which of them conflict with a request.
 
 use super::ranges::{Range, Ranges};
 use super::request::{LockKind, LockRequest};
@@ -6,7 +6,8 @@ use super::request::{LockKind, LockRequest};
 /// All locks held on one file. Protected by the lock of [`super::FileLocks`].
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// Owners in the order in which they got their first lock; nobody is here without a range.
+    /// Owners in the order in which they got their first lock; an owner without a range has no
+    /// entry.
     records: Vec<(u64, Ranges)>,
     /// At most one per owner.
     flocks: Vec<Flock>,
@@ -25,7 +26,7 @@ impl Held {
         self.records.is_empty() && self.flocks.is_empty()
     }
 
-    /// The locks in the way of `request`, at most one per owner, oldest owner first.
+    /// The locks that conflict with `request`, at most one per owner, oldest owner first.
     pub(super) fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = LockRequest> {
         let request = *request;
         let excludes = move |kind| request.kind == LockKind::Write || kind == LockKind::Write;
@@ -61,7 +62,7 @@ impl Held {
         flocks.chain(records)
     }
 
-    /// How many ranges more the owner has after `request`.
+    /// How many more ranges the owner has after `request`.
     pub(super) fn growth(&self, request: &LockRequest) -> i64 {
         let of_owner = self
             .records
@@ -75,13 +76,13 @@ impl Held {
         }
     }
 
-    /// How many ranges `owner` has.
+    /// The number of ranges of `owner`.
     pub(super) fn ranges_held(&self, owner: u64) -> usize {
         let of_owner = self.records.iter().find(|(holder, _)| *holder == owner);
         of_owner.map_or(0, |(_, ranges)| ranges.len())
     }
 
-    /// Does what `request` says; the caller has found no conflict.
+    /// Carries `request` out; the caller has found no conflict.
     pub(super) fn apply(&mut self, request: &LockRequest) {
         match (request.flock, request.kind) {
             (true, LockKind::Unlock) => self.release(request.owner, true),
@@ -110,14 +111,14 @@ impl Held {
         [!self.records.is_empty(), !self.flocks.is_empty()]
     }
 
-    /// Whether the owner's `flock` already is what `request` asks for.
+    /// Whether the owner's `flock` already is what `request` wants.
     pub(super) fn has_flock(&self, request: &LockRequest) -> bool {
         self.flocks
             .iter()
             .any(|held| held.owner == request.owner && held.kind == request.kind)
     }
 
-    /// Gives up everything of an owner, of one of the two sorts.
+    /// Releases all locks of an owner, of one of the two sorts.
     pub(super) fn release(&mut self, owner: u64, flock: bool) {
         if flock {
             self.flocks.retain(|held| held.owner != owner);

@@ -1,13 +1,13 @@
-//! The token by which a waiting lock request is called back.
+//! The token that interrupts a waiting lock request.
 
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 
-/// Ends a waiting lock request early. Clones are the same token.
+/// Ends a waiting lock request early. Clones are one token.
 ///
-/// A token that was triggered stays so: a request that has to wait then answers `EINTR` at once,
-/// one that can have its lock at once still gets it.
+/// A triggered token stays triggered: a request that would have to wait then fails with `EINTR` at
+/// once, and one that can be granted at once still is.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     bed: Arc<Bed>,
@@ -23,7 +23,7 @@ struct Bed {
 lock_class!(BedLock = "lock-waiter", super::BED_RANK);
 
 impl Interrupt {
-    /// A token that was not triggered.
+    /// A token that is not triggered.
     pub fn new() -> Interrupt {
         Interrupt::default()
     }
@@ -39,8 +39,8 @@ impl Interrupt {
         *self.bed.triggered.lock()
     }
 
-    /// Sleeps until `done` or until the token is triggered. Whoever makes `done` true calls
-    /// [`Interrupt::wake`] afterwards.
+    /// Sleeps until `done` or until the token is triggered. [`Interrupt::wake`] must be called
+    /// after `done` becomes true.
     pub(super) fn sleep_until(&self, done: impl Fn() -> bool) {
         let mut triggered = self.bed.triggered.lock();
         while !*triggered && !done() {
@@ -48,7 +48,7 @@ impl Interrupt {
         }
     }
 
-    /// Lets a sleeper look again. Taking the mutex closes the gap between its look and its sleep.
+    /// Lets a sleeper check again. Taking the mutex closes the gap between its check and its sleep.
     pub(super) fn wake(&self) {
         drop(self.bed.triggered.lock());
         self.bed.changed.notify_all();

@@ -1,28 +1,26 @@
 //! Advisory locks of one file: `flock`, POSIX record locks, and locks of open file descriptions.
-//!
 //! Lock order (each may be taken under those above it):
-//!
 //! ```text
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
-//!     LockAllowance (rank 935, one per part of the owners; takes nothing)
+//!     LockAllowance (rank 935, one per shard of the owners; takes nothing)
 //! Interrupt (rank 940, taken with nothing else held)
 //! ```
-//!
 //! Life of a request that has to wait: under the file's lock it joins the queue; from then on
-//! *others* decide it. Whoever changes what is held goes through the queue in order of arrival and
-//! hands each request that nothing is in the way of any more its lock, so a request that comes
-//! later cannot slip in between a release and the wake-up. The sleeper only learns its outcome. As
-//! in Linux a request that conflicts with nothing held is granted whoever waits, because waiting
-//! behind a waiter could deadlock with locks that the asker holds already.
+//! *other
+//! threads* decide it. Every change of the held locks goes through the queue in order of arrival
+//! and grants each request that nothing conflicts with any more. A later request can so not slip in
+//! between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a request
+//! that conflicts with no held lock is granted even if others wait, because waiting behind a waiter
+//! could deadlock with locks that the requester holds already.
 
 mod allowance;
 mod held;
 mod interrupt;
 mod ranges;
 mod request;
-mod ticket;
 mod wait;
+mod waiting;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -35,11 +33,11 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
+use crate::cache_padded::CachePadded;
 use crate::errno::Errno;
-use crate::line::OwnLine;
 use held::Held;
-use ticket::{DEADLOCKED, GRANTED, REFUSED, Ticket, WAITING, wake};
 use wait::WaitId;
+use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
 
 pub use allowance::LockAllowance;
 pub use interrupt::Interrupt;
@@ -51,24 +49,24 @@ const GRAPH_RANK: u32 = 930;
 const ALLOWANCE_RANK: u32 = 935;
 const BED_RANK: u32 = 940;
 
-/// The advisory locks of one file. Clones are the same table: whoever may wait takes a clone, so
+/// The advisory locks of one file. Clones are one table: a thread that may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.
 #[derive(Clone)]
-// Who closes the file looks here: no line with things that come and go.
+// Every close reads this: it shares no line with other allocations.
 #[repr(align(64))]
 pub struct FileLocks {
-    shared: Arc<Shared>,
+    shared: Arc<FileLocksShared>,
 }
 
 #[repr(align(64))]
-struct Shared {
-    state: Lock<FileClass, State>,
+struct FileLocksShared {
+    state: Lock<FileClass, LockState>,
     /// Whether anybody holds a record lock, and whether anybody holds an `flock`. Written under the
-    /// lock of `state`; who has nothing to give up looks here and leaves the lock alone.
-    any: [OwnLine<AtomicBool>; 2],
+    /// lock of `state`; an owner without locks reads it and leaves the lock alone.
+    any: [CachePadded<AtomicBool>; 2],
 }
 
-/// How to wait for a lock that cannot be had at once.
+/// How to wait for a lock that cannot be granted at once.
 #[derive(Clone, Copy)]
 pub struct Wait<'a> {
     /// The graph of the file's volume.
@@ -79,17 +77,17 @@ pub struct Wait<'a> {
 
 lock_class! {
     FileClass = "file-locks", FILE_RANK;
-    /// What users lock. Only for the profile: it is no lock of ours.
+    /// The locks of users. Only for the profile: it is no lock of this program.
     UserClass = "file-locks.user", 0;
 }
 
 /// Protected by the lock of [`FileLocks`].
-struct State {
+struct LockState {
     held: Held,
-    /// What owners may hold, over all files of the volume.
+    /// How much owners may hold, over all files of the volume.
     allowance: LockAllowance,
-    /// Requests that wait, oldest first. Each conflicts with something held.
-    queue: VecDeque<Arc<Ticket>>,
+    /// Waiting requests, oldest first. Each conflicts with a held lock.
+    queue: VecDeque<Arc<WaitingRequest>>,
 }
 
 impl Default for FileLocks {
@@ -99,26 +97,26 @@ impl Default for FileLocks {
 }
 
 impl FileLocks {
-    /// No locks, nobody waiting, and as many locks allowed as there is memory for.
+    /// No locks, no waiters, and no bound on the number of ranges.
     pub fn new() -> FileLocks {
         FileLocks::within(LockAllowance::default())
     }
 
-    /// The same for a file of a volume with this allowance.
+    /// No locks and no waiters, in a volume with this allowance.
     pub fn within(allowance: LockAllowance) -> FileLocks {
         FileLocks {
-            shared: Arc::new(Shared {
-                state: Lock::new(State {
+            shared: Arc::new(FileLocksShared {
+                state: Lock::new(LockState {
                     held: Held::default(),
                     allowance,
                     queue: VecDeque::new(),
                 }),
-                any: [const { OwnLine(AtomicBool::new(false)) }; 2],
+                any: [const { CachePadded(AtomicBool::new(false)) }; 2],
             }),
         }
     }
 
-    /// Whether nothing is held and nobody waits.
+    /// Whether nothing is held and no request waits.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         let state = self.shared.state.lock();
@@ -131,20 +129,19 @@ impl FileLocks {
         self.shared.state.lock().queue.len()
     }
 
-    /// The first held lock that keeps `request` from being granted, `None` when it would be.
+    /// The first held lock that conflicts with `request`; `None` if it would be granted.
     pub fn get(&self, request: &LockRequest) -> Option<LockRequest> {
         let request = request.normalised().ok()?;
         self.shared.state.lock().held.conflicts(&request).next()
     }
 
-    /// Takes, converts or gives up a lock.
+    /// Takes, converts or releases a lock.
     ///
-    /// `ENOLCK` when the owner would hold more ranges than it may, also after a wait. `EAGAIN` when
-    /// something is in the way and `wait` is not given. With it the calling thread
-    /// blocks: `EINTR` when interrupted, `EDEADLK` when a POSIX request would wait for itself. It
-    /// must not be pinned to the epoch then: nothing retired would be dropped while it sleeps.
-    /// Converting an `flock` gives the old lock up first, as Linux does: a conversion that fails
-    /// leaves none.
+    /// `ENOLCK` when the owner would hold more ranges than it may, also after a wait. `EAGAIN` for
+    /// a conflict without `wait`. With `wait` the calling thread blocks: `EINTR` when interrupted,
+    /// `EDEADLK` when a POSIX request would wait for itself. The thread must not be pinned then:
+    /// nothing retired would be freed while it sleeps. Converting an `flock` releases the old lock
+    /// first, as Linux does: a conversion that fails leaves none.
     #[track_caller]
     pub fn set(&self, request: &LockRequest, wait: Option<Wait<'_>>) -> Result<(), Errno> {
         let request = request.normalised()?;
@@ -154,7 +151,7 @@ impl FileLocks {
         }
     }
 
-    /// The answer, and if the lock was granted, whether that took a sleep.
+    /// The result, and whether a granted lock took a sleep.
     fn decide(
         &self,
         request: &LockRequest,
@@ -168,26 +165,26 @@ impl FileLocks {
             answer
         };
         wake(decided);
-        // SeqCst: pairs with the fence in `release_owner`. Whoever finds its descriptor open after
-        // this is seen there to hold something.
+        // SeqCst: pairs with the fence in `release_owner`. If the requester finds its descriptor
+        // open after this, `release_owner` sees that it holds a lock.
         fence(Ordering::SeqCst);
         match answer {
             Ok(None) => (Ok(()), Some(Waited::No)),
-            Ok(Some(ticket)) => {
-                let woken = self.sleep(&ticket);
+            Ok(Some(waiting)) => {
+                let woken = self.sleep(&waiting);
                 (woken, woken.is_ok().then_some(Waited::Yes))
             }
             Err(errno) => (Err(errno), None),
         }
     }
 
-    /// Gives up everything that `owner` holds: `flock` locks or record locks. Requests of the same
-    /// owner that wait go on waiting. Writes nothing where nobody holds anything.
+    /// Releases all locks of `owner`: `flock` locks or record locks. Waiting requests of that owner
+    /// go on waiting. Writes nothing if nobody holds a lock.
     ///
-    /// An owner who takes a lock meanwhile must look after that whether it may have one: see
+    /// An owner who takes a lock meanwhile must check afterwards whether it may have one: see
     /// `ops::lock`.
     pub fn release_owner(&self, owner: u64, flock: bool) {
-        // SeqCst: pairs with the fence in `decide`: what closes the descriptor came before.
+        // SeqCst: pairs with the fence in `decide`: the descriptor was closed before.
         fence(Ordering::SeqCst);
         // Relaxed: the fence orders it.
         if !self.shared.any[usize::from(flock)]
@@ -206,19 +203,19 @@ impl FileLocks {
         wake(decided);
     }
 
-    fn sleep(&self, ticket: &Arc<Ticket>) -> Result<(), Errno> {
-        ticket.bed.sleep_until(|| ticket.outcome() != WAITING);
-        if ticket.outcome() == WAITING {
+    fn sleep(&self, waiting: &Arc<WaitingRequest>) -> Result<(), Errno> {
+        waiting.bed.sleep_until(|| waiting.outcome() != WAITING);
+        if waiting.outcome() == WAITING {
             let mut state = self.shared.state.lock();
-            // Under the file's lock the outcome is final: either it was decided after the
-            // interrupt, and counts, or nobody can decide it any more.
-            if ticket.outcome() == WAITING {
-                state.queue.retain(|other| !Arc::ptr_eq(other, ticket));
-                ticket.leave_queue();
+            // Under the file's lock the outcome is final: either the request was decided after the
+            // interrupt, and that counts, or it can not be decided any more.
+            if waiting.outcome() == WAITING {
+                state.queue.retain(|other| !Arc::ptr_eq(other, waiting));
+                waiting.leave_queue();
                 return Err(Errno::EINTR);
             }
         }
-        match ticket.outcome() {
+        match waiting.outcome() {
             GRANTED => Ok(()),
             REFUSED => Err(Errno::ENOLCK),
             _ => Err(Errno::EDEADLK),
@@ -226,11 +223,11 @@ impl FileLocks {
     }
 }
 
-impl Shared {
-    /// Notes what is held; the caller holds the lock of `state`.
-    fn note(&self, state: &State) {
+impl FileLocksShared {
+    /// Records what is held; the caller holds the lock of `state`.
+    fn note(&self, state: &LockState) {
         for (any, is_held) in self.any.iter().zip(state.held.sorts()) {
-            // Relaxed: the lock orders writers, a fence the reader that goes without it.
+            // Relaxed: the lock orders writers, a fence the reader that does not take it.
             if any.0.load(Ordering::Relaxed) != is_held {
                 any.0.store(is_held, Ordering::Relaxed);
             }
@@ -238,15 +235,15 @@ impl Shared {
     }
 }
 
-impl State {
-    /// Decides a request now (`None`) or queues it. Waiting requests that this decides as well
-    /// come out in `decided`, to be woken once the file's lock is given back.
+impl LockState {
+    /// Decides a request now (`None`) or queues it. Waiting requests that this decides as well are
+    /// added to `decided`, to be woken once the file's lock is released.
     fn set(
         &mut self,
         request: &LockRequest,
         wait: Option<Wait<'_>>,
-        decided: &mut Vec<Arc<Ticket>>,
-    ) -> Result<Option<Arc<Ticket>>, Errno> {
+        decided: &mut Vec<Arc<WaitingRequest>>,
+    ) -> Result<Option<Arc<WaitingRequest>>, Errno> {
         if request.flock {
             if self.held.has_flock(request) {
                 return Ok(None);
@@ -263,7 +260,7 @@ impl State {
         answer
     }
 
-    /// Gives up what `owner` holds, of one of the two sorts.
+    /// Releases the locks of `owner`, of one of the two sorts.
     fn release(&mut self, owner: u64, flock: bool) {
         if !flock {
             let ranges = self.held.ranges_held(owner) as i64;
@@ -272,24 +269,28 @@ impl State {
         self.held.release(owner, flock);
     }
 
-    fn enqueue(&mut self, request: &LockRequest, wait: Wait<'_>) -> Result<Arc<Ticket>, Errno> {
-        let ticket = Arc::new(Ticket::new(request, wait));
-        if !ticket.enter_graph(&self.held) {
+    fn enqueue(
+        &mut self,
+        request: &LockRequest,
+        wait: Wait<'_>,
+    ) -> Result<Arc<WaitingRequest>, Errno> {
+        let waiting = Arc::new(WaitingRequest::new(request, wait));
+        if !waiting.enter_graph(&self.held) {
             return Err(Errno::EDEADLK);
         }
-        ticket.graph.begin();
-        self.queue.push_back(Arc::clone(&ticket));
-        Ok(ticket)
+        waiting.graph.begin();
+        self.queue.push_back(Arc::clone(&waiting));
+        Ok(waiting)
     }
 
-    /// Decides every waiting request that what is held now decides: first those that have nothing
-    /// in the way any more, then those that wait for themselves.
+    /// Decides every waiting request that the held locks decide now: first those without a
+    /// conflict, then those that wait for themselves.
     ///
     /// Granting one may free the way for an earlier one (it may turn an exclusive range of its
-    /// owner into a shared one), so this goes round until nothing changes. Only then are circles
-    /// looked for: a request that is about to be granted waits for nobody.
-    fn settle(&mut self, decided: &mut Vec<Arc<Ticket>>) {
-        let State {
+    /// owner into a shared one), so this repeats until nothing changes. Only then are cycles looked
+    /// for: a request that is about to be granted waits for nobody.
+    fn settle(&mut self, decided: &mut Vec<Arc<WaitingRequest>>) {
+        let LockState {
             held,
             queue,
             allowance,
@@ -297,38 +298,38 @@ impl State {
         let mut changed = !queue.is_empty();
         while changed {
             changed = false;
-            queue.retain(|ticket| {
-                if held.conflicts(&ticket.request).next().is_some() {
+            queue.retain(|waiting| {
+                if held.conflicts(&waiting.request).next().is_some() {
                     return true;
                 }
                 changed = true;
-                let outcome = match apply(held, &ticket.request, allowance) {
+                let outcome = match apply(held, &waiting.request, allowance) {
                     Ok(()) => GRANTED,
                     Err(_) => REFUSED,
                 };
-                ticket.end(outcome);
-                decided.push(Arc::clone(ticket));
+                waiting.end(outcome);
+                decided.push(Arc::clone(waiting));
                 false
             });
         }
-        let waits = queue.iter().filter(|ticket| ticket.detects_deadlock());
-        let waits: Vec<_> = waits.map(|ticket| ticket.edges(held)).collect();
+        let waits = queue.iter().filter(|waiting| waiting.detects_deadlock());
+        let waits: Vec<_> = waits.map(|waiting| waiting.edges(held)).collect();
         let Some(first) = queue.front().filter(|_| !waits.is_empty()) else {
             return;
         };
         let refused = first.graph.renew(waits);
-        queue.retain(|ticket| {
-            let is_refused = refused.contains(&WaitId::of(&**ticket));
+        queue.retain(|waiting| {
+            let is_refused = refused.contains(&WaitId::of(&**waiting));
             if is_refused {
-                ticket.end(DEADLOCKED);
-                decided.push(Arc::clone(ticket));
+                waiting.end(DEADLOCKED);
+                decided.push(Arc::clone(waiting));
             }
             !is_refused
         });
     }
 }
 
-/// Does what `request` says, unless the owner would hold too much; nothing is in the way.
+/// Carries `request` out, unless the owner would hold too much; nothing conflicts with it.
 fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> Result<(), Errno> {
     let before = held.ranges_held(request.owner) as i64;
     let after = before + held.growth(request);

@@ -21,7 +21,7 @@ pub(super) struct Range {
     pub end: u64,
     /// Shared or exclusive.
     pub kind: LockKind,
-    /// The process that asked for it last.
+    /// The process that requested it last.
     pub pid: u32,
 }
 
@@ -45,19 +45,19 @@ impl Ranges {
             .map(|(&start, &range)| (start, range))
     }
 
-    /// How many ranges more there are after [`Ranges::set`], or after [`Ranges::cut`] if `kind` is
+    /// How many more ranges there are after [`Ranges::set`], or after [`Ranges::cut`] if `kind` is
     /// `Unlock`.
     pub(super) fn growth(&self, start: u64, end: u64, kind: LockKind) -> i64 {
         let before = self.by_start.range(..start).next_back();
         let touching = start.checked_sub(1);
-        // What reaches into the range from the left, or touches it there.
+        // The range that reaches into this one from the left, or touches it there.
         let left = before.filter(|(_, range)| Some(range.end) >= touching);
         let mut growth = 0;
         let mut last = left
             .map(|(_, range)| *range)
             .filter(|range| range.end >= start);
         if left.is_some_and(|(_, range)| range.kind == kind) {
-            // The new range begins where that one does.
+            // The new range begins where that one begins.
             growth -= 1;
         }
         for (_, range) in self.by_start.range(start..=end) {
@@ -84,7 +84,7 @@ impl Ranges {
         self.by_start.len()
     }
 
-    /// Makes `start..=range.end` what `range` says, whatever was there.
+    /// Gives `start..=range.end` the kind and process of `range`, whatever was there.
     pub(super) fn set(&mut self, mut start: u64, mut range: Range) {
         self.cut(start, range.end);
         if let Some((&first, before)) = self.by_start.range(..start).next_back()
@@ -104,7 +104,7 @@ impl Ranges {
         self.by_start.insert(start, range);
     }
 
-    /// Makes `start..=end` free; a range that reaches out of it keeps the parts outside.
+    /// Frees `start..=end`; a range that reaches out of it keeps the parts outside.
     pub(super) fn cut(&mut self, start: u64, end: u64) {
         while let Some((first, range)) = self.find(start, end, |_| true) {
             self.by_start.remove(&first);

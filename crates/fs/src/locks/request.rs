@@ -1,34 +1,34 @@
-//! What is asked of the lock table of one file, and what it reports.
+//! Requests to the lock table of one file, and its reports.
 
 use crate::errno::Errno;
 
-/// What a request wants, or what a reported lock is.
+/// The kind of lock of a request or a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// Shared with other readers.
     Read,
     /// Exclusive.
     Write,
-    /// Give up what the owner holds in the range.
+    /// Release what the owner holds in the range.
     Unlock,
 }
 
 /// A request for, or a report of, one advisory lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockRequest {
-    /// Who owns the lock: a process for POSIX locks, an open file description for `flock` and OFD
-    /// locks. Locks of one owner never conflict with each other.
+    /// The owner of the lock: a process for POSIX locks, an open file description for `flock` and
+    /// OFD locks. Locks of one owner never conflict with each other.
     pub owner: u64,
     /// The process shown to others, [`LockRequest::OFD_PID`] for locks of a description.
     pub pid: u32,
-    /// Shared, exclusive, or none.
+    /// Shared, exclusive, or unlock.
     pub kind: LockKind,
     /// First byte.
     pub start: u64,
     /// Last byte, inclusive; [`LockRequest::EOF`] (or `i64::MAX`) for "however long it grows".
     pub end: u64,
-    /// A lock of the whole file in the way of `flock(2)`; the range is ignored. `flock` locks and
-    /// record locks do not see each other.
+    /// A `flock(2)` lock of the whole file; the range is ignored. `flock` locks and record locks do
+    /// not conflict with each other.
     pub flock: bool,
 }
 
@@ -52,7 +52,7 @@ impl LockRequest {
         }
     }
 
-    /// The same request with one spelling of "to the end", or `EINVAL` for an impossible range.
+    /// The request with one representation of "to the end", or `EINVAL` for an impossible range.
     pub(super) fn normalised(&self) -> Result<LockRequest, Errno> {
         if self.flock {
             return Ok(LockRequest {

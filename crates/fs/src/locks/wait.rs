@@ -1,9 +1,10 @@
-//! Who waits for whom, over all files of a volume: the graph that finds deadlocks.
+//! The wait-for graph: which owners wait for which, over all files of a volume. It finds deadlocks.
 //!
-//! An edge goes from the owner of a waiting POSIX request to every owner whose lock is in its way.
-//! The edges of a request change only under the lock of its file; all of a file that change at once
-//! are entered and checked for a cycle in one step under the graph's lock. A cycle is closed by its
-//! last edge, so whoever enters that edge sees it. Requests that do not wait never come here.
+//! An edge goes from the owner of a waiting POSIX request to every owner whose lock conflicts with
+//! it. The edges of a request change only under the lock of its file; all edges of a file that
+//! change at once are entered and checked for a cycle in one step under the graph's lock. A cycle
+//! is closed by its last edge, so whoever enters that edge sees it. Requests that do not wait never
+//! come here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,18 +16,18 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 /// The wait-for graph of one volume. Clones are the same graph.
 #[derive(Clone)]
 pub struct WaitGraph {
-    shared: Arc<Shared>,
+    shared: Arc<GraphShared>,
 }
 
-struct Shared {
+struct GraphShared {
     edges: Lock<GraphClass, Graph>,
-    /// Requests of all sorts that wait. Written by who begins or ends to wait, under the lock of
-    /// the file.
+    /// Waiting requests of all sorts. Written at the beginning and the end of a wait, under the
+    /// lock of the file.
     waiting: AtomicU64,
 }
 
-/// Names one waiting request among all of the volume: where it lives in memory. Its edges leave
-/// the graph before it goes.
+/// Identifies one waiting request of the volume: its address. Its edges leave the graph before it
+/// is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WaitId(usize);
 
@@ -38,10 +39,10 @@ impl WaitId {
 
 lock_class!(GraphClass = "lock-wait-graph", super::GRAPH_RANK);
 
-/// Whom a waiting request waits for.
+/// The owners that a waiting request waits for.
 pub(super) struct Edges {
     pub from: WaitId,
-    /// Who waits.
+    /// The waiting owner.
     pub owner: u64,
     pub on: Box<[u64]>,
 }
@@ -67,14 +68,14 @@ impl WaitGraph {
     /// A graph without edges.
     pub fn new() -> WaitGraph {
         WaitGraph {
-            shared: Arc::new(Shared {
+            shared: Arc::new(GraphShared {
                 edges: Lock::new(Graph::default()),
                 waiting: AtomicU64::new(0),
             }),
         }
     }
 
-    /// Requests that wait, of all sorts, over all files.
+    /// Waiting requests, of all sorts, over all files.
     pub fn waiting(&self) -> u64 {
         // Relaxed: a figure by itself.
         self.shared.waiting.load(Relaxed)
@@ -85,17 +86,17 @@ impl WaitGraph {
         self.shared.waiting.fetch_add(1, Relaxed);
     }
 
-    /// A request waits no more.
+    /// A request waits no longer.
     pub(super) fn end(&self) {
         self.shared.waiting.fetch_sub(1, Relaxed);
     }
 
-    /// Enters, or replaces, the edges of waiting requests, and answers those whose owners then
-    /// wait for themselves: these have no edges any more. Where several stand in one circle, the
-    /// first of them goes.
+    /// Enters, or replaces, the edges of waiting requests. Returns the requests whose owners then
+    /// wait for themselves: these have no edges any more. Where several are in one cycle, the first
+    /// of them is returned.
     ///
-    /// All are replaced before any is looked at: an edge that does not hold any more closes no
-    /// circle.
+    /// All edges are replaced before any is checked: an edge that does not hold any more closes no
+    /// cycle.
     pub(super) fn renew(&self, waits: Vec<Edges>) -> Vec<WaitId> {
         let mut edges = self.shared.edges.lock();
         let asked: Vec<(WaitId, u64)> = waits.iter().map(|one| (one.from, one.owner)).collect();
@@ -114,7 +115,7 @@ impl WaitGraph {
         refused
     }
 
-    /// Removes the edges of a request that waits no more.
+    /// Removes the edges of a request that waits no longer.
     pub(super) fn leave(&self, from: WaitId, owner: u64) {
         self.shared.edges.lock().remove(from, owner);
     }

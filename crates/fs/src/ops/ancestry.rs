@@ -1,19 +1,20 @@
-//! Which directories lie above another. The answer holds as long as the rename lock is held.
+//! Which directories are ancestors of another. The result holds as long as the rename lock is held.
 
 use crate::directory::Entry;
 use crate::errno::Errno;
-use crate::inode::Node;
-use crate::volume::{Ctx, Load, Step, Stop};
+use crate::inode::Inode;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Refuses a target at or above `source` with `errno`.
 pub(crate) fn check_not_above(
     cx: &Ctx<'_>,
     target: Option<&Entry>,
-    source: &Node,
+    source: &Inode,
     errno: Errno,
     g: &Guard,
-) -> Step<()> {
+) -> Attempt<()> {
     match target {
         Some(target) if is_at_or_above(cx, target.ino(), source, g)? => Err(errno.into()),
         _ => Ok(()),
@@ -21,7 +22,7 @@ pub(crate) fn check_not_above(
 }
 
 /// Whether directory `ino` is `below` or one of its ancestors.
-pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) -> Step<bool> {
+pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Inode, g: &Guard) -> Attempt<bool> {
     let mut here = below.number();
     let mut child = here;
     loop {
@@ -31,14 +32,14 @@ pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Node, g: &Guard) ->
         if here == crate::number::ROOT {
             return Ok(false);
         }
-        let node = cx.core.node(here, g).map_err(|stop| match stop {
-            // A removed directory above: what is below it cannot be named any more.
+        let inode = cx.sb.inode(here, g).map_err(|stop| match stop {
+            // An ancestor was removed: a path to this directory does not exist any more.
             Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
-            // The one below may have got another one above it when this one is loaded.
-            Stop::Load(_) if here != child => Stop::Load(Load::Above(child)),
+            // The child may have another parent by the time this one is fetched.
+            Stop::Miss(_) if here != child => Stop::Miss(Fetch::Above(child)),
             other => other,
         })?;
         child = here;
-        here = node.directory().ok_or(Errno::ENOTDIR)?.parent();
+        here = inode.directory().ok_or(Errno::ENOTDIR)?.parent();
     }
 }

@@ -5,79 +5,81 @@ use super::perm::{WRITE, may, may_own};
 use super::privilege::{drop_capability, drop_capability_held, keeps_setgid};
 use super::promise;
 use crate::attr::{SetAttr, SetTime, Time};
+use crate::data::MAX_SIZE;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, GrowthLock, Node, NodeExt, Owner, TOUCHED};
+use crate::inode::{Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED, XattrsAcls};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::quota::Owners;
-use crate::volume::{Ctx, MAX_SIZE, Step};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 
-/// Changes what `set` names, all of it or nothing. `opened`: the file is open for writing, so its
-/// size may be set whatever its mode says.
+/// Makes all changes in `set`, or none. `opened`: the file is open for writing, so its size may be
+/// set whatever its mode says.
 pub(crate) fn setattr(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     set: &SetAttr,
     opened: bool,
     g: &Guard,
-) -> Step<()> {
-    cx.core.check_writable()?;
-    setattr_acknowledged(cx, node, set, opened, g)
+) -> Attempt<()> {
+    cx.sb.check_writable()?;
+    setattr_acknowledged(cx, inode, set, opened, g)
 }
 
-/// The same although the volume has become read-only since a kernel in front acknowledged what it
-/// is about.
+/// [`setattr`] although the volume has become read-only since: a kernel in front has acknowledged
+/// the change.
 pub(crate) fn setattr_acknowledged(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     set: &SetAttr,
     opened: bool,
     g: &Guard,
-) -> Step<()> {
-    let _kept = cx.keep(node, g)?;
-    let size = set.size.filter(|_| !is_control(node.number()));
+) -> Attempt<()> {
+    let _kept = cx.pin_inode(inode, g)?;
+    let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
-        check(cx, node, set, opened, g)?;
-        return set_size_alone(cx, node, size, opened, g);
+        check(cx, inode, set, opened, g)?;
+        return set_size_alone(cx, inode, size, opened, g);
     }
-    let change = node.meta.change.lock();
-    check(cx, node, set, opened, g)?;
+    let change = inode.meta.change.lock();
+    check(cx, inode, set, opened, g)?;
     let gives = set.uid.is_some() || set.gid.is_some();
-    // Who grows the file holds this one when it comes to the gate.
-    let growth = size.map(|_| node.meta.growth.lock());
+    // A thread that grows the file holds this lock when it enters the gate.
+    let growth = size.map(|_| inode.meta.growth.lock());
     // Writers inside would charge the old owner.
-    let closed = (gives && node.data().is_some()).then(|| node.gate.close(node.shares()));
-    let before = gives.then(|| node.meta.read());
+    let closed = (gives && inode.data().is_some()).then(|| inode.gate.write(inode.percpu()));
+    let before = gives.then(|| inode.meta.read());
     if gives {
-        give(cx, node, set, g)?;
+        give(cx, inode, set, g)?;
     }
     if let (Some(size), Some(growth)) = (size, &growth)
-        && let Err(stop) = resize(cx, node, (size, opened), growth, closed.as_ref(), g)
+        && let Err(stop) = resize(cx, inode, (size, opened), growth, closed.as_ref(), g)
     {
         if let Some(before) = &before {
-            take_back(cx, node, before, g);
+            take_back(cx, inode, before, g);
         }
         return Err(stop);
     }
-    if (gives || size.is_some() || set.kill_suidgid) && !node.is_dir() {
-        drop_capability_held(cx, node, &change, g);
+    if (gives || size.is_some() || set.kill_suidgid) && !inode.is_dir() {
+        drop_capability_held(cx, inode, &change, g);
     }
-    let now = cx.core.now();
+    let now = cx.sb.now();
     if let Some(mode) = set.mode {
-        chmod_acl(node, mode, g);
+        chmod_acl(inode, mode, g);
     }
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
-        // What per-core parts say of the last change is folded in before a new time replaces it.
-        let folded = set.mtime.is_some().then(|| node.fields());
+        // The per-core times of the last change are merged in before a new time replaces them.
+        let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
-            node.shares().reset_max(TOUCHED, 0);
+            inode.percpu().reset_max(TOUCHED, 0);
         }
-        let kind = node.kind();
-        node.meta.update(|fields| {
+        let kind = inode.kind();
+        inode.meta.update(|fields| {
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
@@ -89,11 +91,11 @@ pub(crate) fn setattr_acknowledged(
         });
     }
     drop((closed, growth, change));
-    cx.node_changed(node, set.size.map(|size| size..u64::MAX));
+    cx.inode_changed(inode, set.size.map(|size| size..u64::MAX));
     Ok(())
 }
 
-/// Whether nothing but the size changes, for which nobody has to wait who changes something else.
+/// Whether only the size changes: then changes of other attributes need not wait.
 fn is_size_alone(set: &SetAttr) -> bool {
     let size = SetAttr {
         size: set.size,
@@ -102,40 +104,40 @@ fn is_size_alone(set: &SetAttr) -> bool {
     *set == size
 }
 
-fn set_size_alone(cx: &Ctx<'_>, node: &Node, size: u64, opened: bool, g: &Guard) -> Step<()> {
-    let growth = node.meta.growth.lock();
-    resize(cx, node, (size, opened), &growth, None, g)?;
+fn set_size_alone(cx: &Ctx<'_>, inode: &Inode, size: u64, opened: bool, g: &Guard) -> Attempt<()> {
+    let growth = inode.meta.growth.lock();
+    resize(cx, inode, (size, opened), &growth, None, g)?;
     drop(growth);
-    drop_capability(cx, node, g);
-    cx.node_changed(node, Some(size..u64::MAX));
+    drop_capability(cx, inode, g);
+    cx.inode_changed(inode, Some(size..u64::MAX));
     Ok(())
 }
 
-/// Sets the size and the times. As in ext4 and XFS, `truncate` to the size that a file has moves no
+/// Sets the size and the times. As in ext4 and XFS, `truncate` to the present size changes no
 /// times, and `ftruncate` (`opened`) does.
 fn resize(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     (size, opened): (u64, bool),
-    growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
-) -> Step<()> {
-    if set_size(cx, node, size, growth, closed, g)? || opened {
-        node.touch(cx.core.now());
+) -> Attempt<()> {
+    if set_size(cx, inode, size, growth, closed, g)? || opened {
+        inode.touch(cx.sb.now());
     }
     Ok(())
 }
 
-/// Charges the new owners and writes them down at once: what is freed from here on is theirs.
-fn give(cx: &Ctx<'_>, node: &Node, set: &SetAttr, g: &Guard) -> Step<()> {
-    let mut fields = node.meta.read();
+/// Charges the new owners and records them at once: what is freed from here on is theirs.
+fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
+    let mut fields = inode.meta.read();
     let (uid, gid) = (set.uid.unwrap_or(fields.uid), set.gid.unwrap_or(fields.gid));
     (fields.uid, fields.gid) = (uid, gid);
-    let account = recharge(cx, node, fields.owners(), cx.caller.privileged(), g)?;
-    let kind = node.kind();
-    node.meta.update(|fields| {
-        // At once: nobody may see it set for a new owner.
+    let account = recharge(cx, inode, fields.owners(), cx.caller.privileged(), g)?;
+    let kind = inode.kind();
+    inode.meta.update(|fields| {
+        // At once: no other thread may see the bits set for a new owner.
         let member = keeps_setgid(cx.caller, fields.gid);
         fields.kill_suidgid(kind, member);
         (fields.uid, fields.gid, fields.account) = (uid, gid, account);
@@ -143,40 +145,40 @@ fn give(cx: &Ctx<'_>, node: &Node, set: &SetAttr, g: &Guard) -> Step<()> {
     Ok(())
 }
 
-/// The owners of `before` pay again, whatever their limits are: a later part of the change failed.
-fn take_back(cx: &Ctx<'_>, node: &Node, before: &Fields, g: &Guard) {
-    let ledger = &cx.core.ledger;
-    let (account, amounts) = (node.meta.account(), charged(cx, node));
+/// Charges the owners of `before` again, whatever their limits: a later part of the change failed.
+fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
+    let ledger = &cx.sb.quotas.ledger;
+    let (account, amounts) = (inode.meta.account(), charged(cx, inode));
     let back = ledger.transfer(account, before.owners(), amounts, true, g);
-    node.meta.update(|fields| {
+    inode.meta.update(|fields| {
         (fields.uid, fields.gid, fields.perm) = (before.uid, before.gid, before.perm);
         fields.account = back.unwrap_or(account);
     });
 }
 
-/// Blocks, kept and promised, and the inode itself.
-fn charged(cx: &Ctx<'_>, node: &Node) -> [u64; 2] {
-    [node.blocks() + promise::count(cx.core, node), 1]
+/// Charged blocks, including reserved ones, and the inode itself.
+fn charged(cx: &Ctx<'_>, inode: &Inode) -> [u64; 2] {
+    [inode.blocks() + promise::count(cx.sb, inode), 1]
 }
 
-/// Moves what `node` is charged for to other owners, and answers the account that pays from now on.
-/// The caller holds `change`, has closed the gate of a file, and writes the number down. `EBUSY`: a
+/// Moves the charges of `inode` to other owners, and returns the account that pays from now on. The
+/// caller holds `change`, has closed the gate of a file, and stores the account number. `EBUSY`: a
 /// kernel in front has acknowledged writes that the limits of the new owners could refuse.
 pub(crate) fn recharge(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     owners: Owners,
     force: bool,
     g: &Guard,
-) -> Step<u32> {
-    match cx.core.payer(node)? {
-        None => Ok(node.meta.account()),
+) -> Attempt<u32> {
+    match cx.sb.payer(inode)? {
+        None => Ok(inode.meta.account()),
         Some(account) => {
-            if node.data().is_some() && cx.core.would_lose_writes(node, owners, g) {
+            if inode.data().is_some() && cx.sb.would_lose_writes(inode, owners, g) {
                 return Err(Errno::EBUSY.into());
             }
-            let ledger = &cx.core.ledger;
-            Ok(ledger.transfer(account, owners, charged(cx, node), force, g)?)
+            let ledger = &cx.sb.quotas.ledger;
+            Ok(ledger.transfer(account, owners, charged(cx, inode), force, g)?)
         }
     }
 }
@@ -200,19 +202,19 @@ fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
 }
 
 /// `setattr_prepare` and `may_setattr` of Linux.
-fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> Step<()> {
-    let owner = node.meta.owner();
+fn check(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, opened: bool, g: &Guard) -> Attempt<()> {
+    let owner = inode.meta.owner();
     let fixed = owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let touch = (set.atime, set.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
     let times = set.atime.is_some() || set.mtime.is_some();
-    // A kernel keeps times itself and sends them with writes; only what a user set counts as
-    // setting them.
+    // A kernel keeps times itself and sends them with writes; only times that a user set count
+    // here.
     let explicit = times && !touch && cx.caller.checks();
     if (set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || explicit) && fixed {
         return Err(Errno::EPERM.into());
     }
     if let Some(size) = set.size {
-        check_size(cx, node, size, opened, &owner, g)?;
+        check_size(cx, inode, size, opened, &owner, g)?;
     }
     if touch && owner.flags & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM.into());
@@ -228,37 +230,37 @@ fn check(cx: &Ctx<'_>, node: &Node, set: &SetAttr, opened: bool, g: &Guard) -> S
     if gives_away || wrong_group {
         return Err(Errno::EPERM.into());
     }
-    // Even a chown that names nobody takes setuid and setgid away, which is a change of mode.
+    // A chown clears setuid and setgid even if it changes no id, and that is a change of mode.
     let member = cx.caller.in_group(owner.gid);
-    let strips = set.kill_suidgid && owner.strips_suidgid(node.kind(), member);
+    let strips = set.kill_suidgid && owner.strips_suidgid(inode.kind(), member);
     if set.mode.is_some() || explicit || strips {
         may_own(cx.caller, &owner)?;
     }
     if touch && !owns {
-        may(cx.caller, node, WRITE, g)?;
+        may(cx.caller, inode, WRITE, g)?;
     }
     Ok(())
 }
 
 fn check_size(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     size: u64,
     opened: bool,
     owner: &Owner,
     g: &Guard,
-) -> Step<()> {
-    if node.is_dir() {
+) -> Attempt<()> {
+    if inode.is_dir() {
         return Err(Errno::EISDIR.into());
     }
-    if node.data().is_none() && !is_control(node.number()) {
+    if inode.data().is_none() && !is_control(inode.number()) {
         return Err(Errno::EINVAL.into());
     }
     if size > MAX_SIZE {
         return Err(Errno::EFBIG.into());
     }
     if !opened {
-        may(cx.caller, node, WRITE, g)?;
+        may(cx.caller, inode, WRITE, g)?;
     }
     if owner.flags & (flags::APPEND | flags::IMMUTABLE) != 0 {
         return Err(Errno::EPERM.into());
@@ -267,13 +269,13 @@ fn check_size(
 }
 
 /// The group bits of the mode are the mask of an access ACL; the rest of the ACL follows the mode.
-fn chmod_acl(node: &Node, mode: u16, g: &Guard) {
-    if node.meta.owner().has_acl()
-        && let Some(extra) = node.extra(g)
+fn chmod_acl(inode: &Inode, mode: u16, g: &Guard) {
+    if inode.meta.owner().has_acl()
+        && let Some(extra) = inode.extra(g)
         && let Some(acl) = &extra.access
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        node.set_extra(Extra { access, ..extra }, |_| {}, g);
+        inode.set_extra(XattrsAcls { access, ..extra }, |_| {}, g);
     }
 }

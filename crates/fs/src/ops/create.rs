@@ -1,24 +1,26 @@
-//! Making new inodes: files, directories, symbolic links, device nodes, nameless files.
+//! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
-use crate::control;
+use crate::backend;
+use crate::cache::record_of;
 use crate::data::Data;
-use crate::directory::{Change, Directory, Look};
+use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
-use crate::home;
-use crate::inode::{Body, Extra, Fields, Node, NodeExt, NodeRef, OwnBytes};
+use crate::inode::{Body, Fields, Inode, InodeExt, InodeRef, PaddedBytes, XattrsAcls};
 use crate::name::check_name;
-use crate::volume::{Ctx, Load, Step, Stop, record_of};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// What to make.
 pub(crate) enum New<'a> {
     File,
-    /// A file without a name, and whether it may get one.
+    /// An unlinked file, and whether it may get a name.
     Nameless {
         linkable: bool,
     },
@@ -39,31 +41,31 @@ impl New<'_> {
     }
 }
 
-/// Makes `name` in `parent`; `EEXIST` if it is there. The reference keeps the new inode.
+/// Makes `name` in `parent`; `EEXIST` if it exists. Returns a reference to the new inode.
 pub(crate) fn create(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     name: &[u8],
     new: &New<'_>,
     mode: u16,
     g: &Guard,
-) -> Step<NodeRef> {
-    if parent.meta.is_nameless() {
-        // Before the name is looked at, as in Linux.
+) -> Attempt<InodeRef> {
+    if parent.meta.is_unlinked() {
+        // Checked before the name is looked up, as in Linux.
         return Err(Errno::ENOENT.into());
     }
     check_name(name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let at = hashed(cx, name);
-    if control::reserves(parent, name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.core.check_writable()?;
+    cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
         && !cx.caller.privileged()
-        // A whiteout is no device: Linux lets everybody make it.
+        // A whiteout is no device: Linux lets every user make it.
         && (kind, rdev) != (Kind::Char, 0)
     {
         return Err(Errno::EPERM.into());
@@ -71,88 +73,92 @@ pub(crate) fn create(
     if let New::Symlink(target) = new {
         check_target(target)?;
     }
-    let _parent = cx.keep(parent, g)?;
-    let node = make(cx, parent, new, mode, g)?;
-    match insert(cx, parent, directory, at, &node, g) {
-        Ok(crowded) => {
-            if crowded {
-                directory.grow_a_part(|| parent.entries(), g);
+    let _parent = cx.pin_inode(parent, g)?;
+    let inode = make(cx, parent, new, mode, g)?;
+    match insert(cx, parent, directory, at, &inode, g) {
+        Ok(needs_growth) => {
+            if needs_growth {
+                directory.grow_some(|| parent.entries(), g);
             }
             cx.entry_changed(parent, name);
-            Ok(node)
+            Ok(inode)
         }
         Err(stop) => {
-            discard(cx, node, g);
+            discard(cx, inode, g);
             Err(stop)
         }
     }
 }
 
-/// A file without a name (`O_TMPFILE`) in the care of `parent`, and whether it may get one.
+/// An unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it, and whether it may
+/// get a name.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     mode: u16,
     linkable: bool,
     g: &Guard,
-) -> Step<NodeRef> {
+) -> Attempt<InodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
-    cx.core.check_writable()?;
+    cx.sb.check_writable()?;
     may_create(cx.caller, parent, g)?;
-    let node = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
-    if cx.core.home.evictable() {
+    let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
+    if cx.sb.objects.backend.evictable() {
         let put = cx
-            .core
-            .home
-            .commit(&[home::Change::Put(&record_of(&node, g))]);
+            .sb
+            .objects
+            .backend
+            .commit(&[backend::BackendOp::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
-            discard(cx, node, g);
+            discard(cx, inode, g);
             return Err(errno.into());
         }
     }
-    Ok(node)
+    Ok(inode)
 }
 
 fn insert(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     directory: &Directory,
     at: crate::directory::Hashed<'_>,
-    node: &NodeRef,
+    inode: &InodeRef,
     g: &Guard,
-) -> Step<bool> {
+) -> Attempt<bool> {
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Absent => {}
-        Look::Hit(_) => return Err(Errno::EEXIST.into()),
-        Look::Unknown => return Err(unknown(parent, at.name)),
+        Lookup::Negative => {}
+        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
+        Lookup::Unknown => return Err(unknown(parent, at.name)),
     }
-    let to = node.target();
-    if cx.core.home.evictable() {
-        let link = home::Change::Link {
+    let to = inode.target();
+    if cx.sb.objects.backend.evictable() {
+        let link = backend::BackendOp::Link {
             dir: parent.number(),
             name: at.name,
             to,
         };
-        cx.core
-            .home
-            .commit(&[home::Change::Put(&record_of(node, g)), link])?;
+        cx.sb
+            .objects
+            .backend
+            .commit(&[backend::BackendOp::Put(&record_of(inode, g)), link])?;
     }
-    let crowded = locked.apply(Change { at, to: Some(to) }, g);
-    parent.count_entry(1, to.kind == Kind::Directory, cx.core.now());
-    Ok(crowded)
+    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
+    parent.count_entry(1, to.kind == Kind::Directory, cx.sb.now());
+    Ok(needs_growth)
 }
 
 /// A new inode with the attributes that `parent` and the caller give it.
 pub(crate) fn make(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     new: &New<'_>,
     mode: u16,
     g: &Guard,
-) -> Step<NodeRef> {
-    let now = cx.core.now();
-    // No more of it: names and times lie where changes of other attributes write.
+) -> Attempt<InodeRef> {
+    let now = cx.sb.now();
+    // Nothing else of the parent is read: names and times lie on a line that changes of other
+    // attributes write.
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
     let mut fields = Fields::new(mode & 0o7777, cx.caller.uid, cx.caller.gid, now);
@@ -168,10 +174,10 @@ pub(crate) fn make(
     }
     let kind = new.kind();
     if kind != Kind::Directory {
-        // Only directories hand the flag on.
+        // Only directories pass the flag on.
         fields.flags &= !flags::PROJINHERIT;
     }
-    // Before the umask: it may take away the group's execute bit, which decides here.
+    // Before the umask, which may clear the group's execute bit: that bit decides here.
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
     } else if setgid && strips_setgid(cx, &fields) {
@@ -181,22 +187,22 @@ pub(crate) fn make(
     let body = match new {
         New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
-        New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
+        New::Symlink(target) => Body::Symlink(PaddedBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
-    Ok(cx.core.make_node((kind, fields), body, extra, hint, g)?)
+    Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
-/// Applies the parent's default ACL, or the umask where there is none; answers what the new inode
-/// has beyond mode.
+/// Applies the parent's default ACL, or the umask where there is none; returns the ACLs of the new
+/// inode beside its mode.
 fn inherit_acl(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     kind: Kind,
     fields: &mut Fields,
     g: &Guard,
-) -> Option<Extra> {
+) -> Option<XattrsAcls> {
     if kind == Kind::Symlink {
         fields.perm = 0o777;
         return None;
@@ -209,16 +215,16 @@ fn inherit_acl(
     let (perm, access) = default.create_masq(fields.perm);
     fields.perm = perm;
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
-    let extra = Extra {
+    let extra = XattrsAcls {
         access,
         default: handed_on,
-        ..Extra::default()
+        ..XattrsAcls::default()
     };
     (!extra.is_empty()).then_some(extra)
 }
 
-/// A group-executable setgid file in a setgid directory is not for somebody outside the group to
-/// make.
+/// Whether setgid is cleared: a caller outside the group may not make a group-executable setgid
+/// file in a setgid directory.
 fn strips_setgid(cx: &Ctx<'_>, fields: &Fields) -> bool {
     let bits = (libc::S_ISGID | libc::S_IXGRP) as u16;
     fields.perm & bits == bits
@@ -236,13 +242,13 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Takes back an inode that never got its name.
-pub(crate) fn discard(cx: &Ctx<'_>, node: NodeRef, g: &Guard) {
-    node.meta.update(|fields| fields.nlink = 0);
-    cx.core.release(node, g);
+/// Discards an inode that never got its name.
+pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
+    inode.meta.update(|fields| fields.nlink = 0);
+    cx.sb.release(inode, g);
 }
 
-/// What to load when the whole directory must be known.
-pub(crate) fn whole(node: &Node) -> Stop {
-    Stop::Load(Load::Directory(node.number()))
+/// The fetch of a whole directory.
+pub(crate) fn whole(inode: &Inode) -> Stop {
+    Stop::Miss(Fetch::Directory(inode.number()))
 }

@@ -1,57 +1,59 @@
 //! Reading and writing file contents, and the size of a file.
 //!
-//! Bytes below the size are written inside the gate, side by side; what changes the size (append,
-//! extension, truncate) holds `growth`, and what takes pages away closes the gate as well. Reads
-//! take nothing.
+//! Bytes below the size are written inside the gate, side by side. Operations that change the size
+//! (append, extension, truncate) hold `growth`, and those that take pages away also close the gate.
+//! Reads take no lock.
 
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::promise;
 use crate::attr::Time;
-use crate::data::{Absent, Data, PAGE};
+use crate::backend;
+use crate::data::MAX_SIZE;
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
-use crate::home;
-use crate::inode::{COUNT, GrowthLock, Mark, Node, NodeExt};
+use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, StateBit};
+use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::volume::{AtimeMode, Ctx, Load, MAX_SIZE, PAGE_BYTES, Step, Stop};
+use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
-/// Reads at `off`; answers the bytes read, 0 at the end of the file. What comes before a page that
-/// the home fails is a short read, as in Linux; the error is the next call's.
+/// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
+/// page, the bytes before it are a short read, as in Linux, and the next call returns the error.
 pub(crate) fn read(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     off: u64,
     out: &mut [u8],
     noatime: bool,
     g: &Guard,
-) -> Step<usize> {
-    let len = fill(cx, node, off, out, g)?;
+) -> Attempt<usize> {
+    let len = fill(cx, inode, off, out, g)?;
     if !out.is_empty() {
-        touch_atime(cx, node, noatime);
+        touch_atime(cx, inode, noatime);
     }
-    cx.core.heat.note(node, Access::Read, off, len);
+    cx.sb.heat.note(inode, Access::Read, off, len);
     Ok(len)
 }
 
-/// [`read`] into one part after the other: one access, which leaves no trace unless it succeeds.
+/// [`read`] into several buffers: one access, which leaves no trace unless it succeeds.
 pub(crate) fn read_vector(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     off: u64,
     outs: &mut [IoSliceMut<'_>],
     noatime: bool,
     g: &Guard,
-) -> Step<usize> {
+) -> Attempt<usize> {
     let mut total = 0;
     for out in outs.iter_mut().filter(|out| !out.is_empty()) {
-        let got = match fill(cx, node, off + total as u64, out, g) {
+        let got = match fill(cx, inode, off + total as u64, out, g) {
             Ok(got) => got,
-            Err(Stop::Load(_)) if total > 0 && cx.settles => break,
+            Err(Stop::Miss(_)) if total > 0 && cx.allow_partial => break,
             Err(stop) => return Err(stop),
         };
         total += got;
@@ -60,172 +62,172 @@ pub(crate) fn read_vector(
         }
     }
     if outs.iter().any(|out| !out.is_empty()) {
-        touch_atime(cx, node, noatime);
+        touch_atime(cx, inode, noatime);
     }
-    cx.core.heat.note(node, Access::Read, off, total);
+    cx.sb.heat.note(inode, Access::Read, off, total);
     Ok(total)
 }
 
-fn fill(cx: &Ctx<'_>, node: &Node, off: u64, out: &mut [u8], g: &Guard) -> Step<usize> {
-    let data = data_of(node)?;
-    let mut len = below_size(node, off, out.len());
+fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Attempt<usize> {
+    let data = data_of(inode)?;
+    let mut len = below_size(inode, off, out.len());
     if len > 0
         && let Err(absent) = data.read(off, &mut out[..len], g)
     {
         let before = (absent.0 * PAGE).saturating_sub(off) as usize;
-        if before == 0 || !cx.settles {
-            return Err(page(node, absent));
+        if before == 0 || !cx.allow_partial {
+            return Err(page(inode, absent));
         }
         len = before;
     }
-    // A truncate that ran along may have shown zeros that were never in the file.
-    Ok(below_size(node, off, len))
+    // A concurrent truncate may have shown zeros that were never in the file.
+    Ok(below_size(inode, off, len))
 }
 
-/// How many of `len` bytes at `off` the file has.
-fn below_size(node: &Node, off: u64, len: usize) -> usize {
-    if node.reaches(off.saturating_add(len as u64)) {
+/// How many of `len` bytes at `off` lie in the file.
+fn below_size(inode: &Inode, off: u64, len: usize) -> usize {
+    if inode.reaches(off.saturating_add(len as u64)) {
         return len;
     }
-    node.meta.size().saturating_sub(off).min(len as u64) as usize
+    inode.meta.size().saturating_sub(off).min(len as u64) as usize
 }
 
-/// Where a write goes.
+/// The target offset of a write.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum WriteAt {
     /// At this offset.
     At(u64),
     /// At the end of the file (`O_APPEND`).
     End,
-    /// At this offset, where who writes believes the end to be, or at the end if that is behind it.
+    /// At this offset, where the writer believes the end to be, or at the end if that is behind it.
     EndFrom(u64),
 }
 
-impl Place {
-    /// Where the rest of a write goes of which `done` bytes are written.
-    pub fn after(self, done: usize) -> Place {
+impl WriteAt {
+    /// The target of the rest of a write after `done` bytes are written.
+    pub fn after(self, done: usize) -> WriteAt {
         match self {
-            Place::At(off) => Place::At(off + done as u64),
-            Place::End => Place::End,
-            Place::EndFrom(off) => Place::EndFrom(off + done as u64),
+            WriteAt::At(off) => WriteAt::At(off + done as u64),
+            WriteAt::End => WriteAt::End,
+            WriteAt::EndFrom(off) => WriteAt::EndFrom(off + done as u64),
         }
     }
 
     /// The offset in a file of `size` bytes.
     pub(crate) fn offset(self, size: u64) -> u64 {
         match self {
-            Place::At(off) => off,
-            Place::End => size,
-            Place::EndFrom(off) => off.max(size),
+            WriteAt::At(off) => off,
+            WriteAt::End => size,
+            WriteAt::EndFrom(off) => off.max(size),
         }
     }
 }
 
-fn is_immutable(node: &Node) -> bool {
-    node.meta.flags() & flags::IMMUTABLE != 0
+fn is_immutable(inode: &Inode) -> bool {
+    inode.meta.flags() & flags::IMMUTABLE != 0
 }
 
-/// Whether somebody who has `node` open for writing can change what it holds.
-pub(crate) fn is_changeable(cx: &Ctx<'_>, node: &Node) -> bool {
-    node.data().is_some() && cx.core.check_writable().is_ok() && !is_immutable(node)
+/// Whether a writer of `inode` can change its contents.
+pub(crate) fn is_changeable(cx: &Ctx<'_>, inode: &Inode) -> bool {
+    inode.data().is_some() && cx.sb.check_writable().is_ok() && !is_immutable(inode)
 }
 
-/// Writes and answers (where, how many bytes).
+/// Writes; returns the offset and the number of bytes.
 pub(crate) fn write(
     cx: &Ctx<'_>,
-    node: &Node,
-    place: Place,
+    inode: &Inode,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     g: &Guard,
-) -> Step<(u64, usize)> {
-    data_of(node)?;
-    cx.core.check_writable()?;
-    if is_immutable(node) {
+) -> Attempt<(u64, usize)> {
+    data_of(inode)?;
+    cx.sb.check_writable()?;
+    if is_immutable(inode) {
         return Err(Errno::EPERM.into());
     }
-    let written = write_acknowledged(cx, node, place, src, kill_suidgid, true, g)?;
+    let written = write_acknowledged(cx, inode, place, src, kill_suidgid, true, g)?;
     if written.1 > 0 {
-        drop_capability(cx, node, g);
+        drop_capability(cx, inode, g);
     }
     Ok(written)
 }
 
-/// The same although the file has become immutable, or the volume read-only, since a kernel in
-/// front acknowledged it. File capabilities went then, or are younger than the write. Without
-/// `touches` the times are that kernel's affair.
+/// [`write`] although the file has become immutable, or the volume read-only, since: a kernel in
+/// front has acknowledged the write. File capabilities were dropped then, or are younger than the
+/// write. Without `touches` that kernel keeps the times.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
-    node: &Node,
-    place: Place,
+    inode: &Inode,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     touches: bool,
     g: &Guard,
-) -> Step<(u64, usize)> {
-    let data = data_of(node)?;
+) -> Attempt<(u64, usize)> {
+    let data = data_of(inode)?;
     if src.is_empty() {
         return Ok((place.offset(0), 0));
     }
-    let _kept = cx.keep(node, g)?;
+    let _kept = cx.pin_inode(inode, g)?;
     let done = match place {
-        Place::At(off) if off < MAX_SIZE && node.reaches(off + src.len() as u64) => {
-            write_inside(cx, node, data, off, src, g)?
+        WriteAt::At(off) if off < MAX_SIZE && inode.reaches(off + src.len() as u64) => {
+            write_inside(cx, inode, data, off, src, g)?
         }
         _ => None,
     };
     let (at, len) = match done {
         Some(done) => done,
-        None => write_extending(cx, node, data, place, src, g)?,
+        None => write_extending(cx, inode, data, place, src, g)?,
     };
     if kill_suidgid {
-        strip_suidgid(cx.caller, node);
+        strip_suidgid(cx.caller, inode);
     }
     if touches {
-        node.touch(cx.core.now());
+        inode.touch(cx.sb.now());
     }
-    cx.node_changed(node, Some(at..at + len as u64));
-    cx.core.heat.note(node, Access::Write, at, len);
+    cx.inode_changed(inode, Some(at..at + len as u64));
+    cx.sb.heat.note(inode, Access::Write, at, len);
     Ok((at, len))
 }
 
-/// Writes bytes that are all below the size; `None` if the file shrank before the gate was passed.
+/// Writes bytes that all lie below the size; `None` if the file shrank before the gate was entered.
 fn write_inside(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     data: &Data,
     off: u64,
     src: &[u8],
     g: &Guard,
-) -> Step<Option<(u64, usize)>> {
-    let reaches = || node.reaches(off + src.len() as u64);
-    let inside = node.gate.enter(node.shares());
+) -> Attempt<Option<(u64, usize)>> {
+    let reaches = || inode.reaches(off + src.len() as u64);
+    let inside = inode.gate.read(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
-    let done = store_all(cx, node, data, off, src, g);
+    let done = store_all(cx, inode, data, off, src, g);
     drop(inside);
     if !is_refused(&done) {
         return done.map(|()| Some((off, src.len())));
     }
-    let _closed = node.gate.close(node.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
-    let len = store_what_fits(cx, node, data, off, src, g)?;
+    let len = store_what_fits(cx, inode, data, off, src, g)?;
     Ok(Some((off, len)))
 }
 
 fn write_extending(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     data: &Data,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     g: &Guard,
-) -> Step<(u64, usize)> {
-    let _growth = node.meta.growth.lock();
-    let size = node.meta.size();
+) -> Attempt<(u64, usize)> {
+    let _growth = inode.meta.growth.lock();
+    let size = inode.meta.size();
     let off = place.offset(size);
     if off >= MAX_SIZE {
         return Err(Errno::EFBIG.into());
@@ -235,38 +237,38 @@ fn write_extending(
     let grow = |len: usize| {
         let end = off + len as u64;
         if end > size {
-            node.set_size(end);
+            inode.set_size(end);
         }
         Ok((off, len))
     };
-    let inside = node.gate.enter(node.shares());
-    let done = store_all(cx, node, data, off, src, g);
+    let inside = inode.gate.read(inode.percpu());
+    let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) {
         done?;
         return grow(len);
     }
     drop(inside);
-    let _closed = node.gate.close(node.shares());
-    grow(store_what_fits(cx, node, data, off, src, g)?)
+    let _closed = inode.gate.write(inode.percpu());
+    grow(store_what_fits(cx, inode, data, off, src, g)?)
 }
 
-/// Whether there was no room. Two who fill the same holes side by side both ask for room, and one
-/// of them gives it back: so who was refused asks again with the gate closed.
-fn is_refused(done: &Step<()>) -> bool {
+/// Whether space ran out. Two writers that fill the same holes at once both request space, and one
+/// of them gives it back: so a refused writer tries again with the gate closed.
+fn is_refused(done: &Attempt<()>) -> bool {
     matches!(done, Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)))
 }
 
-/// Writes as far as there is room, and says how far; refused if there is none for the first page.
-/// The gate is closed.
+/// Writes as far as there is space, and returns how far; refused if there is none for the first
+/// page. The gate is closed.
 fn store_what_fits(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     data: &Data,
     off: u64,
     src: &[u8],
     g: &Guard,
-) -> Step<usize> {
-    let done = store_all(cx, node, data, off, src, g);
+) -> Attempt<usize> {
+    let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) || !crosses_page(off, src) {
         return done.map(|()| src.len());
     }
@@ -275,7 +277,7 @@ fn store_what_fits(
         let at = off + done as u64;
         let rest = &src[done..];
         let len = rest.len().min((PAGE - at % PAGE) as usize);
-        match store_all(cx, node, data, at, &rest[..len], g) {
+        match store_all(cx, inode, data, at, &rest[..len], g) {
             Ok(()) => done += len,
             Err(Stop::Errno(_)) if done > 0 => break,
             Err(stop) => return Err(stop),
@@ -288,148 +290,167 @@ fn crosses_page(off: u64, src: &[u8]) -> bool {
     off % PAGE + src.len() as u64 > PAGE
 }
 
-fn store_all(cx: &Ctx<'_>, node: &Node, data: &Data, off: u64, src: &[u8], g: &Guard) -> Step<()> {
-    // What is promised to this write was so before it was asked for.
-    if node.marks.has(Mark::Promised) {
-        let installed = promise::store(cx, node, data, (off, src), g)?;
-        cx.core.resident.add(installed as i64 * PAGE_BYTES);
+fn store_all(
+    cx: &Ctx<'_>,
+    inode: &Inode,
+    data: &Data,
+    off: u64,
+    src: &[u8],
+    g: &Guard,
+) -> Attempt<()> {
+    // Reservations for this write were made before it was requested.
+    if inode.state.has(StateBit::Promised) {
+        let installed = promise::store(cx, inode, data, (off, src), g)?;
+        cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
     }
     let need = data
         .absent_pages(off, src.len() as u64, g)
-        .map_err(|absent| page(node, absent))?;
+        .map_err(|absent| page(inode, absent))?;
     let mut room = match need {
         0 => None,
         need => {
-            let account = cx.core.payer(node)?.ok_or(Errno::EINVAL)?;
-            Some(cx.core.ledger.charge(account, Resource::Blocks, need, g)?)
+            let account = cx.sb.payer(inode)?.ok_or(Errno::EINVAL)?;
+            Some(
+                cx.sb
+                    .quotas
+                    .ledger
+                    .charge(account, Resource::Blocks, need, g)?,
+            )
         }
     };
     let written = data
         .store(off, src, g)
-        .map_err(|absent| page(node, absent))?;
+        .map_err(|absent| page(inode, absent))?;
     debug_assert!(
         written.added <= need,
         "pages do not go away inside the gate"
     );
     if let Some(room) = &mut room {
         room.spend(written.added);
-        node.shares().add(COUNT, written.added as i64);
+        inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
-        cx.core.resident.add(written.installed as i64 * PAGE_BYTES);
+        cx.sb
+            .cache
+            .mem_usage
+            .add(written.installed as i64 * PAGE_BYTES);
     }
     Ok(())
 }
 
-/// Runs an edit of a file with the gate closed and books the memory that it took or gave.
+/// Runs an edit of a file with the gate closed and accounts for the memory that it took or freed.
 pub(crate) fn edit<T>(
     cx: &Ctx<'_>,
     data: &Data,
     g: &Guard,
-    edit: impl FnOnce() -> Step<T>,
-) -> Step<T> {
-    if !cx.core.home.evictable() {
+    edit: impl FnOnce() -> Attempt<T>,
+) -> Attempt<T> {
+    if !cx.sb.objects.backend.evictable() {
         return edit();
     }
-    let before = data.resident(g) as i64;
+    let before = data.resident_pages(g) as i64;
     let result = edit();
-    cx.core
-        .resident
-        .add((data.resident(g) as i64 - before) * PAGE_BYTES);
+    cx.sb
+        .cache
+        .mem_usage
+        .add((data.resident_pages(g) as i64 - before) * PAGE_BYTES);
     result
 }
 
-/// Books pages that went and gives them back to the pool.
-pub(crate) fn free_pages(cx: &Ctx<'_>, node: &Node, removed: u64, g: &Guard) {
+/// Accounts for pages that are gone and gives their blocks back.
+pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
-        node.shares().add(COUNT, -(removed as i64));
-        let account = node.meta.account();
-        cx.core.ledger.free(account, Resource::Blocks, removed, g);
+        inode.percpu().add(COUNT, -(removed as i64));
+        let account = inode.meta.account();
+        cx.sb
+            .quotas
+            .ledger
+            .free(account, Resource::Blocks, removed, g);
     }
 }
 
-/// Truncates or extends, and answers whether the size was another. `closed`: the caller has closed
-/// the gate already. Times and file capabilities are the caller's affair: to drop these takes
-/// `change`.
+/// Truncates or extends; returns whether the size changed. `closed`: the caller has closed the gate
+/// already. The caller sets times and drops file capabilities, which needs `change`.
 pub(crate) fn set_size(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     size: u64,
-    _growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    _growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
-) -> Step<bool> {
-    let data = data_of(node)?;
-    let old = node.meta.size();
-    // It may have ended since it was found; its pages are nobody's then.
-    cx.core.payer(node)?;
-    // What is preallocated behind the end goes with a cut to the size that is there, as in ext4,
-    // XFS and tmpfs. Under `growth` nobody adds to it.
+) -> Attempt<bool> {
+    let data = data_of(inode)?;
+    let old = inode.meta.size();
+    // The inode may have ended since it was found; then nobody pays for its pages.
+    cx.sb.payer(inode)?;
+    // A truncate to the present size drops pages that were preallocated behind the end, as in ext4,
+    // XFS and tmpfs. Under `growth` none are added.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
-        let _closed = closed.is_none().then(|| node.gate.close(node.shares()));
-        let ino = node.number();
-        if cx.core.home.evictable() {
+        let _closed = closed.is_none().then(|| inode.gate.write(inode.percpu()));
+        let ino = inode.number();
+        if cx.sb.objects.backend.evictable() {
             if !size.is_multiple_of(PAGE) {
-                // The last page must be here before the home forgets the rest of it.
+                // The last page must be in memory before the backend drops its tail.
                 data.absent_pages(size - 1, 1, g)
-                    .map_err(|absent| page(node, absent))?;
+                    .map_err(|absent| page(inode, absent))?;
             }
-            cx.core
-                .home
-                .commit(&[home::Change::Truncate { ino, size }])?;
+            cx.sb
+                .objects
+                .backend
+                .commit(&[backend::BackendOp::Truncate { ino, size }])?;
         }
-        node.set_size(size);
+        inode.set_size(size);
         let removed = edit(cx, data, g, || {
-            data.truncate(size, g).map_err(|absent| page(node, absent))
+            data.truncate(size, g).map_err(|absent| page(inode, absent))
         })?;
-        free_pages(cx, node, removed, g);
-        promise::cut(cx.core, node, behind..u64::MAX, g);
-        cx.core.heat.truncate(cx.core, node, size);
+        free_pages(cx, inode, removed, g);
+        promise::cut(cx.sb, inode, behind..u64::MAX, g);
+        cx.sb.heat.truncate(cx.sb, inode, size);
     } else {
-        node.set_size(size);
+        inode.set_size(size);
     }
     if kills_suid(cx.caller) {
-        strip_suidgid(cx.caller, node);
+        strip_suidgid(cx.caller, inode);
     }
     Ok(size != old)
 }
 
-/// Moves the access time as the volume's mode says.
-pub(crate) fn touch_atime(cx: &Ctx<'_>, node: &Node, noatime: bool) {
-    if noatime || cx.core.atime() == AtimeMode::No || cx.core.is_read_only() {
+/// Moves the access time according to the volume's mode.
+pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) {
+    if noatime || cx.sb.atime() == AtimeMode::No || cx.sb.is_read_only() {
         return;
     }
-    let fields = node.fields();
+    let fields = inode.fields();
     if fields.flags & flags::NOATIME != 0 {
         return;
     }
-    let now = cx.core.now();
+    let now = cx.sb.now();
     let day_old = now.sec.saturating_sub(fields.atime.sec) >= 24 * 60 * 60;
     let stale = fields.atime <= fields.mtime || fields.atime <= fields.ctime || day_old;
-    if (cx.core.atime() == AtimeMode::Strict || stale) && fields.atime != now {
-        set_atime(node, now);
-        cx.node_changed(node, None);
+    if (cx.sb.atime() == AtimeMode::Strict || stale) && fields.atime != now {
+        set_atime(inode, now);
+        cx.inode_changed(inode, None);
     }
 }
 
 #[cold]
-fn set_atime(node: &Node, now: Time) {
-    node.meta.update(|fields| fields.atime = now);
+fn set_atime(inode: &Inode, now: Time) {
+    inode.meta.update(|fields| fields.atime = now);
 }
 
-pub(crate) fn data_of(node: &Node) -> Result<&Data, Errno> {
-    match node.data() {
+pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
+    match inode.data() {
         Some(data) => Ok(data),
-        None if node.is_dir() => Err(Errno::EISDIR),
+        None if inode.is_dir() => Err(Errno::EISDIR),
         None => Err(Errno::EINVAL),
     }
 }
 
-pub(crate) fn page(node: &Node, Absent(index): Absent) -> Stop {
-    Stop::Load(Load::Page {
-        ino: node.number(),
+pub(crate) fn page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
+    Stop::Miss(Fetch::Page {
+        ino: inode.number(),
         index,
     })
 }

@@ -2,10 +2,11 @@
 
 use crate::attr::{DirEntry, Kind};
 use crate::errno::Errno;
-use crate::inode::Node;
+use crate::inode::Inode;
 use crate::ops::create::whole;
+use crate::ops::ctx::Ctx;
 use crate::ops::io::touch_atime;
-use crate::volume::{Ctx, Step};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Cookie after `.`.
@@ -13,28 +14,28 @@ const AFTER_DOT: u64 = 1;
 /// Cookie after `..`; entries have cookies above it.
 const AFTER_DOTS: u64 = 2;
 
-/// Hands out the entries after `cookie` (0: from the start), `.` and `..` first, until `f` answers
-/// false. Every entry that is there throughout comes exactly once, whatever comes and goes
-/// meanwhile (C6). `ENOENT` if the directory was removed. A step that is run again, because the
-/// directory was evicted in the middle, begins after the last entry that `f` took.
+/// Passes the entries after `cookie` (0: from the start) to `f`, `.` and `..` first, until it
+/// returns false. An entry that exists throughout comes exactly once, whatever is added and removed
+/// meanwhile (C6). `ENOENT` if the directory was removed. A restarted step, after the directory was
+/// evicted in the middle, begins after the last entry that `f` took.
 pub(crate) fn list(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     cookie: u64,
     noatime: bool,
     mut f: impl FnMut(DirEntry<'_>) -> bool,
     g: &Guard,
-) -> Step<()> {
-    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
+) -> Attempt<()> {
+    let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
     if !directory.is_complete() {
-        return Err(whole(node));
+        return Err(whole(inode));
     }
-    if node.meta.is_nameless() {
+    if inode.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    touch_atime(cx, node, noatime);
+    touch_atime(cx, inode, noatime);
     let dots = [
-        (b"." as &[u8], node.number(), AFTER_DOT),
+        (b"." as &[u8], inode.number(), AFTER_DOT),
         (b"..", directory.parent(), AFTER_DOTS),
     ];
     for (name, ino, next) in dots {
@@ -61,6 +62,6 @@ pub(crate) fn list(
     // Evicted meanwhile.
     match was_complete {
         true => Ok(()),
-        false => Err(whole(node)),
+        false => Err(whole(inode)),
     }
 }

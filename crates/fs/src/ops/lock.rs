@@ -3,54 +3,55 @@
 use super::open::OpenFile;
 use crate::errno::{Errno, Result};
 use crate::locks::{Interrupt, LockKind, LockRequest, Wait};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
 
-/// The lock that is in the way of `request`, if any.
+/// The lock that conflicts with `request`, if any.
 pub(crate) fn get(
-    core: &Core,
+    sb: &Superblock,
     file: &OpenFile,
     request: &LockRequest,
 ) -> Result<Option<LockRequest>> {
     let g = pin();
-    Ok(file.node(&g)?.locks(&core.lock_allowance).get(request))
+    Ok(file.inode(&g)?.locks(&sb.file_locks.allowance).get(request))
 }
 
-/// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
+/// Takes or releases a lock. Without `wait` a conflict is `EAGAIN`; with it the calling thread
 /// waits.
 pub(crate) fn set(
-    core: &Core,
+    sb: &Superblock,
     file: &OpenFile,
     request: &LockRequest,
     wait: Option<&Interrupt>,
 ) -> Result<()> {
     let held = {
         let g = pin();
-        file.node(&g)?.hold().ok_or(Errno::EBADF)?
+        file.inode(&g)?.hold().ok_or(Errno::EBADF)?
     };
-    // Waits under no guard: the reference keeps the inode, and so its locks.
-    let locks = held.locks(&core.lock_allowance);
+    // Waits without a guard: the reference keeps the inode, and so its locks.
+    let locks = held.locks(&sb.file_locks.allowance);
     let mut result = locks.set(
         request,
         wait.map(|interrupt| Wait {
-            graph: &core.waits,
+            graph: &sb.file_locks.waits,
             interrupt: Some(interrupt),
         }),
     );
     // The last close empties the file and then takes its locks away; see `OpenFile::finish`.
-    let closed = file.node(&pin()).is_err();
+    let closed = file.inode(&pin()).is_err();
     if closed && result.is_ok() && request.kind != LockKind::Unlock {
         let back = LockRequest {
             kind: LockKind::Unlock,
             ..*request
         };
         result = locks.set(&back, None);
-        // Who waits for a lock of the open file keeps that in Linux: he has had the lock.
+        // In Linux a request that waited for a lock of the open file keeps that lock: it has held
+        // it.
         let of_file = request.flock || request.pid == LockRequest::OFD_PID;
         if !of_file {
             result = result.and(Err(Errno::EBADF));
         }
     }
-    core.release(held, &pin());
+    sb.release(held, &pin());
     result
 }

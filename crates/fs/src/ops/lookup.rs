@@ -2,55 +2,55 @@
 
 use super::perm::may_search;
 use crate::attr::Kind;
-use crate::control;
-use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
+use crate::directory::{Directory, Entry, Hashed, Lookup, NO_PARENT};
 use crate::errno::Errno;
-use crate::inode::{Inode, Node};
+use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
-use crate::number::{CONTROL, ROOT};
-use crate::volume::{Ctx, Load, Step, Stop};
+use crate::number::{CONTROL, is_control_name};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
-/// What a walk ends with: the inode, or only what names it.
-pub(crate) trait Found<'g>: Copy {
-    /// What `name` means in `parent`.
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self>;
+/// The end of a walk: an inode, or only its name.
+pub(crate) trait WalkEnd<'g>: Copy {
+    /// The result for `name` in `parent`.
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self>;
 
-    fn of(node: &'g Node) -> Self;
+    fn of(inode: &'g Inode) -> Self;
 
     fn kind(self) -> Kind;
 
     /// The inode.
-    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node>;
+    fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode>;
 }
 
-impl<'g> Found<'g> for &'g Node {
+impl<'g> WalkEnd<'g> for &'g Inode {
     #[inline]
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         lookup(cx, parent, name, g)
     }
 
-    fn of(node: &'g Node) -> Self {
-        node
+    fn of(inode: &'g Inode) -> Self {
+        inode
     }
 
     fn kind(self) -> Kind {
-        Inode::kind(self)
+        InodeInner::kind(self)
     }
 
-    fn node(self, _: &Ctx<'_>, _: &'g Guard) -> Step<&'g Node> {
+    fn inode(self, _: &Ctx<'_>, _: &'g Guard) -> Attempt<&'g Inode> {
         Ok(self)
     }
 }
 
-/// What a name means, without a look at the inode behind an entry: who only asks whether a name is
-/// there, or of what kind, is not disturbed by changes of that inode.
+/// The target of a name, without reading the inode behind an entry: a caller that needs only
+/// existence or kind is not disturbed by changes of that inode.
 #[derive(Clone, Copy)]
 pub(crate) enum Named<'g> {
-    /// What has no entry: `.`, `..`, `/`, the control directory.
-    Node(&'g Node),
-    /// An entry and the directory that it is in.
-    Entry(&'g Node, &'g Entry),
+    /// An inode without an entry: `.`, `..`, `/`, the control directory.
+    Inode(&'g Inode),
+    /// An entry and its directory.
+    Entry(&'g Inode, &'g Entry),
 }
 
 impl Named<'_> {
@@ -59,49 +59,49 @@ impl Named<'_> {
     }
 }
 
-impl<'g> Found<'g> for Named<'g> {
-    fn find(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Self> {
+impl<'g> WalkEnd<'g> for Named<'g> {
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, name, g)
     }
 
-    fn of(node: &'g Node) -> Self {
-        Named::Node(node)
+    fn of(inode: &'g Inode) -> Self {
+        Named::Inode(inode)
     }
 
     fn kind(self) -> Kind {
         match self {
-            Named::Node(node) => node.kind(),
+            Named::Inode(inode) => inode.kind(),
             Named::Entry(_, entry) => entry.kind(),
         }
     }
 
-    fn node(self, cx: &Ctx<'_>, g: &'g Guard) -> Step<&'g Node> {
+    fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode> {
         match self {
-            Named::Node(node) => Ok(node),
-            Named::Entry(parent, entry) => cx.core.entry_node(parent, entry, g),
+            Named::Inode(inode) => Ok(inode),
+            Named::Entry(parent, entry) => cx.sb.entry_inode(parent, entry, g),
         }
     }
 }
 
-/// The inode that `name` means in `parent`, `.` and `..` included. Takes no lock and writes nothing
+/// The inode of `name` in `parent`, including `.` and `..`. Takes no lock and writes nothing
 /// shared.
 pub(crate) fn lookup<'g>(
     cx: &Ctx<'_>,
-    parent: &'g Node,
+    parent: &'g Inode,
     name: &[u8],
     g: &'g Guard,
-) -> Step<&'g Node> {
-    named(cx, parent, name, g)?.node(cx, g)
+) -> Attempt<&'g Inode> {
+    named(cx, parent, name, g)?.inode(cx, g)
 }
 
-/// What `name` means in `parent`; see [`lookup`].
-// Always: `lookup` is then as short as if it asked for inodes only.
+/// The target of `name` in `parent`; see [`lookup`].
+// Always inlined: `lookup` is then as short as if it looked for inodes only.
 #[inline(always)]
-fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<Named<'g>> {
+fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Named<'g>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
-        let removed = parent.meta.is_nameless();
+        let removed = parent.meta.is_unlinked();
         return Err(if removed {
             Errno::ENOENT
         } else {
@@ -110,18 +110,18 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
         .into());
     }
     match name {
-        b"." => return Ok(Named::Node(parent)),
-        b".." => return above(cx, parent, directory, g).map(Named::Node),
+        b"." => return Ok(Named::Inode(parent)),
+        b".." => return above(cx, parent, directory, g).map(Named::Inode),
         _ => {}
     }
-    if parent.number() == ROOT && name == control::NAME {
-        return cx.core.node(CONTROL, g).map(Named::Node);
+    if is_control_name(parent.number(), name) {
+        return cx.sb.inode(CONTROL, g).map(Named::Inode);
     }
     match find(
         parent,
         Hashed {
             name,
-            hash: cx.core.hash(name),
+            hash: cx.sb.hash(name),
         },
         g,
     )? {
@@ -130,33 +130,42 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Node, name: &[u8], g: &'g Guard) -> Step<
     }
 }
 
-/// The directory above `here`. The one above a removed directory may be gone as well, and its
-/// number may be another's: then there is none.
-fn above<'g>(cx: &Ctx<'_>, here: &Node, directory: &Directory, g: &'g Guard) -> Step<&'g Node> {
-    let above = cx.core.node(directory.parent(), g);
-    let removed = here.meta.is_nameless();
+/// The parent of `here`. That of a removed directory may be gone as well, and its number reused:
+/// then there is none.
+fn above<'g>(
+    cx: &Ctx<'_>,
+    here: &Inode,
+    directory: &Directory,
+    g: &'g Guard,
+) -> Attempt<&'g Inode> {
+    let above = cx.sb.inode(directory.parent(), g);
+    let removed = here.meta.is_unlinked();
     match above {
-        _ if removed && directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
-        Err(Stop::Load(_)) => Err(Stop::Load(Load::Above(here.number()))),
+        _ if removed && directory.dead_parent() == NO_PARENT => Err(Errno::ENOENT.into()),
+        Err(Stop::Miss(_)) => Err(Stop::Miss(Fetch::Above(here.number()))),
         above if !removed => above,
-        Ok(node) if node.generation() == directory.orphaned() => Ok(node),
+        Ok(inode) if inode.generation() == directory.dead_parent() => Ok(inode),
         _ => Err(Errno::ENOENT.into()),
     }
 }
 
 /// The entry of a plain name.
-pub(crate) fn find<'g>(parent: &'g Node, at: Hashed<'_>, g: &'g Guard) -> Step<Option<&'g Entry>> {
+pub(crate) fn find<'g>(
+    parent: &'g Inode,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Attempt<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     match directory.lookup(at.name, at.hash, g) {
-        Look::Hit(entry) => Ok(Some(entry)),
-        Look::Absent => Ok(None),
-        Look::Unknown => Err(unknown(parent, at.name)),
+        Lookup::Hit(entry) => Ok(Some(entry)),
+        Lookup::Negative => Ok(None),
+        Lookup::Unknown => Err(unknown(parent, at.name)),
     }
 }
 
-/// What to load when a name is unknown.
-pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
-    Stop::Load(Load::Entry {
+/// The fetch of an unknown name.
+pub(crate) fn unknown(parent: &Inode, name: &[u8]) -> Stop {
+    Stop::Miss(Fetch::Entry {
         dir: parent.number(),
         name: name.into(),
     })
@@ -164,6 +173,6 @@ pub(crate) fn unknown(parent: &Node, name: &[u8]) -> Stop {
 
 /// The name with its hash.
 pub(crate) fn hashed<'n>(cx: &Ctx<'_>, name: &'n [u8]) -> Hashed<'n> {
-    let hash: NameHash = cx.core.hash(name);
+    let hash: NameHash = cx.sb.hash(name);
     Hashed { name, hash }
 }

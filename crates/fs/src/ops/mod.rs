@@ -1,13 +1,15 @@
-//! What the filesystem does: one file per family of verbs, all of an operation's control flow in
-//! it.
+//! The operations of the filesystem: one file per family of verbs, with all of an operation's
+//! control flow.
 //!
-//! Both doors come here: [`crate::Door`] with a directory's number and a name, [`crate::Process`]
-//! after it walked a path. Operations take the request's [`Ctx`](crate::volume::Ctx) and an epoch
-//! guard, and change nothing before they have everything they need.
+//! Both front ends come here: [`crate::Door`] with a directory's number and a name,
+//! [`crate::Process`] after it walked a path. Operations get the request's
+//! [`Ctx`](crate::ops::ctx::Ctx) and an epoch guard, and change nothing before they have everything
+//! they need.
 
 pub(crate) mod ancestry;
 pub(crate) mod attr;
 pub(crate) mod create;
+pub(crate) mod ctx;
 pub(crate) mod io;
 pub(crate) mod ioctl;
 pub(crate) mod link;
@@ -21,5 +23,6 @@ pub(crate) mod promise;
 pub(crate) mod range;
 pub(crate) mod remove;
 pub(crate) mod rename;
+pub(crate) mod run;
 pub(crate) mod statfs;
 pub(crate) mod xattr;

@@ -1,4 +1,4 @@
-//! Opening files, and what an open file is.
+//! Opening files, and open file descriptions.
 
 use super::create::{New, create, tmpfile};
 use super::io::set_size;
@@ -7,41 +7,41 @@ use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
+use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
-use crate::control::Dialogue;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
-use crate::inode::{Body, Inode, Node, NodeExt, NodeRef};
-use crate::line::OwnLine;
+use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
 use crate::number::is_control;
-use crate::volume::{Core, Ctx, Step, Stop};
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::HeldSlot;
-use hearth_sync::primitive::Arc;
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// An open file description (`open(2)`): what descriptors made by `dup` and `fork` share.
+/// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
 ///
-/// Three lines: what every use reads, what `read` and `write` move, what `dup` and `close` count.
+/// Three cache lines: what every use reads, what `read` and `write` move, what `dup` and `close`
+/// count.
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    node: HeldSlot<Inode>,
+    inode: RefSlot<InodeInner>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
     flags: AtomicU32,
     moving: Moving,
-    /// Whether it counts as a charged writer of its inode. Relaxed: set before the open is
-    /// answered; who looks for files that are not looks again.
+    /// Whether it is charged first: each write is charged before it is acknowledged. Relaxed: set
+    /// before the open returns; a search for files that are not charged looks again.
     charged: AtomicBool,
-    /// Who opened it.
+    /// Credentials of the opener.
     opener: Opener,
-    /// What a control file says to who opened it.
-    dialogue: Option<Arc<Dialogue>>,
+    /// `None` for files that do not lie below `.hearth`.
+    control: Option<OpenControl>,
 }
 
 /// Credentials at the time of an open.
@@ -53,29 +53,29 @@ struct Opener {
 
 lock_class!(pub(crate) PositionLock = "file.position", 5);
 
-/// What changes while a file is open, each on a line of its own.
+/// What changes while a file is open, each part on a line of its own.
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: OwnLine<Lock<PositionLock, u64>>,
+    position: CachePadded<Lock<PositionLock, u64>>,
     /// Descriptors that refer to it.
-    handles: OwnLine<Handles>,
+    handles: CachePadded<Handles>,
 }
 
 impl OpenFile {
-    pub(crate) fn new(cx: &Ctx<'_>, node: NodeRef, flags: i32) -> OpenFile {
-        let dialogue = match is_control(node.number()).then_some(&node.body) {
-            Some(Body::Control(file)) => Some(Dialogue::begin(*file, cx.core)),
+    pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> OpenFile {
+        let control = match is_control(inode.number()).then_some(&inode.body) {
+            Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
         };
         OpenFile {
-            kind: node.kind(),
-            ino: node.number(),
-            node: HeldSlot::new(node),
+            kind: inode.kind(),
+            ino: inode.number(),
+            inode: RefSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: OwnLine(Lock::new(0)),
-                handles: OwnLine(Handles::new()),
+                position: CachePadded(Lock::new(0)),
+                handles: CachePadded(Handles::new()),
             },
             charged: AtomicBool::new(false),
             opener: Opener {
@@ -83,7 +83,7 @@ impl OpenFile {
                 gid: cx.caller.gid,
                 groups: (!cx.caller.groups.is_empty()).then(|| cx.caller.groups.into()),
             },
-            dialogue,
+            control,
         }
     }
 
@@ -113,7 +113,7 @@ impl OpenFile {
     /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of
     /// the file itself.
     pub fn set_flags(&self, flags: i32) {
-        // Relaxed: as `flags`.
+        // Relaxed: see `flags`.
         self.flags.store(flags as u32, Relaxed);
     }
 
@@ -122,8 +122,8 @@ impl OpenFile {
         is_control(self.ino)
     }
 
-    /// Identity of this open file description among all of the program, the owner of its flocks and
-    /// OFD locks: its address, for it never moves while it is open.
+    /// Identity of this open file description in the program, and the owner of its flocks and OFD
+    /// locks: its address, which is stable while it is open.
     pub(crate) fn id(&self) -> u64 {
         std::ptr::from_ref(self) as u64
     }
@@ -154,7 +154,7 @@ impl OpenFile {
             )
     }
 
-    /// It counts as a charged writer from now on, until its last close.
+    /// It is charged first from now on, until its last close.
     pub(crate) fn set_charged(&self) {
         self.charged.store(true, Relaxed);
     }
@@ -170,34 +170,40 @@ impl OpenFile {
     }
 
     /// The inode; `EBADF` after the last close.
-    pub(crate) fn node<'g>(&self, g: &'g Guard) -> Result<&'g Node> {
-        self.node.get(g).ok_or(Errno::EBADF)
+    pub(crate) fn inode<'g>(&self, g: &'g Guard) -> Result<&'g Inode> {
+        self.inode.get(g).ok_or(Errno::EBADF)
     }
 
     /// Whether its last close has begun: no descriptor names it any more, and it has no inode.
     pub(crate) fn is_finished(&self) -> bool {
-        self.node.is_empty()
+        self.inode.is_empty()
     }
 
-    /// What a control file says; `None` for other files.
-    pub(crate) fn dialogue(&self) -> Option<&Arc<Dialogue>> {
-        self.dialogue.as_ref()
+    /// The open control file; `None` for other files.
+    pub(crate) fn control(&self) -> Option<&OpenControl> {
+        self.control.as_ref()
     }
 
     /// The last close: locks of this description go, and the inode's reference.
-    pub(crate) fn finish(&self, core: &Core, g: &Guard) {
-        let Some(node) = self.node.take() else { return };
-        // The inode went first: a lock that comes after this is given back by who took it.
-        if let Some(locks) = node.taken_locks() {
+    pub(crate) fn finish(&self, sb: &Superblock, g: &Guard) {
+        let Some(inode) = self.inode.take() else {
+            return;
+        };
+        // The inode was taken first: a lock that is granted later is released by its requester.
+        if let Some(locks) = inode.taken_locks() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
         }
         if self.is_charged() {
-            promise::close(core, &node, g);
+            promise::close(sb, &inode, g);
         }
-        core.release(node, g);
+        sb.release(inode, g);
     }
 }
+
+// What every use reads fits one cache line.
+#[cfg(not(feature = "shuttle"))]
+const _: () = assert!(std::mem::size_of::<OpenFile>() == 3 * 64);
 
 impl Described for OpenFile {
     fn handles(&self) -> &Handles {
@@ -215,88 +221,87 @@ impl std::fmt::Debug for OpenFile {
 }
 
 /// Opens an inode that exists.
-pub(crate) fn open(cx: &Ctx<'_>, node: &Node, flags: i32, g: &Guard) -> Step<OpenFile> {
+pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<OpenFile> {
     if flags & libc::O_PATH != 0 {
-        let held = node.hold().ok_or(Stop::Again)?;
+        let held = inode.hold().ok_or(Stop::Restart)?;
         return Ok(OpenFile::new(cx, held, flags));
     }
-    check_kind(node, flags)?;
+    check_kind(inode, flags)?;
     let (reads, writes) = access_of(flags);
     let want = if reads { READ } else { 0 } | if writes { WRITE } else { 0 };
-    if writes && node.has_data() {
-        cx.core.check_writable()?;
+    if writes && inode.has_data() {
+        cx.sb.check_writable()?;
     }
-    may(cx.caller, node, want, g)?;
-    check_flags(cx, node, flags, writes)?;
-    if !matches!(node.kind(), Kind::File | Kind::Directory) {
-        // What a program expects of these is the kernel's part; through the library there is
-        // nothing behind them.
+    may(cx.caller, inode, want, g)?;
+    check_flags(cx, inode, flags, writes)?;
+    if !matches!(inode.kind(), Kind::File | Kind::Directory) {
+        // The kernel implements these for a mount; the library does not.
         return Err(Errno::ENXIO.into());
     }
-    let held = node.hold().ok_or(Stop::Again)?;
-    if flags & libc::O_TRUNC != 0 && node.has_data() {
-        let growth = node.meta.growth.lock();
-        let cut = set_size(cx, node, 0, &growth, None, g).map(|_| node.touch(cx.core.now()));
+    let held = inode.hold().ok_or(Stop::Restart)?;
+    if flags & libc::O_TRUNC != 0 && inode.has_data() {
+        let growth = inode.meta.growth.lock();
+        let cut = set_size(cx, inode, 0, &growth, None, g).map(|_| inode.touch(cx.sb.now()));
         drop(growth);
         if let Err(stop) = cut {
-            cx.core.release(held, g);
+            cx.sb.release(held, g);
             return Err(stop);
         }
-        drop_capability(cx, node, g);
-        cx.node_changed(node, Some(0..u64::MAX));
+        drop_capability(cx, inode, g);
+        cx.inode_changed(inode, Some(0..u64::MAX));
     }
     Ok(OpenFile::new(cx, held, kept_flags(flags)))
 }
 
-/// Opens `name` in `parent`, making it if it is not there (`O_CREAT`).
+/// Opens `name` in `parent`, making it if it does not exist (`O_CREAT`).
 pub(crate) fn open_create(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     name: &[u8],
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if let Some(entry) = find(parent, hashed(cx, name), g)? {
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
         if !cx.caller.checks() {
-            // A kernel in front asks for what it found missing, and lets whoever asked have what
-            // was made. This one somebody else has made since: it is to look again, and to check
+            // A kernel in front creates what it found missing, and gives the result to the caller.
+            // Another caller has made this file since: the kernel must look it up again, and check
             // permissions.
             return Err(Errno::ESTALE.into());
         }
-        let node = cx.core.entry_node(parent, entry, g)?;
-        return open_existing(cx, parent, node, flags, g);
+        let inode = cx.sb.entry_inode(parent, entry, g)?;
+        return open_existing(cx, parent, inode, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
-        Ok(node) => Ok(OpenFile::new(cx, node, kept_flags(flags))),
-        // Somebody else made it first; open what is there.
-        Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Again),
+        Ok(inode) => Ok(OpenFile::new(cx, inode, kept_flags(flags))),
+        // Another thread made it first; open that one.
+        Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
     }
 }
 
-/// Opens what `O_CREAT` found in `parent` already.
+/// Opens an existing entry that `O_CREAT` found in `parent`.
 pub(crate) fn open_existing(
     cx: &Ctx<'_>,
-    parent: &Node,
-    node: &Node,
+    parent: &Inode,
+    inode: &Inode,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
-    may_open_sticky(cx, parent, node)?;
-    open(cx, node, flags, g)
+) -> Attempt<OpenFile> {
+    may_open_sticky(cx, parent, inode)?;
+    open(cx, inode, flags, g)
 }
 
 /// `may_create_in_sticky` of Linux with `fs.protected_regular`.
-fn may_open_sticky(cx: &Ctx<'_>, parent: &Node, node: &Node) -> Result<()> {
-    let level = cx.core.protection.regular;
-    if level == 0 || node.kind() != Kind::File || !cx.caller.checks() {
+fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
+    let level = cx.sb.options.protection.regular;
+    if level == 0 || inode.kind() != Kind::File || !cx.caller.checks() {
         return Ok(());
     }
-    let (directory, file) = (parent.meta.owner(), node.meta.owner());
+    let (directory, file) = (parent.meta.owner(), inode.meta.owner());
     let mode = u32::from(directory.perm);
     let shared = mode & libc::S_IWOTH != 0 || (level >= 2 && mode & libc::S_IWGRP != 0);
     let theirs = file.uid != directory.uid && file.uid != cx.caller.uid;
@@ -306,26 +311,26 @@ fn may_open_sticky(cx: &Ctx<'_>, parent: &Node, node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// Opens a new file without a name.
+/// Opens a new unlinked file.
 pub(crate) fn open_tmpfile(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if !access_of(flags).1 {
         return Err(Errno::EINVAL.into());
     }
     let linkable = flags & libc::O_EXCL == 0;
-    let node = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
+    let inode = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
     let kept = kept_flags(flags & !libc::O_DIRECTORY);
-    Ok(OpenFile::new(cx, node, kept))
+    Ok(OpenFile::new(cx, inode, kept))
 }
 
-fn check_kind(node: &Node, flags: i32) -> Result<()> {
+fn check_kind(inode: &Inode, flags: i32) -> Result<()> {
     let writes = access_of(flags).1;
-    match node.kind() {
+    match inode.kind() {
         Kind::Symlink => Err(Errno::ELOOP),
         Kind::Directory if writes || flags & libc::O_CREAT != 0 => Err(Errno::EISDIR),
         Kind::Directory => Ok(()),
@@ -334,8 +339,8 @@ fn check_kind(node: &Node, flags: i32) -> Result<()> {
     }
 }
 
-fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()> {
-    let owner = node.meta.owner();
+fn check_flags(cx: &Ctx<'_>, inode: &Inode, flags: i32, writes: bool) -> Result<()> {
+    let owner = inode.meta.owner();
     if owner.flags & flags::APPEND != 0 {
         let whole = writes && flags & libc::O_APPEND == 0;
         if whole || flags & libc::O_TRUNC != 0 {
@@ -347,14 +352,14 @@ fn check_flags(cx: &Ctx<'_>, node: &Node, flags: i32, writes: bool) -> Result<()
         return Err(Errno::EPERM);
     }
     // Only data can go past a cache.
-    if flags & libc::O_DIRECT != 0 && node.kind() == Kind::Directory {
+    if flags & libc::O_DIRECT != 0 && inode.kind() == Kind::Directory {
         return Err(Errno::EINVAL);
     }
     Ok(())
 }
 
-/// Whether the flags ask to read and to write. `O_TRUNC` asks to write whatever the access mode
-/// says, and mode 3 asks for both, though what it opens serves neither.
+/// Whether the flags request reading and writing. `O_TRUNC` requests writing whatever the access
+/// mode says. Mode 3 requests both, although the open file serves neither.
 fn access_of(flags: i32) -> (bool, bool) {
     let mode = flags & libc::O_ACCMODE;
     let writes = mode != libc::O_RDONLY || flags & libc::O_TRUNC != 0;

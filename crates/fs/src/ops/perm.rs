@@ -1,11 +1,11 @@
-//! Who may do what: mode bits, ACLs, inode flags, the sticky bit.
+//! Permission checks: mode bits, ACLs, inode flags, the sticky bit.
 
-use crate::acl::Subject;
+use crate::acl::Requester;
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::flags;
-use crate::inode::{Node, Owner};
+use crate::inode::{Inode, Owner};
 use hearth_sync::epoch::Guard;
 
 /// Execute, or search a directory.
@@ -15,42 +15,41 @@ pub(crate) const WRITE: u32 = 2;
 /// Read.
 pub(crate) const READ: u32 = 4;
 
-/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `node`, as `generic_permission` of Linux:
+/// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `inode`, like `generic_permission` of Linux:
 /// `EACCES` where the caller may not, `EPERM` for a write to an immutable inode.
-pub(crate) fn may(caller: &Caller<'_>, node: &Node, want: u32, g: &Guard) -> Result<()> {
-    let owner = node.meta.owner();
+pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> Result<()> {
+    let owner = inode.meta.owner();
     if want & WRITE != 0 && owner.flags & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM);
     }
     if !caller.checks() {
         return Ok(());
     }
-    may_access(caller, node, &owner, want, g)
+    may_access(caller, inode, &owner, want, g)
 }
 
-/// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], which every component of
-/// every path asks. Root is told without reading who owns it.
+/// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], checked for every
+/// component of every path. For root the owner is not read.
 #[inline]
-pub(crate) fn may_search(caller: &Caller<'_>, directory: &Node, g: &Guard) -> Result<()> {
+pub(crate) fn may_search(caller: &Caller<'_>, directory: &Inode, g: &Guard) -> Result<()> {
     if !caller.checks() || caller.privileged() {
         return Ok(());
     }
     may_access(caller, directory, &directory.meta.owner(), EXEC, g)
 }
 
-/// [`may`] for `access(2)`, which ignores inode flags and asks whatever door the caller comes
-/// through.
+/// [`may`] for `access(2)`, which ignores inode flags and checks callers of every origin.
 pub(crate) fn may_access(
     caller: &Caller<'_>,
-    node: &Node,
+    inode: &Inode,
     owner: &Owner,
     want: u32,
     g: &Guard,
 ) -> Result<()> {
     let perm = u32::from(owner.perm);
     if caller.privileged() {
-        // Root may do all but run what nobody may run.
-        let runs = want & EXEC != 0 && node.kind() != Kind::Directory;
+        // Root may do everything except execute a file that nobody may execute.
+        let runs = want & EXEC != 0 && inode.kind() != Kind::Directory;
         return if runs && perm & 0o111 == 0 {
             Err(Errno::EACCES)
         } else {
@@ -60,11 +59,11 @@ pub(crate) fn may_access(
     let granted = if caller.uid == owner.uid {
         perm >> 6 & want == want
     } else if owner.has_acl() && perm & 0o070 != 0 {
-        // As Linux: a list whose mask grants nothing is not asked, the mode bits are.
-        match node.access_acl(g) {
+        // As in Linux: an ACL whose mask grants nothing is skipped in favour of the mode bits.
+        match inode.access_acl(g) {
             Some(acl) => acl.check(subject(caller), owner.uid, owner.gid, want as u8),
-            // It has gone since, and the mode has been said anew before.
-            None => return may_access(caller, node, &node.meta.owner(), want, g),
+            // The ACL is gone since, and the mode was published before.
+            None => return may_access(caller, inode, &inode.meta.owner(), want, g),
         }
     } else if caller.in_group(owner.gid) {
         perm >> 3 & want == want
@@ -74,8 +73,8 @@ pub(crate) fn may_access(
     if granted { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
-    Subject {
+fn subject<'a>(caller: &Caller<'a>) -> Requester<'a> {
+    Requester {
         uid: caller.uid,
         gid: caller.gid,
         groups: caller.groups,
@@ -83,18 +82,18 @@ fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
 }
 
 /// Whether entries may be made in directory `parent`.
-pub(crate) fn may_create(caller: &Caller<'_>, parent: &Node, g: &Guard) -> Result<()> {
-    if parent.meta.is_nameless() {
+pub(crate) fn may_create(caller: &Caller<'_>, parent: &Inode, g: &Guard) -> Result<()> {
+    if parent.meta.is_unlinked() {
         return Err(Errno::ENOENT);
     }
     may(caller, parent, WRITE | EXEC, g)
 }
 
-/// Whether the entry for `victim` may be taken out of directory `parent` (`may_delete` of Linux).
+/// Whether the entry for `victim` may be removed from directory `parent` (`may_delete` of Linux).
 pub(crate) fn may_delete(
     caller: &Caller<'_>,
-    parent: &Node,
-    victim: &Node,
+    parent: &Inode,
+    victim: &Inode,
     g: &Guard,
 ) -> Result<()> {
     may(caller, parent, WRITE | EXEC, g)?;
@@ -113,7 +112,7 @@ pub(crate) fn may_delete(
     Ok(())
 }
 
-/// Whether the caller owns `owner`'s inode or may act as if.
+/// Whether the caller owns the inode of `owner` or may act as its owner.
 pub(crate) fn may_own(caller: &Caller<'_>, owner: &Owner) -> Result<()> {
     if caller.checks() && !caller.privileged() && caller.uid != owner.uid {
         return Err(Errno::EPERM);

@@ -1,38 +1,39 @@
-//! What a file loses when it is changed: setuid and setgid where a stranger does it, file
-//! capabilities whoever does.
+//! What a change of a file takes away from it: setuid and setgid if an unprivileged caller changes
+//! it, file capabilities if anybody does.
 
 use super::xattr::publish;
 use crate::caller::Caller;
-use crate::inode::{CAPABILITY, ChangeLock, Mark, Node};
-use crate::volume::Ctx;
+use crate::inode::{CAPABILITY, ChangeLock, Inode, StateBit};
+use crate::ops::ctx::Ctx;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
-/// Whether a write by `caller` clears setuid and setgid. A kernel in front says so by itself.
+/// Whether a write by `caller` clears setuid and setgid. A kernel in front says so with the write.
 pub(crate) fn kills_suid(caller: &Caller<'_>) -> bool {
     caller.checks() && kills_suid_untold(caller)
 }
 
-/// The same of an allocation or a copy, with which a kernel in front says nothing.
+/// Whether an allocation or a copy by `caller` clears setuid and setgid. A kernel in front says
+/// nothing with these.
 pub(crate) fn kills_suid_untold(caller: &Caller<'_>) -> bool {
     !caller.privileged()
 }
 
-/// Whether `node` has setuid or setgid.
-pub(crate) fn has_suidgid(node: &Node) -> bool {
+/// Whether `inode` has setuid or setgid.
+pub(crate) fn has_suidgid(inode: &Inode) -> bool {
     let suid = (libc::S_ISUID | libc::S_ISGID) as u16;
-    node.meta.perm() & suid != 0
+    inode.meta.perm() & suid != 0
 }
 
-/// Clears setuid and setgid of a file whose contents `caller` changes; whether that changed its
+/// Clears setuid and setgid of a file whose contents `caller` changes; true if that changed its
 /// mode.
-pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) -> bool {
-    if !has_suidgid(node) {
+pub(crate) fn strip_suidgid(caller: &Caller<'_>, inode: &Inode) -> bool {
+    if !has_suidgid(inode) {
         return false;
     }
-    let kind = node.kind();
+    let kind = inode.kind();
     let mut is_changed = false;
-    node.meta.update(|fields| {
+    inode.meta.update(|fields| {
         let (member, before) = (keeps_setgid(caller, fields.gid), fields.perm);
         fields.kill_suidgid(kind, member);
         is_changed = fields.perm != before;
@@ -40,31 +41,31 @@ pub(crate) fn strip_suidgid(caller: &Caller<'_>, node: &Node) -> bool {
     is_changed
 }
 
-/// Whether setgid may stay for `caller`. A kernel in front has made up its mind.
+/// Whether setgid may stay for `caller`. A kernel in front has decided already.
 pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
     !caller.checks() || caller.privileged() || caller.in_group(gid)
 }
 
-/// Takes the capabilities away from a file whose contents have changed.
-pub(crate) fn drop_capability(cx: &Ctx<'_>, node: &Node, g: &Guard) {
-    if node.marks.has(Mark::Capable) {
-        drop_capability_held(cx, node, &node.meta.change.lock(), g);
+/// Drops the capabilities of a file whose contents have changed.
+pub(crate) fn drop_capability(cx: &Ctx<'_>, inode: &Inode, g: &Guard) {
+    if inode.state.has(StateBit::Capable) {
+        drop_capability_held(cx, inode, &inode.meta.change.lock(), g);
     }
 }
 
-/// The same for who holds `change`.
+/// [`drop_capability`] for a holder of `change`.
 pub(crate) fn drop_capability_held(
     cx: &Ctx<'_>,
-    node: &Node,
-    _change: &lock::Guard<'_, ChangeLock, ()>,
+    inode: &Inode,
+    _change: &lock::LockGuard<'_, ChangeLock, ()>,
     g: &Guard,
 ) {
-    if !node.marks.has(Mark::Capable) || cx.core.payer(node).is_err() {
+    if !inode.state.has(StateBit::Capable) || cx.sb.payer(inode).is_err() {
         return;
     }
-    if let Some(mut extra) = node.extra(g).cloned()
+    if let Some(mut extra) = inode.extra(g).cloned()
         && extra.xattrs.remove(CAPABILITY)
     {
-        publish(cx, node, extra, None, |_| {}, g);
+        publish(cx, inode, extra, None, |_| {}, g);
     }
 }

@@ -1,15 +1,17 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, Place, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
-use crate::data::{Absent, Data, PAGE};
+use crate::backend;
+use crate::data::MAX_SIZE;
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
-use crate::home;
-use crate::inode::{COUNT, Node, NodeExt};
+use crate::inode::{COUNT, Inode, InodeExt};
+use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::volume::{Core, Ctx, MAX_SIZE, Step, Stop};
+use crate::superblock::{Attempt, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
@@ -23,86 +25,86 @@ const INSERT: i32 = libc::FALLOC_FL_INSERT_RANGE;
 /// `fallocate(2)`.
 pub(crate) fn fallocate(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     mode: i32,
     off: u64,
     len: u64,
     g: &Guard,
-) -> Step<()> {
-    let (data, end) = permitted(cx, node, mode, off, len)?;
-    let _kept = cx.keep(node, g)?;
-    let change = node.meta.change.lock();
-    let _growth = node.meta.growth.lock();
-    let _closed = node.gate.close(node.shares());
-    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.core.home.evictable() {
-        rewrite(cx, node, data, g)?;
+) -> Attempt<()> {
+    let (data, end) = permitted(cx, inode, mode, off, len)?;
+    let _kept = cx.pin_inode(inode, g)?;
+    let change = inode.meta.change.lock();
+    let _growth = inode.meta.growth.lock();
+    let _closed = inode.gate.write(inode.percpu());
+    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
+        rewrite(cx, inode, data, g)?;
     }
-    let size = node.meta.size();
-    let new_size = io::edit(cx, data, g, || edit(cx, node, data, mode, off..end, g))?;
+    let size = inode.meta.size();
+    let new_size = io::edit(cx, data, g, || edit(cx, inode, data, mode, off..end, g))?;
     if new_size > size {
-        node.set_size(new_size);
+        inode.set_size(new_size);
     }
     if new_size < size {
-        cx.core.heat.truncate(cx.core, node, new_size);
+        cx.sb.heat.truncate(cx.sb, inode, new_size);
     }
     if kills_suid_untold(cx.caller) {
-        strip_suidgid(cx.caller, node);
+        strip_suidgid(cx.caller, inode);
     }
-    drop_capability_held(cx, node, &change, g);
-    node.touch(cx.core.now());
-    cx.node_changed(node, Some(off..u64::MAX));
+    drop_capability_held(cx, inode, &change, g);
+    inode.touch(cx.sb.now());
+    cx.inode_changed(inode, Some(off..u64::MAX));
     Ok(())
 }
 
-/// The contents of a file of which this range may be changed so, and the range's end.
+/// The contents of a file whose range may be changed in this mode, and the range's end.
 fn permitted<'n>(
     cx: &Ctx<'_>,
-    node: &'n Node,
+    inode: &'n Inode,
     mode: i32,
     off: u64,
     len: u64,
 ) -> Result<(&'n Data, u64), Errno> {
     check_request(mode, off, len)?;
-    cx.core.check_writable()?;
-    let fixed = node.meta.flags();
+    cx.sb.check_writable()?;
+    let fixed = inode.meta.flags();
     if fixed & flags::IMMUTABLE != 0 || (fixed & flags::APPEND != 0 && mode & !KEEP_SIZE != 0) {
         return Err(Errno::EPERM);
     }
-    if node.is_dir() {
+    if inode.is_dir() {
         return Err(Errno::EISDIR);
     }
-    let data = node.data().ok_or(Errno::ENODEV)?;
+    let data = inode.data().ok_or(Errno::ENODEV)?;
     let end = off
         .checked_add(len)
         .filter(|&end| end <= MAX_SIZE)
         .ok_or(Errno::EFBIG)?;
     if mode & UNSHARE != 0 {
-        // Linux knows it; here no two files share a page.
+        // Linux knows this mode; here no two files share a page.
         return Err(Errno::EOPNOTSUPP);
     }
     Ok((data, end))
 }
 
-/// Changes the pages and answers the new size, which is published only if it is smaller. The gate
-/// is closed.
+/// Changes the pages and returns the new size, which is published here only if it is smaller. The
+/// gate is closed.
 fn edit(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     data: &Data,
     mode: i32,
     range: Range<u64>,
     g: &Guard,
-) -> Step<u64> {
+) -> Attempt<u64> {
     let (off, end, len) = (range.start, range.end, range.end - range.start);
-    let size = node.meta.size();
-    let absent = |absent| page(node, absent);
+    let size = inode.meta.size();
+    let absent = |absent| page(inode, absent);
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
-            free_pages(cx, node, removed, g);
-            // Of a page that is punched in part the kernel keeps the rest; a hole may be in one.
+            free_pages(cx, inode, removed, g);
+            // The kernel keeps the rest of a page that is punched in part; a hole may be in one.
             let first = off.div_ceil(PAGE);
-            promise::cut(cx.core, node, first..first.max(end / PAGE), g);
+            promise::cut(cx.sb, inode, first..first.max(end / PAGE), g);
             Ok(size)
         }
         COLLAPSE => {
@@ -111,11 +113,12 @@ fn edit(
                 return Err(Errno::EINVAL.into());
             }
             data.check_collapse(off, len, g).map_err(absent)?;
-            // Before any page moves: who finds none where the end was sees that the end is nearer.
-            node.set_size(size - len);
+            // Before any page moves: a reader that finds no page near the old end also sees the
+            // smaller size.
+            inode.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
-            free_pages(cx, node, removed, g);
-            promise::cut(cx.core, node, off / PAGE..u64::MAX, g);
+            free_pages(cx, inode, removed, g);
+            promise::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size - len)
         }
         INSERT => {
@@ -126,16 +129,16 @@ fn edit(
             if len > MAX_SIZE - size {
                 return Err(Errno::EFBIG.into());
             }
-            // What was preallocated behind the end moves along; ext4 and XFS say so too.
+            // Pages that were preallocated behind the end move along; ext4 and XFS refuse this too.
             if data.insert_overflows(off, len, g).map_err(absent)? {
                 return Err(Errno::EINVAL.into());
             }
             data.insert(off, len, g).map_err(absent)?;
-            promise::cut(cx.core, node, off / PAGE..u64::MAX, g);
+            promise::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size + len)
         }
         zero => {
-            allocate(cx, node, zero == ZERO, off, len, g)?;
+            allocate(cx, inode, zero == ZERO, off, len, g)?;
             Ok(if mode & KEEP_SIZE != 0 {
                 size
             } else {
@@ -145,40 +148,42 @@ fn edit(
     }
 }
 
-/// Whether an allocation of a range is the same as of its parts, one after the other.
-pub(crate) fn is_parted(core: &Core, mode: i32) -> bool {
+/// Whether allocating a range in parts, one after the other, has the result of allocating it at
+/// once.
+pub(crate) fn is_parted(sb: &Superblock, mode: i32) -> bool {
     match mode & !KEEP_SIZE {
         0 => true,
-        ZERO => !core.home.evictable(),
+        ZERO => !sb.objects.backend.evictable(),
         _ => false,
     }
 }
 
-/// Whether an allocation of a long range may begin: what may not be, and what cannot fit, is
-/// refused before a part of it is done. Looks at pages that there are, however long the range is.
+/// Whether an allocation of a long range may begin: what is not allowed, and what cannot fit, is
+/// refused before a part of it is done. Reads the pages that exist, however long the range is.
 pub(crate) fn check_allocate(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     mode: i32,
     off: u64,
     len: u64,
     g: &Guard,
-) -> Step<()> {
-    let (data, end) = permitted(cx, node, mode, off, len)?;
+) -> Attempt<()> {
+    let (data, end) = permitted(cx, inode, mode, off, len)?;
     let pages = off / PAGE..end.div_ceil(PAGE);
     let need = {
-        let _inside = node.gate.enter(node.shares());
+        let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
-            .map_err(|absent| page(node, absent))?
+            .map_err(|absent| page(inode, absent))?
     };
-    // Others may change both meanwhile.
-    let paid = promise::taken(cx.core, node, pages).map_or(0, |taken| taken.count());
-    // The account stays for as long as it is held.
-    let _change = node.meta.change.lock();
-    if let Some(account) = cx.core.payer(node)? {
+    // Other threads may change both meanwhile.
+    let paid = promise::taken(cx.sb, inode, pages).map_or(0, |taken| taken.count());
+    // The account stays for as long as `change` is held.
+    let _change = inode.meta.change.lock();
+    if let Some(account) = cx.sb.payer(inode)? {
         let blocks = need.saturating_sub(paid);
         drop(
-            cx.core
+            cx.sb
+                .quotas
                 .ledger
                 .charge(account, Resource::Blocks, blocks, g)?,
         );
@@ -186,35 +191,38 @@ pub(crate) fn check_allocate(
     Ok(())
 }
 
-/// Pages are about to move or go: everything comes to memory, and the home is told to forget it and
-/// get it again.
-fn rewrite(cx: &Ctx<'_>, node: &Node, data: &Data, g: &Guard) -> Step<()> {
+/// Pages are about to move or go: all of them are read into memory, and the backend drops them and
+/// gets them again.
+fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(node, Absent(index)));
+        return Err(page(inode, PageMiss(index)));
     }
-    cx.core
-        .home
-        .commit(&[home::Change::Rewrite(node.number())])?;
+    cx.sb
+        .objects
+        .backend
+        .commit(&[backend::BackendOp::Rewrite(inode.number())])?;
     data.mark_all_dirty(g);
     Ok(())
 }
 
-/// Takes room for every page of the range first, so that a write into it cannot fail for room.
-fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard) -> Step<()> {
-    let data = data_of(node)?;
-    let absent = |absent| page(node, absent);
+/// Charges every page of the range first, so that a later write into it cannot fail for lack of
+/// space.
+fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Guard) -> Attempt<()> {
+    let data = data_of(inode)?;
+    let absent = |absent| page(inode, absent);
     let pages = off / PAGE..(off + len).div_ceil(PAGE);
     let need = data
         .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
         .map_err(absent)?;
-    // What is promised of them is holes that are paid.
-    let mut promised = promise::taken(cx.core, node, pages);
+    // Their reservations are holes that are paid for.
+    let mut promised = promise::taken(cx.sb, inode, pages);
     let paid = promised.as_ref().map_or(0, |taken| taken.count());
     debug_assert!(paid <= need, "{paid} promised of {need} holes");
-    // Preallocated pages are memory: a range that cannot fit is refused before it is tried.
-    let account = node.meta.account();
+    // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
+    let account = inode.meta.account();
     let mut room = cx
-        .core
+        .sb
+        .quotas
         .ledger
         .charge(account, Resource::Blocks, need - paid, g)?;
     let added = match zero {
@@ -226,11 +234,11 @@ fn allocate(cx: &Ctx<'_>, node: &Node, zero: bool, off: u64, len: u64, g: &Guard
         promised.spend();
     }
     room.spend(added - paid);
-    node.shares().add(COUNT, added as i64);
+    inode.percpu().add(COUNT, added as i64);
     Ok(())
 }
 
-/// What is wrong with a request whatever the file: first the range, then the mode.
+/// Errors of a request that do not depend on the file: first the range, then the mode.
 pub(crate) fn check_request(mode: i32, off: u64, len: u64) -> Result<(), Errno> {
     if len == 0 || len > MAX_SIZE || off > MAX_SIZE {
         return Err(Errno::EINVAL);
@@ -250,13 +258,13 @@ fn check_shift(off: u64, len: u64) -> Result<(), Errno> {
 }
 
 /// `lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`.
-pub(crate) fn seek(node: &Node, off: u64, hole: bool, g: &Guard) -> Step<u64> {
-    let data = data_of(node)?;
-    let size = node.meta.size();
+pub(crate) fn seek(inode: &Inode, off: u64, hole: bool, g: &Guard) -> Attempt<u64> {
+    let data = data_of(inode)?;
+    let size = inode.meta.size();
     if off >= size {
         return Err(Errno::ENXIO.into());
     }
-    let absent = |absent| page(node, absent);
+    let absent = |absent| page(inode, absent);
     if hole {
         return data.seek_hole(off, size, g).map_err(absent);
     }
@@ -271,11 +279,11 @@ const CHUNK: usize = 128 << 10;
 /// Bytes that are copied under one guard of the epoch.
 const PIECE: u64 = 1 << 20;
 
-/// A copy on its way.
+/// A copy in progress.
 pub(crate) struct Copying {
-    /// Where it begins in the source, and in the target.
+    /// Start offsets in the source and in the target.
     offs: (u64, u64),
-    /// Bytes to copy; what there is from the first attempt on.
+    /// Bytes to copy; from the first attempt on, limited to what the source has.
     len: u64,
     done: u64,
     /// Reading leaves the access time alone.
@@ -292,8 +300,8 @@ impl Copying {
         }
     }
 
-    /// Has `piece` call [`copy`] until that answers false. Answers how many bytes were copied, and
-    /// an error only if there were none.
+    /// Lets `piece` call [`copy`] until that returns false. Returns how many bytes were copied, or
+    /// an error if none were.
     pub fn in_pieces(
         mut self,
         mut piece: impl FnMut(&mut Copying) -> Result<bool, Errno>,
@@ -308,15 +316,15 @@ impl Copying {
     }
 }
 
-/// Copies a piece from `from` to `to`; answers whether there may be more. Stops early at the end of
+/// Copies a piece from `from` to `to`; returns whether there may be more. Stops early at the end of
 /// `from`, and on an error after the first chunk.
 pub(crate) fn copy(
     cx: &Ctx<'_>,
-    from: &Node,
-    to: &Node,
+    from: &Inode,
+    to: &Inode,
     copying: &mut Copying,
     g: &Guard,
-) -> Step<bool> {
+) -> Attempt<bool> {
     let (from_off, to_off) = copying.offs;
     if copying.done == 0 {
         copying.len = check_copy((from, from_off), (to, to_off), copying.len)?;
@@ -338,27 +346,27 @@ pub(crate) fn copy(
 
 fn copy_chunk(
     cx: &Ctx<'_>,
-    from: &Node,
-    to: &Node,
+    from: &Inode,
+    to: &Inode,
     copying: &Copying,
     chunk: &mut [u8],
     g: &Guard,
-) -> Step<usize> {
+) -> Attempt<usize> {
     let (from_off, to_off) = copying.offs;
     let at = from_off + copying.done;
     let got = io::read(cx, from, at, chunk, copying.noatime, g)?;
     if got == 0 {
         return Ok(0);
     }
-    let place = Place::At(to_off + copying.done);
+    let place = WriteAt::At(to_off + copying.done);
     let kill = kills_suid_untold(cx.caller);
     io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }
 
 /// The length that can be copied: a file that is copied into itself does not grow under the copy.
 pub(crate) fn check_copy(
-    (from, from_off): (&Node, u64),
-    (to, to_off): (&Node, u64),
+    (from, from_off): (&Inode, u64),
+    (to, to_off): (&Inode, u64),
     len: u64,
 ) -> Result<u64, Errno> {
     if to.meta.flags() & flags::IMMUTABLE != 0 {

@@ -1,74 +1,75 @@
-//! Taking entries away: unlink and rmdir.
+//! Removing entries: unlink and rmdir.
 
 use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
-use crate::control;
-use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
+use crate::backend;
+use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
-use crate::home;
-use crate::inode::{Node, NodeExt};
+use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
-use crate::volume::{Ctx, Step, Stop};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
 
-/// Removes a name that is not a directory's. A volume that is read-only says so before the name is
-/// looked for.
-pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
-    cx.core.check_writable()?;
-    let _parent = cx.keep(parent, g)?;
+/// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
+/// up.
+pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
+    cx.sb.check_writable()?;
+    let _parent = cx.pin_inode(parent, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
-    let _victim = cx.keep(victim, g)?;
+    let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     if victim.is_dir() {
         return Err(Errno::EISDIR.into());
     }
     take_out(cx, parent, locked, at, g)?;
-    let now = cx.core.now();
+    let now = cx.sb.now();
     parent.count_entry(-1, false, now);
     victim.change_meta(now, |fields| fields.nlink -= 1);
     cx.entry_changed(parent, name);
-    cx.node_changed(victim, None);
-    cx.core.reap(victim, g);
+    cx.inode_changed(victim, None);
+    cx.sb.iput_final(victim, g);
     Ok(())
 }
 
-/// Removes an empty directory. Read-only as in [`unlink`].
-pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
+/// Removes an empty directory. A read-only volume refuses first, like in [`unlink`].
+pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     match name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
-        _ => cx.core.check_writable()?,
+        _ => cx.sb.check_writable()?,
     }
-    let _parent = cx.keep(parent, g)?;
+    let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, name, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
-    let _victim = cx.keep(victim, g)?;
+    let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
-    let killing = kill(victim, g)?;
+    let killing = begin_removal(victim, g)?;
     take_out(cx, parent, locked, at, g)?;
     killing.finish();
     if let Some(directory) = victim.directory() {
-        directory.orphan(parent.generation());
+        directory.set_dead_parent(parent.generation());
     }
-    let now = cx.core.now();
+    let now = cx.sb.now();
     parent.count_entry(-1, true, now);
     victim.change_meta(now, |fields| fields.nlink = 0);
     cx.entry_changed(parent, name);
-    cx.core.reap(victim, g);
+    cx.sb.iput_final(victim, g);
     Ok(())
 }
 
-/// A directory with entries stays, and nobody at work in it or beside it is disturbed: no lock is
-/// taken to find that out.
-fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<()> {
-    if name.len() > NAME_MAX || control::reserves(parent, name) {
+/// Refuses a directory with entries without taking a lock, so that threads at work in it or beside
+/// it are not disturbed.
+fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
+    if name.len() > NAME_MAX || is_control_name(parent.number(), name) {
         return Ok(());
     }
     let Some(entry) = find(parent, hashed(cx, name), g)? else {
         return Ok(());
     };
-    let victim = cx.core.entry_node(parent, entry, g)?;
+    let victim = cx.sb.entry_inode(parent, entry, g)?;
     let occupied = victim
         .directory()
         .is_some_and(|inside| inside.has_entries(g));
@@ -79,29 +80,29 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Node, name: &[u8], g: &Guard) -> Step<
     Ok(())
 }
 
-/// Makes sure that directory `victim` is and stays empty. Somebody at work in it may wait for a
+/// Makes sure that directory `victim` is and stays empty. A thread at work in it may wait for a
 /// bucket that this thread holds, so its buckets are only tried.
-pub(crate) fn kill<'g>(victim: &'g Node, g: &'g Guard) -> Step<Killing<'g>> {
+pub(crate) fn begin_removal<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Removal<'g>> {
     let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
-    directory.kill(g).map_err(|refused| match refused {
+    directory.begin_removal(g).map_err(|refused| match refused {
         Refused::NotEmpty => Stop::Errno(Errno::ENOTEMPTY),
-        Refused::Busy => Stop::Again,
+        Refused::Busy => Stop::Restart,
         Refused::Unknown => whole(victim),
     })
 }
 
-/// The locked bucket of `name`, and the inode that it means.
+/// The locked bucket of `name`, and its inode.
 fn lock_victim<'g, 'n>(
     cx: &Ctx<'_>,
-    parent: &'g Node,
+    parent: &'g Inode,
     name: &'n [u8],
     g: &'g Guard,
-) -> Step<(Locked<'g>, Hashed<'n>, &'g Node)> {
+) -> Attempt<(Locked<'g>, Hashed<'n>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG.into());
     }
-    if control::reserves(parent, name) {
+    if is_control_name(parent.number(), name) {
         return Err(Errno::EBUSY.into());
     }
     let at = hashed(cx, name);
@@ -110,51 +111,51 @@ fn lock_victim<'g, 'n>(
     }
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Hit(entry) => {
-            let victim = cx.core.entry_node(parent, entry, g)?;
+        Lookup::Hit(entry) => {
+            let victim = cx.sb.entry_inode(parent, entry, g)?;
             Ok((locked, at, victim))
         }
-        Look::Absent => Err(Errno::ENOENT.into()),
-        Look::Unknown => Err(unknown(parent, name)),
+        Lookup::Negative => Err(Errno::ENOENT.into()),
+        Lookup::Unknown => Err(unknown(parent, name)),
     }
 }
 
 #[inline]
 fn take_out(
     cx: &Ctx<'_>,
-    parent: &Node,
+    parent: &Inode,
     locked: Locked<'_>,
     at: Hashed<'_>,
     g: &Guard,
-) -> Step<()> {
-    if cx.core.home.evictable() {
-        let gone = home::Change::Unlink {
+) -> Attempt<()> {
+    if cx.sb.objects.backend.evictable() {
+        let gone = backend::BackendOp::Unlink {
             dir: parent.number(),
             name: at.name,
         };
-        cx.core.home.commit(&[gone])?;
+        cx.sb.objects.backend.commit(&[gone])?;
     }
-    locked.apply(Change { at, to: None }, g);
+    locked.apply(EntryChange { at, to: None }, g);
     Ok(())
 }
 
-/// Whether the entry in the way of a rename may be replaced by `source`, and the directory that
+/// Whether the entry that a rename replaces may be replaced by `source`; returns the directory that
 /// ends with it.
 pub(crate) fn check_replace<'g>(
-    source: &Node,
-    target: &'g Node,
+    source: &Inode,
+    target: &'g Inode,
     g: &'g Guard,
-) -> Step<Option<Killing<'g>>> {
+) -> Attempt<Option<Removal<'g>>> {
     check_kinds(source, target)?;
     if target.is_dir() {
-        kill(target, g).map(Some)
+        begin_removal(target, g).map(Some)
     } else {
         Ok(None)
     }
 }
 
-/// A directory replaces a directory, anything else replaces anything else.
-pub(crate) fn check_kinds(source: &Node, target: &Node) -> Result<(), Errno> {
+/// A directory replaces only a directory, and anything else only anything else.
+pub(crate) fn check_kinds(source: &Inode, target: &Inode) -> Result<(), Errno> {
     match (source.is_dir(), target.is_dir()) {
         (true, false) => Err(Errno::ENOTDIR),
         (false, true) => Err(Errno::EISDIR),

@@ -2,8 +2,8 @@
 //!
 //! Two buckets are locked, in one order, and changed in one write section of both, so every reader
 //! sees the tree before or after (C4). A directory that moves to another directory also takes the
-//! volume's rename lock: it keeps the ancestors still while loops are refused, and lets walks
-//! notice that `..` changed.
+//! volume's rename lock: under it no ancestor changes while loops are refused, and walks notice
+//! that `..` changed.
 
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
@@ -12,20 +12,22 @@ use super::lookup::{find, hashed, unknown};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
-use crate::control;
-use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
+use crate::backend;
+use crate::cache::record_of;
+use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
-use crate::home;
-use crate::inode::{Node, NodeExt, NodeRef};
+use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
-use crate::volume::{Core, Ctx, RenameLock, Step, Stop, record_of};
+use crate::number::is_control_name;
+use crate::ops::ctx::Ctx;
+use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
 /// One end of a rename.
 #[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
-    pub parent: &'a Node,
+    pub parent: &'a Inode,
     pub name: &'a [u8],
 }
 
@@ -34,7 +36,13 @@ const EXCHANGE: u32 = libc::RENAME_EXCHANGE;
 const WHITEOUT: u32 = libc::RENAME_WHITEOUT;
 
 /// Moves `from` to `to`; `flags` as of `renameat2(2)`.
-pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &Guard) -> Step<()> {
+pub(crate) fn rename(
+    cx: &Ctx<'_>,
+    from: End<'_>,
+    to: End<'_>,
+    flags: u32,
+    g: &Guard,
+) -> Attempt<()> {
     let known = NOREPLACE | EXCHANGE | WHITEOUT;
     if flags & !known != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
         return Err(Errno::EINVAL.into());
@@ -45,35 +53,37 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         _ => Errno::EEXIST,
     };
     check_dots(to.name, dots)?;
-    // Before either name is looked for.
-    cx.core.check_writable()?;
+    // Before either name is looked up.
+    cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
-    if control::reserves(from.parent, from.name) || control::reserves(to.parent, to.name) {
+    if is_control_name(from.parent.number(), from.name)
+        || is_control_name(to.parent.number(), to.name)
+    {
         return Err(Errno::EBUSY.into());
     }
     let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
-    if from.parent.meta.is_nameless() || to.parent.meta.is_nameless() {
+    if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    // A source that is not there says everything: whoever makes the target is not disturbed.
+    // A missing source decides alone: a thread that creates the target is not disturbed.
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
-    // Ancestors stand still while this is held. What is found under the bucket locks is checked
+    // No ancestor changes while this is held. What is found under the bucket locks is checked
     // against it again.
-    let tree = (across && directories).then(|| hold_tree(cx.core));
+    let tree = (across && directories).then(|| hold_tree(cx.sb));
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
-        // It fails anyway, a file cannot replace a directory; this only finds the errno that Linux
-        // prefers.
+        // This fails anyway, because a file cannot replace a directory; the check only finds the
+        // errno that Linux prefers.
         check_not_above(cx, target, from.parent, errno_above(flags), g)?;
     }
-    let _from = cx.keep(from.parent, g)?;
-    let _to = cx.keep(to.parent, g)?;
+    let _from = cx.pin_inode(from.parent, g)?;
+    let _to = cx.pin_inode(to.parent, g)?;
     let (a, b) = (directory_of(from.parent)?, directory_of(to.parent)?);
     let pair = lock_pair(
         (a, from.parent.number(), from_at),
@@ -92,19 +102,19 @@ pub(crate) fn rename(cx: &Ctx<'_>, from: End<'_>, to: End<'_>, flags: u32, g: &G
         moves_tree: tree.is_some(),
         g,
     };
-    let crowded = turn.run(pair)?;
+    let needs_growth = turn.run(pair)?;
     drop(tree);
-    if crowded {
-        a.grow_a_part(|| from.parent.entries(), g);
-        b.grow_a_part(|| to.parent.entries(), g);
+    if needs_growth {
+        a.grow_some(|| from.parent.entries(), g);
+        b.grow_some(|| to.parent.entries(), g);
     }
     Ok(())
 }
 
-/// Keeps directories from getting others above them.
+/// Excludes renames that give directories other parents.
 #[track_caller]
-fn hold_tree(core: &Core) -> lock::Guard<'_, RenameLock, ()> {
-    core.rename.0.lock()
+fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
+    sb.names.rename.0.lock()
 }
 
 /// A rename with both buckets locked.
@@ -121,12 +131,12 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn run(&self, pair: Pair<'_>) -> Step<bool> {
+    fn run(&self, pair: Pair<'_>) -> Attempt<bool> {
         let (cx, g) = (self.cx, self.g);
         let source = self.look(&pair, false)?.ok_or(Errno::ENOENT)?;
         let target = self.look(&pair, true)?;
-        let _source = cx.keep(source, g)?;
-        let _target = target.map(|t| cx.keep(t, g)).transpose()?;
+        let _source = cx.pin_inode(source, g)?;
+        let _target = target.map(|t| cx.pin_inode(t, g)).transpose()?;
         if target.is_some() && self.flags & NOREPLACE != 0 {
             return Err(Errno::EEXIST.into());
         }
@@ -158,42 +168,42 @@ impl<'a> Turn<'a> {
         };
         let whiteout = self.whiteout()?;
         if let Err(stop) = self.commit(source, whiteout.as_ref(), false, target) {
-            if let Some(node) = whiteout {
-                discard(cx, node, g);
+            if let Some(inode) = whiteout {
+                discard(cx, inode, g);
             }
             return Err(stop);
         }
-        let left = whiteout.as_ref().map(|node| node.target());
-        let here = Change {
+        let left = whiteout.as_ref().map(|inode| inode.target());
+        let here = EntryChange {
             at: self.from_at,
             to: left,
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, None, here, there);
+        let needs_growth = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
         }
         self.settle(source, target, whiteout.is_some());
-        Ok(crowded)
+        Ok(needs_growth)
     }
 
-    /// Takes effect. A walk that passed through a directory that moves notices by its `moves`.
+    /// Applies the rename. A walk that passed through a moved directory notices by its `moves`.
     fn apply(
         &self,
         pair: Pair<'_>,
-        source: &Node,
-        exchanged: Option<&Node>,
-        here: Change<'_>,
-        there: Change<'_>,
+        source: &Inode,
+        exchanged: Option<&Inode>,
+        here: EntryChange<'_>,
+        there: EntryChange<'_>,
     ) -> bool {
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
         }
         let source = source.directory();
-        let exchanged = exchanged.and_then(|node| node.directory());
+        let exchanged = exchanged.and_then(|inode| inode.directory());
         let _moving = [source, exchanged].map(|moved| moved.map(|it| it.moves.write()));
         if let Some(directory) = source {
             directory.set_parent(self.to.parent.number());
@@ -205,8 +215,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Counts, times and links after a plain rename.
-    fn settle(&self, source: &Node, target: Option<&Node>, whiteout: bool) {
-        let (cx, g, now) = (self.cx, self.g, self.cx.core.now());
+    fn settle(&self, source: &Inode, target: Option<&Inode>, whiteout: bool) {
+        let (cx, g, now) = (self.cx, self.g, self.cx.sb.now());
         let is_dir = source.is_dir();
         if whiteout {
             self.from.parent.count_entry(0, false, now);
@@ -223,17 +233,17 @@ impl<'a> Turn<'a> {
         if let Some(target) = target {
             self.to.parent.count_entry(-1, target.is_dir(), now);
             if let Some(directory) = target.directory() {
-                directory.orphan(self.to.parent.generation());
+                directory.set_dead_parent(self.to.parent.generation());
             }
             target.change_meta(now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
             });
-            cx.node_changed(target, None);
-            cx.core.reap(target, g);
+            cx.inode_changed(target, None);
+            cx.sb.iput_final(target, g);
         }
     }
 
-    fn exchange(&self, pair: Pair<'_>, source: &Node, target: &Node) -> Step<bool> {
+    fn exchange(&self, pair: Pair<'_>, source: &Inode, target: &Inode) -> Attempt<bool> {
         let (cx, g) = (self.cx, self.g);
         if source.number() == target.number() {
             return Ok(false);
@@ -246,16 +256,16 @@ impl<'a> Turn<'a> {
         check_project(source, self.to.parent)?;
         check_project(target, self.from.parent)?;
         self.commit(source, None, true, Some(target))?;
-        let here = Change {
+        let here = EntryChange {
             at: self.from_at,
             to: Some(target.target()),
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, Some(target), here, there);
-        let now = cx.core.now();
+        let needs_growth = self.apply(pair, source, Some(target), here, there);
+        let now = cx.sb.now();
         for (parent, gone, come) in [
             (self.from.parent, source, target),
             (self.to.parent, target, source),
@@ -265,47 +275,47 @@ impl<'a> Turn<'a> {
             gone.change_meta(now, |_| {});
         }
         self.tell(source);
-        cx.node_changed(target, None);
-        Ok(crowded)
+        cx.inode_changed(target, None);
+        Ok(needs_growth)
     }
 
-    fn tell(&self, source: &Node) {
+    fn tell(&self, source: &Inode) {
         self.cx.entry_changed(self.from.parent, self.from.name);
         self.cx.entry_changed(self.to.parent, self.to.name);
-        self.cx.node_changed(source, None);
+        self.cx.inode_changed(source, None);
     }
 
-    fn look(&self, pair: &Pair<'_>, second: bool) -> Step<Option<&'a Node>> {
+    fn look(&self, pair: &Pair<'_>, second: bool) -> Attempt<Option<&'a Inode>> {
         let (at, parent) = if second {
             (self.to_at, self.to.parent)
         } else {
             (self.from_at, self.from.parent)
         };
         match pair.find(second, at, self.g) {
-            Look::Hit(entry) => self.cx.core.entry_node(parent, entry, self.g).map(Some),
-            Look::Absent => Ok(None),
-            Look::Unknown => Err(unknown(parent, at.name)),
+            Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
+            Lookup::Negative => Ok(None),
+            Lookup::Unknown => Err(unknown(parent, at.name)),
         }
     }
 
-    /// The rename lock was chosen by a look without locks; if a directory turned up since, begin
-    /// again.
-    fn check_lock(&self, directories: bool) -> Step<()> {
+    /// The rename lock was chosen by a look without locks; if a directory has appeared since,
+    /// restart.
+    fn check_lock(&self, directories: bool) -> Attempt<()> {
         if self.across && directories && !self.moves_tree {
-            return Err(Stop::Again);
+            return Err(Stop::Restart);
         }
         Ok(())
     }
 
     /// A directory that gets another parent is itself changed (`..`).
-    fn check_new_parent(&self, node: &Node) -> Result<(), Errno> {
-        match self.across && node.is_dir() {
-            true => may(self.cx.caller, node, WRITE, self.g),
+    fn check_new_parent(&self, inode: &Inode) -> Result<(), Errno> {
+        match self.across && inode.is_dir() {
+            true => may(self.cx.caller, inode, WRITE, self.g),
             false => Ok(()),
         }
     }
 
-    fn whiteout(&self) -> Step<Option<NodeRef>> {
+    fn whiteout(&self) -> Attempt<Option<InodeRef>> {
         if self.flags & WHITEOUT == 0 {
             return Ok(None);
         }
@@ -315,43 +325,43 @@ impl<'a> Turn<'a> {
 
     fn commit(
         &self,
-        source: &Node,
-        whiteout: Option<&NodeRef>,
+        source: &Inode,
+        whiteout: Option<&InodeRef>,
         exchange: bool,
-        target: Option<&Node>,
-    ) -> Step<()> {
-        let home = &self.cx.core.home;
-        if !home.evictable() {
+        target: Option<&Inode>,
+    ) -> Attempt<()> {
+        let backend = &self.cx.sb.objects.backend;
+        if !backend.evictable() {
             return Ok(());
         }
         let (from, to) = (self.from.parent.number(), self.to.parent.number());
-        let link = |dir, name, node: &Node| home::Change::Link {
+        let link = |dir, name, inode: &Inode| backend::BackendOp::Link {
             dir,
             name,
-            to: node.target(),
+            to: inode.target(),
         };
-        let record = whiteout.map(|node| record_of(node, self.g));
+        let record = whiteout.map(|inode| record_of(inode, self.g));
         let mut changes = vec![link(to, self.to.name, source)];
         match (whiteout, target.filter(|_| exchange)) {
-            (Some(node), _) => changes.push(link(from, self.from.name, node)),
+            (Some(inode), _) => changes.push(link(from, self.from.name, inode)),
             (None, Some(target)) => changes.push(link(from, self.from.name, target)),
             (None, None) => {
-                changes.push(home::Change::Unlink {
+                changes.push(backend::BackendOp::Unlink {
                     dir: from,
                     name: self.from.name,
                 });
             }
         }
         if let Some(record) = &record {
-            changes.push(home::Change::Put(record));
+            changes.push(backend::BackendOp::Put(record));
         }
-        Ok(home.commit(&changes)?)
+        Ok(backend.commit(&changes)?)
     }
 }
 
-/// As in Linux, asked within one directory too, and after everybody's rights.
-fn check_project(node: &Node, parent: &Node) -> Result<(), Errno> {
-    match takes_in(parent, node.meta.project()) {
+/// As in Linux, also checked within one directory, and after all permissions.
+fn check_project(inode: &Inode, parent: &Inode) -> Result<(), Errno> {
+    match takes_in(parent, inode.meta.project()) {
         true => Ok(()),
         false => Err(Errno::EXDEV),
     }
@@ -364,11 +374,11 @@ fn check_dots(name: &[u8], dots: Errno) -> Result<(), Errno> {
     }
 }
 
-fn directory_of(node: &Node) -> Result<&Directory, Errno> {
-    node.directory().ok_or(Errno::ENOTDIR)
+fn directory_of(inode: &Inode) -> Result<&Directory, Errno> {
+    inode.directory().ok_or(Errno::ENOTDIR)
 }
 
-/// What a target that is an ancestor of the source means.
+/// The errno for a target that is an ancestor of the source.
 fn errno_above(flags: u32) -> Errno {
     if flags & EXCHANGE != 0 {
         Errno::EINVAL
@@ -385,7 +395,7 @@ fn check_no_loop(
     (to, to_at): (End<'_>, Hashed<'_>),
     flags: u32,
     g: &Guard,
-) -> Step<()> {
+) -> Attempt<()> {
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?.ino();
     if is_at_or_above(cx, source, to.parent, g)? {
         return Err(Errno::EINVAL.into());

@@ -1,17 +1,17 @@
-//! Room of the volume, and of a project in it.
+//! Free space of the volume, and of a project in it.
 
 use crate::attr::StatFs;
 use crate::data::PAGE;
-use crate::inode::Node;
+use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::quota::QuotaId;
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
 
-/// What `statfs(2)` tells about `node`: inside a project with a hard limit, the project's room.
-pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
+/// The result of `statfs(2)` on `inode`: inside a project with a hard limit, the project's numbers.
+pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     let [(blocks, bfree), (files, ffree)] =
-        room(core, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
+        room(sb, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
     let mut all = StatFs {
         bsize: PAGE as u32,
         frsize: PAGE as u32,
@@ -22,13 +22,13 @@ pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
         ffree,
         namelen: NAME_MAX as u32,
     };
-    let project = QuotaId::project(node.meta.project());
+    let project = QuotaId::project(inode.meta.project());
     if project.id == 0 {
         return all;
     }
-    // A project may be promised more than the volume has. What is not free is what the project
-    // uses, as on XFS; what may be had is what the volume has left besides.
-    let [of_blocks, of_files] = room(core, project, g);
+    // A project's limit may exceed the volume. What is not free is what the project uses, as on
+    // XFS; what is available is also limited by what the volume has left.
+    let [of_blocks, of_files] = room(sb, project, g);
     if let Some((limit, left)) = of_blocks {
         all.blocks = blocks.min(limit);
         all.bfree = all.blocks.saturating_sub(limit - left);
@@ -36,15 +36,15 @@ pub(crate) fn statfs(core: &Core, node: &Node, g: &Guard) -> StatFs {
     }
     if let Some((limit, left)) = of_files {
         all.files = files.min(limit);
-        // There is no third number for files.
+        // For files there is no separate number of available ones.
         all.ffree = left.min(ffree);
     }
     all
 }
 
-/// Of each resource the hard limit and what is left below it; `None` without a limit.
-fn room(core: &Core, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
-    core.ledger.usage(who, g).map(|usage| {
+/// The hard limit of each resource and what is left below it; `None` without a limit.
+fn room(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
+    sb.quotas.ledger.usage(who, g).map(|usage| {
         let hard = usage.tally.bounds.hard?;
         Some((hard, hard.saturating_sub(usage.used)))
     })

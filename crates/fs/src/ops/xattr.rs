@@ -5,10 +5,11 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, Node};
+use crate::inode::{Fields, Inode, XattrsAcls};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::quota::{Charge, Resource};
-use crate::volume::{Ctx, Step};
+use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 
 /// Longest value in bytes (`XATTR_SIZE_MAX`).
@@ -18,9 +19,9 @@ const LIST_MAX: usize = 65_536;
 
 #[derive(PartialEq)]
 enum Space {
-    /// No namespace of ours: refused after the permission check, as Linux does.
+    /// A namespace without support: refused after the permission check, as in Linux.
     Unknown,
-    /// Nothing but the ACLs is served of `system.`, and nobody needs a right to hear that.
+    /// `system.` without the ACLs is not served; this is returned without a permission check.
     System,
     User,
     Trusted,
@@ -30,11 +31,11 @@ enum Space {
 }
 
 /// The value of `name`; `ENODATA` if there is none.
-pub(crate) fn get(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<Box<[u8]>> {
+pub(crate) fn get(cx: &Ctx<'_>, inode: &Inode, name: &[u8], g: &Guard) -> Attempt<Box<[u8]>> {
     let space = space_of(name)?;
-    check_access(cx, node, &space, READ, g)?;
+    check_access(cx, inode, &space, READ, g)?;
     check_served(name, &space)?;
-    let extra = node.extra(g).ok_or(Errno::ENODATA)?;
+    let extra = inode.extra(g).ok_or(Errno::ENODATA)?;
     let acl = match space {
         Space::Access => &extra.access,
         Space::Default => &extra.default,
@@ -46,16 +47,16 @@ pub(crate) fn get(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<Box
 /// Sets `name`; `flags` as of `setxattr(2)`. `kill_sgid`: setting an access ACL also clears setgid.
 pub(crate) fn set(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     name: &[u8],
     value: &[u8],
     flags: i32,
     kill_sgid: bool,
     g: &Guard,
-) -> Step<()> {
+) -> Attempt<()> {
     check_request(name, value, flags)?;
     let space = space_of(name)?;
-    let change = |extra: &mut Extra| {
+    let change = |extra: &mut XattrsAcls| {
         check_served(name, &space)?;
         let there = extra.xattrs.contains(name);
         if flags & libc::XATTR_CREATE != 0 && there {
@@ -75,22 +76,22 @@ pub(crate) fn set(
     match space {
         Space::Access | Space::Default => {
             let acl = parse_acl(value)?;
-            // Linux does not look at the flags of an ACL.
-            set_acl(cx, node, &space, acl, kill_sgid, g)
+            // Linux ignores the flags of an ACL.
+            set_acl(cx, inode, &space, acl, kill_sgid, g)
         }
-        _ => update(cx, node, &space, change, g),
+        _ => update(cx, inode, &space, change, g),
     }
 }
 
 /// Removes `name`; `ENODATA` if there is none.
-pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<()> {
+pub(crate) fn remove(cx: &Ctx<'_>, inode: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
     let space = space_of(name)?;
     match space {
         // Removing an ACL that is not there is no error, as in Linux.
-        Space::Access | Space::Default => set_acl(cx, node, &space, Ok(None), false, g),
+        Space::Access | Space::Default => set_acl(cx, inode, &space, Ok(None), false, g),
         _ => update(
             cx,
-            node,
+            inode,
             &space,
             |extra| {
                 check_served(name, &space)?;
@@ -102,10 +103,10 @@ pub(crate) fn remove(cx: &Ctx<'_>, node: &Node, name: &[u8], g: &Guard) -> Step<
     }
 }
 
-/// All names, each with a NUL behind it. `trusted.` is for the privileged.
-pub(crate) fn list(cx: &Ctx<'_>, node: &Node, g: &Guard) -> Step<Vec<u8>> {
+/// All names, each followed by a NUL. `trusted.` only for privileged callers.
+pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
     let mut names = Vec::new();
-    let Some(extra) = node.extra(g) else {
+    let Some(extra) = inode.extra(g) else {
         return Ok(names);
     };
     let mut push = |name: &[u8]| {
@@ -126,58 +127,58 @@ pub(crate) fn list(cx: &Ctx<'_>, node: &Node, g: &Guard) -> Step<Vec<u8>> {
     Ok(names)
 }
 
-/// Replaces what is beyond the plain attributes by a changed copy.
+/// Replaces the extended attributes and ACLs by a changed copy.
 fn update(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     space: &Space,
-    change: impl FnOnce(&mut Extra) -> Result<(), Errno>,
+    change: impl FnOnce(&mut XattrsAcls) -> Result<(), Errno>,
     g: &Guard,
-) -> Step<()> {
-    cx.core.check_writable()?;
-    let _kept = cx.keep(node, g)?;
-    let _change = node.meta.change.lock();
-    check_access(cx, node, space, WRITE, g)?;
-    let mut extra = node.extra(g).cloned().unwrap_or_default();
+) -> Attempt<()> {
+    cx.sb.check_writable()?;
+    let _kept = cx.pin_inode(inode, g)?;
+    let _change = inode.meta.change.lock();
+    check_access(cx, inode, space, WRITE, g)?;
+    let mut extra = inode.extra(g).cloned().unwrap_or_default();
     change(&mut extra)?;
-    let room = charge(cx, node, &extra, g)?;
-    publish(cx, node, extra, room, |_| {}, g);
+    let room = charge(cx, inode, &extra, g)?;
+    publish(cx, inode, extra, room, |_| {}, g);
     Ok(())
 }
 
 fn set_acl(
     cx: &Ctx<'_>,
-    node: &Node,
+    inode: &Inode,
     space: &Space,
     acl: Result<Option<Acl>, Errno>,
     kill_sgid: bool,
     g: &Guard,
-) -> Step<()> {
-    cx.core.check_writable()?;
-    let _kept = cx.keep(node, g)?;
-    let _change = node.meta.change.lock();
+) -> Attempt<()> {
+    cx.sb.check_writable()?;
+    let _kept = cx.pin_inode(inode, g)?;
+    let _change = inode.meta.change.lock();
     let fixed = flags::IMMUTABLE | flags::APPEND;
-    if *space == Space::Default && !node.is_dir() && node.kind() != Kind::Symlink {
-        // Whoever asks: there is nothing to remove, and nothing can be set.
+    if *space == Space::Default && !inode.is_dir() && inode.kind() != Kind::Symlink {
+        // For every caller: there is nothing to remove, and nothing can be set.
         return match acl {
-            _ if node.meta.flags() & fixed != 0 => Err(Errno::EPERM.into()),
+            _ if inode.meta.flags() & fixed != 0 => Err(Errno::EPERM.into()),
             Ok(None) => Ok(()),
             _ => Err(Errno::EACCES.into()),
         };
     }
-    check_access(cx, node, space, WRITE, g)?;
+    check_access(cx, inode, space, WRITE, g)?;
     let acl = acl?;
-    let mut extra = node.extra(g).cloned().unwrap_or_default();
+    let mut extra = inode.extra(g).cloned().unwrap_or_default();
     if let Space::Default = space {
         extra.default = acl;
-        let room = charge(cx, node, &extra, g)?;
-        publish(cx, node, extra, room, |_| {}, g);
+        let room = charge(cx, inode, &extra, g)?;
+        publish(cx, inode, extra, room, |_| {}, g);
         return Ok(());
     }
     let mode = acl.as_ref().map(|acl| acl.equiv_mode());
     extra.access = acl.filter(|_| mode.is_some_and(|(_, minimal)| !minimal));
-    let room = charge(cx, node, &extra, g)?;
-    let owner = node.meta.owner();
+    let room = charge(cx, inode, &extra, g)?;
+    let owner = inode.meta.owner();
     let stranger = cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
     let change = |fields: &mut Fields| {
         if let Some((mode, _)) = mode {
@@ -187,52 +188,57 @@ fn set_acl(
             fields.perm &= !(libc::S_ISGID as u16);
         }
     };
-    publish(cx, node, extra, room, change, g);
+    publish(cx, inode, extra, room, change, g);
     Ok(())
 }
 
-/// Takes room for the blocks that `extra` needs more than what is there. Under `change`.
-fn charge<'g>(cx: &Ctx<'g>, node: &Node, extra: &Extra, g: &'g Guard) -> Step<Option<Charge<'g>>> {
-    let more = extra.blocks().saturating_sub(node.extra_blocks());
-    match cx.core.payer(node)? {
+/// Charges the blocks that `extra` needs beyond the present ones. Under `change`.
+fn charge<'g>(
+    cx: &Ctx<'g>,
+    inode: &Inode,
+    extra: &XattrsAcls,
+    g: &'g Guard,
+) -> Attempt<Option<Charge<'g>>> {
+    let more = extra.blocks().saturating_sub(inode.extra_blocks());
+    match cx.sb.payer(inode)? {
         Some(account) if more > 0 => {
-            let ledger = &cx.core.ledger;
+            let ledger = &cx.sb.quotas.ledger;
             Ok(Some(ledger.charge(account, Resource::Blocks, more, g)?))
         }
         _ => Ok(None),
     }
 }
 
-/// Replaces what is beyond the plain attributes, and changes of these what goes with it; `room` is
-/// for what it needs more. Under `change`.
+/// Replaces the extended attributes and ACLs, and the attributes that go with them; `room` is the
+/// charge for the additional blocks. Under `change`.
 pub(super) fn publish(
     cx: &Ctx<'_>,
-    node: &Node,
-    extra: Extra,
+    inode: &Inode,
+    extra: XattrsAcls,
     room: Option<Charge<'_>>,
     change: impl FnOnce(&mut Fields),
     g: &Guard,
 ) {
-    let (blocks, before) = (extra.blocks(), node.extra_blocks());
-    if !is_control(node.number()) {
-        node.set_extra_blocks(blocks);
+    let (blocks, before) = (extra.blocks(), inode.extra_blocks());
+    if !is_control(inode.number()) {
+        inode.set_extra_blocks(blocks);
         if let Some(mut room) = room {
             room.spend(blocks - before);
         }
         let less = before.saturating_sub(blocks);
-        let account = node.meta.account();
-        cx.core.ledger.free(account, Resource::Blocks, less, g);
+        let account = inode.meta.account();
+        cx.sb.quotas.ledger.free(account, Resource::Blocks, less, g);
     }
-    let now = cx.core.now();
+    let now = cx.sb.now();
     let changed = |fields: &mut Fields| {
         fields.ctime = now;
         change(fields);
     };
-    node.set_extra(extra, changed, g);
-    cx.node_changed(node, None);
+    inode.set_extra(extra, changed, g);
+    cx.inode_changed(inode, None);
 }
 
-/// What is wrong with a request whatever the inode.
+/// Errors of a request that do not depend on the inode.
 pub(crate) fn check_request(name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
     if flags & !(libc::XATTR_CREATE | libc::XATTR_REPLACE) != 0 {
         return Err(Errno::EINVAL);
@@ -254,8 +260,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// A list, or `EINVAL` inside for one of the right form that makes no sense: Linux finds that out
-/// later.
+/// An ACL, or `EINVAL` inside for a well-formed but invalid one: Linux finds that out later.
 fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
     match Acl::from_xattr(value) {
         Err(Errno::EINVAL) if Acl::is_well_formed(value) => Ok(Err(Errno::EINVAL)),
@@ -263,7 +268,7 @@ fn parse_acl(value: &[u8]) -> Result<Result<Option<Acl>, Errno>, Errno> {
     }
 }
 
-/// A namespace must be one of ours and a name must go on behind its prefix.
+/// The namespace must be served and the name must go on behind its prefix.
 fn check_served(name: &[u8], space: &Space) -> Result<(), Errno> {
     if matches!(space, Space::Unknown | Space::System) {
         return Err(Errno::EOPNOTSUPP);
@@ -296,9 +301,9 @@ fn space_of(name: &[u8]) -> Result<Space, Errno> {
 }
 
 /// `xattr_permission` of Linux.
-fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) -> Step<()> {
+fn check_access(cx: &Ctx<'_>, inode: &Inode, space: &Space, want: u32, g: &Guard) -> Attempt<()> {
     let writes = want == WRITE;
-    let owner = node.meta.owner();
+    let owner = inode.meta.owner();
     if writes && owner.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
         return Err(Errno::EPERM.into());
     }
@@ -306,7 +311,7 @@ fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) 
         return Ok(());
     }
     match space {
-        Space::Unknown => Ok(may(cx.caller, node, want, g)?),
+        Space::Unknown => Ok(may(cx.caller, inode, want, g)?),
         Space::System => Ok(()),
         Space::Security => {
             if writes && !cx.caller.privileged() {
@@ -319,18 +324,18 @@ fn check_access(cx: &Ctx<'_>, node: &Node, space: &Space, want: u32, g: &Guard) 
         Space::Trusted if writes => Err(Errno::EPERM.into()),
         Space::Trusted => Err(Errno::ENODATA.into()),
         Space::User => {
-            let plain = matches!(node.kind(), Kind::File | Kind::Directory);
+            let plain = matches!(inode.kind(), Kind::File | Kind::Directory);
             if !plain {
                 return Err(if writes { Errno::EPERM } else { Errno::ENODATA }.into());
             }
-            let sticky = node.is_dir() && u32::from(owner.perm) & libc::S_ISVTX != 0;
+            let sticky = inode.is_dir() && u32::from(owner.perm) & libc::S_ISVTX != 0;
             if writes && sticky && !cx.caller.privileged() && cx.caller.uid != owner.uid {
                 return Err(Errno::EPERM.into());
             }
-            Ok(may(cx.caller, node, want, g)?)
+            Ok(may(cx.caller, inode, want, g)?)
         }
         Space::Access | Space::Default => {
-            if node.kind() == Kind::Symlink {
+            if inode.kind() == Kind::Symlink {
                 return Err(Errno::EOPNOTSUPP.into());
             }
             if writes {

@@ -4,15 +4,16 @@ use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{DirEntry, Kind};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
-use crate::inode::{Inode, Node};
+use crate::inode::{Inode, InodeInner};
 use crate::number::ROOT;
+use crate::ops::ctx::Ctx;
 use crate::ops::list::list;
 use crate::ops::open::OpenFile;
 use crate::ops::perm::{EXEC, READ, may};
-use crate::volume::{Ctx, Step, Stop};
+use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct OwnedDirEntry {
     pub kind: Kind,
     /// Name.
     pub name: Vec<u8>,
-    /// Where to go on after this entry.
+    /// The cookie to go on from after this entry.
     pub cookie: u64,
 }
 
@@ -34,41 +35,41 @@ impl Process {
             let mut entries = Vec::new();
             let mut batch = Batch::new();
             let more = self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                let node = walked.existing()?;
-                if !node.is_dir() {
+                let inode = walked.existing()?;
+                if !inode.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
-                may(cx.caller, node, READ, g)?;
+                may(cx.caller, inode, READ, g)?;
                 entries.clear();
                 batch = Batch::new();
-                batch.list(cx, node, false, &mut |entry| keep(&mut entries, entry), g)?;
-                Ok(if batch.is_full() { node.hold() } else { None })
+                batch.list(cx, inode, false, &mut |entry| keep(&mut entries, entry), g)?;
+                Ok(if batch.is_full() { inode.hold() } else { None })
             })?;
-            let Some(node) = more else {
+            let Some(inode) = more else {
                 return Ok(entries);
             };
             let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
-                listed = self.run(|cx, g| batch.list(cx, &node, false, each, g));
+                listed = self.run(|cx, g| batch.list(cx, &inode, false, each, g));
             }
-            let listed = unless_removed(listed, &node);
-            self.core().release(node, &pin());
+            let listed = unless_removed(listed, &inode);
+            self.sb().release(inode, &pin());
             listed.map(|()| entries)
         })
     }
 
     /// `getdents(2)`: entries from the descriptor's position on, `.` and `..` first, until `f`
-    /// answers false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
-    /// offset is `telldir(3)`. After an error what was handed out stays handed out, and a next call
-    /// goes on behind it.
+    /// returns false for one, which then comes again. `lseek` with a cookie is `seekdir(3)`; the
+    /// offset is `telldir(3)`. After an error the next call goes on behind the entries that were
+    /// passed to `f`.
     pub fn getdents(&self, fd: Fd, f: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
         self.call(Call::Getdents, || {
             let mut batch = Batch::new();
             let more = self.with_position(fd, check_directory, |file, position| {
                 match self.getdents_part(&file, position, &mut batch, f) {
                     Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
-                    // The last close ends it, and nobody gets entries of two directories.
+                    // The last close ends the call, and no caller gets entries of two directories.
                     Err(Errno::EBADF) if batch.has_moved() && file.is_finished() => Ok(Ok(None)),
                     Err(errno) if batch.has_moved() => Ok(Err(errno)),
                     Err(errno) => Err(errno),
@@ -77,14 +78,14 @@ impl Process {
             let Some(file) = more else {
                 return Ok(());
             };
-            // What comes now would be a next call on Linux.
+            // On Linux, an error from here on would belong to a next call.
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
                 let mut position = file.position().lock();
                 listed = self.getdents_part(&file, &mut position, &mut batch, f);
             }
-            match file.node(&pin()) {
-                Ok(node) => unless_removed(listed, node),
+            match file.inode(&pin()) {
+                Ok(inode) => unless_removed(listed, inode),
                 Err(_) => listed,
             }
         })
@@ -99,7 +100,7 @@ impl Process {
     ) -> Result<()> {
         let noatime = file.flags() & libc::O_NOATIME != 0;
         (batch.begun, batch.reached) = (*position, *position);
-        let listed = self.run(|cx, g| batch.list(cx, file.node(g)?, noatime, f, g));
+        let listed = self.run(|cx, g| batch.list(cx, file.inode(g)?, noatime, f, g));
         *position = batch.reached;
         listed
     }
@@ -129,15 +130,15 @@ impl Process {
     pub fn chroot(&self, path: impl AsRef<[u8]>) -> Result<()> {
         self.call(Call::Chroot, || {
             self.at(AT_FDCWD, path.as_ref(), Follow::Yes, |cx, walked, g| {
-                let node = walked.existing()?;
-                if !node.is_dir() {
+                let inode = walked.existing()?;
+                if !inode.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
-                may(cx.caller, node, EXEC, g)?;
+                may(cx.caller, inode, EXEC, g)?;
                 if !cx.caller.privileged() {
                     return Err(Errno::EPERM.into());
                 }
-                enter(cx, &self.root, node, g)
+                enter(cx, &self.root, inode, g)
             })
         })
     }
@@ -146,23 +147,23 @@ impl Process {
     pub fn getcwd(&self) -> Result<Vec<u8>> {
         self.call(Call::Getcwd, || {
             self.run(|cx, g| {
-                // The way up is only a path if no directory moves meanwhile.
-                let _still = cx.core.rename.0.lock();
+                // The way up is a path only if no directory moves meanwhile.
+                let _still = cx.sb.names.rename.0.lock();
                 let root = self.place(&self.root, g).number();
-                let mut node = self.place(&self.cwd, g);
+                let mut inode = self.place(&self.cwd, g);
                 let mut parts = Vec::new();
-                if node.meta.is_nameless() {
+                if inode.meta.is_unlinked() {
                     return Err(Errno::ENOENT.into());
                 }
-                while node.number() != root {
-                    // Outside of what `/` means there is no path.
-                    if node.number() == ROOT {
+                while inode.number() != root {
+                    // Outside of the process's root there is no path.
+                    if inode.number() == ROOT {
                         return Err(Errno::ENOENT.into());
                     }
-                    let directory = node.directory().ok_or(Errno::ENOTDIR)?;
-                    let parent = cx.core.node(directory.parent(), g)?;
-                    parts.push(name_in(cx, parent, node.number(), g)?);
-                    node = parent;
+                    let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
+                    let parent = cx.sb.inode(directory.parent(), g)?;
+                    parts.push(name_in(cx, parent, inode.number(), g)?);
+                    inode = parent;
                 }
                 let mut path = Vec::new();
                 for part in parts.iter().rev() {
@@ -175,21 +176,21 @@ impl Process {
     }
 }
 
-/// The slot gets `node`, which may have had its last use meanwhile: then the call looks again.
-fn enter(cx: &Ctx<'_>, slot: &HeldSlot<Inode>, node: &Node, g: &Guard) -> Step<()> {
-    if !node.is_dir() {
+/// Stores `inode` in the slot. It may have had its last use meanwhile: then the call looks again.
+fn enter(cx: &Ctx<'_>, slot: &RefSlot<InodeInner>, inode: &Inode, g: &Guard) -> Attempt<()> {
+    if !inode.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }
-    may(cx.caller, node, EXEC, g)?;
-    let held = node.hold().ok_or(Stop::Again)?;
+    may(cx.caller, inode, EXEC, g)?;
+    let held = inode.hold().ok_or(Stop::Restart)?;
     if let Some(old) = slot.replace(Some(held)) {
-        cx.core.release(old, g);
+        cx.sb.release(old, g);
     }
     Ok(())
 }
 
 /// The name of directory `ino` in its parent.
-fn name_in(cx: &Ctx<'_>, parent: &Node, ino: u64, g: &Guard) -> Step<Vec<u8>> {
+fn name_in(cx: &Ctx<'_>, parent: &Inode, ino: u64, g: &Guard) -> Attempt<Vec<u8>> {
     let mut name = None;
     let mut look = |entry: DirEntry<'_>| {
         if entry.ino == ino && entry.name != b"." && entry.name != b".." {
@@ -203,7 +204,7 @@ fn name_in(cx: &Ctx<'_>, parent: &Node, ino: u64, g: &Guard) -> Step<Vec<u8>> {
 
 /// Entries that are listed under one guard.
 struct Batch {
-    /// Cookie that the call began behind.
+    /// The cookie after which the call began.
     begun: u64,
     /// Cookie of the last entry that was taken.
     reached: u64,
@@ -219,25 +220,25 @@ impl Batch {
         }
     }
 
-    /// Whether entries were handed out.
+    /// Whether any entry was passed to `f`.
     fn has_moved(&self) -> bool {
         self.reached != self.begun
     }
 
-    /// Whether it ended because it is long enough.
+    /// Whether it ended because it has enough entries.
     fn is_full(&self) -> bool {
         self.taken >= piece::ENTRIES
     }
 
-    /// Hands entries behind `reached` to `f`. A step that is run again goes on where it was.
+    /// Passes entries behind `reached` to `f`. A restarted step goes on where it was.
     fn list(
         &mut self,
         cx: &Ctx<'_>,
-        node: &Node,
+        inode: &Inode,
         noatime: bool,
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
         g: &Guard,
-    ) -> Step<()> {
+    ) -> Attempt<()> {
         self.taken = 0;
         let from = self.reached;
         let each = |entry: DirEntry<'_>| {
@@ -249,7 +250,7 @@ impl Batch {
             }
             goes_on
         };
-        list(cx, node, from, noatime, each, g)
+        list(cx, inode, from, noatime, each, g)
     }
 }
 
@@ -260,10 +261,10 @@ fn check_directory(file: &OpenFile) -> Result<&OpenFile> {
     }
 }
 
-/// A directory that is removed while it is listed has no more entries; any other error is one.
-fn unless_removed(listed: Result<()>, node: &Node) -> Result<()> {
+/// A directory that is removed while it is listed has no more entries; any other error is returned.
+fn unless_removed(listed: Result<()>, inode: &Inode) -> Result<()> {
     match listed {
-        Err(Errno::ENOENT) if node.meta.is_nameless() => Ok(()),
+        Err(Errno::ENOENT) if inode.meta.is_unlinked() => Ok(()),
         listed => listed,
     }
 }

@@ -1,19 +1,19 @@
-//! Seeking, sizes, copies from file to file, and what makes them durable.
+//! Seeking, sizes, copies between files, and durability.
 
 use super::files::check_offset;
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Kind, SetAttr};
 use crate::calls::Call;
+use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
 use crate::ops::attr;
 use crate::ops::open::OpenFile;
 use crate::ops::range::{self, Copying, copy};
-use crate::volume::MAX_SIZE;
 use crate::walk::Follow;
 use hearth_sync::epoch::pin;
 
 impl Process {
-    /// `lseek(2)`, `SEEK_DATA` and `SEEK_HOLE` included. A directory's offset is a cookie, and has
+    /// `lseek(2)`, including `SEEK_DATA` and `SEEK_HOLE`. A directory's offset is a cookie, and has
     /// no end (`EINVAL`).
     pub fn lseek(&self, fd: Fd, off: i64, whence: i32) -> Result<u64> {
         self.call(Call::Lseek, || {
@@ -27,13 +27,13 @@ impl Process {
                     libc::SEEK_SET => u64::try_from(off).map_err(|_| Errno::EINVAL)?,
                     libc::SEEK_CUR => moved(*position, off)?,
                     libc::SEEK_END => self.run(|_, g| {
-                        let end = file.node(g)?.meta.size();
+                        let end = file.inode(g)?.meta.size();
                         Ok(moved(end, off)?)
                     })?,
                     libc::SEEK_DATA | libc::SEEK_HOLE => {
                         let from = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
                         let hole = whence == libc::SEEK_HOLE;
-                        self.run(|_, g| range::seek(file.node(g)?, from, hole, g))?
+                        self.run(|_, g| range::seek(file.inode(g)?, from, hole, g))?
                     }
                     _ => return Err(Errno::EINVAL),
                 };
@@ -55,7 +55,7 @@ impl Process {
                 if !file.writable() || file.kind() != Kind::File {
                     return Err(Errno::EINVAL.into());
                 }
-                attr::setattr(cx, file.node(g)?, &set, true, g)
+                attr::setattr(cx, file.inode(g)?, &set, true, g)
             })
         })
     }
@@ -82,12 +82,12 @@ impl Process {
                 if !file.writable() {
                     return Err(Errno::EBADF.into());
                 }
-                range::fallocate(cx, file.node(g)?, mode, off, len, g)
+                range::fallocate(cx, file.inode(g)?, mode, off, len, g)
             })
         })
     }
 
-    /// `copy_file_range(2)`: an offset that is given moves instead of the file's.
+    /// `copy_file_range(2)`: an explicit offset moves instead of the file's.
     pub fn copy_file_range(
         &self,
         from: (Fd, Option<&mut u64>),
@@ -106,10 +106,10 @@ impl Process {
                     let offsets = (off(&source, &from.1), off(&target, &to.1));
                     let noatime = source.flags() & libc::O_NOATIME != 0;
                     Copying::new(offsets, len, noatime).in_pieces(|copying| {
-                        self.run(|cx, g| copy(cx, source.node(g)?, target.node(g)?, copying, g))
+                        self.run(|cx, g| copy(cx, source.inode(g)?, target.inode(g)?, copying, g))
                     })
                 });
-                // As in `Process::on`.
+                // Like in `Process::on`.
                 let is_late = source.is_finished() || target.is_finished();
                 if !is_late || copied != Err(Errno::EBADF) {
                     break (source, target, copied?);
@@ -166,7 +166,7 @@ fn check_copy(source: &OpenFile, target: &OpenFile, flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// It has an offset.
+/// `ESPIPE` unless the file has an offset.
 fn check_seekable(file: &OpenFile) -> Result<&OpenFile> {
     match file.kind() {
         Kind::Fifo | Kind::Socket => Err(Errno::ESPIPE),

@@ -1,4 +1,4 @@
-//! dup, fcntl and friends.
+//! Calls on descriptors: dup, fcntl and the like.
 
 use super::{Fd, Process};
 use crate::calls::Call;
@@ -64,21 +64,21 @@ impl Process {
     }
 
     /// `fcntl(F_SETFL)`: access mode and creation flags are ignored. `EPERM` to clear `O_APPEND` of
-    /// an append-only file, or to set `O_NOATIME` on somebody else's; `EINVAL` for `O_DIRECT` on a
+    /// an append-only file, or to set `O_NOATIME` on another user's; `EINVAL` for `O_DIRECT` on a
     /// directory.
     pub fn set_status_flags(&self, fd: Fd, flags: i32) -> Result<()> {
         self.call(Call::Fcntl, || {
             self.run_on(fd, |cx, file, g| {
-                let node = file.node(g)?;
+                let inode = file.inode(g)?;
                 let old = file.flags();
-                let append_only = node.meta.flags() & crate::flags::APPEND != 0;
+                let append_only = inode.meta.flags() & crate::flags::APPEND != 0;
                 if append_only && (old ^ flags) & libc::O_APPEND != 0 {
                     return Err(crate::Errno::EPERM.into());
                 }
                 if flags & !old & libc::O_NOATIME != 0 {
-                    crate::ops::perm::may_own(cx.caller, &node.meta.owner())?;
+                    crate::ops::perm::may_own(cx.caller, &inode.meta.owner())?;
                 }
-                if flags & libc::O_DIRECT != 0 && node.is_dir() {
+                if flags & libc::O_DIRECT != 0 && inode.is_dir() {
                     return Err(crate::Errno::EINVAL.into());
                 }
                 file.set_flags(old & !CHANGEABLE | flags & CHANGEABLE);

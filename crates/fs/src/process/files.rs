@@ -3,11 +3,13 @@
 use super::{Fd, Process, piece};
 use crate::attr::Kind;
 use crate::calls::Call;
+use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
-use crate::ops::io::{self, Place};
+use crate::ops::ctx::Ctx;
+use crate::ops::io::{self, WriteAt};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
-use crate::volume::{Ctx, MAX_SIZE, Step, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 use hearth_sync::rcu::Shared;
@@ -45,7 +47,7 @@ impl Process {
         })
     }
 
-    /// `readv(2)`. `EINVAL` for more than 1024 parts, in all four calls that take them.
+    /// `readv(2)`. `EINVAL` for more than 1024 buffers, in all four calls that take several.
     pub fn readv(&self, fd: Fd, outs: &mut [IoSliceMut<'_>]) -> Result<usize> {
         self.call(Call::Readv, || {
             self.check_parts(fd, outs.len())?;
@@ -113,7 +115,7 @@ impl Process {
         })
     }
 
-    /// `EINVAL` for more parts than `IOV_MAX`, once the descriptor is found to be open.
+    /// `EINVAL` for more buffers than `IOV_MAX`, once the descriptor is known to be open.
     fn check_parts(&self, fd: Fd, parts: usize) -> Result<()> {
         match parts > libc::UIO_MAXIOV as usize {
             true => self.with(fd, |_| Err(Errno::EINVAL)),
@@ -128,7 +130,7 @@ impl Process {
         self.with_position(fd, check_writable, |file, position| {
             check_range(*position, data.len())?;
             let (at, done) = self.run(|cx, g| write_at(cx, &file, *position, data, g))?;
-            // What has been written is not written again, also if it cannot be made durable.
+            // Written bytes are not written again, even if they cannot be made durable.
             let synced = self.sync_written(&file);
             if done > 0 && synced.is_ok() {
                 *position = at + done as u64;
@@ -155,12 +157,12 @@ impl Process {
         Ok(done)
     }
 
-    /// Runs `f` on what `fd` names. Where a home may have to be waited for, and where questions are
-    /// asked that may take long, it is counted, so that nothing is pinned meanwhile.
+    /// Runs `f` on the open file of `fd`. Where a backend may block, and for control files whose
+    /// commands may take long, the file is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         let g = pin();
-        if !self.core().home.evictable() {
-            let done = self.on(fd, &g, |file| match file.dialogue() {
+        if !self.sb().objects.backend.evictable() {
+            let done = self.on(fd, &g, |file| match file.control() {
                 None => f(&file).map(Some),
                 Some(_) => Ok(None),
             })?;
@@ -172,7 +174,7 @@ impl Process {
         self.with_counted(fd, |file| f(file))
     }
 
-    /// Runs `f` on what `fd` names, counted, so that it may wait; see [`Process::on`].
+    /// Runs `f` on the open file of `fd`, counted, so that it may wait; see [`Process::on`].
     pub(super) fn with_counted<R>(
         &self,
         fd: Fd,
@@ -187,29 +189,29 @@ impl Process {
         }
     }
 
-    /// Runs an operation on what `fd` names; see [`Process::on`].
+    /// Runs an operation on the open file of `fd`; see [`Process::on`].
     pub(super) fn run_on<R>(
         &self,
         fd: Fd,
-        mut f: impl FnMut(&Ctx<'_>, Shared<'_, OpenFile>, &Guard) -> Step<R>,
+        mut f: impl FnMut(&Ctx<'_>, Shared<'_, OpenFile>, &Guard) -> Attempt<R>,
     ) -> Result<R> {
         self.run(|cx, g| self.on(fd, g, |file| f(cx, file, g)))
     }
 
-    /// What `O_SYNC` and `O_DSYNC` ask for after a write.
+    /// The sync that `O_SYNC` and `O_DSYNC` require after a write.
     pub(super) fn sync_written(&self, file: &OpenFile) -> Result<()> {
         if !file.is_synchronous() {
             return Ok(());
         }
         match self.volume().door().fsync(file, false) {
-            // Its last descriptor was closed since: nobody knows any more which file it was.
+            // Its last descriptor was closed since: which file it was is not known any more.
             Err(Errno::EBADF) if file.is_finished() => self.volume().sync(),
             synced => synced,
         }
     }
 }
 
-/// It is open for reading.
+/// `EBADF` unless the file is open for reading.
 pub(super) fn check_reads(file: &OpenFile) -> Result<&OpenFile> {
     if file.readable() {
         Ok(file)
@@ -218,7 +220,7 @@ pub(super) fn check_reads(file: &OpenFile) -> Result<&OpenFile> {
     }
 }
 
-/// It is open for reading and has contents.
+/// Errors unless the file is open for reading and has contents.
 pub(super) fn check_readable(file: &OpenFile) -> Result<&OpenFile> {
     if check_reads(file)?.kind() == Kind::Directory {
         Err(Errno::EISDIR)
@@ -241,12 +243,12 @@ pub(super) fn read_at(
     off: u64,
     out: &mut [u8],
     g: &Guard,
-) -> Step<usize> {
-    if let Some(dialogue) = file.dialogue() {
-        return dialogue.read(off, out);
+) -> Attempt<usize> {
+    if let Some(control) = file.control() {
+        return control.read(off, out);
     }
     let noatime = file.flags() & libc::O_NOATIME != 0;
-    io::read(cx, file.node(g)?, off, out, noatime, g)
+    io::read(cx, file.inode(g)?, off, out, noatime, g)
 }
 
 fn readv_at(
@@ -255,14 +257,14 @@ fn readv_at(
     off: u64,
     outs: &mut [IoSliceMut<'_>],
     g: &Guard,
-) -> Step<usize> {
-    let Some(dialogue) = file.dialogue() else {
+) -> Attempt<usize> {
+    let Some(control) = file.control() else {
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        return io::read_vector(cx, file.node(g)?, off, outs, noatime, g);
+        return io::read_vector(cx, file.inode(g)?, off, outs, noatime, g);
     };
     let mut total = 0;
     for out in outs {
-        let got = match dialogue.read(off + total as u64, out) {
+        let got = match control.read(off + total as u64, out) {
             Ok(got) => got,
             Err(Stop::Errno(_)) if total > 0 => break,
             Err(stop) => return Err(stop),
@@ -281,16 +283,16 @@ pub(super) fn write_at(
     off: u64,
     data: &[u8],
     g: &Guard,
-) -> Step<(u64, usize)> {
-    if let Some(dialogue) = file.dialogue() {
-        return Ok((off, dialogue.write(cx.core, cx.caller, off, data)?));
+) -> Attempt<(u64, usize)> {
+    if let Some(control) = file.control() {
+        return Ok((off, control.write(cx.sb, cx.caller, off, data)?));
     }
     let place = match file.flags() & libc::O_APPEND {
-        0 => Place::At(off),
-        _ => Place::End,
+        0 => WriteAt::At(off),
+        _ => WriteAt::End,
     };
     let kill = kills_suid(cx.caller);
-    io::write(cx, file.node(g)?, place, data, kill, g)
+    io::write(cx, file.inode(g)?, place, data, kill, g)
 }
 
 fn gather(parts: &[IoSlice<'_>]) -> Vec<u8> {
@@ -305,7 +307,7 @@ pub(super) fn check_offset(off: u64) -> Result<()> {
     }
 }
 
-/// A transfer must end at an offset that exists.
+/// `EINVAL` for a transfer that would end past the largest offset.
 pub(super) fn check_range(off: u64, len: usize) -> Result<()> {
     if len as u64 > MAX_SIZE - off.min(MAX_SIZE) {
         Err(Errno::EINVAL)

@@ -5,9 +5,10 @@ use crate::attr::Kind;
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
-use crate::ops::lookup::{Found, Named};
+use crate::ops::ctx::Ctx;
+use crate::ops::lookup::{Named, WalkEnd};
 use crate::ops::{link, remove, rename};
-use crate::volume::{Ctx, Step};
+use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, ToName, walk};
 use hearth_sync::epoch::Guard;
 
@@ -17,8 +18,8 @@ impl Process {
         self.linkat(AT_FDCWD, old, AT_FDCWD, new, 0)
     }
 
-    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name what `olddirfd` has open:
-    /// `ENOENT` if others than this user opened it, but for user 0.
+    /// `linkat(2)`, with `AT_SYMLINK_FOLLOW`, and `AT_EMPTY_PATH` to name the open file of
+    /// `olddirfd`: `ENOENT` if another user opened it, except for user 0.
     pub fn linkat(
         &self,
         olddirfd: Fd,
@@ -40,29 +41,28 @@ impl Process {
             };
             self.run(|cx, g| {
                 let old = if empty && olddirfd == AT_FDCWD {
-                    Named::Node(self.itself(olddirfd, g)?)
+                    Named::Inode(self.itself(olddirfd, g)?)
                 } else if empty {
                     self.on_any(olddirfd, g, |file| {
-                        // As Linux since 6.10: what others opened is named by those only who may
-                        // find it anyway.
+                        // As in Linux since 6.10: a file that another user opened gets a name only
+                        // from a user who could reach it anyway.
                         if !cx.caller.privileged() && !file.is_opened_by(cx.caller) {
                             return Err(Errno::ENOENT);
                         }
-                        Ok(Named::Node(file.get().node(g)?))
+                        Ok(Named::Inode(file.get().inode(g)?))
                     })?
                 } else {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
-                    // What a home has to be asked for is looked for at once: its entry may be gone
-                    // after another walk.
-                    match cx.core.home.evictable() {
-                        true => Named::Node(named.node(cx, g)?),
+                    // A backend is asked at once: the entry may be gone after another walk.
+                    match cx.sb.objects.backend.evictable() {
+                        true => Named::Inode(named.inode(cx, g)?),
                         false => named,
                     }
                 };
                 let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
                 let (parent, name) = new_name(&to, false)?;
-                link::link(cx, old.node(cx, g)?, parent, name, g)
+                link::link(cx, old.inode(cx, g)?, parent, name, g)
             })
         })
     }
@@ -91,17 +91,17 @@ impl Process {
         self.readlinkat(AT_FDCWD, path)
     }
 
-    /// `readlinkat(2)`; an empty path means what `dirfd` has open.
+    /// `readlinkat(2)`; an empty path means the open file of `dirfd`.
     pub fn readlinkat(&self, dirfd: Fd, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.call(Call::Readlinkat, || {
             let path = path.as_ref();
             if path.is_empty() {
                 return self.run(|cx, g| {
-                    let node = self.itself(dirfd, g)?;
-                    if node.kind() != Kind::Symlink {
+                    let inode = self.itself(dirfd, g)?;
+                    if inode.kind() != Kind::Symlink {
                         return Err(Errno::ENOENT.into());
                     }
-                    Ok(link::readlink(cx, node)?.to_vec())
+                    Ok(link::readlink(cx, inode)?.to_vec())
                 });
             }
             self.at_name(dirfd, path, Follow::Slash, |cx, walked, g| {
@@ -109,7 +109,7 @@ impl Process {
                 if named.kind() != Kind::Symlink {
                     return Err(Errno::EINVAL.into());
                 }
-                Ok(link::readlink(cx, named.node(cx, g)?)?.to_vec())
+                Ok(link::readlink(cx, named.inode(cx, g)?)?.to_vec())
             })
         })
     }
@@ -200,7 +200,7 @@ impl Process {
             self.run(|cx, g| {
                 let (follow, is_writable) = changed_name(cx);
                 let from = walk::<Named>(cx, self.from(olddirfd, old, g)?, old, follow, g)?;
-                // A source that is not there says everything: who makes the target is not
+                // A missing source decides alone: a thread that creates the target is not
                 // disturbed.
                 let follow = match from.found() {
                     Some(_) => Follow::Never,
@@ -222,7 +222,7 @@ impl Process {
                 is_writable?;
                 let removed = [from.parent, to.parent]
                     .iter()
-                    .any(|dir| dir.meta.is_nameless());
+                    .any(|dir| dir.meta.is_unlinked());
                 let source = from.found().filter(|_| !removed).ok_or(Errno::ENOENT)?;
                 if flags & libc::RENAME_NOREPLACE != 0 && to.found().is_some() {
                     return Err(Errno::EEXIST.into());
@@ -245,18 +245,18 @@ impl Process {
         let directory = matches!(new, New::Directory);
         self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
             let (parent, name) = new_name(&walked, directory)?;
-            let node = create(cx, parent, name, new, mode, g)?;
-            cx.core.release(node, g);
+            let inode = create(cx, parent, name, new, mode, g)?;
+            cx.sb.release(inode, g);
             Ok(())
         })
     }
 }
 
-/// Directory and name of something to be made (`filename_create` of Linux).
+/// Directory and name of an object to be made (`filename_create` of Linux).
 fn new_name<'x>(
     walked: &ToName<'x>,
     directory: bool,
-) -> std::result::Result<(&'x crate::inode::Node, &'x [u8]), Errno> {
+) -> std::result::Result<(&'x crate::inode::Inode, &'x [u8]), Errno> {
     if walked.last != Last::Name || walked.found().is_some() {
         return Err(Errno::EEXIST);
     }
@@ -266,7 +266,7 @@ fn new_name<'x>(
     Ok((walked.parent, walked.name))
 }
 
-/// Slashes behind a name of a rename mean a directory.
+/// Slashes behind a name in a rename require a directory.
 fn check_slashes(
     from: &ToName<'_>,
     to: &ToName<'_>,
@@ -288,10 +288,10 @@ fn check_slashes(
     Ok(())
 }
 
-/// How to walk to a name that is to be changed, and whether it may be: in a volume that is
-/// read-only it is not looked up.
+/// How to walk to a name that is to be changed, and whether it may be: on a read-only volume it is
+/// not looked up.
 fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
-    let is_writable = cx.core.check_writable();
+    let is_writable = cx.sb.check_writable();
     let follow = match is_writable {
         Ok(()) => Follow::Never,
         Err(_) => Follow::Parent,
@@ -299,7 +299,7 @@ fn changed_name(cx: &Ctx<'_>) -> (Follow, Result<()>) {
     (follow, is_writable)
 }
 
-fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard) -> Step<()> {
+fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard) -> Attempt<()> {
     if walked.last != Last::Name {
         return Err(Errno::EISDIR.into());
     }
@@ -316,7 +316,7 @@ fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard)
     remove::unlink(cx, walked.parent, walked.name, g)
 }
 
-/// What cannot be removed as a directory whatever it means.
+/// Errors for last components that can never be removed as a directory.
 fn check_no_dots(walked: &ToName<'_>) -> Result<()> {
     match walked.last {
         Last::Name => Ok(()),

@@ -13,9 +13,9 @@ use hearth_sync::rcu::Shared;
 /// A byte range to lock, as `struct flock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSpec {
-    /// What to do.
+    /// The kind of lock.
     pub kind: LockKind,
-    /// What `start` counts from: `SEEK_SET`, `SEEK_CUR` or `SEEK_END`.
+    /// Base of `start`: `SEEK_SET`, `SEEK_CUR` or `SEEK_END`.
     pub whence: i32,
     /// First byte, relative to `whence`.
     pub start: i64,
@@ -24,7 +24,8 @@ pub struct LockSpec {
 }
 
 impl Process {
-    /// `flock(2)`: `LOCK_SH`, `LOCK_EX` or `LOCK_UN`, with `LOCK_NB` not to wait (`EAGAIN`).
+    /// `flock(2)`: `LOCK_SH`, `LOCK_EX` or `LOCK_UN`, with `LOCK_NB` to fail with `EAGAIN` instead
+    /// of waiting.
     pub fn flock(&self, fd: Fd, operation: i32) -> Result<()> {
         self.flock_interruptible(fd, operation, &Interrupt::new())
     }
@@ -47,26 +48,28 @@ impl Process {
                 flock: true,
             };
             if operation & libc::LOCK_NB != 0 || kind == LockKind::Unlock {
-                // Nothing to wait for: the guard keeps the open file, and nobody counts.
+                // Without waiting the guard is enough to keep the open file, and it need not be
+                // counted.
                 let g = pin();
                 return self.on(fd, &g, |file| {
                     check_opened(&file, kind)?;
-                    lock::set(self.core(), &file, &request(&file), None)
+                    lock::set(self.sb(), &file, &request(&file), None)
                 });
             }
             self.with_counted(fd, |file| {
                 check_opened(file, kind)?;
-                lock::set(self.core(), file, &request(file), Some(interrupt))
+                lock::set(self.sb(), file, &request(file), Some(interrupt))
             })
         })
     }
 
-    /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, gone when any
+    /// `fcntl(F_SETLK)`, or `F_SETLKW` if `wait` is given: locks of this process, released when any
     /// descriptor of the file is closed. `EAGAIN` for a conflict, `EDEADLK` where waiting would
     /// never end, `EINTR` if interrupted.
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         self.call(Call::SetLk, || match wait {
-            // Nothing to wait for: the guard keeps the open file, and nobody counts.
+            // Without waiting the guard is enough to keep the open file, and it need not be
+            // counted.
             None => {
                 let g = pin();
                 let file = self.usable_share(fd, &g)?;
@@ -86,12 +89,12 @@ impl Process {
         let request = self.request(file, spec, self.lock_owner(), std::process::id())?;
         check_mode(file, spec.kind)?;
         let locks = file
-            .node(&pin())?
-            .locks(&self.core().lock_allowance)
+            .inode(&pin())?
+            .locks(&self.sb().file_locks.allowance)
             .clone();
-        lock::set(self.core(), file, &request, wait)?;
-        // A close empties the descriptor and then takes the process's locks away: a lock that
-        // came after that is given back here, as Linux does.
+        lock::set(self.sb(), file, &request, wait)?;
+        // A close empties the descriptor and then releases the process's locks: a lock granted
+        // after that is released here, as in Linux.
         let still_open = self
             .file(fd, &pin())
             .is_ok_and(|now| std::ptr::eq(now, file));
@@ -108,7 +111,8 @@ impl Process {
         Err(Errno::EBADF)
     }
 
-    /// `fcntl(F_GETLK)`: what would be in the way. `EINVAL` for an unlock, which nothing is.
+    /// `fcntl(F_GETLK)`: the conflicting lock. `EINVAL` for an unlock, which conflicts with
+    /// nothing.
     pub fn get_lock(&self, fd: Fd, spec: &LockSpec) -> Result<Option<LockRequest>> {
         self.call(Call::GetLk, || {
             self.with_counted(fd, |file| {
@@ -117,7 +121,7 @@ impl Process {
                 }
                 let owner = self.lock_owner();
                 let request = self.request(file, spec, owner, std::process::id())?;
-                lock::get(self.core(), file, &request)
+                lock::get(self.sb(), file, &request)
             })
         })
     }
@@ -128,7 +132,7 @@ impl Process {
             self.with_counted(fd, |file| {
                 let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
                 check_mode(file, spec.kind)?;
-                lock::set(self.core(), file, &request, wait)
+                lock::set(self.sb(), file, &request, wait)
             })
         })
     }
@@ -138,7 +142,7 @@ impl Process {
         self.call(Call::GetLk, || {
             self.with_counted(fd, |file| {
                 let request = self.request(file, spec, file.id(), LockRequest::OFD_PID)?;
-                lock::get(self.core(), file, &request)
+                lock::get(self.sb(), file, &request)
             })
         })
     }
@@ -158,7 +162,7 @@ impl Process {
         let base = match spec.whence {
             libc::SEEK_SET => 0,
             libc::SEEK_CUR => *file.position().lock(),
-            libc::SEEK_END => file.node(&pin())?.meta.size(),
+            libc::SEEK_END => file.inode(&pin())?.meta.size(),
             _ => return Err(Errno::EINVAL),
         };
         let start = i128::from(base) + i128::from(spec.start);
@@ -189,7 +193,7 @@ impl Process {
     }
 }
 
-/// A flock needs a file that is open for something.
+/// `EBADF` for a flock on an `O_PATH` descriptor.
 fn check_opened(file: &OpenFile, kind: LockKind) -> Result<()> {
     match kind {
         LockKind::Unlock => Ok(()),
@@ -198,7 +202,7 @@ fn check_opened(file: &OpenFile, kind: LockKind) -> Result<()> {
     }
 }
 
-/// A read lock needs a file open for reading, a write lock one open for writing; asking needs
+/// A read lock needs a file open for reading, a write lock one open for writing; a query needs
 /// neither.
 fn check_mode(file: &OpenFile, kind: LockKind) -> Result<()> {
     match kind {

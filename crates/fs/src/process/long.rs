@@ -1,9 +1,9 @@
-//! Transfers and listings that take long: they let go of the epoch in between, so that what others
+//! Long transfers and listings: they drop their epoch guard in between, so that what other threads
 //! retire meanwhile is freed.
 //!
-//! A guard that lasts as long as a copy of 64 MiB held back 15 MB of what another core removed.
-//! The description is held by a count instead, which short calls do not pay for. When its last
-//! descriptor is closed meanwhile the rest of the call fails, and the call answers what it has
+//! A guard that lasted as long as a copy of 64 MiB held back 15 MB that another core had retired.
+//! Between guards a count holds the description, which short calls do not pay for. If its last
+//! descriptor is closed meanwhile, the rest of the call fails, and the call returns what it has
 //! done.
 
 use super::files::{check_range, check_readable, check_writable, read_at, write_at};
@@ -53,10 +53,10 @@ impl Process {
         Ok(total)
     }
 
-    /// Writes `data`, at `off` or at the file offset. What is appended stays in one piece, under
-    /// one guard.
+    /// Writes `data`, at `off` or at the file offset. An append stays in one piece, under one
+    /// guard.
     pub(super) fn write_long(&self, fd: Fd, data: &[u8], off: Option<u64>) -> Result<usize> {
-        // What has been written is not written again, also if it cannot be made durable.
+        // Written bytes are not written again, even if they cannot be made durable.
         self.with_counted(fd, |file| self.write_in_parts(file, data, off))?
     }
 

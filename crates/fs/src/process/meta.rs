@@ -1,13 +1,14 @@
-//! stat, chmod, chown, times, access, flags, room.
+//! stat, chmod, chown, times, access, flags, statfs.
 
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Attr, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
-use crate::inode::{Node, NodeExt};
+use crate::inode::{Inode, InodeExt};
 use crate::number::is_control;
+use crate::ops::ctx::Ctx;
 use crate::ops::{attr, ioctl, perm, statfs};
-use crate::volume::{Ctx, Step};
+use crate::superblock::Attempt;
 use crate::walk::Follow;
 use hearth_sync::epoch::Guard;
 
@@ -29,23 +30,23 @@ impl Process {
         })
     }
 
-    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`; `AT_NO_AUTOMOUNT` is known
-    /// here and to `statx(2)` alone.
+    /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `AT_NO_AUTOMOUNT` is accepted
+    /// here and by `statx(2)` only.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
-        // Large, and moved at every step if it were what the closures answer.
+        // A large value, which would be copied at every step if the closures returned it.
         let mut attr = None;
         let flags = flags & !libc::AT_NO_AUTOMOUNT;
         self.call(Call::Fstatat, || {
-            self.target(dirfd, path.as_ref(), flags, |_, node, _| {
-                attr = Some(node.attr());
+            self.target(dirfd, path.as_ref(), flags, |_, inode, _| {
+                attr = Some(inode.attr());
                 Ok(())
             })
         })?;
         Ok(attr.expect("what succeeds has been run"))
     }
 
-    /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. What it tells is the same
-    /// whatever `mask` asks for.
+    /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. The result does not depend on
+    /// `mask`.
     pub fn statx(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32, mask: u32) -> Result<StatX> {
         self.call(Call::Statx, || {
             let sync = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
@@ -53,13 +54,13 @@ impl Process {
                 return Err(Errno::EINVAL);
             }
             let flags = flags & !(sync | libc::AT_NO_AUTOMOUNT);
-            self.target(dirfd, path.as_ref(), flags, |_, node, _| {
-                Ok(StatX::of(node.attr()))
+            self.target(dirfd, path.as_ref(), flags, |_, inode, _| {
+                Ok(StatX::of(inode.attr()))
             })
         })
     }
 
-    /// `access(2)`: the real and the effective ids of a process are the same here.
+    /// `access(2)`: a process has no real ids apart from its effective ones.
     pub fn access(&self, path: impl AsRef<[u8]>, mask: u32) -> Result<()> {
         self.faccessat(AT_FDCWD, path, mask, 0)
     }
@@ -77,16 +78,16 @@ impl Process {
                 return Err(Errno::EINVAL);
             }
             let flags = flags & !libc::AT_EACCESS;
-            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-                let stored = matches!(node.kind(), Kind::File | Kind::Directory | Kind::Symlink);
-                if mask & perm::WRITE != 0 && stored && !is_control(node.number()) {
-                    cx.core.check_writable()?;
+            self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
+                let stored = matches!(inode.kind(), Kind::File | Kind::Directory | Kind::Symlink);
+                if mask & perm::WRITE != 0 && stored && !is_control(inode.number()) {
+                    cx.sb.check_writable()?;
                 }
-                let owner = node.meta.owner();
+                let owner = inode.meta.owner();
                 if mask & perm::WRITE != 0 && owner.flags & crate::flags::IMMUTABLE != 0 {
                     return Err(Errno::EPERM.into());
                 }
-                Ok(perm::may_access(cx.caller, node, &owner, mask, g)?)
+                Ok(perm::may_access(cx.caller, inode, &owner, mask, g)?)
             })
         })
     }
@@ -116,11 +117,11 @@ impl Process {
                 mode: Some(mode & 0o7777),
                 ..SetAttr::default()
             };
-            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-                if node.kind() == Kind::Symlink {
+            self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
+                if inode.kind() == Kind::Symlink {
                     return Err(Errno::EOPNOTSUPP.into());
                 }
-                attr::setattr(cx, node, &set, false, g)
+                attr::setattr(cx, inode, &set, false, g)
             })
         })
     }
@@ -153,8 +154,8 @@ impl Process {
     ) -> Result<()> {
         self.call(Call::Fchownat, || {
             let set = owner_change(uid, gid);
-            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-                attr::setattr(cx, node, &set, false, g)
+            self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
+                attr::setattr(cx, inode, &set, false, g)
             })
         })
     }
@@ -173,8 +174,8 @@ impl Process {
                 // Linux does not even look at the path.
                 return Ok(());
             }
-            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-                attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+            self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
+                attr::setattr(cx, inode, &times(atime, mtime)?, false, g)
             })
         })
     }
@@ -186,8 +187,8 @@ impl Process {
                 return Ok(());
             }
             self.run(|cx, g| {
-                let node = self.node_of(fd, g)?;
-                attr::setattr(cx, node, &times(atime, mtime)?, false, g)
+                let inode = self.node_of(fd, g)?;
+                attr::setattr(cx, inode, &times(atime, mtime)?, false, g)
             })
         })
     }
@@ -195,8 +196,8 @@ impl Process {
     /// `statfs(2)`.
     pub fn statfs(&self, path: impl AsRef<[u8]>) -> Result<StatFs> {
         self.call(Call::Statfs, || {
-            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-                Ok(statfs::statfs(cx.core, node, g))
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, inode, g| {
+                Ok(statfs::statfs(cx.sb, inode, g))
             })
         })
     }
@@ -204,7 +205,7 @@ impl Process {
     /// `fstatfs(2)`.
     pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
         self.call(Call::Fstatfs, || {
-            self.run(|cx, g| Ok(statfs::statfs(cx.core, self.any_node_of(fd, g)?, g)))
+            self.run(|cx, g| Ok(statfs::statfs(cx.sb, self.any_node_of(fd, g)?, g)))
         })
     }
 
@@ -236,13 +237,13 @@ impl Process {
         })
     }
 
-    /// Runs `f` on what a path means, with the `AT_*` flags that most calls know.
+    /// Runs `f` on the target of a path, with the `AT_*` flags that most calls accept.
     pub(super) fn target<T>(
         &self,
         dirfd: Fd,
         path: &[u8],
         flags: i32,
-        mut f: impl FnMut(&Ctx<'_>, &Node, &Guard) -> Step<T>,
+        mut f: impl FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<T>,
     ) -> Result<T> {
         let known = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
         if flags & !known != 0 {

@@ -1,10 +1,9 @@
-//! The library's door: a process with credentials, umask, directories and descriptors, and the
-//! calls of Linux.
+//! The library's API: a process with credentials, umask, directories and descriptors, and the calls
+//! of Linux.
 //!
 //! Threads share one `Process` by reference; [`Process::fork`] copies it; dropping it closes
 //! everything. Paths and names are bytes: `&str`, `&[u8]` and `Vec<u8>` all work. Errors are the
-//! errno of the Linux call of the same name. What Linux has as a call is counted, once: see
-//! [`Call`].
+//! errno of the Linux call with that name. Each call of Linux is counted once: see [`Call`].
 
 mod dirs;
 mod extents;
@@ -26,13 +25,16 @@ use crate::caller::{Caller, Credentials, Origin};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Closed, FdPolicy, FdTable};
-use crate::inode::{Inode, Node, NodeRef};
+use crate::inode::{Inode, InodeInner, InodeRef};
 use crate::number::ROOT;
+use crate::ops::ctx::Ctx;
 use crate::ops::open::OpenFile;
-use crate::volume::{Core, Ctx, Run, Step, Stop, Volume};
-use crate::walk::{Follow, From, ToName, ToNode, walk};
-use hearth_sync::epoch::{Guard, pace, pin};
-use hearth_sync::object::HeldSlot;
+use crate::ops::run::Run;
+use crate::superblock::{Attempt, Stop, Superblock};
+use crate::volume::Volume;
+use crate::walk::{Follow, From, ToInode, ToName, walk};
+use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::rcu::Shared;
@@ -51,13 +53,13 @@ pub struct Process {
     credentials: RcuCell<Credentials>,
     /// File mode creation mask.
     umask: AtomicU32,
-    /// Working directory. Never empty but during the drop.
-    cwd: HeldSlot<Inode>,
-    /// What `/` means. Never empty but during the drop.
-    root: HeldSlot<Inode>,
+    /// Working directory. Empty only during the drop.
+    cwd: RefSlot<InodeInner>,
+    /// The directory of `/`. Empty only during the drop.
+    root: RefSlot<InodeInner>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
-    /// What the system calls this program: asked once, every operation names it. Immutable.
+    /// The system's process id: read once, because every operation uses it. Immutable.
     pid: u32,
 }
 
@@ -72,7 +74,7 @@ impl Process {
     fn new(volume: Volume, credentials: Credentials) -> Process {
         let root = {
             let g = pin();
-            let hold = || volume.core.inodes.hold(ROOT, &g);
+            let hold = || volume.sb.objects.inodes.hold(ROOT, &g);
             (
                 hold().expect("the root is kept for ever"),
                 hold().expect("the root is kept for ever"),
@@ -83,15 +85,16 @@ impl Process {
             files: FdTable::new(FdPolicy::Lowest),
             credentials: RcuCell::new(credentials),
             umask: AtomicU32::new(0o022),
-            cwd: HeldSlot::new(root.0),
-            root: HeldSlot::new(root.1),
+            cwd: RefSlot::new(root.0),
+            root: RefSlot::new(root.1),
             identity: Box::new(0),
             pid: std::process::id(),
         }
     }
 
-    /// Hands out any free descriptor from now on instead of the lowest, each core from its own:
-    /// opens and closes on different cores then share nothing. For a process that has nothing open.
+    /// Gives out any free descriptor from now on instead of the lowest, each core from its own:
+    /// opens and closes on different cores then share nothing. For a process without open
+    /// descriptors.
     ///
     /// # Errors
     /// `EBUSY` if something is open.
@@ -118,8 +121,8 @@ impl Process {
         &self.volume
     }
 
-    /// A child process: same credentials, directories and umask; its descriptors share open files
-    /// with this one's.
+    /// A child process: its credentials, directories and umask are copies, and its descriptors
+    /// share open files with this process.
     pub fn fork(&self) -> Process {
         self.count(Call::Fork);
         let g = pin();
@@ -128,65 +131,65 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
-            root: HeldSlot::new(self.hold_place(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_place(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_place(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
     }
 
-    /// Changes who the process is.
+    /// Replaces the credentials of the process.
     pub fn set_credentials(&self, credentials: Credentials) {
         self.credentials.replace(credentials, &pin());
     }
 
-    /// Who the process is.
+    /// The credentials of the process.
     pub fn credentials(&self) -> Credentials {
         self.credentials.load(&pin()).clone()
     }
 
-    /// Sets the file mode creation mask and answers the old one.
+    /// Sets the file mode creation mask and returns the old one.
     pub fn umask(&self, mask: u16) -> u16 {
         self.count(Call::Umask);
         // Relaxed: one word by itself.
         self.umask.swap(u32::from(mask) & 0o777, Ordering::Relaxed) as u16
     }
 
-    fn core(&self) -> &Core {
-        &self.volume.core
+    fn sb(&self) -> &Superblock {
+        &self.volume.sb
     }
 
-    /// Runs a whole call and counts it. What a public method asks of others is no call of its own,
-    /// so that only public methods come here.
+    /// Runs a whole call and counts it. Only public methods come here: a public method that uses
+    /// other functions is one call.
     #[inline]
     #[expect(
         clippy::redundant_pattern_matching,
         reason = "is_err() borrows the result, which is then moved once more"
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
-        // Here already, where no file offset is locked.
-        pace();
+        // Here, where no file offset is locked yet.
+        throttle();
         let result = f();
         self.count(call);
         if let Err(_) = result {
-            self.core().stats.count_call_error(call);
+            self.sb().stats.count_call_error(call);
         }
         result
     }
 
     #[inline]
     fn count(&self, call: Call) {
-        self.core().stats.count_call(call);
+        self.sb().stats.count_call(call);
     }
 
-    /// Runs an operation with the process's credentials. Pinned while it runs and not while it
-    /// waits for the home.
-    fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Step<T>) -> Result<T> {
-        self.core().keep_budget()?;
-        pace();
+    /// Runs an operation with the process's credentials. Pinned while it runs, and unpinned while
+    /// it waits for the backend.
+    fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
+        self.sb().keep_budget()?;
+        throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
-        let run = Run::new(self.core(), Origin::Library, &g);
+        let run = Run::new(self.sb(), Origin::Library, &g);
         match run.attempt(&self.caller(credentials), &mut f, &g) {
             Ok(value) => {
                 run.end(g);
@@ -199,7 +202,8 @@ impl Process {
             Err(stop) => {
                 let credentials = credentials.clone();
                 drop(g);
-                run.settling().go_on(stop, &self.caller(&credentials), f)
+                run.allowing_partial()
+                    .go_on(stop, &self.caller(&credentials), f)
             }
         }
     }
@@ -216,13 +220,13 @@ impl Process {
         }
     }
 
-    /// Runs an operation on what `path` leads to.
+    /// Runs an operation on the inode at the end of `path`.
     fn at<T>(
         &self,
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Step<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -231,13 +235,13 @@ impl Process {
         })
     }
 
-    /// The same without a look at the inode.
+    /// Runs an operation on the name at the end of `path`, without reading its inode.
     fn at_name<T>(
         &self,
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Step<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -247,67 +251,67 @@ impl Process {
     }
 
     /// Where a path begins: `/`, the working directory or a descriptor.
-    fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Step<From<'g>> {
-        // A path that is none is told before the descriptor is looked at.
+    fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Attempt<From<'g>> {
+        // An invalid path is refused before the descriptor is looked at.
         check_length(path)?;
         let root = self.place(&self.root, g);
         let start = match path.first() {
             Some(b'/') => root,
             _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
             _ => {
-                let node = self.any_node_of(dirfd, g)?;
-                if !node.is_dir() {
+                let inode = self.any_node_of(dirfd, g)?;
+                if !inode.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
-                node
+                inode
             }
         };
         Ok(From { start, root })
     }
 
-    /// What an empty path with `AT_EMPTY_PATH` means: the working directory or a descriptor's
+    /// The target of an empty path with `AT_EMPTY_PATH`: the working directory or a descriptor's
     /// inode.
-    fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Node> {
+    fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         match dirfd {
             AT_FDCWD => Ok(self.place(&self.cwd, g)),
             _ => self.any_node_of(dirfd, g),
         }
     }
 
-    fn place<'g>(&self, slot: &HeldSlot<Inode>, g: &'g Guard) -> &'g Node {
+    fn place<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &HeldSlot<Inode>, g: &Guard) -> NodeRef {
+    fn hold_place(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
-            // Another thread may be changing directory; what it leaves may be dead at once.
+            // Another thread may be changing directory; the inode that it leaves may end at once.
             if let Some(held) = self.place(slot, g).hold() {
                 return held;
             }
         }
     }
 
-    /// What a descriptor names.
+    /// The open file of a descriptor.
     fn file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g OpenFile> {
         self.files.get(fd, g).map(Shared::get).ok_or(Errno::EBADF)
     }
 
-    /// The inode of what a descriptor names.
-    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
-        self.on_any(fd, g, |file| file.get().node(g))
+    /// The inode of a descriptor.
+    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+        self.on_any(fd, g, |file| file.get().inode(g))
     }
 
-    /// The same for a call that an `O_PATH` descriptor does not serve.
-    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Node> {
-        self.on(fd, g, |file| file.get().node(g))
+    /// The inode of a descriptor that is not an `O_PATH` one.
+    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+        self.on(fd, g, |file| file.get().inode(g))
     }
 
-    /// Does `f` with what a descriptor names, which is no `O_PATH` one.
+    /// Runs `f` on the open file of a descriptor, which is not an `O_PATH` one.
     ///
-    /// After the last close an open file has no inode. A call that fails for that comes after the
-    /// close, and after the `dup2` that it may have been a part of: it looks again what the
-    /// descriptor names.
+    /// After the last close an open file has no inode. A call that fails for that reason comes
+    /// after the close, and after the `dup2` that may have caused it: it looks the descriptor up
+    /// again.
     fn on<'g, R, E: MayBeClosed>(
         &'g self,
         fd: Fd,
@@ -317,7 +321,7 @@ impl Process {
         on(|| self.usable_share(fd, g), f)
     }
 
-    /// The same with any descriptor.
+    /// Runs `f` on the open file of any descriptor, including `O_PATH` ones.
     fn on_any<'g, R, E: MayBeClosed>(
         &'g self,
         fd: Fd,
@@ -327,7 +331,7 @@ impl Process {
         on(|| self.files.get(fd, g).ok_or(Errno::EBADF), f)
     }
 
-    /// What a descriptor names, for a call that an `O_PATH` one does not serve.
+    /// The open file of a descriptor, for a call that does not accept an `O_PATH` one.
     fn usable_share<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
         let file = self.files.get(fd, g).ok_or(Errno::EBADF)?;
         if file.is_path() {
@@ -337,17 +341,17 @@ impl Process {
         }
     }
 
-    /// Accounts for a descriptor that went: POSIX record locks of this process on that file go with
-    /// any of its descriptors, everything else with the last one.
+    /// Cleans up after a descriptor that was closed: POSIX record locks of this process on that
+    /// file are released with any of its descriptors, everything else with the last one.
     fn closed(&self, closed: Closed<'_, OpenFile>, g: &Guard) {
         if !closed.file.is_path()
-            && let Ok(node) = closed.file.node(g)
-            && let Some(locks) = node.taken_locks()
+            && let Ok(inode) = closed.file.inode(g)
+            && let Some(locks) = inode.taken_locks()
         {
             locks.release_owner(self.lock_owner(), false);
         }
         if let Some(file) = closed.give_up() {
-            file.finish(self.core(), g);
+            file.finish(self.sb(), g);
         }
     }
 
@@ -356,9 +360,9 @@ impl Process {
     }
 }
 
-/// An error that may be that of a call on a file that is open no more.
+/// An error that may come from a file whose last descriptor was closed.
 trait MayBeClosed: std::convert::From<Errno> {
-    /// Whether it is.
+    /// Whether it may.
     fn is_bad_descriptor(&self) -> bool;
 }
 
@@ -374,8 +378,8 @@ impl MayBeClosed for Stop {
     }
 }
 
-/// Does `f` with what `find` finds, and again if that has had its last close when `f` fails: then
-/// no descriptor names it any more.
+/// Runs `f` on the result of `find`, and again if that file has had its last close when `f` fails:
+/// then no descriptor names it any more.
 fn on<'g, R, E: MayBeClosed>(
     find: impl Fn() -> Result<Shared<'g, OpenFile>>,
     mut f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,
@@ -405,7 +409,7 @@ impl Drop for Process {
         }
         for slot in [&self.cwd, &self.root] {
             if let Some(held) = slot.take() {
-                self.core().release(held, &g);
+                self.sb().release(held, &g);
             }
         }
         self.count(Call::Exit);

@@ -3,14 +3,15 @@
 use super::{AT_FDCWD, Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
-use crate::ops::lookup::{Found, lookup};
+use crate::ops::ctx::Ctx;
+use crate::ops::lookup::{WalkEnd, lookup};
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
-use crate::volume::{Ctx, Step, Stop};
+use crate::superblock::{Attempt, Stop};
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
 
-/// What `O_TMPFILE` adds to `O_DIRECTORY`.
+/// The bit that `O_TMPFILE` adds to `O_DIRECTORY`.
 const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
 impl Process {
@@ -52,23 +53,23 @@ impl Process {
     }
 }
 
-fn open_walked<'x, F: Found<'x>>(
+fn open_walked<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     walked: &Walked<'x, F>,
     flags: i32,
     mode: u16,
     g: &'x Guard,
-) -> Step<OpenFile> {
+) -> Attempt<OpenFile> {
     if flags & TMPFILE != 0 {
-        let parent = walked.existing()?.node(cx, g)?;
+        let parent = walked.existing()?.inode(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);
     }
     if flags & libc::O_CREAT == 0 || flags & libc::O_PATH != 0 {
-        let node = walked.existing()?.node(cx, g)?;
-        if flags & libc::O_DIRECTORY != 0 && !node.is_dir() {
+        let inode = walked.existing()?.inode(cx, g)?;
+        if flags & libc::O_DIRECTORY != 0 && !inode.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
-        return open(cx, node, flags, g);
+        return open(cx, inode, flags, g);
     }
     if walked.slash || walked.last != Last::Name {
         let dots = walked.last != Last::Name && flags & libc::O_EXCL != 0;
@@ -78,21 +79,21 @@ fn open_walked<'x, F: Found<'x>>(
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
-        return open_existing(cx, walked.parent, found.node(cx, g)?, flags, g);
+        return open_existing(cx, walked.parent, found.inode(cx, g)?, flags, g);
     }
     match open_create(cx, walked.parent, walked.name, mode, flags, g) {
-        // A symbolic link came up meanwhile; it is to be followed.
+        // A symbolic link has appeared meanwhile; it must be followed.
         Err(Stop::Errno(Errno::ELOOP))
             if flags & libc::O_NOFOLLOW == 0
                 && lookup(cx, walked.parent, walked.name, g).is_ok() =>
         {
-            Err(Stop::Again)
+            Err(Stop::Restart)
         }
         result => result,
     }
 }
 
-/// The flags as Linux takes them, or `EINVAL` where they cannot go together.
+/// The flags as Linux takes them, or `EINVAL` for a forbidden combination.
 fn effective(flags: i32) -> Result<i32> {
     if flags & libc::O_PATH != 0 {
         let kept = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;

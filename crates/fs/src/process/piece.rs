@@ -1,4 +1,4 @@
-//! How much a call does under one guard of the epoch, before it lets go in between.
+//! How much a call does under one epoch guard before it drops the guard in between.
 
 /// Most bytes that are moved.
 pub(super) const BYTES: usize = 1 << 20;

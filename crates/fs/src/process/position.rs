@@ -7,11 +7,11 @@ use hearth_sync::epoch::pin;
 use hearth_sync::rcu::Shared;
 
 impl Process {
-    /// Runs `f` on what `fd` names and its offset, if `check` agrees to the file.
+    /// Runs `f` on the open file of `fd` and its offset, if `check` accepts the file.
     ///
-    /// A long transfer keeps the offset to its end, and lets go of the epoch in between so that
-    /// what others retire is freed. Who waits for it may not hold that back either: counted, as for
-    /// a home, and not pinned.
+    /// A long transfer holds the offset to its end, and drops its epoch guard in between so that
+    /// retired memory is freed. A waiter for the offset must not hold that back either: the file is
+    /// counted, as for a backend, and nothing is pinned.
     pub(super) fn with_position<R>(
         &self,
         fd: Fd,
@@ -19,10 +19,10 @@ impl Process {
         mut f: impl FnMut(Shared<'_, OpenFile>, &mut u64) -> Result<R>,
     ) -> Result<R> {
         let g = pin();
-        if !self.core().home.evictable() {
+        if !self.sb().objects.backend.evictable() {
             let done = self.on(fd, &g, |file| {
                 match check(file.get())?.position().try_lock() {
-                    Some(mut position) if file.dialogue().is_none() => {
+                    Some(mut position) if file.control().is_none() => {
                         f(file, &mut position).map(Some)
                     }
                     _ => Ok(None),
@@ -60,7 +60,7 @@ mod tests {
         }
     }
 
-    /// Whether what is retired now is dropped although `waiter` has not come back.
+    /// Whether memory that is retired now is dropped although `waiter` has not come back.
     fn is_freed_beside(waiter: &AtomicBool) -> bool {
         let dropped = Arc::new(AtomicBool::new(false));
         epoch::retire(Box::new(Retired(dropped.clone())), &epoch::pin());
@@ -102,7 +102,7 @@ mod tests {
                 while !begun.load(SeqCst) {
                     std::thread::yield_now();
                 }
-                // Time for it to come to where it waits.
+                // Time for the other thread to begin its wait.
                 sleep(Duration::from_millis(20));
                 let is_freed = is_freed_beside(&done);
                 drop(position);

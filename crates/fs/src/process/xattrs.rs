@@ -17,7 +17,7 @@ impl Process {
     }
 
     /// `getxattrat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `EBADF` if the latter names
-    /// an `O_PATH` descriptor, as `fgetxattr(2)` has it.
+    /// an `O_PATH` descriptor, as for `fgetxattr(2)`.
     pub fn getxattrat(
         &self,
         dirfd: Fd,
@@ -31,8 +31,8 @@ impl Process {
             if of_itself && dirfd != AT_FDCWD && path.as_ref().is_empty() {
                 return self.xattr_of(dirfd, name);
             }
-            self.target(dirfd, path.as_ref(), flags, |cx, node, g| {
-                Ok(xattr::get(cx, node, name, g)?.into_vec())
+            self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
+                Ok(xattr::get(cx, inode, name, g)?.into_vec())
             })
         })
     }
@@ -47,8 +47,8 @@ impl Process {
 
     fn xattr_of(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
         self.run(|cx, g| {
-            let node = self.node_of(fd, g)?;
-            Ok(xattr::get(cx, node, name, g)?.into_vec())
+            let inode = self.node_of(fd, g)?;
+            Ok(xattr::get(cx, inode, name, g)?.into_vec())
         })
     }
 
@@ -62,8 +62,8 @@ impl Process {
     ) -> Result<()> {
         self.call(Call::Setxattr, || {
             xattr::check_request(name, value, flags)?;
-            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-                xattr::set(cx, node, name, value, flags, false, g)
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, inode, g| {
+                xattr::set(cx, inode, name, value, flags, false, g)
             })
         })
     }
@@ -79,8 +79,8 @@ impl Process {
         self.call(Call::Setxattr, || {
             xattr::check_request(name, value, flags)?;
             let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-                xattr::set(cx, node, name, value, flags, false, g)
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, inode, g| {
+                xattr::set(cx, inode, name, value, flags, false, g)
             })
         })
     }
@@ -90,17 +90,17 @@ impl Process {
         self.call(Call::Fsetxattr, || {
             xattr::check_request(name, value, flags)?;
             self.run(|cx, g| {
-                let node = self.node_of(fd, g)?;
-                xattr::set(cx, node, name, value, flags, false, g)
+                let inode = self.node_of(fd, g)?;
+                xattr::set(cx, inode, name, value, flags, false, g)
             })
         })
     }
 
-    /// `listxattr(2)`: names, a NUL behind each.
+    /// `listxattr(2)`: names, each followed by a NUL.
     pub fn listxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.call(Call::Listxattr, || {
-            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-                xattr::list(cx, node, g)
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, inode, g| {
+                xattr::list(cx, inode, g)
             })
         })
     }
@@ -109,8 +109,8 @@ impl Process {
     pub fn llistxattr(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.call(Call::Listxattr, || {
             let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-                xattr::list(cx, node, g)
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, inode, g| {
+                xattr::list(cx, inode, g)
             })
         })
     }
@@ -126,8 +126,8 @@ impl Process {
     pub fn removexattr(&self, path: impl AsRef<[u8]>, name: &[u8]) -> Result<()> {
         self.call(Call::Removexattr, || {
             xattr::check_name(name)?;
-            self.target(AT_FDCWD, path.as_ref(), 0, |cx, node, g| {
-                xattr::remove(cx, node, name, g)
+            self.target(AT_FDCWD, path.as_ref(), 0, |cx, inode, g| {
+                xattr::remove(cx, inode, name, g)
             })
         })
     }
@@ -137,8 +137,8 @@ impl Process {
         self.call(Call::Removexattr, || {
             xattr::check_name(name)?;
             let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, node, g| {
-                xattr::remove(cx, node, name, g)
+            self.target(AT_FDCWD, path.as_ref(), nofollow, |cx, inode, g| {
+                xattr::remove(cx, inode, name, g)
             })
         })
     }

@@ -2,11 +2,13 @@
 
 use super::tree::Walk;
 use super::{Quota, QuotaError};
-use crate::inode::{Extra, Node, NodeExt};
+use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
+use crate::ops::ctx::Ctx;
 use crate::ops::promise;
 use crate::quota::{Owners, QuotaId, Resource};
-use crate::volume::{Core, Ctx, Stroll};
+use crate::superblock::Superblock;
+use crate::throttle::ThrottledLoop;
 use hearth_sync::epoch::{Guard, pin};
 use std::collections::{BTreeMap, HashSet};
 
@@ -54,14 +56,14 @@ impl Quota<'_> {
     /// many times as long.
     ///
     /// # Errors
-    /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the home fails.
+    /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the backend fails.
     pub fn check(&self) -> Result<QuotaCheck, QuotaError> {
         self.keeps()?;
-        let core = self.core;
+        let sb = self.sb;
         let mut count = Count::default();
-        let (mut walk, mut stroll) = (Walk::from(core, ROOT), Stroll::begin());
-        let mut see = |_: &Ctx<'_>, node: &Node, g: &Guard| {
-            count.add(core, node, g);
+        let (mut walk, mut stroll) = (Walk::from(sb, ROOT), ThrottledLoop::begin());
+        let mut see = |_: &Ctx<'_>, inode: &Inode, g: &Guard| {
+            count.add(sb, inode, g);
             Ok(())
         };
         loop {
@@ -73,7 +75,7 @@ impl Quota<'_> {
         }
         let mut from = Some(0);
         while let Some(number) = from {
-            from = count.add_nameless(core, number);
+            from = count.add_nameless(sb, number);
             stroll.step();
         }
         let mut ledger = BTreeMap::new();
@@ -89,7 +91,7 @@ impl Quota<'_> {
         let mut result = count.result;
         // The records say what their accounts do, and the accounts what the inodes do.
         compare(&ledger, &accounts, &mut result);
-        if core.ledger.is_by_owner() {
+        if sb.quotas.ledger.is_by_owner() {
             compare(&accounts, &found, &mut result);
         } else {
             let only = |all: &BTreeMap<QuotaId, [u64; 2]>| {
@@ -111,33 +113,35 @@ struct Count {
 
 impl Count {
     /// False if the inode was counted before, or is not to be.
-    fn add(&mut self, core: &Core, node: &Node, g: &Guard) -> bool {
-        let ino = node.number();
+    fn add(&mut self, sb: &Superblock, inode: &Inode, g: &Guard) -> bool {
+        let ino = inode.number();
         if is_control(ino) || !self.seen.insert(ino) {
             return false;
         }
-        let pages = node.data().map_or(0, |data| data.allocated(g).len() as u64);
-        let held = pages + node.extra(g).map_or(0, Extra::blocks);
-        if node.blocks() != held {
-            self.result.wrong_blocks.push((ino, node.blocks(), held));
+        let pages = inode
+            .data()
+            .map_or(0, |data| data.allocated(g).len() as u64);
+        let held = pages + inode.extra(g).map_or(0, XattrsAcls::blocks);
+        if inode.blocks() != held {
+            self.result.wrong_blocks.push((ino, inode.blocks(), held));
         }
-        let sum = self.owners.entry(node.meta.read().owners()).or_default();
-        sum[Resource::Blocks as usize] += held + promise::count(core, node);
+        let sum = self.owners.entry(inode.meta.read().owners()).or_default();
+        sum[Resource::Blocks as usize] += held + promise::count(sb, inode);
         sum[Resource::Inodes as usize] += 1;
         self.result.inodes += 1;
         true
     }
 
     /// Looks at some of the inodes in memory, from a number on, and gives the number of the next.
-    fn add_nameless(&mut self, core: &Core, from: u64) -> Option<u64> {
+    fn add_nameless(&mut self, sb: &Superblock, from: u64) -> Option<u64> {
         let g = pin();
         let (mut left, mut next) = (STEP, None);
-        core.inodes.scan(from, &g, |node| {
-            if node.meta.nlink() == 0 && self.add(core, node, &g) {
+        sb.objects.inodes.scan(from, &g, |inode| {
+            if inode.meta.nlink() == 0 && self.add(sb, inode, &g) {
                 self.result.nameless += 1;
             }
             left -= 1;
-            next = (left == 0).then(|| node.number() + 1);
+            next = (left == 0).then(|| inode.number() + 1);
             left > 0
         });
         next

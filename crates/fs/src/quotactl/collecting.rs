@@ -2,19 +2,13 @@
 //! `docs/design/quota.md`.
 
 use super::{Quota, QuotaError};
-use crate::inode::Node;
+use crate::inode::Inode;
 use crate::quota::{Book, Ledger, Owners, QuotaId, Settings};
-use crate::volume::Core;
+use crate::superblock::Superblock;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{Ordering, fence};
 use hearth_sync::primitive::thread;
 use std::time::Duration;
-
-lock_class! {
-    /// One change of settings at a time.
-    pub(crate) SettingLock = "quota.setting", 16;
-}
 
 /// A file that is being opened just now is told of the limit a moment later.
 const LOOKS: usize = 5;
@@ -36,8 +30,8 @@ impl Quota<'_> {
         &self,
         settings: impl FnOnce(&mut Book) -> Result<Settings, QuotaError>,
     ) -> Result<(), QuotaError> {
-        let _setting = self.core.setting.lock_guard();
-        let ledger = &self.core.ledger;
+        let _setting = self.sb.quotas.setting.lock_guard();
+        let ledger = &self.sb.quotas.ledger;
         let settings = self.with_book(|book, _| settings(book))?;
         // Whatever happens: what was announced is put into force or withdrawn.
         let _withdraw = Withdraw(ledger);
@@ -45,7 +39,7 @@ impl Quota<'_> {
         if ledger.announce(settings, &pin()) {
             // Partner: a mount looks for what is announced when it can be seen here.
             fence(Ordering::SeqCst);
-            let observers = self.core.observers();
+            let observers = self.sb.observers();
             if !self.forced && observers.iter().any(|observer| observer.collects_anyway()) {
                 return Err(QuotaError::CollectsAnyway);
             }
@@ -83,27 +77,27 @@ impl Quota<'_> {
 
     fn collecting(&self) -> Found {
         let mut found = Found::default();
-        for inode in self.core.collecting() {
+        for ino in self.sb.collecting() {
             let g = pin();
-            let Ok(node) = self.core.node(inode, &g) else {
+            let Ok(inode) = self.sb.inode(ino, &g) else {
                 continue;
             };
             found.all += 1;
             // Partner: `recharge`. Either the new owners are seen here, or who gives the file away
             // sees what was announced.
-            let _change = node.meta.change.lock();
-            let owners = node.meta.read().owners();
+            let _change = inode.meta.change.lock();
+            let owners = inode.meta.read().owners();
             let Some(owner) = self.with_book(|book, _| book.newly_limited(owners)) else {
                 continue;
             };
-            let (who, _, files) = found.first.get_or_insert((owner, inode, 0));
+            let (who, _, files) = found.first.get_or_insert((owner, ino, 0));
             *files += usize::from(owners.ids().contains(who));
         }
         found
     }
 }
 
-impl Core {
+impl Superblock {
     /// Inodes of the files whose writes a kernel collects, once for each open file.
     fn collecting(&self) -> Vec<u64> {
         let observers = self.observers();
@@ -111,25 +105,26 @@ impl Core {
         files.collect()
     }
 
-    /// Whether `node` would come under a limit of bytes by belonging to `owners`, while a kernel
+    /// Whether `inode` would come under a limit of bytes by belonging to `owners`, while a kernel
     /// collects writes of it that the limit could refuse. Under the `change` of the inode.
-    pub(crate) fn would_lose_writes(&self, node: &Node, owners: Owners, g: &Guard) -> bool {
-        let old = node.meta.read().owners();
+    pub(crate) fn would_lose_writes(&self, inode: &Inode, owners: Owners, g: &Guard) -> bool {
+        let old = inode.meta.read().owners();
         // Partner: `Quota::collecting`.
         owners != old
-            && self.ledger.has_leftovers()
+            && self.quotas.ledger.has_leftovers()
             && self
+                .quotas
                 .ledger
                 .with_book(g, |book, _| book.limits_bytes_of(owners, old))
-            && self.collecting().contains(&node.number())
+            && self.collecting().contains(&inode.number())
     }
 
     /// Whether the last file that was opened before limits is closed, once in a while.
     pub(crate) fn look_for_leftovers(&self) {
-        if self.ledger.has_leftovers() {
-            let _setting = self.setting.lock_guard();
+        if self.quotas.ledger.has_leftovers() {
+            let _setting = self.quotas.setting.lock_guard();
             if self.collecting().is_empty() {
-                self.ledger.clear_leftovers();
+                self.quotas.ledger.clear_leftovers();
             }
         }
     }

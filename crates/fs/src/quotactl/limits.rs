@@ -167,7 +167,7 @@ impl Quota<'_> {
     }
 
     pub(super) fn is_on(&self, kind: QuotaKind) -> Result<(), QuotaError> {
-        if self.core.ledger.is_by_owner() || kind == QuotaKind::Volume {
+        if self.sb.quotas.ledger.is_by_owner() || kind == QuotaKind::Volume {
             Ok(())
         } else {
             Err(QuotaError::Off)

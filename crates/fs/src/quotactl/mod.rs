@@ -11,16 +11,15 @@ mod record;
 mod tree;
 
 pub use check::{QuotaCheck, QuotaDifference};
-pub(crate) use collecting::SettingLock;
 pub use error::{QuotaError, QuotaNumber};
 pub use limits::{Change, LimitChange};
 pub use record::QuotaDefaults;
-pub(crate) use tree::EnteringLock;
 pub use tree::TreeChange;
 
 use crate::caller::Credentials;
 use crate::quota::{QuotaEvent, QuotaId, QuotaKind};
-use crate::volume::{Core, Volume};
+use crate::superblock::Superblock;
+use crate::volume::Volume;
 
 /// Quotas of a volume.
 ///
@@ -43,7 +42,7 @@ use crate::volume::{Core, Volume};
 /// ```
 #[derive(Clone)]
 pub struct Quota<'v> {
-    core: &'v Core,
+    sb: &'v Superblock,
     /// Who asks; `None` may do everything.
     asker: Option<Credentials>,
     /// Limits hold although there are files that a kernel collects writes of.
@@ -53,15 +52,15 @@ pub struct Quota<'v> {
 impl Volume {
     /// The volume's quotas, with every right.
     pub fn quota(&self) -> Quota<'_> {
-        Quota::of(&self.core)
+        Quota::of(&self.sb)
     }
 }
 
 impl<'v> Quota<'v> {
     /// The quotas of the volume behind its handles, with every right.
-    pub(crate) fn of(core: &'v Core) -> Quota<'v> {
+    pub(crate) fn of(sb: &'v Superblock) -> Quota<'v> {
         Quota {
-            core,
+            sb,
             asker: None,
             forced: false,
         }
@@ -72,7 +71,7 @@ impl<'v> Quota<'v> {
     #[must_use]
     pub fn on_behalf_of(&self, asker: Credentials) -> Quota<'v> {
         Quota {
-            core: self.core,
+            sb: self.sb,
             asker: Some(asker),
             forced: self.forced,
         }
@@ -91,7 +90,7 @@ impl<'v> Quota<'v> {
 
     /// The user who owns the volume and keeps its quotas, beside root.
     pub fn owner(&self) -> u32 {
-        self.core.owner.0
+        self.sb.options.owner.0
     }
 
     /// The events after number `sequence` (0: all that are kept), oldest first.
@@ -113,7 +112,7 @@ impl<'v> Quota<'v> {
         work: impl FnOnce(&mut crate::quota::Book, &crate::quota::Hand<'_>) -> R,
     ) -> R {
         let g = hearth_sync::epoch::pin();
-        self.core.ledger.with_book(&g, work)
+        self.sb.quotas.ledger.with_book(&g, work)
     }
 
     /// Only root and the owner of the volume.

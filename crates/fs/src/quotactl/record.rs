@@ -31,7 +31,9 @@ impl Quota<'_> {
         self.is_on(who.kind)?;
         check_id(who)?;
         self.sees(who)?;
-        Ok(QuotaRecord::from(&self.core.ledger.sample(who, &pin())))
+        Ok(QuotaRecord::from(
+            &self.sb.quotas.ledger.sample(who, &pin()),
+        ))
     }
 
     /// Every id that owns something or has settings of its own, by kind and id, the volume first.
@@ -46,7 +48,7 @@ impl Quota<'_> {
             };
             after = Some(last);
             let seen = ids.into_iter().filter(|&who| self.shows(who));
-            let all = seen.map(|who| QuotaRecord::from(&self.core.ledger.sample(who, &pin())));
+            let all = seen.map(|who| QuotaRecord::from(&self.sb.quotas.ledger.sample(who, &pin())));
             records.extend(all.filter(QuotaRecord::says_something));
         }
     }

@@ -5,20 +5,15 @@ use crate::attr::FsXAttr;
 use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::flags::{PROJINHERIT, to_xflags};
-use crate::inode::{Node, NodeRef};
+use crate::inode::{Inode, InodeRef};
 use crate::number::{ROOT, is_control};
+use crate::ops::ctx::Ctx;
 use crate::ops::{ioctl, list};
 use crate::quota::{QuotaId, QuotaKind};
-use crate::volume::{Core, Ctx, Step, Stop};
+use crate::superblock::{Attempt, Stop, Superblock};
 use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
-use hearth_sync::lock_class;
 use std::collections::HashSet;
-
-lock_class! {
-    /// One tree becomes a project at a time.
-    pub(crate) EnteringLock = "quota.entering", 15;
-}
 
 /// What [`Quota::set_project_tree`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +42,11 @@ impl Quota<'_> {
     ) -> Result<TreeChange, QuotaError> {
         let path = path.as_ref();
         self.may_enter(project)?;
-        let top = self.core.run(&Caller::ROOT, |cx, g| {
-            let root = cx.core.node(ROOT, g)?;
+        let top = self.sb.run(&Caller::ROOT, |cx, g| {
+            let root = cx.sb.inode(ROOT, g)?;
             let from = From { start: root, root };
-            let top: &Node = find(cx, from, path, Follow::Yes, g)?.existing()?;
-            top.hold().ok_or(Stop::Again)
+            let top: &Inode = find(cx, from, path, Follow::Yes, g)?.existing()?;
+            top.hold().ok_or(Stop::Restart)
         });
         self.enter_held(top, path, project)
     }
@@ -64,9 +59,9 @@ impl Quota<'_> {
         project: u32,
     ) -> Result<TreeChange, QuotaError> {
         self.may_enter(project)?;
-        let top = self.core.run(&Caller::ROOT, |cx, g| {
-            let top = cx.core.node(ino, g)?;
-            top.hold().ok_or(Stop::Again)
+        let top = self.sb.run(&Caller::ROOT, |cx, g| {
+            let top = cx.sb.inode(ino, g)?;
+            top.hold().ok_or(Stop::Restart)
         });
         self.enter_held(top, path, project)
     }
@@ -80,7 +75,7 @@ impl Quota<'_> {
     /// `top` is held, so that its number stays its own while the tree is walked.
     fn enter_held(
         &self,
-        top: Result<NodeRef, Errno>,
+        top: Result<InodeRef, Errno>,
         path: &[u8],
         project: u32,
     ) -> Result<TreeChange, QuotaError> {
@@ -93,13 +88,13 @@ impl Quota<'_> {
             true => self.enter_tree(top.number(), project).map_err(failed),
             false => Err(QuotaError::NotADirectory { path: path.into() }),
         };
-        self.core.release(top, &pin());
+        self.sb.release(top, &pin());
         done
     }
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
         // Two that enter each other's trees would never be done. Nobody is pinned here.
-        let _entering = self.core.entering.lock_guard();
+        let _entering = self.sb.quotas.entering.lock_guard();
         let (mut done, mut directories) = self.enter_all(top, project)?;
         while directories > 0 {
             // Who makes or moves something looks at the project of its directory under a guard, and
@@ -115,11 +110,11 @@ impl Quota<'_> {
     /// One walk over the tree; how many directories were not of the project.
     fn enter_all(&self, top: u64, project: u32) -> Result<(TreeChange, u64), Errno> {
         let (mut done, mut directories) = (TreeChange::default(), 0);
-        let mut walk = Walk::from(self.core, top);
-        while walk.step(&mut |cx, node, g| {
-            if enter(cx, node, project, g)? {
+        let mut walk = Walk::from(self.sb, top);
+        while walk.step(&mut |cx, inode, g| {
+            if enter(cx, inode, project, g)? {
                 done.changed += 1;
-                directories += u64::from(node.is_dir());
+                directories += u64::from(inode.is_dir());
             } else {
                 done.kept += 1;
             }
@@ -132,7 +127,7 @@ impl Quota<'_> {
 /// A walk over every inode below a directory, once each, directories before what is in them. What
 /// goes meanwhile may be left out.
 pub(super) struct Walk<'v> {
-    core: &'v Core,
+    sb: &'v Superblock,
     top: u64,
     seen: HashSet<u64>,
     next: Vec<u64>,
@@ -140,9 +135,9 @@ pub(super) struct Walk<'v> {
 
 impl<'v> Walk<'v> {
     /// From directory `top`, which is seen first.
-    pub fn from(core: &'v Core, top: u64) -> Walk<'v> {
+    pub fn from(sb: &'v Superblock, top: u64) -> Walk<'v> {
         Walk {
-            core,
+            sb,
             top,
             seen: HashSet::from([top]),
             next: vec![top],
@@ -152,16 +147,16 @@ impl<'v> Walk<'v> {
     /// Shows the next inode to `see`; false if there is none. Nothing is held between two steps.
     pub fn step(
         &mut self,
-        see: &mut dyn FnMut(&Ctx<'_>, &Node, &Guard) -> Step<()>,
+        see: &mut dyn FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<()>,
     ) -> Result<bool, Errno> {
         let Some(ino) = self.next.pop() else {
             return Ok(false);
         };
         let gone = |errno| matches!(errno, Errno::ESTALE | Errno::ENOENT);
-        let is_dir = self.core.run(&Caller::ROOT, |cx, g| {
-            let node = cx.core.node(ino, g)?;
-            see(cx, node, g)?;
-            Ok(node.is_dir())
+        let is_dir = self.sb.run(&Caller::ROOT, |cx, g| {
+            let inode = cx.sb.inode(ino, g)?;
+            see(cx, inode, g)?;
+            Ok(inode.is_dir())
         });
         match is_dir {
             Ok(true) => {}
@@ -169,7 +164,7 @@ impl<'v> Walk<'v> {
             Err(errno) if gone(errno) && ino != self.top => return Ok(true),
             Err(errno) => return Err(errno),
         }
-        let below = self.core.run(&Caller::ROOT, |cx, g| {
+        let below = self.sb.run(&Caller::ROOT, |cx, g| {
             let mut below = Vec::new();
             let mut take = |entry: crate::attr::DirEntry<'_>| {
                 if entry.name != b"." && entry.name != b".." {
@@ -177,7 +172,7 @@ impl<'v> Walk<'v> {
                 }
                 true
             };
-            list::list(cx, cx.core.node(ino, g)?, 0, true, &mut take, g)?;
+            list::list(cx, cx.sb.inode(ino, g)?, 0, true, &mut take, g)?;
             Ok(below)
         });
         match below {
@@ -193,10 +188,10 @@ impl<'v> Walk<'v> {
 }
 
 /// True if the inode was of another project, or did not hand it on.
-fn enter(cx: &Ctx<'_>, node: &Node, project: u32, g: &Guard) -> Step<bool> {
-    let now = ioctl::get_fsxattr(node);
+fn enter(cx: &Ctx<'_>, inode: &Inode, project: u32, g: &Guard) -> Attempt<bool> {
+    let now = ioctl::get_fsxattr(inode);
     let inherit = to_xflags(PROJINHERIT);
-    let xflags = match node.is_dir() && project != 0 {
+    let xflags = match inode.is_dir() && project != 0 {
         true => now.xflags | inherit,
         false => now.xflags & !inherit,
     };
@@ -208,6 +203,6 @@ fn enter(cx: &Ctx<'_>, node: &Node, project: u32, g: &Guard) -> Step<bool> {
     if (new.xflags, new.project) == (now.xflags, now.project) {
         return Ok(false);
     }
-    ioctl::set_fsxattr(cx, node, &new, g)?;
+    ioctl::set_fsxattr(cx, inode, &new, g)?;
     Ok(true)
 }

@@ -1,19 +1,19 @@
 //! Operations for threads that may not wait.
 //!
-//! A library thread that lacks something waits for the home. A thread that serves a queue must not:
+//! A library thread that lacks something waits for the backend. A thread that serves a queue must not:
 //! it runs its request inside of [`without_waiting`], and when something is absent the operation
 //! ends with [`Errno::ABSENT`], having changed nothing, and what it lacked is handed out. Whoever
 //! may wait brings it with [`Volume::bring`]; then the request runs again from the start.
 
 use super::Volume;
-use super::stop::Load;
 use crate::errno::{Errno, Result};
+use crate::superblock::Fetch;
 use hearth_sync::primitive::thread_local;
 use std::cell::{Cell, RefCell};
 
 /// What an operation lacked.
 #[derive(Debug)]
-pub struct Absent(Load);
+pub struct Absent(Fetch);
 
 thread_local! {
     static HERE: Here = Here::default();
@@ -23,10 +23,10 @@ thread_local! {
 struct Here {
     waits_not: Cell<bool>,
     /// The last thing that was absent.
-    absent: RefCell<Option<Load>>,
+    absent: RefCell<Option<Fetch>>,
 }
 
-/// Runs `work` without waiting for the home. If it answers [`Errno::ABSENT`], the other part of the
+/// Runs `work` without waiting for the backend. If it answers [`Errno::ABSENT`], the other part of the
 /// result is what it lacked.
 #[inline]
 pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> (Result<T>, Option<Absent>) {
@@ -40,14 +40,14 @@ pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> (Result<T>, Optio
     }
 }
 
-/// Whether operations on this thread may wait for the home now.
+/// Whether operations on this thread may wait for the backend now.
 pub fn may_wait() -> bool {
     HERE.with(|here| !here.waits_not.get())
 }
 
 /// Leaves something to be brought by somebody who may wait.
 #[cold]
-pub(super) fn leave(load: Load) -> Errno {
+pub(crate) fn leave(load: Fetch) -> Errno {
     HERE.with(|here| here.absent.replace(Some(load)));
     Errno::ABSENT
 }
@@ -61,17 +61,17 @@ impl Drop for Inside {
 }
 
 impl Volume {
-    /// Brings what an operation lacked; may wait for the home. Then the operation is to be run
+    /// Brings what an operation lacked; may wait for the backend. Then the operation is to be run
     /// again.
     ///
     /// # Errors
-    /// What the home answers, and then the operation's answer as well.
+    /// What the backend answers, and then the operation's answer as well.
     pub fn bring(&self, absent: &Absent) -> Result<()> {
         // Before, so that what is brought is not won back at once. This thread's core is not the
         // one whose operations look at the budget.
-        if !matches!(absent.0, Load::Room(_)) {
-            self.core.keep_budget()?;
+        if !matches!(absent.0, Fetch::Room(_)) {
+            self.sb.keep_budget()?;
         }
-        self.core.load(&absent.0)
+        self.sb.fetch(&absent.0)
     }
 }

@@ -17,8 +17,8 @@ pub enum BuildError {
     NoInode,
     /// More workers or seats than 1,024, or the system refuses a thread.
     Scheduler(SchedError),
-    /// What the home answered when it was asked for the root.
-    Home(Errno),
+    /// What the backend answered when it was asked for the root.
+    Backend(Errno),
 }
 
 impl fmt::Display for BuildError {
@@ -29,14 +29,14 @@ impl fmt::Display for BuildError {
             }
             BuildError::NoInode => f.write_str("0 inodes: give at least 1, for the root"),
             BuildError::Scheduler(error) => write!(f, "{error}"),
-            BuildError::Home(errno) => write!(f, "the home gives no root: {errno}"),
+            BuildError::Backend(errno) => write!(f, "the backend gives no root: {errno}"),
         }
     }
 }
 
 impl std::error::Error for BuildError {}
 
-/// `EINVAL` for settings, `EAGAIN` for a thread that the system refuses, else what the home said.
+/// `EINVAL` for settings, `EAGAIN` for a thread that the system refuses, else what the backend said.
 impl From<BuildError> for Errno {
     fn from(error: BuildError) -> Errno {
         match error {
@@ -44,7 +44,7 @@ impl From<BuildError> for Errno {
             BuildError::Size { .. } | BuildError::NoInode | BuildError::Scheduler(_) => {
                 Errno::EINVAL
             }
-            BuildError::Home(errno) => errno,
+            BuildError::Backend(errno) => errno,
         }
     }
 }

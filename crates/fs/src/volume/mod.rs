@@ -1,56 +1,20 @@
-//! A volume: inode table, root, home, room, settings and statistics, and how operations run on it.
-//!
-//! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not
-//! in memory it answers [`Stop::Load`]; [`Core::run`] lets go of the guard, loads it and runs the
-//! operation again. An operation therefore changes nothing before it has everything.
-//!
-//! Lock order of a volume:
-//! ```text
-//! rename                     renames of directories across directories
-//!   directory.grow, buckets  (see `directory`)
-//!     inode.change, .growth  (see `inode`)
-//! ```
+//! The handle of a volume, and what programs do with it.
 
-mod absent;
-mod background;
-mod core;
-mod ending;
+pub(crate) mod absent;
 mod error;
-mod handle;
-mod load;
-mod pace;
-mod reclaim;
-mod request;
-mod resident;
-mod root;
-mod run;
-mod settings;
-mod stop;
 
 pub use absent::{Absent, may_wait, without_waiting};
-use core::scheduler;
-pub(crate) use core::{Core, PAGE_BYTES, RenameLock};
 pub use error::BuildError;
-pub(crate) use load::record_of;
-pub(crate) use pace::Stroll;
-pub(crate) use request::Ctx;
-pub(crate) use run::Run;
-pub(crate) use settings::Settings;
-pub use settings::{AtimeMode, OnError, Protection};
-pub(crate) use stop::{Load, Step, Stop};
 
 use crate::errno::Result;
 use crate::observer::Observer;
-use crate::profile::{LockDraw, LockProfile};
-use crate::stats::{Event, Stats};
+use crate::profile::{LockProfile, LockSampling};
+use crate::service;
+use crate::stats::Stats;
+use crate::superblock::{BuildOptions, Handle, Superblock, scheduler};
 use crate::tenant::TenantId;
-use handle::Handle;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
-use std::io::{Write, stderr};
-
-/// Longest size of a file in bytes.
-pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
 
 /// A filesystem. Cheap to clone; all clones are the same volume.
 ///
@@ -65,44 +29,57 @@ pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
 /// ```
 #[derive(Clone)]
 pub struct Volume {
-    pub(crate) core: Handle<Core>,
+    pub(crate) sb: Handle<Superblock>,
 }
 
 impl Volume {
     /// A volume with a root directory and nothing else.
-    pub(crate) fn new(settings: Settings) -> std::result::Result<Volume, BuildError> {
-        let (mode, background) = (settings.mode, settings.workers > 0);
-        let sched = scheduler(&settings).map_err(BuildError::Scheduler)?;
-        let core = Arc::new_cyclic(|me| Core::empty(settings, sched, me));
-        core.make_root(mode).map_err(BuildError::Home)?;
-        let volume = Volume {
-            core: Handle::new(&core),
-        };
+    pub(crate) fn new(options: BuildOptions) -> std::result::Result<Volume, BuildError> {
+        let (mode, background) = (options.mode, options.workers > 0);
+        let sched = scheduler(&options).map_err(BuildError::Scheduler)?;
+        let sb = Arc::new_cyclic(|me| Superblock::empty(options, sched, me));
+        sb.make_root(mode).map_err(BuildError::Backend)?;
+        let sb = Handle::new(&sb);
         if background {
-            volume.start_background();
+            service::start(&sb);
         }
-        Ok(volume)
+        Ok(Volume { sb })
+    }
+
+    /// Another handle of the volume; `None` when the last is going.
+    pub(crate) fn of(sb: &Superblock) -> Option<Volume> {
+        Some(Volume { sb: sb.handle()? })
+    }
+
+    /// Does what the maintenance task would do now, and returns: for programs that have no thread to
+    /// spare (see [`crate::VolumeBuilder::workers`]) and call it about once a second. A call folds
+    /// heat and does up to 64 slices of each job that is due: it reclaims 16 MiB of memory, or 64
+    /// files that are larger, looks at the accounts of 4,096 owners and as many tenants of the
+    /// scheduler, and ages all records. The next call goes on with what is left. Tasks of front ends
+    /// that no other thread runs get a turn as well.
+    pub fn run_background_once(&self) {
+        service::run_once(&self.sb);
     }
 
     /// Whether changes are refused with `EROFS`.
     pub fn read_only(&self) -> bool {
-        self.core.is_read_only()
+        self.sb.is_read_only()
     }
 
     /// Refuses or allows changes from now on.
     pub fn set_read_only(&self, read_only: bool) {
-        self.core.set_read_only(read_only);
+        self.sb.set_read_only(read_only);
     }
 
-    /// Which locks threads wait for, who holds them, and for how long. It is the profile of the
-    /// process: volumes that share one share it.
+    /// Which locks threads wait for, which call sites hold them, and for how long. The profile is
+    /// that of the process: volumes of one process share it.
     pub fn lock_profile(&self) -> LockProfile {
         LockProfile::now()
     }
 
-    /// Begins a lock profile; nothing happens if one is on that draws the same way. False if this
-    /// build has none.
-    pub fn start_lock_profile(&self, draw: LockDraw) -> bool {
+    /// Begins a lock profile, unless one that samples in this way is on. False if this build has no
+    /// profile.
+    pub fn start_lock_profile(&self, draw: LockSampling) -> bool {
         hearth_sync::profile::start(draw)
     }
 
@@ -116,120 +93,102 @@ impl Volume {
         hearth_sync::profile::reset();
     }
 
-    /// The volume's scheduler: it runs the background work, and what front ends spawn on it. Its
+    /// The volume's scheduler: it runs the maintenance work, and what front ends spawn on it. Its
     /// tenants have the numbers of [`TenantId::number`].
     pub fn scheduler(&self) -> hearth_sched::Handle {
-        self.core.sched.handle()
+        self.sb.sched.handle()
     }
 
-    /// Whose a request is that names the inode `ino`, when `uid` asks.
+    /// The tenant of a request by `uid` on inode `ino`.
     pub fn tenant_of(&self, ino: u64, uid: u32) -> TenantId {
-        self.core.tenant_of(ino, uid)
+        self.sb.tenant_of(ino, uid)
     }
 
-    /// Whose a request is that names the inode `ino` and that nobody asks for, such as the writing
-    /// back of a page: the project's, else the owner's.
+    /// The tenant of a request on inode `ino` that has no caller, such as the write-back of a page: the
+    /// inode's project, else its owner.
     pub fn tenant_behind(&self, ino: u64) -> TenantId {
         let g = pin();
         let uid = self
-            .core
+            .sb
+            .objects
             .inodes
             .get(ino, &g)
-            .map_or(0, |node| node.meta.uid());
-        self.core.tenant_of(ino, uid)
+            .map_or(0, |inode| inode.meta.uid());
+        self.sb.tenant_of(ino, uid)
     }
 
     /// Statistics.
     pub fn stats(&self) -> &Stats {
-        &self.core.stats
+        &self.sb.stats
     }
 
-    /// Tells the volume of a panic that a front end caught; obeys [`crate::VolumeBuilder::errors`].
+    /// Records a panic that a front end caught; obeys [`crate::VolumeBuilder::errors`].
     pub fn record_panic(&self, what: &str) {
-        self.core.record_panic(what);
+        self.sb.record_panic(what);
     }
 
-    /// Tells `observer` of every change made through the library from now on.
+    /// Notifies `observer` of every change made through the library from now on.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        let _one = self.core.observing.lock_guard();
-        let g = pin();
-        let mut observers = self.core.observers.load(&g).clone();
-        observers.push(observer);
-        self.core.observers.replace(observers, &g);
+        self.sb
+            .observers
+            .change(|observers| observers.push(observer));
     }
 
     /// Forgets an observer.
     pub fn unobserve(&self, observer: &Arc<dyn Observer>) {
-        let _one = self.core.observing.lock_guard();
-        let g = pin();
-        let mut observers = self.core.observers.load(&g).clone();
-        observers.retain(|o| !Arc::ptr_eq(o, observer));
-        self.core.observers.replace(observers, &g);
+        let is_other = |other: &Arc<dyn Observer>| !Arc::ptr_eq(other, observer);
+        self.sb
+            .observers
+            .change(|observers| observers.retain(is_other));
     }
 
-    /// Whether room is taken by what a kernel in front may have given up without the volume having
-    /// heard of it: files without a name that it refers to, and promises. It closes files and
-    /// forgets inodes by messages that nobody waits for.
+    /// Whether space is taken by what a kernel in front may have given up already: unlinked files that
+    /// it refers to, and reservations. A kernel closes files and forgets inodes by messages that
+    /// nobody waits for.
     pub fn awaits_returns(&self) -> bool {
-        self.core.nameless.sum() > 0 || self.core.promises.any()
+        self.sb.cache.unlinked.sum() > 0 || self.sb.quotas.promises.any()
     }
 
     /// Whether anybody observes the volume.
     pub fn is_observed(&self) -> bool {
-        !self.core.observers.load(&pin()).is_empty()
+        !self.sb.observers.load(&pin()).is_empty()
     }
 
     /// Writes everything back and returns when it is durable.
     ///
     /// # Errors
-    /// What the home answers.
+    /// The backend's error.
     pub fn sync(&self) -> Result<()> {
-        self.core.write_back_all()?;
-        self.core.home.sync()
+        self.sb.write_back_all()?;
+        self.sb.objects.backend.sync()
     }
 
-    /// Drops objects that the home can give back until about `bytes` are free or nothing more can
-    /// be dropped; answers the bytes won.
+    /// Evicts objects until about `bytes` are free or nothing more can be evicted; returns the bytes
+    /// freed.
     pub fn reclaim(&self, bytes: u64) -> u64 {
-        self.core.reclaim(bytes)
+        self.sb.reclaim(bytes)
     }
 
-    /// From now on kernels in front acknowledge nothing that is not charged: see
-    /// [`crate::VolumeBuilder::charge_first`]. Concerns files that are opened later.
+    /// From now on a kernel in front acknowledges only what is charged: see
+    /// [`crate::VolumeBuilder::charge_first`]. Applies to files that are opened later.
     pub fn charge_first(&self) {
-        self.core.ledger.charge_first(&pin());
+        self.sb.quotas.ledger.charge_first(&pin());
     }
 
-    /// Whether they do: it was asked for, the volume was given a size, or somebody has a limit of
-    /// bytes.
+    /// Whether kernels in front acknowledge only what is charged: [`Volume::charge_first`] was called,
+    /// the volume was given a size, or somebody has a limit of bytes.
     pub fn charges_first(&self) -> bool {
-        self.core.ledger.charges_first()
+        self.sb.quotas.ledger.charges_first()
     }
 
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
-        self.core.inodes.len()
+        self.sb.objects.inodes.len()
     }
 
-    /// Number of calls that wait for a lock of a file (`flock`, `fcntl`), through both doors.
+    /// Number of calls that wait for a file lock (`flock`, `fcntl`), of the library and of front ends.
     pub fn lock_waiters(&self) -> u64 {
-        self.core.waits.waiting()
-    }
-}
-
-impl Core {
-    /// See [`Volume::record_panic`].
-    fn record_panic(&self, what: &str) {
-        self.stats.event(Event::Panic);
-        match self.errors {
-            OnError::RemountRo => self.set_read_only(true),
-            OnError::Continue => {}
-            OnError::Panic => {
-                // Also where nobody can read it.
-                let _ = writeln!(stderr(), "hearth: {what}; errors=panic, aborting");
-                std::process::abort();
-            }
-        }
+        self.sb.file_locks.waits.waiting()
     }
 }
 

@@ -1,22 +1,23 @@
-//! From a path to a directory and a name, and to the inode behind them.
+//! Path walk: from a path to a directory and a name, and to the inode behind them.
 //!
-//! The walk takes no lock: each step is a lookup under the epoch guard. A directory that moves to
-//! another directory meanwhile could show a path that never was, through `..` or a missing name;
-//! such answers count only if no directory that the walk passed through moved meanwhile
-//! ([`Trail`]). Who finds what a path names, without `..`, does not ask.
-//! After [`RESTARTS`] attempts the walk is made under the rename lock.
+//! The walk takes no lock: each component is a lookup under the epoch guard. While a directory
+//! moves to another directory, `..` or a missing name could show a path that never existed. Such a
+//! result counts only if no directory that the walk passed through has moved meanwhile
+//! ([`SeqTrail`]). A walk that finds its name and uses no `..` needs no such check. After
+//! [`RESTARTS`] attempts the walk is made under the rename lock.
 
-mod trail;
+mod seq_trail;
 
 use crate::attr::Kind;
 use crate::errno::Errno;
-use crate::inode::{Body, Node};
+use crate::inode::{Body, Inode};
+use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Found, Named};
+use crate::ops::lookup::{Named, WalkEnd};
 use crate::stats::Event;
-use crate::volume::{Ctx, Step, Stop};
+use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
-use trail::Trail;
+use seq_trail::SeqTrail;
 
 /// Symbolic links followed in one walk at most, as in Linux.
 const LINKS: u32 = 40;
@@ -27,9 +28,9 @@ const RESTARTS: u32 = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct From<'x> {
     /// Where a relative path begins.
-    pub start: &'x Node,
+    pub start: &'x Inode,
     /// What `/` means; `..` does not leave it.
-    pub root: &'x Node,
+    pub root: &'x Inode,
 }
 
 /// Whether the last component is followed if it is a symbolic link.
@@ -39,9 +40,9 @@ pub(crate) enum Follow {
     Yes,
     /// Only if a slash follows it (`lstat`).
     Slash,
-    /// Not at all: the name itself is meant (`mkdir`, `unlink`, `rename`).
+    /// Never: the name itself is meant (`mkdir`, `unlink`, `rename`).
     Never,
-    /// It is not even looked up: only the directory that it would be in is meant.
+    /// The last component is not even looked up: only its directory is meant.
     Parent,
 }
 
@@ -55,27 +56,27 @@ pub(crate) enum Last {
     Root,
 }
 
-/// End of a walk, with the inode or only with what names it.
+/// End of a walk, with the inode or with its name alone.
 #[derive(Clone, Copy)]
 pub(crate) struct Walked<'x, F> {
     /// Directory of the last component.
-    pub parent: &'x Node,
+    pub parent: &'x Inode,
     /// Last component.
     pub name: &'x [u8],
     pub last: Last,
-    /// What it means; `None` if the name is not there.
+    /// The inode or entry; `None` if the name is not there.
     found: Option<F>,
     /// Slashes followed the last component.
     pub slash: bool,
 }
 
 /// A walk that ends with an inode.
-pub(crate) type ToNode<'x> = Walked<'x, &'x Node>;
+pub(crate) type ToInode<'x> = Walked<'x, &'x Inode>;
 /// A walk that ends with a name.
 pub(crate) type ToName<'x> = Walked<'x, Named<'x>>;
 
-impl<'x, F: Found<'x>> Walked<'x, F> {
-    /// What is there: `ENOENT` if nothing is, `ENOTDIR` if slashes follow something that is no
+impl<'x, F: WalkEnd<'x>> Walked<'x, F> {
+    /// The inode or entry; `ENOENT` without one, `ENOTDIR` if slashes follow something that is no
     /// directory.
     pub fn existing(&self) -> Result<F, Errno> {
         let found = self.found.ok_or(Errno::ENOENT)?;
@@ -86,20 +87,20 @@ impl<'x, F: Found<'x>> Walked<'x, F> {
         }
     }
 
-    /// What the name means if it is there, whatever follows.
+    /// The inode or entry, if it is there, whatever follows the name.
     pub fn found(&self) -> Option<F> {
         self.found
     }
 }
 
 /// Walks `path`.
-pub(crate) fn walk<'x, F: Found<'x>>(
+pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x, F>> {
+) -> Attempt<Walked<'x, F>> {
     if path.is_empty() {
         return Err(Errno::ENOENT.into());
     }
@@ -114,59 +115,59 @@ pub(crate) fn walk<'x, F: Found<'x>>(
                 Ok(walked) => walked.found.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
             };
-        if !doubtful || walker.trail.is_whole() {
+        if !doubtful || walker.trail.is_valid() {
             return walked;
         }
-        cx.core.stats.event(Event::WalkRestart);
+        cx.sb.stats.event(Event::WalkRestart);
     }
     walk_slowly(cx, from, path, follow, g)
 }
 
-/// The same under the rename lock: no directory moves meanwhile.
+/// Walks under the rename lock: no directory moves meanwhile.
 #[cold]
-fn walk_slowly<'x, F: Found<'x>>(
+fn walk_slowly<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
     follow: Follow,
     g: &'x Guard,
-) -> Step<Walked<'x, F>> {
-    cx.core.stats.event(Event::WalkFallback);
-    let _still = cx.core.rename.0.lock();
+) -> Attempt<Walked<'x, F>> {
+    cx.sb.stats.event(Event::WalkFallback);
+    let _still = cx.sb.names.rename.0.lock();
     Walker::new(cx, from.root, g).run(from.start, path, follow)
 }
 
 struct Walker<'c, 'x> {
     cx: &'c Ctx<'c>,
-    root: &'x Node,
+    root: &'x Inode,
     links: u32,
-    /// Links in the middle of a path that are being followed, one inside of another.
+    /// Nested symbolic links in the middle of a path that are being followed.
     inner: u32,
     /// Whether `..` was used.
     up: bool,
-    trail: Trail<'x>,
+    trail: SeqTrail<'x>,
     g: &'x Guard,
 }
 
 impl<'c, 'x> Walker<'c, 'x> {
-    fn new(cx: &'c Ctx<'c>, root: &'x Node, g: &'x Guard) -> Walker<'c, 'x> {
+    fn new(cx: &'c Ctx<'c>, root: &'x Inode, g: &'x Guard) -> Walker<'c, 'x> {
         Walker {
             cx,
             root,
             links: 0,
             inner: 0,
             up: false,
-            trail: Trail::new(),
+            trail: SeqTrail::new(),
             g,
         }
     }
 
-    fn run<F: Found<'x>>(
+    fn run<F: WalkEnd<'x>>(
         &mut self,
-        start: &'x Node,
+        start: &'x Inode,
         path: &'x [u8],
         follow: Follow,
-    ) -> Step<Walked<'x, F>> {
+    ) -> Attempt<Walked<'x, F>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
         let mut rest = skip_slashes(path);
@@ -187,16 +188,16 @@ impl<'c, 'x> Walker<'c, 'x> {
             if rest.is_empty() {
                 return self.last(here, name, !after.is_empty(), follow);
             }
-            let node = self.step::<&Node>(here, name)?;
-            let (next, above) = match &node.body {
+            let inode = self.step::<&Inode>(here, name)?;
+            let (next, above) = match &inode.body {
                 Body::Symlink(_) => {
                     self.inner += 1;
-                    let walked = self.follow::<&Node>(here, node)?;
+                    let walked = self.follow::<&Inode>(here, inode)?;
                     self.inner -= 1;
                     let above = (walked.last == Last::Name).then_some(walked.parent);
                     (walked.existing()?, above)
                 }
-                _ => (node, (!matches!(name, b"." | b"..")).then_some(here)),
+                _ => (inode, (!matches!(name, b"." | b"..")).then_some(here)),
             };
             if !next.is_dir() {
                 return Err(Errno::ENOTDIR.into());
@@ -206,13 +207,13 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    fn last<F: Found<'x>>(
+    fn last<F: WalkEnd<'x>>(
         &mut self,
-        parent: &'x Node,
+        parent: &'x Inode,
         name: &'x [u8],
         slash: bool,
         follow: Follow,
-    ) -> Step<Walked<'x, F>> {
+    ) -> Attempt<Walked<'x, F>> {
         let found = match self.step::<F>(parent, if follow == Follow::Parent { b"." } else { name })
         {
             Ok(_) if follow == Follow::Parent => None,
@@ -222,9 +223,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
-            let link = link.node(self.cx, self.g)?;
-            // As in Linux the end of a link in the middle of a path is not asked.
-            if self.cx.core.protection.symlinks && self.inner == 0 {
+            let link = link.inode(self.cx, self.g)?;
+            // Linux does not apply the protection to the end of a link in the middle of a path.
+            if self.cx.sb.options.protection.symlinks && self.inner == 0 {
                 may_follow(self.cx, parent, link)?;
             }
             let walked = self.follow(parent, link)?;
@@ -247,7 +248,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         })
     }
 
-    fn step<F: Found<'x>>(&mut self, here: &'x Node, name: &[u8]) -> Step<F> {
+    fn step<F: WalkEnd<'x>>(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<F> {
         if name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
@@ -257,7 +258,11 @@ impl<'c, 'x> Walker<'c, 'x> {
         F::find(self.cx, here, name, self.g)
     }
 
-    fn follow<F: Found<'x>>(&mut self, parent: &'x Node, link: &'x Node) -> Step<Walked<'x, F>> {
+    fn follow<F: WalkEnd<'x>>(
+        &mut self,
+        parent: &'x Inode,
+        link: &'x Inode,
+    ) -> Attempt<Walked<'x, F>> {
         self.links += 1;
         if self.links > LINKS {
             return Err(Errno::ELOOP.into());
@@ -268,7 +273,7 @@ impl<'c, 'x> Walker<'c, 'x> {
 }
 
 /// `may_follow_link` of Linux with `fs.protected_symlinks`.
-fn may_follow(cx: &Ctx<'_>, parent: &Node, link: &Node) -> Result<(), Errno> {
+fn may_follow(cx: &Ctx<'_>, parent: &Inode, link: &Inode) -> Result<(), Errno> {
     let (directory, link) = (parent.meta.owner(), link.meta.owner());
     let open_to_all = libc::S_ISVTX | libc::S_IWOTH;
     let is_safe = !cx.caller.checks()
@@ -285,7 +290,7 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Where the first slash is, or the end. Looks at eight bytes at a time: every path goes through
+/// Index of the first slash, or the length. Looks at eight bytes at a time: every path goes through
 /// here.
 fn end_of_name(path: &[u8]) -> usize {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);

@@ -1,7 +1,7 @@
-//! Several at once on one volume whose home is slow, and which forgets while they are at work.
+//! Several at once on one volume whose backend is slow, and which forgets while they are at work.
 
 use super::{ABILITIES, Dice, Forgetful, Met, cases, driver::Library};
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Credentials, Volume};
 use hearth_model::strategy::script;
 use hearth_model::{Op, compare};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const THREADS: u32 = 3;
 /// Scripts of each.
 const SCRIPTS: u32 = 120;
-/// Microseconds that a call of the home takes at times, beside what sleeping adds.
+/// Microseconds that a call of the backend takes at times, beside what sleeping adds.
 const SLOW: u64 = 1;
 
 /// Each thread has the root of a tree of its own, so each can be told from a model by itself,
@@ -23,20 +23,22 @@ const SLOW: u64 = 1;
 /// that are waited for meanwhile.
 #[test]
 fn threads_on_a_volume_that_forgets_beside_them_and_waits_for_its_home_equal_models() {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().home(home.clone()).memory_budget(1 << 20);
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder()
+        .backend(backend.clone())
+        .memory_budget(1 << 20);
     let volume = volume
         .build()
-        .expect("a new home has nothing that could fail");
+        .expect("a new backend has nothing that could fail");
     let (met, calls) = (Met::default(), Arc::new(AtomicU64::new(0)));
     let count = Arc::clone(&calls);
-    home.set_fault(Some(Box::new(move |call| {
+    backend.set_fault(Some(Box::new(move |call| {
         count.fetch_add(u64::from(call.starts_with("load_")), Ordering::Relaxed);
         None
     })));
     let ended = AtomicBool::new(false);
     let won = std::thread::scope(|scope| {
-        let forgetting = scope.spawn(|| forget(&volume, &home, &ended));
+        let forgetting = scope.spawn(|| forget(&volume, &backend, &ended));
         // Ends it also when a thread fails, for the scope waits for all.
         let end = Ends(&ended);
         let (volume, met) = (&volume, &met);
@@ -97,17 +99,17 @@ fn scripts(volume: &Volume, thread: u32, met: &Met) {
 }
 
 /// Throws out what can go until all have ended; answers the bytes won.
-fn forget(volume: &Volume, home: &TestHome, ended: &AtomicBool) -> u64 {
+fn forget(volume: &Volume, backend: &TestBackend, ended: &AtomicBool) -> u64 {
     let dice = Dice::new(7);
     let mut won = 0;
     while !ended.load(Ordering::Relaxed) {
         let delay = if dice.one_in(4) { SLOW } else { 0 };
-        home.set_delay(Duration::from_micros(delay));
+        backend.set_delay(Duration::from_micros(delay));
         won += volume.reclaim(if dice.one_in(3) { u64::MAX } else { 64 << 10 });
         if dice.one_in(2) {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
-    home.set_delay(Duration::ZERO);
+    backend.set_delay(Duration::ZERO);
     won
 }

@@ -1,6 +1,6 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
-use hearth::home::{Change, Home, InodeRecord, TestHome};
+use hearth::backend::{Backend, BackendOp, InodeRecord, TestBackend};
 use hearth::{Credentials, Errno, Process, Result, Target, Volume, without_waiting};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +10,7 @@ const PAGE: usize = 4096;
 const LONG: Duration = Duration::from_secs(60);
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
-/// What a home is about to do.
+/// What a backend is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Drop,
@@ -19,10 +19,10 @@ enum Doing {
 
 type Hook = Box<dyn FnMut(Doing) + Send>;
 
-/// A home that lets a test do something first.
+/// A backend that lets a test do something first.
 #[derive(Default)]
 struct Hooked {
-    home: TestHome,
+    backend: TestBackend,
     hook: Mutex<Option<Hook>>,
     /// An inode that it has lost.
     lost: Mutex<Option<u64>>,
@@ -48,62 +48,62 @@ impl Hooked {
     }
 }
 
-impl Home for Hooked {
+impl Backend for Hooked {
     fn evictable(&self) -> bool {
         true
     }
     fn last_inode(&self) -> Result<u64> {
-        self.home.last_inode()
+        self.backend.last_inode()
     }
     fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {
         match *self.lost.lock().expect("nobody panicked") == Some(ino) {
             true => Ok(None),
-            false => self.home.load_inode(ino),
+            false => self.backend.load_inode(ino),
         }
     }
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
-        self.home.load_entry(dir, name)
+        self.backend.load_entry(dir, name)
     }
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
-        self.home.load_directory(dir)
+        self.backend.load_directory(dir)
     }
     fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>> {
-        self.home.load_page(ino, index)
+        self.backend.load_page(ino, index)
     }
     fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
-        self.home.list_pages(ino)
+        self.backend.list_pages(ino)
     }
-    fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
+    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
         if changes
             .iter()
-            .any(|change| matches!(change, Change::Drop(_)))
+            .any(|change| matches!(change, BackendOp::Drop(_)))
         {
             self.before(Doing::Drop);
             if self.keeps_all.load(Relaxed) {
                 return Err(Errno::EIO);
             }
         }
-        self.home.commit(changes)
+        self.backend.commit(changes)
     }
     fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()> {
         self.before(Doing::WritePage(index));
-        self.home.write_page(ino, index, bytes)
+        self.backend.write_page(ino, index, bytes)
     }
     fn sync(&self) -> Result<()> {
-        self.home.sync()
+        self.backend.sync()
     }
 }
 
-fn volume(home: &Arc<Hooked>) -> Volume {
-    let volume = Volume::builder().home(home.clone()).build();
-    volume.expect("a new home has nothing that could fail")
+fn volume(backend: &Arc<Hooked>) -> Volume {
+    let volume = Volume::builder().backend(backend.clone()).build();
+    volume.expect("a new backend has nothing that could fail")
 }
 
 fn begin() -> (Arc<Hooked>, Volume, Process) {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
+    let backend = Arc::new(Hooked::default());
+    let volume = volume(&backend);
     let root = volume.process(Credentials::root());
-    (home, volume, root)
+    (backend, volume, root)
 }
 
 fn make(process: &Process, path: &str, pages: usize) {
@@ -158,14 +158,14 @@ fn what_several_reclaim_at_once_is_taken_away_once() {
 /// Once, the pages of an inode that came back counted for ever.
 #[test]
 fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
-    let (home, volume, root) = begin();
+    let (backend, volume, root) = begin();
     volume.reclaim(u64::MAX);
     let before = resident(&root);
     make(&root, "/f", 8);
     let failing = |call: &str| (call == "commit").then_some(Errno::EIO);
-    home.home.set_fault(Some(Box::new(failing)));
+    backend.backend.set_fault(Some(Box::new(failing)));
     volume.reclaim(u64::MAX);
-    home.home.set_fault(None);
+    backend.backend.set_fault(None);
     assert!(resident(&root) > before, "the inode is here");
     volume.reclaim(u64::MAX);
     assert_eq!(resident(&root), before);
@@ -175,18 +175,18 @@ fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
     assert_eq!(page, [7; PAGE]);
 }
 
-/// Once, it came back from the record that the home was about to drop, and stayed.
+/// Once, it came back from the record that the backend was about to drop, and stayed.
 #[test]
 fn an_inode_that_ends_is_not_brought_back_meanwhile() {
-    let (home, volume, root) = begin();
+    let (backend, volume, root) = begin();
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
-    // Its record is at home.
+    // Its record is at backend.
     volume.reclaim(u64::MAX);
     root.stat("/f").expect("it is there");
     let (found, finding) = mpsc::channel();
     let door = volume.door();
-    home.set(move |doing| {
+    backend.set(move |doing| {
         if doing == Doing::Drop {
             let (found, door) = (found.clone(), door.clone());
             std::thread::spawn(move || found.send(door.getattr(ino).map(|attr| attr.nlink)));
@@ -199,7 +199,7 @@ fn an_inode_that_ends_is_not_brought_back_meanwhile() {
     let found = finding.recv_timeout(LONG).expect("it ends");
     assert_eq!(found, Err(Errno::ESTALE));
     volume.reclaim(u64::MAX);
-    assert_eq!((home.home.inodes(), used(&root)), (1, before - 1));
+    assert_eq!((backend.backend.inodes(), used(&root)), (1, before - 1));
 }
 
 /// Once, that was `ESTALE` for a name which was there at every moment.
@@ -217,7 +217,7 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
         if format!("{absent:?}").contains("Named") {
             break absent;
         }
-        volume.bring(&absent).expect("the home has it");
+        volume.bring(&absent).expect("the backend has it");
     };
     root.rename("/g", "/f").expect("both are there");
     volume.bring(&absent).expect("it was another's name");
@@ -226,13 +226,13 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
 
 #[test]
 fn an_entry_whose_inode_the_home_has_lost_is_stale() {
-    let (home, volume, root) = begin();
+    let (backend, volume, root) = begin();
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
     volume.reclaim(u64::MAX);
-    *home.lost.lock().expect("nobody panicked") = Some(ino);
+    *backend.lost.lock().expect("nobody panicked") = Some(ino);
     assert_eq!(root.stat("/f"), Err(Errno::ESTALE));
-    *home.lost.lock().expect("nobody panicked") = None;
+    *backend.lost.lock().expect("nobody panicked") = None;
     assert_eq!(root.stat("/f").map(|attr| attr.ino), Ok(ino));
 }
 
@@ -258,26 +258,26 @@ fn a_directory_that_moves_while_the_one_above_is_brought_has_another_one_above()
 /// Once, whoever knew the number brought back what had been given back already.
 #[test]
 fn what_the_home_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync() {
-    let (home, volume, root) = begin();
+    let (backend, volume, root) = begin();
     let before = used(&root);
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
     volume.reclaim(u64::MAX);
-    home.keeps_all.store(true, Relaxed);
+    backend.keeps_all.store(true, Relaxed);
     root.unlink("/f").expect("it is there");
     assert_eq!(volume.door().getattr(ino), Err(Errno::ESTALE));
-    assert_eq!((home.home.inodes(), used(&root)), (2, before));
+    assert_eq!((backend.backend.inodes(), used(&root)), (2, before));
     assert_eq!(volume.sync(), Err(Errno::EIO));
-    home.keeps_all.store(false, Relaxed);
+    backend.keeps_all.store(false, Relaxed);
     assert_eq!(volume.sync(), Ok(()));
-    assert_eq!((home.home.inodes(), used(&root)), (1, before));
+    assert_eq!((backend.backend.inodes(), used(&root)), (1, before));
 }
 
-/// Once, the inode was written home without a name, and stayed charged for ever.
+/// Once, the inode was written backend without a name, and stayed charged for ever.
 #[test]
 fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
-    let home = Arc::new(Hooked::default());
-    let volume = volume(&home);
+    let backend = Arc::new(Hooked::default());
+    let volume = volume(&backend);
     let root = Arc::new(volume.process(Credentials::root()));
     let before = used(&root);
     make(&root, "/f", 2);
@@ -292,7 +292,7 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
         end.recv_timeout(LONG).expect("nobody is in its way");
     };
     let (removed, removing) = mpsc::channel();
-    home.set(move |doing| match doing {
+    backend.set(move |doing| match doing {
         // What is saved first, with nothing held: a page that was saved is written once more.
         Doing::WritePage(1) if !has_written => {
             has_written = true;
@@ -313,24 +313,24 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
     volume.reclaim(u64::MAX);
     removing.try_recv().expect("it was removed meanwhile");
     volume.reclaim(u64::MAX);
-    assert_eq!((home.home.inodes(), used(&root)), (1, before));
+    assert_eq!((backend.backend.inodes(), used(&root)), (1, before));
     assert!(!volume.awaits_returns());
 }
 
-/// Once, a second volume gave out numbers that the home had already, and its root had no entries.
+/// Once, a second volume gave out numbers that the backend had already, and its root had no entries.
 #[test]
 fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
-    let home = Arc::new(Hooked::default());
-    let first = volume(&home);
+    let backend = Arc::new(Hooked::default());
+    let first = volume(&backend);
     let process = first.process(Credentials::root());
     process.mkdir("/d", 0o700).expect("a new name");
     for file in 0..10 {
         make(&process, &format!("/d/{file}"), 1);
     }
     let links = process.stat("/").expect("the root is there").nlink;
-    first.sync().expect("the home fails nothing");
+    first.sync().expect("the backend fails nothing");
     drop((process, first));
-    let second = volume(&home);
+    let second = volume(&backend);
     let process = second.process(Credentials::root());
     assert_eq!(process.stat("/").map(|attr| attr.nlink), Ok(links));
     for file in 10..20 {
@@ -342,5 +342,5 @@ fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
         let pages = 1 + u64::from(file >= 10);
         assert_eq!(size, Ok(pages * PAGE as u64), "{file}");
     }
-    assert_eq!(home.home.inodes(), 22);
+    assert_eq!(backend.backend.inodes(), 22);
 }

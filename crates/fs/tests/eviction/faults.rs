@@ -1,7 +1,7 @@
-//! The home fails: the tree equals that of a model which did not do what was stopped.
+//! The backend fails: the tree equals that of a model which did not do what was stopped.
 
 use super::{Dice, Forgetful, Met, SCRIPTS, cases, driver::Library, run, volume};
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Credentials, Errno, Observer};
 use hearth_model::{Model, Numbers, Op, Outcome, PROCESSES, System, compare_trees};
 use std::collections::BTreeMap;
@@ -27,13 +27,13 @@ const MOVES: &[&str] = &[
 /// What came of the faults.
 #[derive(Default)]
 struct Faults {
-    /// Calls of the home that were failed, by name.
+    /// Calls of the backend that were failed, by name.
     calls: Mutex<BTreeMap<&'static str, u64>>,
     /// Operations that answered so, by name.
     stopped: Mutex<BTreeMap<String, u64>>,
 }
 
-/// An operation that a failing home stopped has changed nothing: the model, which never saw it, has
+/// An operation that a failing backend stopped has changed nothing: the model, which never saw it, has
 /// the same tree. (One that read something before has moved an access time, as in Linux: once in
 /// many thousand scripts that time was one that had been set. Such an operation is not stopped.)
 #[test]
@@ -70,8 +70,8 @@ fn an_operation_that_the_home_fails_changes_nothing() {
 fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
     const PAGE: usize = 4096;
     const START: usize = 100;
-    let home = Arc::new(TestHome::new());
-    let volume = volume(&home);
+    let backend = Arc::new(TestBackend::new());
+    let volume = volume(&backend);
     let root = volume.process(Credentials::root());
     let whole: Vec<u8> = (0..3 * PAGE).map(|at| (at / PAGE) as u8 + 1).collect();
     let fd = root.open("/f", libc::O_CREAT | libc::O_RDWR, 0o600);
@@ -96,7 +96,7 @@ fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
                 .expect("inside");
             for pages in 0..=2 {
                 volume.reclaim(u64::MAX);
-                home.set_fault(Some(Box::new(fails_after(pages))));
+                backend.set_fault(Some(Box::new(fails_after(pages))));
                 let case = format!("{pages} pages, {at_offset}, {in_parts}, {first}");
                 if pages == 0 {
                     assert_eq!(read(START), Err(Errno::EIO), "{case}");
@@ -105,7 +105,7 @@ fn a_read_that_the_home_fails_half_way_is_short_and_the_next_one_fails() {
                 let end = pages * PAGE;
                 assert_eq!(read(START), Ok(whole[START..end].to_vec()), "{case}");
                 assert_eq!(read(end), Err(Errno::EIO), "{case}");
-                home.set_fault(None);
+                backend.set_fault(None);
                 assert_eq!(read(end), Ok(whole[end..].to_vec()), "{case}");
                 root.lseek(fd, START as i64, libc::SEEK_SET)
                     .expect("inside");
@@ -120,7 +120,7 @@ struct Told(Mutex<Vec<(u64, Range<u64>)>>);
 
 impl Observer for Told {
     fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
-    fn node_changed(&self, ino: u64, data: Option<Range<u64>>) {
+    fn inode_changed(&self, ino: u64, data: Option<Range<u64>>) {
         let mut told = self.0.lock().expect("nobody panicked");
         told.extend(data.map(|data| (ino, data)));
     }
@@ -128,8 +128,8 @@ impl Observer for Told {
 
 #[test]
 fn a_copy_that_the_home_fails_half_way_is_short_and_observers_know_of_it() {
-    let home = Arc::new(TestHome::new());
-    let volume = volume(&home);
+    let backend = Arc::new(TestBackend::new());
+    let volume = volume(&backend);
     let root = volume.process(Credentials::root());
     let open = |path: &str| {
         let fd = root.open(path, libc::O_CREAT | libc::O_RDWR, 0o600);
@@ -141,10 +141,10 @@ fn a_copy_that_the_home_fails_half_way_is_short_and_observers_know_of_it() {
     volume.reclaim(u64::MAX);
     let told = Arc::new(Told::default());
     volume.observe(told.clone());
-    home.set_fault(Some(Box::new(fails_after(1))));
+    backend.set_fault(Some(Box::new(fails_after(1))));
     let mut end = 0;
     let copied = root.copy_file_range((from, None), (to, Some(&mut end)), 8192, 0);
-    home.set_fault(None);
+    backend.set_fault(None);
     assert_eq!((copied, end), (Ok(4096), 4096));
     assert_eq!(root.fstat(to).map(|attr| attr.size), Ok(4096));
     assert_eq!(root.lseek(from, 0, libc::SEEK_CUR), Ok(4096));
@@ -163,8 +163,8 @@ fn fails_after(pages: usize) -> impl Fn(&'static str) -> Option<Errno> + Send {
 }
 
 fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> Result<(), String> {
-    let home = Arc::new(TestHome::new());
-    let library = Library::new(volume(&home));
+    let backend = Arc::new(TestBackend::new());
+    let library = Library::new(volume(&backend));
     let dice = Dice::new(seed);
     let mut forgetful = Forgetful {
         library,
@@ -185,7 +185,7 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> 
         let (dice, calls) = (dice.clone(), Arc::new(Mutex::new(Vec::new())));
         let failed = Arc::clone(&calls);
         if !moves_on(&model, *p, op) && !is_synchronous(&mut forgetful, *p, op) {
-            home.set_fault(Some(Box::new(move |call| {
+            backend.set_fault(Some(Box::new(move |call| {
                 let fails = dice.one_in(4);
                 if fails {
                     failed.lock().expect("nobody panicked").push(call);
@@ -194,7 +194,7 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> 
             })));
         }
         let found = forgetful.apply(*p, op);
-        home.set_fault(None);
+        backend.set_fault(None);
         let failed = std::mem::take(&mut *calls.lock().expect("nobody panicked"));
         for call in &failed {
             let mut calls = faults.calls.lock().expect("nobody panicked");
@@ -205,7 +205,7 @@ fn with_faults(seed: u64, steps: &[(usize, Op)], met: &Met, faults: &Faults) -> 
             *stopped.entry(name(op)).or_default() += 1;
             continue;
         }
-        // A read or copy that the home stopped after a part is a shorter one.
+        // A read or copy that the backend stopped after a part is a shorter one.
         let short = match &found {
             Outcome::Data(bytes) if !failed.is_empty() => cut(op, bytes.len()),
             Outcome::Number(len) if !failed.is_empty() => cut(op, *len as usize),

@@ -2,19 +2,19 @@
 
 use super::MIB;
 use super::hand::{Hand, create, tracked};
+use hearth::backend::TestBackend;
 use hearth::heat::HeatRank;
-use hearth::home::TestHome;
 use hearth::{Credentials, Errno, Process, Volume};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A volume whose home takes objects out of memory.
+/// A volume whose backend takes objects out of memory.
 fn evicting() -> (Volume, Process, Hand) {
     let hand = Hand::default();
     let volume = Volume::builder()
         .hot_track(true)
         .clock(hand.clone())
-        .home(Arc::new(TestHome::new()))
+        .backend(Arc::new(TestBackend::new()))
         .build()
         .unwrap();
     let process = volume.process(Credentials::root());

@@ -20,7 +20,7 @@ struct Kernel {
 
 impl Observer for Kernel {
     fn entry_changed(&self, _parent: u64, _name: &[u8]) {}
-    fn node_changed(&self, _ino: u64, _data: Option<Range<u64>>) {}
+    fn inode_changed(&self, _ino: u64, _data: Option<Range<u64>>) {}
     fn collecting(&self) -> Vec<u64> {
         let open = self.open.lock().unwrap();
         let collecting = open.iter().filter(|file| !file.is_charged());

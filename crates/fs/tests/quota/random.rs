@@ -2,7 +2,7 @@
 //! ever passed.
 
 use super::{check, site};
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Credentials, Errno, Process, QuotaId, QuotaKind, Volume};
 
 struct Dice(u64);
@@ -160,13 +160,13 @@ fn after_a_hundred_thousand_random_operations_the_ledger_equals_a_walk() {
 
 #[test]
 fn with_a_home_that_takes_objects_out_of_memory_as_well() {
-    let home = std::sync::Arc::new(TestHome::new());
+    let backend = std::sync::Arc::new(TestBackend::new());
     let build = || {
         Volume::builder()
             .size(64 << 20)
             .inodes(10_000)
             .memory_budget(200_000)
-            .home(std::sync::Arc::clone(&home))
+            .backend(std::sync::Arc::clone(&backend))
             .build()
             .unwrap()
     };
@@ -176,7 +176,7 @@ fn with_a_home_that_takes_objects_out_of_memory_as_well() {
     volume.sync().unwrap();
     let before: Vec<_> = volume.quota().report();
     drop(volume);
-    // A new volume on the same home counts what it finds.
+    // A new volume on the same backend counts what it finds.
     let volume = build();
     check(&volume);
     let used = |report: &[hearth::QuotaRecord]| {

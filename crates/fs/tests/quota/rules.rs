@@ -1,7 +1,7 @@
 //! What is counted, one rule a test. `crates/fs/src/quota` has the ledger's own tests.
 
 use super::{PAGE, file, fill, site};
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Caller, Credentials, Errno, QuotaId, SetAttr};
 
 const USER: u32 = 1000;
@@ -248,8 +248,8 @@ fn what_is_cut_off_while_a_file_is_given_away_is_freed_for_its_new_owner() {
 /// Once, the file had a new owner although its size could not be set.
 #[test]
 fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
-    let home = std::sync::Arc::new(TestHome::new());
-    let volume = hearth::Volume::builder().home(std::sync::Arc::clone(&home));
+    let backend = std::sync::Arc::new(TestBackend::new());
+    let volume = hearth::Volume::builder().backend(std::sync::Arc::clone(&backend));
     let volume = volume.build().unwrap();
     let root = volume.process(Credentials::root());
     let fd = file(&root, "/a");
@@ -263,9 +263,9 @@ fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
         ..SetAttr::default()
     };
     let fails = |call: &'static str| (call == "commit").then_some(Errno::EIO);
-    home.set_fault(Some(Box::new(fails)));
+    backend.set_fault(Some(Box::new(fails)));
     let done = volume.door().setattr(&Caller::ROOT, ino, None, &set);
-    home.set_fault(None);
+    backend.set_fault(None);
     assert_eq!(done, Err(Errno::EIO));
     let is = || {
         let stat = root.fstat(fd).unwrap();

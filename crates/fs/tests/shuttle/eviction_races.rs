@@ -1,6 +1,6 @@
 //! A volume that forgets beside those who look and those who remove.
 
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use hearth::{Credentials, Errno, Process, Volume};
 use hearth_sync::primitive::{Arc, thread};
 
@@ -9,15 +9,15 @@ use crate::explore::explore;
 const SCHEDULES: usize = 600;
 
 struct Ground {
-    home: Arc<TestHome>,
+    backend: Arc<TestBackend>,
     volume: Volume,
     process: Arc<Process>,
 }
 
-/// A directory with a file, and a home that has both.
+/// A directory with a file, and a backend that has both.
 fn ground() -> Ground {
-    let home = Arc::new(TestHome::new());
-    let volume = Volume::builder().home(home.clone()).build().unwrap();
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder().backend(backend.clone()).build().unwrap();
     let process = Arc::new(volume.process(Credentials::root()));
     process.mkdir("/d", 0o700).unwrap();
     let flags = libc::O_CREAT | libc::O_RDWR;
@@ -25,7 +25,7 @@ fn ground() -> Ground {
     process.write(fd, b"abc").unwrap();
     process.close(fd).unwrap();
     Ground {
-        home,
+        backend,
         volume,
         process,
     }
@@ -63,7 +63,7 @@ fn a_file_that_is_removed_while_it_is_reclaimed_leaves_nothing() {
         ground.volume.reclaim(u64::MAX);
         assert_eq!(ground.process.stat("/d/f").err(), Some(Errno::ENOENT));
         let room = ground.process.statfs("/").unwrap();
-        assert_eq!((ground.home.inodes(), room.files - room.ffree), (2, 2));
+        assert_eq!((ground.backend.inodes(), room.files - room.ffree), (2, 2));
         assert!(!ground.volume.awaits_returns());
         "done"
     });
@@ -84,7 +84,7 @@ fn a_file_without_a_name_that_is_closed_while_it_is_reclaimed_leaves_nothing() {
         removing.join().unwrap();
         ground.volume.reclaim(u64::MAX);
         let room = ground.process.statfs("/").unwrap();
-        assert_eq!((ground.home.inodes(), room.files - room.ffree), (2, 2));
+        assert_eq!((ground.backend.inodes(), room.files - room.ffree), (2, 2));
         assert!(!ground.volume.awaits_returns());
         "done"
     });

@@ -6,36 +6,36 @@ use hearth_sync::primitive::thread;
 use hearth_sync::primitive::{Arc, core};
 
 use crate::explore::explore;
-use crate::handle::{Handle, Shared, Shares};
+use crate::handle::{Handle, HandleShares, HasHandles};
 
 const SCHEDULES: usize = 3000;
 
 /// What the handles lead to.
-struct Home {
-    shares: Shares<Home>,
+struct Volume {
+    handles: HandleShares<Volume>,
     /// How often it has ended. Outlives it; not part of the schedule.
     ends: Arc<AtomicUsize>,
 }
 
-impl Shared for Home {
-    fn shares(&self) -> &Shares<Home> {
-        &self.shares
+impl HasHandles for Volume {
+    fn handles(&self) -> &HandleShares<Volume> {
+        &self.handles
     }
 }
 
-impl Drop for Home {
+impl Drop for Volume {
     fn drop(&mut self) {
         self.ends.fetch_add(1, SeqCst);
     }
 }
 
-fn home() -> (Handle<Home>, Arc<AtomicUsize>) {
+fn volume() -> (Handle<Volume>, Arc<AtomicUsize>) {
     let ends = Arc::new(AtomicUsize::new(0));
-    let home = Arc::new(Home {
-        shares: Shares::new(),
+    let volume = Arc::new(Volume {
+        handles: HandleShares::new(),
         ends: Arc::clone(&ends),
     });
-    (Handle::new(&home), ends)
+    (Handle::new(&volume), ends)
 }
 
 /// Tasks count as cores in the order of their start, modulo four.
@@ -48,7 +48,7 @@ fn spend_tasks(count: usize) {
 #[test]
 fn one_is_taken_on_a_core_while_the_last_one_of_that_core_goes() {
     explore(SCHEDULES, &["before", "meanwhile", "after"], || {
-        let (first, ends) = home();
+        let (first, ends) = volume();
         let weak = first.downgrade();
         let here = core();
         let elsewhere = thread::spawn({
@@ -90,7 +90,7 @@ fn one_is_taken_on_a_core_while_the_last_one_of_that_core_goes() {
 #[test]
 fn two_that_are_taken_on_one_core_at_once_have_one_share() {
     explore(SCHEDULES, &["at once", "one by one"], || {
-        let (first, ends) = home();
+        let (first, ends) = volume();
         let weak = first.downgrade();
         let taking = Arc::new(AtomicUsize::new(0));
         let takers: Vec<_> = (0..2)

@@ -8,7 +8,7 @@
 use super::sleepers::Parker;
 use crate::class::{Job, Weights};
 use crate::queue::{Ready, ReadyQueue};
-use hearth_sync::lock::{Guard, Lock};
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -154,7 +154,7 @@ impl<T: Job> RunQueue<T> {
 
     /// Locks the ready queue. Drop tasks after the guard.
     #[inline]
-    pub fn lock(&self) -> Guard<'_, QueueLock, ReadyQueue<T>> {
+    pub fn lock(&self) -> LockGuard<'_, QueueLock, ReadyQueue<T>> {
         self.queue.lock()
     }
 
@@ -201,7 +201,7 @@ impl<T: Job> RunQueue<T> {
     }
 
     /// Locks the ready queue, unless it is locked.
-    pub fn try_lock(&self) -> Option<Guard<'_, QueueLock, ReadyQueue<T>>> {
+    pub fn try_lock(&self) -> Option<LockGuard<'_, QueueLock, ReadyQueue<T>>> {
         self.queue.try_lock()
     }
 

@@ -13,11 +13,11 @@ use crate::error::SchedError;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use hearth_sync::spread::Spread;
 use limiter::{Limiter, LimiterLock};
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -113,7 +113,7 @@ struct Record {
     limiter: Lock<LimiterLock, Limiter>,
     throttled_ns: AtomicU64,
     /// See [`OPS`] and those after it.
-    counts: Spread<COUNTS>,
+    counts: PerCpuCounters<COUNTS>,
     /// [`IDLE`], [`NAMED`] or [`RETIRED`]. Relaxed: only the order of its own changes counts.
     state: AtomicU8,
     /// The activity when [`Tenants::end_idle`] last looked.
@@ -358,7 +358,7 @@ impl Record {
             is_limited: AtomicBool::new(false),
             limiter: Lock::new(Limiter::default()),
             throttled_ns: AtomicU64::new(0),
-            counts: Spread::new(),
+            counts: PerCpuCounters::new(),
             state: AtomicU8::new(RETIRED),
             used: AtomicU64::new(0),
             since: AtomicU64::new(0),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::target::{Library, Target};
     use hearth::Volume;
-    use hearth::home::TestHome;
+    use hearth::backend::TestBackend;
 
     fn ended() -> Course {
         let course = Course::default();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_pass_is_what_the_volume_did_and_not_only_asked() {
-        let home = Volume::builder().home(TestHome::new());
+        let home = Volume::builder().backend(TestBackend::new());
         let volume = home.hot_track(true).background(true).build().unwrap();
         let target = Library::from(volume.clone());
         let client = target.client();

@@ -21,7 +21,7 @@ use crate::table::{Table, short};
 use crate::target::{Fresh, Library};
 use chores::{Chores, Course, Passes};
 use hearth::Volume;
-use hearth::home::TestHome;
+use hearth::backend::TestBackend;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
 
 /// The library over a home that takes objects back, which the memory home does not.
 fn library() -> Result<Place, String> {
-    let builder = Volume::builder().home(TestHome::new());
+    let builder = Volume::builder().backend(TestBackend::new());
     let volume = builder.hot_track(true).background(true).build();
     let volume = volume.map_err(|errno| errno.to_string())?;
     Ok(Place {

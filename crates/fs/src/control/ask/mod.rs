@@ -18,7 +18,8 @@ mod sched;
 use super::Dialogue;
 use crate::caller::Credentials;
 use crate::errno::{Errno, Result};
-use crate::volume::{Core, Volume};
+use crate::superblock::{Deferred, Superblock};
+use crate::volume::Volume;
 use hearth_sync::primitive::Arc;
 
 /// A question on its way to its answer.
@@ -31,6 +32,12 @@ pub(crate) struct Question {
     pub off: u64,
     pub asker: Credentials,
     pub dialogue: Arc<Dialogue>,
+}
+
+impl Deferred for Question {
+    fn run(&self, sb: &Superblock) -> Result<()> {
+        answer(&Volume::of(sb).ok_or(Errno::EIO)?, self)
+    }
 }
 
 /// Why a question has no answer: the error number for the writer, and a line for people.
@@ -91,7 +98,7 @@ static AREAS: &[Area] = &[
 ];
 
 /// What the file says before it was asked.
-pub(super) fn hint(_core: &Core) -> String {
+pub(super) fn hint(_core: &Superblock) -> String {
     let mut text =
         "Write a question and read on in the same open file for the answer.\n\n".to_owned();
     for area in AREAS {
@@ -102,7 +109,7 @@ pub(super) fn hint(_core: &Core) -> String {
 }
 
 /// Answers a question with nothing pinned or locked.
-pub(crate) fn answer(volume: &Volume, question: &Question) -> Result<()> {
+fn answer(volume: &Volume, question: &Question) -> Result<()> {
     let done = match question.dialogue.takes_lines() {
         Some(take) => take(volume, &question.words),
         None => by_area(volume, question),
@@ -141,5 +148,5 @@ fn help(
     _asker: &Credentials,
     _words: &[&str],
 ) -> std::result::Result<String, NoAnswer> {
-    Ok(hint(&volume.core))
+    Ok(hint(&volume.sb))
 }

@@ -20,10 +20,10 @@ sched limit TENANT WHAT... iops=N bw=N: operations and bytes a second; N may be 
 
 /// Answers `words`, what follows `sched`, with the rights of `asker`.
 pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> Answer<String> {
-    let core = &volume.core;
+    let sb = &volume.sb;
     match words {
-        ["report"] => Ok(json(core)),
-        ["get", who] => Ok(of(core, tenant(who)?)),
+        ["report"] => Ok(json(sb)),
+        ["get", who] => Ok(of(sb, tenant(who)?)),
         ["weight", who, weight] => {
             let who = tenant(who)?;
             let weight: u32 = weight.parse().map_err(|_| {
@@ -37,7 +37,7 @@ pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> An
             let sched = volume.scheduler();
             let done = sched.set_weight(sched.tenant(who.number()), weight);
             done.map_err(about(who))?;
-            Ok(of(core, who))
+            Ok(of(sb, who))
         }
         ["limit", who, limits @ ..] if !limits.is_empty() => {
             let who = tenant(who)?;
@@ -48,7 +48,7 @@ pub(super) fn answer(volume: &Volume, asker: &Credentials, words: &[&str]) -> An
             let tenant = sched.tenant(who.number());
             let done = sched.change_limits(tenant, &changes);
             done.map_err(about(who))?;
-            Ok(of(core, who))
+            Ok(of(sb, who))
         }
         _ => Err(nonsense(&words.join(" "), "report, get, weight or limit")),
     }
@@ -79,7 +79,7 @@ fn tenant(word: &str) -> Answer<TenantId> {
 }
 
 fn may_set(volume: &Volume, asker: &Credentials) -> Answer<()> {
-    if asker.uid == 0 || asker.uid == volume.core.owner.0 {
+    if asker.uid == 0 || asker.uid == volume.sb.options.owner.0 {
         return Ok(());
     }
     Err(NoAnswer {

@@ -1,11 +1,11 @@
-//! All operations against a plain map, with a home that forgets nothing and is asked again.
+//! All operations against a plain map, with a backend that keeps everything and is asked again.
 
 use std::collections::BTreeMap;
 
 use hearth_sync::epoch::{Guard, pin};
 use proptest::prelude::*;
 
-use super::super::root::{Absent, Data};
+use super::super::root::{Data, PageMiss};
 use super::super::span::{PAGE, PAGE_BYTES};
 use super::page_at;
 
@@ -55,16 +55,17 @@ enum Op {
     Evict {
         want: u64,
     },
-    /// The home forgets the file and gets it again.
+    /// The backend drops the file and gets it again.
     Rewrite,
-    /// All is saved and dropped; the file comes back from its home, with a map or without.
+    /// Everything is saved and dropped; the file comes back from its backend, with a page list or
+    /// without.
     Reopen {
         learn: bool,
     },
 }
 
-/// Offsets that meet: few places, near the seams of pages, leaves and heights. A `sparse` file
-/// has pages far out; one that has none can come back from its home without a map.
+/// Offsets that collide: few values, near the seams of pages, leaves and heights. A `sparse` file
+/// has pages far out; one that has none can come back from its backend without a page list.
 fn offset(sparse: bool) -> impl Strategy<Value = u64> {
     let far = u32::from(sparse) * 2;
     let page = prop_oneof![
@@ -117,11 +118,11 @@ enum Page {
     Bytes(Box<Bytes>),
 }
 
-/// The file as it should be, the home, and the file as it is.
+/// The file as it should be, the backend, and the file as it is.
 struct Check {
     model: BTreeMap<u64, Page>,
-    home: BTreeMap<u64, Box<Bytes>>,
-    /// As `home`, but never told of an edit: what it has is asked for only while it is right.
+    backend: BTreeMap<u64, Box<Bytes>>,
+    /// Like `backend`, but never told of an edit: it is asked only while its content is right.
     stale: BTreeMap<u64, Box<Bytes>>,
     data: Data,
 }
@@ -130,7 +131,7 @@ impl Check {
     fn new() -> Check {
         Check {
             model: BTreeMap::new(),
-            home: BTreeMap::new(),
+            backend: BTreeMap::new(),
             stale: BTreeMap::new(),
             data: Data::new(true),
         }
@@ -166,7 +167,7 @@ impl Check {
                 let kept = tail.into_iter().filter(|(index, _)| *index >= page + pages);
                 self.model
                     .extend(kept.map(|(index, bytes)| (index - pages, bytes)));
-                self.home.split_off(&page);
+                self.backend.split_off(&page);
                 assert_eq!(removed as i64, before - self.model.len() as i64);
             }
             Op::Insert { page, pages } => {
@@ -176,14 +177,14 @@ impl Check {
                     tail.into_iter()
                         .map(|(index, bytes)| (index + pages, bytes)),
                 );
-                self.home.split_off(&page);
+                self.backend.split_off(&page);
             }
             Op::Seek { off, size } => self.seek(off, size, g),
             Op::Flush { fail_at } => self.flush(fail_at),
             Op::Evict { want } => {
-                let there = self.data.resident(g);
+                let there = self.data.resident_pages(g);
                 let evicted = self.data.evict(want, g);
-                assert!(evicted <= want && self.data.resident(g) == there - evicted);
+                assert!(evicted <= want && self.data.resident_pages(g) == there - evicted);
             }
             Op::Rewrite => self.rewrite(g),
             Op::Reopen { learn } => self.reopen(learn, g),
@@ -192,12 +193,12 @@ impl Check {
         assert!(!known || self.data.pages(g) == self.model.len() as u64);
     }
 
-    /// Does `act` until nothing is absent any more; what is absent comes from the home.
-    fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, Absent>) -> R {
+    /// Repeats `act` until nothing is missing; what is missing comes from the backend.
+    fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, PageMiss>) -> R {
         for _ in 0..20_000 {
             match act(&self.data) {
                 Ok(done) => return done,
-                Err(Absent(index)) => {
+                Err(PageMiss(index)) => {
                     assert!(!self.data.is_complete(), "{index} absent in complete data");
                     assert!(page_at(&self.data, index, g).is_err(), "{index} is there");
                     let bytes = self.stale.get(&index).map(|bytes| &bytes[..]);
@@ -240,13 +241,13 @@ impl Check {
         let removed = self.retry(g, |data| data.truncate(size, g));
         let gone = self.model.split_off(&size.div_ceil(PAGE)).len() as u64;
         assert!(!exact || removed == gone, "{removed} removed, not {gone}");
-        self.home.split_off(&size.div_ceil(PAGE));
+        self.backend.split_off(&size.div_ceil(PAGE));
         if let Some(Page::Bytes(bytes)) = self.model.get_mut(&(size / PAGE)) {
             bytes[(size % PAGE) as usize..].fill(0);
         }
     }
 
-    /// Zeroes the range in the model; pages that it covers go, or stay as blank ones.
+    /// Zeroes the range in the model; pages that it covers go, or stay as unwritten ones.
     fn erase(&mut self, off: u64, len: u64, allocate: bool) {
         let end = off.saturating_add(len);
         let range = pages(off, len);
@@ -266,7 +267,7 @@ impl Check {
                 None => drop(self.model.insert(index, Page::Blank)),
             }
             if whole {
-                self.home.remove(&index);
+                self.backend.remove(&index);
             }
         }
     }
@@ -290,7 +291,7 @@ impl Check {
     }
 
     fn flush(&mut self, fail_at: Option<u64>) {
-        let (home, stale, mut calls) = (&mut self.home, &mut self.stale, 0);
+        let (backend, stale, mut calls) = (&mut self.backend, &mut self.stale, 0);
         let mut last = None;
         let flushed = self.data.flush(&mut |index, bytes| {
             assert!(last.replace(index) < Some(index), "out of order");
@@ -300,7 +301,7 @@ impl Check {
             calls += 1;
             let bytes: Box<Bytes> = Box::new(bytes.try_into().expect("a whole page"));
             stale.insert(index, bytes.clone());
-            home.insert(index, bytes);
+            backend.insert(index, bytes);
             Ok(())
         });
         assert!(flushed == Ok(calls) || flushed == Err(last.expect("it has failed")));
@@ -308,28 +309,28 @@ impl Check {
 
     fn rewrite(&mut self, g: &Guard) {
         self.retry(g, |data| match data.first_held(g) {
-            Some(index) => Err(Absent(index)),
+            Some(index) => Err(PageMiss(index)),
             None => Ok(()),
         });
         self.data.mark_all_dirty(g);
-        self.home.clear();
+        self.backend.clear();
         self.flush(None);
-        assert!(self.home.keys().eq(self.model.keys()));
-        assert!(self.data.allocated(g).iter().eq(self.home.keys()));
+        assert!(self.backend.keys().eq(self.model.keys()));
+        assert!(self.data.allocated(g).iter().eq(self.backend.keys()));
     }
 
     fn reopen(&mut self, learn: bool, g: &Guard) {
         self.flush(None);
-        self.stale.clone_from(&self.home);
+        self.stale.clone_from(&self.backend);
         self.data = Data::new(false);
-        let size = self.home.keys().last().map_or(0, |index| index + 1);
+        let size = self.backend.keys().last().map_or(0, |index| index + 1);
         if learn || size > 5_000 {
             self.data
-                .learn(self.home.keys().map(|index| *index..index + 1), g);
+                .learn(self.backend.keys().map(|index| *index..index + 1), g);
         } else {
             self.data.status.lower(size);
         }
-        // The home keeps zeros where a page was allocated only.
+        // The backend keeps zeros where a page was only allocated.
         for page in self.model.values_mut() {
             if let Page::Blank = page {
                 *page = Page::Bytes(Box::new([0; PAGE_BYTES]));

@@ -1,4 +1,4 @@
-//! Operations beside each other on real threads.
+//! Operations at the same time on real threads.
 
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -81,7 +81,7 @@ fn a_page_stays_found_while_the_file_grows() {
             let (data, written, steps) = (data.clone(), written.clone(), steps.clone());
             move || {
                 let g = pin();
-                // Acquire: pairs with the Release below; these pages are there.
+                // Acquire: pairs with the Release below; these pages exist.
                 let there = written.load(Ordering::Acquire);
                 for (at, index) in steps.iter().enumerate() {
                     let got = value(&page_at(&data, *index, &g).unwrap());
@@ -199,13 +199,13 @@ fn readers_beside_truncate_see_the_page_or_zeros() {
 #[test]
 fn the_last_write_before_a_flush_is_in_the_home() {
     let data = Arc::new(dense(8, &pin()));
-    let home = Arc::new(Mutex::new(vec![Vec::new(); 8]));
+    let backend = Arc::new(Mutex::new(vec![Vec::new(); 8]));
     let flush = {
-        let (data, home) = (data.clone(), home.clone());
+        let (data, backend) = (data.clone(), backend.clone());
         move || {
             let keep = &mut |index: u64, bytes: &[u8]| {
                 value(bytes);
-                home.lock()[index as usize] = bytes.to_vec();
+                backend.lock()[index as usize] = bytes.to_vec();
                 Ok::<(), ()>(())
             };
             data.flush(keep).map(drop).unwrap();
@@ -222,7 +222,7 @@ fn the_last_write_before_a_flush_is_in_the_home() {
     (0..8).for_each(|index| {
         assert_eq!(
             page_at(&data, index as u64, &g).unwrap(),
-            home.lock()[index]
+            backend.lock()[index]
         );
     });
 }

@@ -42,7 +42,7 @@ fn closed(closed: Closed<Named>) -> (u32, bool) {
     (name, closed.give_up().is_some())
 }
 
-/// How many descriptions went with these descriptors.
+/// The number of descriptions whose last descriptors these were.
 fn gone(closed: Vec<Closed<Named>>) -> usize {
     closed.into_iter().filter_map(Closed::give_up).count()
 }

@@ -1,4 +1,4 @@
-//! Against an ordered map, which is what a table is when nobody else uses it.
+//! Against an ordered map, which a table equals when no other thread uses it.
 
 use std::collections::BTreeMap;
 

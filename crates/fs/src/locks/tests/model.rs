@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The model's last byte stands for itself and all that follow.
+/// The model's last byte stands for itself and all later ones.
 const BYTES: u64 = 24;
 const OWNERS: u64 = 4;
 

@@ -1,0 +1,192 @@
+//! Fetching what an operation missed from the backend.
+
+use super::record::count;
+use crate::attr::Kind;
+use crate::backend::InodeRecord;
+use crate::data::PAGE;
+use crate::directory::{Hashed, Lookup, NO_PARENT};
+use crate::errno::{Errno, Result};
+use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::stats::Event;
+use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, Superblock};
+use hearth_sync::epoch::{Guard, pin};
+
+impl Superblock {
+    /// Fetches what an attempt missed; the operation then runs again. Nothing is pinned while the
+    /// backend is asked, except in a directory that others change all the time.
+    pub(crate) fn fetch(&self, miss: &Fetch) -> Result<()> {
+        if !matches!(miss, Fetch::Deferred(_)) {
+            self.stats.event(Event::BackendFetch);
+        }
+        match miss {
+            Fetch::Inode(ino) => self.fetch_inode(*ino),
+            Fetch::Named {
+                dir,
+                name,
+                ino,
+                generation,
+            } => self.fetch_named((*dir, name), (*ino, *generation)),
+            Fetch::Above(dir) => self.fetch_into(*dir, |inode| self.fetch_parent(inode)),
+            Fetch::Entry { dir, name } => {
+                self.fetch_into(*dir, |inode| self.fetch_entry(inode, name))
+            }
+            Fetch::Directory(dir) => self.fetch_into(*dir, |inode| self.fetch_directory(inode)),
+            Fetch::Page { ino, index } => {
+                self.fetch_into(*ino, |inode| self.fetch_page(inode, *index))
+            }
+            Fetch::Room(bytes) => {
+                self.reclaim(*bytes);
+                Ok(())
+            }
+            Fetch::Deferred(work) => work.run(self),
+        }
+    }
+
+    /// Runs `fetch` with a reference to inode `ino`. An inode that is gone needs nothing.
+    fn fetch_into(&self, ino: u64, fetch: impl FnOnce(&Inode) -> Result<()>) -> Result<()> {
+        let held = self.objects.inodes.hold(ino, &pin());
+        match held {
+            Some(inode) => self.with_held(inode, fetch),
+            None => Ok(()),
+        }
+    }
+
+    /// The parent of a directory may be gone when the directory was moved or removed.
+    fn fetch_parent(&self, inode: &Inode) -> Result<()> {
+        let Some(directory) = inode.directory() else {
+            return Ok(());
+        };
+        let above = directory.parent();
+        match self.fetch_inode(above) {
+            Err(Errno::ESTALE) if inode.meta.is_unlinked() => {
+                directory.set_dead_parent(NO_PARENT);
+                Ok(())
+            }
+            Err(Errno::ESTALE) if directory.parent() != above => Ok(()),
+            loaded => loaded,
+        }
+    }
+
+    /// An inode that is gone since its entry was found lost that name first: the operation finds
+    /// another entry there, or none. If the entry is still there, the backend has lost its inode.
+    fn fetch_named(&self, (dir, name): (u64, &[u8]), to: (u64, u32)) -> Result<()> {
+        match self.fetch_inode(to.0) {
+            Err(Errno::ESTALE) if !self.has_entry(dir, name, to) => Ok(()),
+            loaded => loaded,
+        }
+    }
+
+    /// Whether a directory in memory has an entry for this inode.
+    fn has_entry(&self, dir: u64, name: &[u8], to: (u64, u32)) -> bool {
+        let g = pin();
+        let inode = self.objects.inodes.get(dir, &g);
+        let Some(directory) = inode.and_then(|inode| inode.directory()) else {
+            return false;
+        };
+        match directory.lookup(name, self.hash(name), &g) {
+            Lookup::Hit(entry) => (entry.ino(), entry.generation()) == to,
+            Lookup::Negative | Lookup::Unknown => false,
+        }
+    }
+
+    fn fetch_inode(&self, ino: u64) -> Result<()> {
+        let (inode, is_new) = {
+            let _one = self.inode_io_lock(ino).lock_guard();
+            if self.objects.inodes.get(ino, &pin()).is_some() {
+                return Ok(());
+            }
+            let Some(record) = self.objects.backend.load_inode(ino)? else {
+                return Err(Errno::ESTALE);
+            };
+            if self.is_orphan(ino) {
+                return Err(Errno::ESTALE);
+            }
+            let pages = match record.attr.kind {
+                Kind::File => self.objects.backend.list_pages(ino)?,
+                _ => Vec::new(),
+            };
+            self.restore(&record, pages, &pin())?
+        };
+        if is_new {
+            self.cache.mem_usage.add(INODE_BYTES);
+        }
+        self.release(inode, &pin());
+        Ok(())
+    }
+
+    /// Puts an inode back under its number. Returns a reference, and whether the inode was not there.
+    /// The caller holds `inode_io_lock` of the number, and gives the reference back without it.
+    ///
+    /// # Errors
+    /// `ESTALE`: the number is another inode's.
+    pub(super) fn restore(
+        &self,
+        record: &InodeRecord,
+        pages: Vec<u64>,
+        g: &Guard,
+    ) -> Result<(InodeRef, bool)> {
+        let (ino, generation) = (record.attr.ino, record.attr.generation);
+        let inode = |number, generation, shares: &_| {
+            let inode = self.inode_of((number, generation), record, g);
+            // Before anybody can see the inode: a later list could be out of date, and a later count
+            // would be missing.
+            if let Some(data) = inode.data() {
+                data.learn(pages.into_iter().map(|index| index..index + 1), g);
+            }
+            count(record, &inode, shares);
+            inode
+        };
+        let restored = self.objects.inodes.restore(ino, generation, inode);
+        restored.map_err(|_| Errno::ESTALE)
+    }
+
+    /// Asks the backend without the bucket's lock. Its result counts if the bucket has not changed
+    /// since before the question.
+    fn fetch_entry(&self, inode: &Inode, name: &[u8]) -> Result<()> {
+        let Some(directory) = inode.directory() else {
+            return Ok(());
+        };
+        let at = Hashed {
+            name,
+            hash: self.hash(name),
+        };
+        loop {
+            let unknown = directory.unknown(at, &pin());
+            let Some(before) = unknown else {
+                return Ok(());
+            };
+            let result = self.objects.backend.load_entry(inode.number(), name)?;
+            let g = pin();
+            if let Some(needs_growth) = directory.fill(at, result, before, &g) {
+                if needs_growth {
+                    directory.grow_a_step(inode.entries(), &g);
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    fn fetch_directory(&self, inode: &Inode) -> Result<()> {
+        let Some(directory) = inode.directory() else {
+            return Ok(());
+        };
+        let list = || self.objects.backend.load_directory(inode.number());
+        directory.load(inode.entries(), |name| self.hash(name), list)
+    }
+
+    /// Inside the gate: neither a truncate nor an eviction comes between the backend's result and
+    /// its arrival.
+    fn fetch_page(&self, inode: &Inode, index: u64) -> Result<()> {
+        let Some(data) = inode.data() else {
+            return Ok(());
+        };
+        let _inside = inode.gate.read(inode.percpu());
+        let bytes = self.objects.backend.load_page(inode.number(), index)?;
+        let at = index * PAGE;
+        self.heat.note_load(inode, at);
+        if data.load(index, bytes.as_deref(), &pin()) {
+            self.cache.mem_usage.add(PAGE_BYTES);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! The inode and page cache: what brings objects from the backend, writes them back, evicts them,
+//! and ends those that have neither name nor reference. `docs/design/eviction.md` has the protocol.
+
+mod caught;
+mod fetch;
+mod iput;
+mod reclaim;
+mod record;
+mod root;
+
+pub(crate) use record::record_of;

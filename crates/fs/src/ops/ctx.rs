@@ -1,0 +1,84 @@
+//! The context of an operation: what each attempt of it runs with.
+
+use crate::caller::Caller;
+use crate::inode::{Inode, InodeRef};
+use crate::observer::FsEvent;
+use crate::superblock::{Attempt, Stop, Superblock};
+use hearth_sync::epoch::Guard;
+use std::cell::RefCell;
+
+/// The context of one attempt.
+pub(crate) struct Ctx<'a> {
+    pub sb: &'a Superblock,
+    pub caller: &'a Caller<'a>,
+    /// What the operation has changed so far, for observers.
+    pub(super) events: &'a RefCell<Vec<FsEvent>>,
+    pub(super) observed: bool,
+    /// The backend has failed to give what the attempt before this one missed: a call that may return
+    /// a part (`read(2)`) returns what is in memory, up to the next miss.
+    pub allow_partial: bool,
+}
+
+impl Ctx<'_> {
+    /// Records that `name` in `parent` changed.
+    pub fn entry_changed(&self, parent: &Inode, name: &[u8]) {
+        if self.observed {
+            let mut events = self.events.borrow_mut();
+            events.push(FsEvent::Entry(parent.number(), name.into()));
+            // A kernel caches a listing as contents, also of names that it has never looked up.
+            events.push(FsEvent::Inode(parent.number(), Some(0..u64::MAX)));
+        }
+    }
+
+    /// Records that attributes, and contents in `data`, changed.
+    pub fn inode_changed(&self, inode: &Inode, data: Option<std::ops::Range<u64>>) {
+        if self.observed {
+            self.events
+                .borrow_mut()
+                .push(FsEvent::Inode(inode.number(), data));
+        }
+    }
+
+    /// Pins `inode` in memory while it is changed. Costs nothing where nothing is ever evicted.
+    pub fn pin_inode<'c>(&'c self, inode: &Inode, g: &'c Guard) -> Attempt<InodePin<'c>> {
+        if !self.sb.objects.backend.evictable() {
+            return Ok(InodePin {
+                sb: self.sb,
+                g,
+                inode: None,
+            });
+        }
+        self.pin_always(inode, g)
+    }
+
+    /// Pins `inode` even where nothing is evicted: an unlinked inode must not end meanwhile.
+    pub fn pin_always<'c>(&'c self, inode: &Inode, g: &'c Guard) -> Attempt<InodePin<'c>> {
+        InodePin::new(self.sb, inode, g).ok_or(Stop::Restart)
+    }
+}
+
+/// A pin: the inode stays in memory until this is dropped.
+pub(crate) struct InodePin<'c> {
+    sb: &'c Superblock,
+    g: &'c Guard,
+    inode: Option<InodeRef>,
+}
+
+impl<'c> InodePin<'c> {
+    /// `None` if the inode is gone.
+    pub(super) fn new(sb: &'c Superblock, inode: &Inode, g: &'c Guard) -> Option<InodePin<'c>> {
+        Some(InodePin {
+            sb,
+            g,
+            inode: Some(inode.hold()?),
+        })
+    }
+}
+
+impl Drop for InodePin<'_> {
+    fn drop(&mut self) {
+        if let Some(inode) = self.inode.take() {
+            self.sb.release(inode, self.g);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The loop that runs an operation until it has what it needs.
+//!
+//! An operation is a function of a [`Ctx`] and an epoch guard. When something that it needs is not
+//! in memory it returns [`Stop::Miss`]; the loop drops the guard, fetches it and runs the operation
+//! again. An operation therefore changes nothing before it has everything.
+
+use super::ctx::Ctx;
+use crate::caller::{Caller, Origin};
+use crate::errno::Result;
+use crate::observer::FsEvent;
+use crate::superblock::{Attempt, Fetch, Stop, Superblock};
+use crate::volume::absent::{self, may_wait};
+use hearth_sync::epoch::{Guard, pin, throttle};
+use std::cell::RefCell;
+
+/// One operation over all its attempts: what it has changed so far, for observers.
+pub(crate) struct Run<'c> {
+    sb: &'c Superblock,
+    /// Whether anybody observes.
+    observed: bool,
+    events: RefCell<Vec<FsEvent>>,
+    allow_partial: bool,
+}
+
+impl Superblock {
+    /// Runs an operation until it finishes, fetching what it misses, and notifies observers of what it
+    /// changed.
+    pub fn run<T>(
+        &self,
+        caller: &Caller<'_>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
+    ) -> Result<T> {
+        self.keep_budget()?;
+        throttle();
+        let guard = pin();
+        let run = Run::new(self, caller.origin, &guard);
+        match run.attempt(caller, &mut operation, &guard) {
+            Ok(value) => {
+                run.end(guard);
+                Ok(value)
+            }
+            Err(Stop::Errno(errno)) => {
+                run.end(guard);
+                Err(errno)
+            }
+            Err(stop) => {
+                drop(guard);
+                run.go_on(stop, caller, operation)
+            }
+        }
+    }
+}
+
+impl<'c> Run<'c> {
+    /// A run that has made no attempt. The memory budget is checked before, with nothing held.
+    pub fn new(sb: &'c Superblock, origin: Origin, g: &Guard) -> Run<'c> {
+        Run {
+            sb,
+            observed: origin == Origin::Library && !sb.observers.load(g).is_empty(),
+            events: RefCell::new(Vec::new()),
+            allow_partial: false,
+        }
+    }
+
+    /// The caller accepts a partial result when the backend fails. A kernel does not: to it a short
+    /// read is the end of the file.
+    pub fn allowing_partial(mut self) -> Run<'c> {
+        self.allow_partial = true;
+        self
+    }
+
+    /// Runs the operation once.
+    #[inline]
+    pub fn attempt<T>(
+        &self,
+        caller: &Caller<'_>,
+        operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
+        g: &Guard,
+    ) -> Attempt<T> {
+        operation(&self.context(caller, false), g)
+    }
+
+    fn context<'a>(&'a self, caller: &'a Caller<'a>, allow_partial: bool) -> Ctx<'a> {
+        Ctx {
+            sb: self.sb,
+            caller,
+            events: &self.events,
+            observed: self.observed,
+            allow_partial,
+        }
+    }
+
+    /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned: the
+    /// backend may block. If it fails to give a page, a last attempt may return a part, where that is
+    /// [allowed](Self::allowing_partial). Observers also hear of what a failed operation changed.
+    #[cold]
+    pub fn go_on<T>(
+        self,
+        mut stop: Stop,
+        caller: &Caller<'_>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
+    ) -> Result<T> {
+        let mut failed = None;
+        let errno = loop {
+            match stop {
+                Stop::Miss(miss) if !may_wait() => return Err(absent::leave(miss)),
+                Stop::Miss(miss) => {
+                    if let Some(errno) = failed {
+                        break errno;
+                    }
+                    if let Err(errno) = self.sb.fetch(&miss) {
+                        if !self.allow_partial || !matches!(miss, Fetch::Page { .. }) {
+                            break errno;
+                        }
+                        failed = Some(errno);
+                    }
+                }
+                Stop::Restart => hearth_sync::primitive::thread::yield_now(),
+                Stop::Errno(errno) => break errno,
+            }
+            let guard = pin();
+            let cx = self.context(caller, failed.is_some());
+            stop = match operation(&cx, &guard) {
+                Ok(value) => {
+                    self.end(guard);
+                    return Ok(value);
+                }
+                Err(stop) => stop,
+            };
+        };
+        self.end(pin());
+        Err(errno)
+    }
+
+    /// Notifies observers. Neither the run nor the result is moved through here: that would cost more
+    /// than everything else.
+    #[inline(always)]
+    pub fn end(&self, guard: Guard) {
+        if self.observed {
+            self.sb.notify(&self.events.borrow(), guard);
+        }
+    }
+}
+
+impl Superblock {
+    #[cold]
+    fn notify(&self, events: &[FsEvent], guard: Guard) {
+        let observers = self.observers.load(&guard).clone();
+        drop(guard);
+        for event in events {
+            observers
+                .iter()
+                .for_each(|observer| event.notify(&**observer));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What the file locks of a volume share: the graph of waiters and the bound on byte ranges.
+
+use crate::locks::{LockAllowance, WaitGraph};
+
+/// What `flock` and `fcntl` locks of all files share. Each synchronises itself.
+pub(crate) struct FileLocking {
+    /// Who waits for whom, for deadlock detection.
+    pub waits: WaitGraph,
+    /// How many byte ranges each owner may still lock.
+    pub allowance: LockAllowance,
+}
+
+impl FileLocking {
+    /// No locks; an owner may lock `ranges` byte ranges.
+    pub fn new(ranges: u64) -> FileLocking {
+        FileLocking {
+            waits: WaitGraph::new(),
+            allowance: LockAllowance::new(ranges),
+        }
+    }
+}

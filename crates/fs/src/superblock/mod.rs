@@ -1,0 +1,236 @@
+//! The superblock: the one volume behind its handles, in parts that say who may touch what.
+//!
+//! | part | what | changed by |
+//! |---|---|---|
+//! | [`Objects`] | in-core inodes, backend, clock | nobody; the table synchronises itself |
+//! | [`Namespace`] | hash keys, rename lock | renames hold the lock |
+//! | [`Quotas`] | ledger, reservations | operations charge, `quotactl` sets limits |
+//! | [`CacheState`] | memory in use, orphans, I/O locks | `cache` |
+//! | [`Options`] | mount options | control files, [`crate::Volume`] |
+//! | [`FileLocking`] | waiters and bounds of file locks | `ops::lock` |
+//! | [`Observers`] | who is notified | [`crate::Volume::observe`] |
+//! | [`ControlFiles`] | the files below `/.hearth` | set once |
+//! | [`Maintenance`] | state of the background work | `service` |
+//!
+//! Lock order of a volume:
+//! ```text
+//! volume.rename              renames of directories across directories
+//!   directory.grow, buckets  (see `directory`)
+//!     inode.change, .growth  (see `inode`)
+//!       volume.inode_io      (see `cache_state`); its holder takes no lock of an inode
+//! ```
+
+mod attempt;
+mod build_options;
+mod cache_state;
+mod control;
+mod file_locks;
+mod handle;
+mod maintenance;
+mod mem_usage;
+mod names;
+mod objects;
+mod observers;
+mod options;
+mod panics;
+mod quotas;
+mod tenants;
+
+pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
+pub(crate) use build_options::BuildOptions;
+pub use build_options::{AtimeMode, OnError, Protection};
+pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
+pub(crate) use handle::Handle;
+pub(crate) use maintenance::Jobs;
+pub(crate) use mem_usage::SLACK;
+pub(crate) use names::RenameLock;
+pub(crate) use objects::Objects;
+
+use crate::attr::{Kind, Time};
+use crate::directory::Entry;
+use crate::errno::{Errno, Result};
+use crate::heat::Tracker;
+use crate::inode::{Body, Fields, Inode, InodeInner, InodeRef, XattrsAcls};
+use crate::number::{ROOT, is_control};
+use crate::quota::{NO_ACCOUNT, Resource};
+use crate::stats::Stats;
+use cache_state::CacheState;
+use control::ControlSlot;
+use file_locks::FileLocking;
+use handle::{HandleShares, HasHandles};
+use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
+use hearth_sync::epoch::Guard;
+use hearth_sync::object::Table;
+use hearth_sync::primitive::Weak;
+use maintenance::Maintenance;
+use mem_usage::MemUsage;
+use names::Namespace;
+use observers::Observers;
+use options::Options;
+use quotas::Quotas;
+use tenants::Projects;
+
+/// What an inode counts for in the memory budget.
+pub(crate) const INODE_BYTES: i64 = 256;
+/// What a page counts for in the memory budget.
+pub(crate) const PAGE_BYTES: i64 = 4160;
+
+/// The one volume behind its handles. Aligned to a cache line, so that the handle count before it
+/// lies on another line than what every operation reads.
+#[repr(align(64))]
+pub(crate) struct Superblock {
+    me: Weak<Superblock>,
+    pub objects: Objects,
+    pub names: Namespace,
+    pub quotas: Quotas,
+    pub cache: CacheState,
+    pub options: Options,
+    pub file_locks: FileLocking,
+    pub stats: Stats,
+    pub heat: Tracker,
+    pub maintenance: Maintenance,
+    pub observers: Observers,
+    pub control: ControlSlot,
+    handles: HandleShares<Superblock>,
+    projects: Projects,
+    /// Runs the background work, and what front ends park.
+    pub sched: Scheduler,
+}
+
+impl HasHandles for Superblock {
+    fn handles(&self) -> &HandleShares<Superblock> {
+        &self.handles
+    }
+}
+
+impl Superblock {
+    /// A volume without any object; the root is made next.
+    pub fn empty(options: BuildOptions, sched: Scheduler, me: &Weak<Superblock>) -> Superblock {
+        let quotas = Quotas::new(&options);
+        let mem_usage = MemUsage::new(options.budget, options.backend.evictable());
+        Superblock {
+            me: me.clone(),
+            options: Options::new(&options),
+            quotas,
+            cache: CacheState::new(mem_usage),
+            names: Namespace::new(),
+            file_locks: FileLocking::new(options.lock_ranges),
+            stats: Stats::new(),
+            heat: Tracker::new(options.hot_track),
+            maintenance: Maintenance::new(),
+            observers: Observers::new(),
+            control: ControlSlot::new(),
+            handles: HandleShares::new(),
+            projects: Projects::none(),
+            objects: Objects {
+                inodes: Table::new(ROOT + 1),
+                backend: options.backend,
+                clock: options.clock,
+            },
+            sched,
+        }
+    }
+
+    /// Another handle; `None` when the last is going.
+    pub fn handle(&self) -> Option<Handle<Superblock>> {
+        Some(Handle::new(&self.me.upgrade()?))
+    }
+
+    pub fn now(&self) -> Time {
+        self.objects.clock.now()
+    }
+
+    /// The inode with number `ino`, which somebody refers to by that number.
+    pub fn inode<'g>(&self, ino: u64, g: &'g Guard) -> Attempt<&'g Inode> {
+        match self.objects.inodes.get(ino, g) {
+            Some(inode) => Ok(inode),
+            None if self.objects.backend.evictable() => Err(Stop::Miss(Fetch::Inode(ino))),
+            None => Err(Stop::Errno(Errno::ESTALE)),
+        }
+    }
+
+    /// The inode of an entry of `parent` that was found under `g`. It may have lost its last name
+    /// and be gone since; then the entry is gone as well and the lookup restarts.
+    pub fn entry_inode<'g>(
+        &self,
+        parent: &Inode,
+        entry: &Entry,
+        g: &'g Guard,
+    ) -> Attempt<&'g Inode> {
+        match self.objects.inodes.get(entry.ino(), g) {
+            Some(inode) if inode.generation() == entry.generation() => Ok(inode),
+            None if self.objects.backend.evictable() => Err(Stop::Miss(named(parent, entry))),
+            _ => Err(Stop::Restart),
+        }
+    }
+
+    /// Makes an inode and charges its owners. The number of names is in `fields`; `hint` is an
+    /// account that may be theirs.
+    pub fn make_inode(
+        &self,
+        (kind, mut fields): (Kind, Fields),
+        body: Body,
+        extra: Option<XattrsAcls>,
+        hint: u32,
+        g: &Guard,
+    ) -> Result<InodeRef> {
+        let owners = fields.owners();
+        let one = (Resource::Inodes, 1);
+        let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;
+        fields.account = inode_charge.account();
+        let blocks = extra.as_ref().map_or(0, XattrsAcls::blocks);
+        let mut block_charge =
+            self.quotas
+                .ledger
+                .charge(fields.account, Resource::Blocks, blocks, g)?;
+        let inode = self.objects.inodes.insert(|number, generation| {
+            let inode = InodeInner::new((number, generation), kind, &fields, body);
+            if let Some(extra) = extra {
+                inode.set_extra_blocks(blocks);
+                inode.set_extra(extra, |_| {}, g);
+            }
+            inode
+        });
+        inode_charge.spend(1);
+        block_charge.spend(blocks);
+        self.cache.mem_usage.add(INODE_BYTES);
+        Ok(inode)
+    }
+
+    /// The account that pays for `inode`; none for a control file. The caller holds `change` or
+    /// `growth`, or is inside the gate and holds the inode.
+    pub fn payer(&self, inode: &Inode) -> Attempt<Option<u32>> {
+        match inode.meta.account() {
+            _ if is_control(inode.number()) => Ok(None),
+            // It has ended since it was found.
+            NO_ACCOUNT => Err(Stop::Restart),
+            account => Ok(Some(account)),
+        }
+    }
+}
+
+/// What an entry's inode is fetched by.
+#[cold]
+fn named(parent: &Inode, entry: &Entry) -> Fetch {
+    Fetch::Named {
+        dir: parent.number(),
+        name: entry.name().into(),
+        ino: entry.ino(),
+        generation: entry.generation(),
+    }
+}
+
+/// The scheduler of a volume with these options.
+pub(crate) fn scheduler(options: &BuildOptions) -> std::result::Result<Scheduler, SchedError> {
+    // Without workers, a task without a run queue of its own needs one that no front end takes.
+    let spare = usize::from(options.workers == 0 && options.seats < MOST_WORKERS);
+    let builder = Scheduler::builder().workers(options.workers);
+    builder.external_workers(options.seats + spare).start()
+}
+
+impl Drop for Superblock {
+    fn drop(&mut self) {
+        // These references point into the inode table and go first.
+        self.cache.unpin();
+    }
+}

@@ -1,0 +1,46 @@
+//! What name lookups and renames share: the keys of the name hash and the rename lock.
+
+use super::Superblock;
+use crate::cache_padded::CachePadded;
+use crate::name::NameHash;
+use ahash::RandomState;
+use hearth_sync::lock::{Class, Lock};
+
+/// The keys of the name hash, and the lock of renames across directories.
+pub(crate) struct Namespace {
+    /// Keys of the name hash. Immutable.
+    keys: RandomState,
+    /// Held by renames of directories across directories, on a cache line of its own.
+    pub rename: CachePadded<Lock<RenameLock, ()>>,
+}
+
+pub(crate) struct RenameLock;
+impl Class for RenameLock {
+    const NAME: &'static str = "volume.rename";
+    const RANK: u32 = 10;
+}
+
+impl Namespace {
+    pub fn new() -> Namespace {
+        Namespace {
+            keys: keys(),
+            rename: CachePadded(Lock::new(())),
+        }
+    }
+}
+
+impl Superblock {
+    /// The hash of a directory entry's name in this volume.
+    pub fn hash(&self, name: &[u8]) -> NameHash {
+        NameHash::of(&self.names.keys, name)
+    }
+}
+
+/// Random keys: a user cannot choose names whose hashes collide.
+fn keys() -> RandomState {
+    if cfg!(feature = "shuttle") {
+        // A failing schedule must fail again when it is replayed.
+        return RandomState::with_seeds(1, 2, 3, 4);
+    }
+    RandomState::new()
+}

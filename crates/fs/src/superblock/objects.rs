@@ -1,0 +1,19 @@
+//! The in-core inodes, the backend behind them, and the clock that stamps them.
+
+use crate::backend::Backend;
+use crate::clock::Clock;
+use crate::inode::InodeInner;
+use hearth_sync::object::Table;
+use hearth_sync::primitive::Arc;
+
+/// What lies below every other part of a volume. Heat and eviction need no more of it than this.
+///
+/// Immutable after construction; the inode table synchronises itself.
+pub(crate) struct Objects {
+    /// Inodes in memory by number.
+    pub inodes: Table<InodeInner>,
+    /// Where absent objects come from and where changes go.
+    pub backend: Box<dyn Backend>,
+    /// Stamps files, and ages heat.
+    pub clock: Arc<dyn Clock>,
+}
