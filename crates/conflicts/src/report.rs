@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// Some of the verdicts, under a name.
 type Part = (&'static str, fn(&Verdict) -> bool);
 
-/// Of cases, which are free if all their windows are.
+/// Parts of cases, which are free if all their windows are.
 const PARTS: [Part; 4] = [
     ("all", |_| true),
     ("threads", |v| v.case.sharing == Sharing::Threads),
@@ -21,13 +21,13 @@ const PARTS: [Part; 4] = [
     ("kin", |v| v.case.sharing == Sharing::Kin),
 ];
 
-/// Of windows.
+/// Parts of windows.
 const WINDOWS: [Part; 2] = [
     ("window 1", |v| v.window == 1),
     ("window 256", |v| v.window == LONG),
 ];
 
-/// The sums as a table.
+/// Returns the sums as a table.
 pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
     let mut out = format!(
         "{} cases: {} commute, {} do not, {} are left open by Linux\n\n",
@@ -52,7 +52,7 @@ pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
     out
 }
 
-/// The sums, and those of each pair of calls, as rows.
+/// Returns the sums, and those of each pair of calls, as rows.
 pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, sum) in parts(verdicts) {
@@ -71,7 +71,7 @@ pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
     rows
 }
 
-/// A row about the library.
+/// Returns a row about the library.
 pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str) -> Row {
     Row {
         bench: "conflicts",
@@ -86,7 +86,7 @@ pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str)
     }
 }
 
-/// How many are free: of all, and of those that no rule allows.
+/// Returns the shares of free cases: of all, and of those that no rule allows.
 pub fn shares(name: &str, sum: Sum) -> [Row; 2] {
     let of_rest = sum.share_but_allowed();
     [
@@ -104,7 +104,7 @@ fn parts(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
     [sums(&PARTS, &by_case(verdicts)), sums(&WINDOWS, verdicts)].concat()
 }
 
-/// The command of a recorded run.
+/// Returns the command of a recorded run.
 pub fn command(extent: Extent) -> String {
     match extent.cases {
         1 => "cargo xtask conflicts --record".to_owned(),
@@ -129,13 +129,13 @@ pub struct PlaceConflicts {
 }
 
 impl PlaceConflicts {
-    /// How many of the cases no rule allows.
+    /// Returns how many of the cases no rule allows.
     pub fn open_cases(&self) -> usize {
         let is_open = |case: &&String| !case.ends_with(']');
         self.cases.iter().filter(is_open).count()
     }
 
-    /// One line of JSON.
+    /// Returns one line of JSON.
     pub fn json(&self) -> String {
         serde_json::json!({
             "sides": self.sides,
@@ -155,7 +155,8 @@ impl PlaceConflicts {
     }
 }
 
-/// The page of a recorded run: `summary`, and the places with the most cases that no rule allows.
+/// Returns the page of a recorded run: `summary`, and the places with the most cases that no rule
+/// allows.
 pub fn page(extent: Extent, commit: &str, summary: &str, places: &[PlaceConflicts]) -> String {
     let what = match extent.cases {
         1 => "Every case".to_owned(),
@@ -184,7 +185,7 @@ pub fn page(extent: Extent, commit: &str, summary: &str, places: &[PlaceConflict
     text
 }
 
-/// The conflicts, grouped by the two places in the source, the most frequent first.
+/// Returns the conflicts, grouped by the two places in the source, the most frequent first.
 pub fn places(verdicts: &[Verdict], source: &mut Source) -> Vec<PlaceConflicts> {
     let mut places: BTreeMap<([String; 2], bool), Vec<String>> = BTreeMap::new();
     for verdict in verdicts.iter().filter(|verdict| !verdict.is_free()) {
@@ -224,7 +225,7 @@ pub fn places(verdicts: &[Verdict], source: &mut Source) -> Vec<PlaceConflicts> 
     places
 }
 
-/// The places as text, of each the first `shown` cases.
+/// Returns the places as text, with the first `shown` cases of each.
 pub fn conflicts(places: &[PlaceConflicts], shown: usize) -> String {
     let mut out = String::new();
     for place in places {

@@ -1,4 +1,4 @@
-//! The quick form of the conflict runner, with a figure below which the tree may not fall, and its
+//! The quick form of the conflict checker, with a figure below which the tree may not fall, and its
 //! checks of itself.
 
 use hearth_bench::instrumented;
@@ -6,20 +6,20 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The recorded figures; `cargo xtask conflicts --record` writes them. Those of a quick run should
+/// The recorded figures, written by `cargo xtask conflicts --record`. Those of a quick run should
 /// not vary (`docs/design/conflicts.md`, "Memory at hand").
 const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
-/// How far the same tree with heat on may be below: three cases, for memory lies elsewhere then. A
-/// link that read more of an inode than its project cost four.
+/// How far the share with heat on may be below: three cases, because memory is laid out differently
+/// then. A link that read more of an inode than its project cost four.
 const ASIDE: f64 = 0.001;
-/// Fewer commuting cases than this means that the runner lost some.
+/// Fewer commuting cases than this mean that the checker lost some.
 const CASES: f64 = 2_500.0;
 
-/// Cache lines that a `stat` may touch more in a directory a hundred times as large: part of one,
+/// Cache lines that a `stat` may touch more in a directory a hundred times as large: less than one,
 /// because tables are not all equally full.
 const GROWTH: f64 = 0.75;
 
-/// Part of the text of the cases that the trace is asked about.
+/// Part of the text of the traced cases.
 const FEW: &str = "rename(/d1/f, /d1/g) | exit";
 
 fn runner(args: &[&str]) -> Output {
@@ -36,7 +36,7 @@ fn value(rows: &str, workload: &str, metric: &str) -> f64 {
         .unwrap_or_else(|| panic!("a row for {workload}, {metric}"))
 }
 
-/// Rows and text of the quick form.
+/// Returns rows and text of a quick run.
 fn quick(more: &[&str]) -> (String, String) {
     let name = format!("hearth-test-{}-conflicts.json", std::process::id());
     let json = std::env::temp_dir().join(name);
@@ -91,7 +91,7 @@ fn the_checker_sees_a_locked_map_and_an_injected_counter() {
     assert!(output.status.success(), "{errors}");
 }
 
-/// A few cases, free ones and others; the sample of the verb itself takes more than half an hour.
+/// A few cases, free ones and others; the whole sample takes more than half an hour.
 #[test]
 fn recorder_and_memory_trace_give_the_same_verdicts() {
     let traced = env!("CARGO_BIN_EXE_hearth-traced");
