@@ -1,8 +1,8 @@
-//! Recorder and trace side by side.
+//! The lackey check: verdicts of the recorder and of a memory trace, side by side.
 
 use super::case::Case;
 use super::commute::Errnos;
-use super::lackey::{self, LEAN};
+use super::lackey_trace::{self, LEAN};
 use super::report::row;
 use super::run::batches;
 use super::workers::spread;
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The share of cases on which the two must agree.
+/// The least share of cases on which the two must agree.
 pub const LEAST: f64 = 0.999;
-/// Cases that one run of valgrind traces.
+/// Cases in one run of valgrind.
 const AT_ONCE: usize = 64;
-/// Cases in conflict that are asked at least, if there are so many.
+/// Cases in conflict that are traced at least, if there are that many.
 const CONFLICTING: usize = 400;
 
-/// On which cases the two agree.
+/// The agreement of the two.
 pub struct Agreement {
     total: usize,
     /// Cases with the lines in conflict of the recorder and of the trace.
@@ -29,8 +29,8 @@ pub struct Agreement {
     free: usize,
 }
 
-/// Asks the recorder about every case and the trace about one of `every`, and about as many of
-/// those that the recorder finds in conflict as it takes to have [`CONFLICTING`] of them.
+/// Records every case, and traces one of `every`, and as many more of those in conflict as make
+/// [`CONFLICTING`].
 ///
 /// # Errors
 /// Valgrind is missing, or a program fails.
@@ -64,7 +64,7 @@ pub fn compare(
     Ok(agreement)
 }
 
-/// The cases that the trace is asked about, in order.
+/// Returns the cases to trace, in order.
 fn sample(
     cases: &[(Case, [Errnos; 2])],
     ours: &HashMap<Case, usize>,
@@ -78,7 +78,7 @@ fn sample(
     asked.into_iter().map(|at| cases[at]).collect()
 }
 
-/// Lines in conflict of each case as the traces tell, `workers` traces at a time.
+/// Returns the conflicting lines of each case in the traces, `workers` traces at a time.
 fn traced(
     workers: usize,
     program: &Path,
@@ -93,7 +93,7 @@ fn traced(
             let Some(part) = parts.get(n) else {
                 return Ok(());
             };
-            let counts = lackey::check(program, part, n)?;
+            let counts = lackey_trace::check(program, part, n)?;
             let mut found = found.lock().expect("nobody panics with the lock");
             found.extend(counts);
             eprintln!("{} of {} cases traced", found.len(), cases.len());
@@ -109,12 +109,12 @@ fn traced(
 }
 
 impl Agreement {
-    /// Cases on which the two agree, of all.
+    /// Returns the share of cases on which the two agree.
     pub fn share(&self) -> f64 {
         1.0 - self.different.len() as f64 / self.total.max(1) as f64
     }
 
-    /// The share, and the cases on which they do not agree.
+    /// Returns the share, and the cases on which they disagree.
     pub fn text(&self, commute: usize) -> String {
         let agree = self.total - self.different.len();
         let mut out = format!(
@@ -131,7 +131,7 @@ impl Agreement {
         out
     }
 
-    /// The share as a row.
+    /// Returns the share as rows.
     pub fn rows(&self) -> Vec<Row> {
         let total = self.total as f64;
         vec![

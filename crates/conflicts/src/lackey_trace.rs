@@ -1,12 +1,12 @@
-//! The second opinion: the same cases under valgrind's lackey, which prints every access of the
-//! program, libc and the allocator included.
+//! Cases under valgrind's lackey, which prints every access of the program, libc and the allocator
+//! included.
 //!
-//! `hearth-traced` stores to known addresses around each window; between two marks every load and
-//! store is noted by line, and the lines of two windows are compared as those of the recorder are.
+//! `hearth-traced` stores to known addresses around each window. Every load and store between two
+//! marks is noted by line, and the lines of two windows are compared like the recorder's.
 
 use super::case::Case;
 use super::commute::Errnos;
-use super::manner::{Layout, Manner, Setting};
+use super::opts::{Layout, Opts, Setting};
 use hearth_bench::valgrind::missing;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,8 +14,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How cases run here and beside it, so that the two verdicts are about the same state.
-pub const LEAN: Manner = Manner {
+/// How cases run here and in the recorder, so that both verdicts are about one state.
+pub const LEAN: Opts = Opts {
     count: 1,
     layout: Layout {
         seed: 1,
@@ -30,7 +30,7 @@ pub const LEAN: Manner = Manner {
     is_lean: true,
 };
 
-/// The cases as text for `hearth-traced`, whose windows are of one call.
+/// Returns the cases as text for `hearth-traced`, whose windows have one call.
 pub fn print_cases(cases: &[(Case, [Errnos; 2])]) -> String {
     let mut out = String::new();
     for (case, errnos) in cases {
@@ -42,10 +42,10 @@ pub fn print_cases(cases: &[(Case, [Errnos; 2])]) -> String {
     out
 }
 
-/// The cases of such a text.
+/// Parses the cases of such a text.
 ///
 /// # Errors
-/// The line that is none.
+/// Names the wrong line.
 pub fn parse_cases(text: &str) -> Result<Vec<(Case, [Errnos; 2])>, String> {
     let one = |line: &str| {
         let mut words = line.split(' ');
@@ -64,8 +64,8 @@ pub fn parse_cases(text: &str) -> Result<Vec<(Case, [Errnos; 2])>, String> {
     each.collect()
 }
 
-/// Runs `program` on `cases` under lackey and answers for each case how many lines are in
-/// conflict, in the order in which they run: those with access times first.
+/// Runs `program` on `cases` under lackey. Returns how many lines of each case are in conflict.
+/// Cases run in order, those with access times first.
 ///
 /// # Errors
 /// Valgrind is missing, or a program fails.
@@ -110,7 +110,8 @@ fn start(program: &Path, list: &Path) -> Result<Child, String> {
     valgrind.spawn().map_err(missing)
 }
 
-/// The address that the program says. The trace is read meanwhile, for it fills its pipe.
+/// Returns the address that the program prints. The trace is read meanwhile, because it fills its
+/// pipe.
 fn marks(child: &mut Child) -> Result<usize, String> {
     let out = child
         .stdout
@@ -148,7 +149,7 @@ struct Trace {
     side: Option<usize>,
     /// Lines touched, and whether written.
     seen: [HashMap<usize, bool>; 2],
-    /// Lines in conflict of each case that is through.
+    /// Conflicting lines of each finished case.
     counts: Vec<usize>,
 }
 
@@ -175,7 +176,7 @@ impl Trace {
         }
     }
 
-    /// ` L 1ffeff7e0,8`, ` S ...`, ` M ...`; an instruction begins without a space.
+    /// A line is ` L 1ffeff7e0,8`, ` S ...` or ` M ...`; an instruction begins without a space.
     fn line(&mut self, line: &[u8]) {
         let [b' ', kind @ (b'L' | b'S' | b'M'), b' ', rest @ ..] = line else {
             return;
@@ -224,10 +225,10 @@ mod tests {
     use crate::plan::{Extent, Plan};
     use crate::run::{batches, run};
 
-    /// Once, a directory that is not empty held one file in a lean state, which the other call
-    /// removed.
+    /// Regression: in a lean state a directory that must not be empty held one file, which the
+    /// other call removed.
     #[test]
-    fn a_lean_state_answers_what_the_model_answers() {
+    fn a_lean_state_gives_the_results_of_the_model() {
         let plan = Plan::new(Extent::WHOLE, Some("rmdir(/d1/s)"));
         assert!(plan.cases.len() > 100, "{} cases", plan.cases.len());
         let cores = Cores::start().unwrap();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_between_marks_are_compared_and_others_are_not() {
+    fn only_accesses_between_marks_are_compared() {
         let text = "I  04001000,3\n S 9000,8\n S 1000,8\n L 2000,8\n M 2ff8,16\n S 1008,8\n \
                     S 2000,8\n S 1010,8\n L 2008,4\n L 3000,4\n L 9000,8\n S 1018,8\n \
                     S 1000,8\n S 2000,1\n S 1008,8\n S 1010,8\n L 2010,1\n S 1018,8\n";
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_come_back_from_text() {
+    fn cases_survive_printing_and_parsing() {
         let cases: Vec<_> = crate::enumerate::cases();
         let cases: Vec<_> = cases
             .into_iter()

@@ -2,10 +2,10 @@
 
 use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
 use super::case::{Case, Open, Sharing};
-use super::ground::Ground;
-use super::manner::Manner;
+use super::fixture::Fixture;
 use super::operation::{Dir, Name, Operation, Place, Slot};
-use super::perform::{Call, Hands};
+use super::opts::Opts;
+use super::perform::{Call, CallBuffers};
 use super::reserve::Reserve;
 use super::verb::Verb;
 use super::warm;
@@ -13,80 +13,81 @@ use hearth::fdtable::FdPolicy;
 use hearth::{Fd, Process};
 use std::sync::Arc;
 
-/// A state, ready for one case.
-pub struct World {
-    ground: Arc<Ground>,
+/// The state of one case.
+pub struct CaseState {
+    fixture: Arc<Fixture>,
     case: Case,
     base: String,
     /// Calls a side.
     count: usize,
-    seats: [Option<Seat>; 2],
+    sides: [Option<SideState>; 2],
     open: [Vec<(Open, Vec<Fd>)>; 2],
-    /// Shifts the addresses of what comes between.
+    /// Shifts the addresses of later allocations.
     padding: Vec<Vec<u8>>,
     seed: usize,
     is_lean: bool,
 }
 
-/// What one side works with.
-pub struct Seat {
+/// The state of one side.
+pub struct SideState {
     /// Its process.
     pub process: Arc<Process>,
     /// Its calls.
     pub calls: Vec<Call>,
     /// What the calls need.
-    pub hands: Hands,
+    pub buffers: CallBuffers,
     /// What they may allocate from.
     _reserve: Option<Reserve>,
 }
 
-impl World {
-    /// The tree of `case`, for `count` calls a side. On the thread of the maker.
+impl CaseState {
+    /// Makes the tree of `case`, for `count` calls a side. On the thread of the maker.
     ///
     /// # Panics
-    /// When the library refuses, as all methods here.
-    pub fn new(ground: Arc<Ground>, base: String, case: Case, manner: Manner) -> World {
-        ground.make_base(&base);
-        let process = ground.process();
-        let (count, seed) = (manner.count, manner.layout.seed);
-        let mut world = World {
-            ground,
+    /// When the library refuses, like all methods here.
+    pub fn new(fixture: Arc<Fixture>, base: String, case: Case, opts: Opts) -> CaseState {
+        fixture.make_base(&base);
+        let process = fixture.process();
+        let (count, seed) = (opts.count, opts.layout.seed);
+        let mut case_state = CaseState {
+            fixture,
             case,
             base,
             count,
-            seats: [None, None],
+            sides: [None, None],
             open: Default::default(),
             padding: Vec::new(),
             seed,
-            is_lean: manner.is_lean,
+            is_lean: opts.is_lean,
         };
         for dir in case.dirs() {
             process
-                .mkdir(world.dir(dir), 0o755)
+                .mkdir(case_state.dir(dir), 0o755)
                 .expect("a new directory");
-            world.widen(&process, dir);
+            case_state.widen(&process, dir);
             for name in Name::ALL {
                 let place = Place { dir, name };
-                if world.has(place) {
-                    world.make(&process, place, 0);
+                if case_state.has(place) {
+                    case_state.make(&process, place, 0);
                 }
             }
         }
         for place in case.varying() {
             for i in 1..count {
-                world.make(&process, place, i);
+                case_state.make(&process, place, i);
             }
         }
-        world
+        case_state
     }
 
-    /// The process and the descriptors of a side. On its thread, the first side before the second.
-    pub fn seat(&mut self, side: usize) {
+    /// Opens the process and the descriptors of a side. On its thread, the first side before the
+    /// second.
+    pub fn open_side(&mut self, side: usize) {
         let process = match (side, self.case.sharing) {
             (1, Sharing::Threads) => self.process(0),
             (1, Sharing::Kin) => Arc::new(self.process(0).fork()),
             (_, sharing) => {
-                let mut process = self.ground.process();
+                let mut process = self.fixture.process();
                 if sharing == Sharing::Threads {
                     process
                         .set_fd_policy(FdPolicy::PerCore)
@@ -99,16 +100,16 @@ impl World {
             let fds = self.open(&process, side, open);
             self.open[side].push((*open, fds));
         }
-        self.seats[side] = Some(Seat {
+        self.sides[side] = Some(SideState {
             process,
             calls: Vec::new(),
-            hands: Hands::default(),
+            buffers: CallBuffers::default(),
             _reserve: None,
         });
     }
 
-    /// Does everything once in the directories of the case, so that what is made on first use or
-    /// splits for a second core is there. On the thread of each side.
+    /// Does everything once in the directories of the case, so that what is made on first use, or
+    /// splits for a second core, exists. On the thread of each side.
     pub fn warm(&mut self, side: usize) {
         let process = self.process(side);
         for dir in self.case.dirs() {
@@ -155,46 +156,46 @@ impl World {
         }
     }
 
-    /// Makes the calls of a side ready. On its thread.
+    /// Prepares the calls of a side. On its thread.
     pub fn prepare(&mut self, side: usize) {
         let op = self.case.sides[side];
         let calls = (0..self.count).map(|i| self.call(side, op, i)).collect();
         let process = self.process(side);
-        let mut hands = Hands::default();
+        let mut buffers = CallBuffers::default();
         if op.verb == Verb::Fork {
-            hands.children.reserve(self.count);
+            buffers.children.reserve(self.count);
         }
         if op.verb == Verb::Exit {
-            hands.ending = (0..self.count)
+            buffers.ending = (0..self.count)
                 .map(|_| Some(self.ending(&process, &op)))
                 .collect();
         }
         let reserve = (self.count > 1).then(Reserve::new);
-        let seat = self.seats[side].as_mut().expect("the side has a seat");
-        (seat.calls, seat.hands, seat._reserve) = (calls, hands, reserve);
+        let side_state = self.sides[side].as_mut().expect("the side is open");
+        (side_state.calls, side_state.buffers, side_state._reserve) = (calls, buffers, reserve);
     }
 
-    /// What a side works with.
-    pub fn take(&mut self, side: usize) -> Seat {
-        self.seats[side].take().expect("the side has a seat")
+    /// Takes the state of a side.
+    pub fn take(&mut self, side: usize) -> SideState {
+        self.sides[side].take().expect("the side is open")
     }
 
     /// Gives it back.
-    pub fn put(&mut self, side: usize, seat: Seat) {
-        self.seats[side] = Some(seat);
+    pub fn put(&mut self, side: usize, side_state: SideState) {
+        self.sides[side] = Some(side_state);
     }
 
     fn process(&self, side: usize) -> Arc<Process> {
-        let seat = self.seats[side].as_ref().expect("the side has a seat");
-        seat.process.clone()
+        let side_state = self.sides[side].as_ref().expect("the side is open");
+        side_state.process.clone()
     }
 
     fn path(&self, place: Place, i: usize) -> Vec<u8> {
-        self.ground.path(&self.base, place, i)
+        self.fixture.path(&self.base, place, i)
     }
 
-    /// Whether the place is made. A lean state has what the calls name and what keeps `s` from
-    /// being empty: two files, for a call may remove one.
+    /// Returns whether the place is made. A lean state has what the calls name and what keeps `s`
+    /// from being empty: two files, because a call may remove one.
     fn has(&self, place: Place) -> bool {
         let is_file = place.name == Name::File;
         let behind = Place {
@@ -208,7 +209,7 @@ impl World {
     }
 
     fn dir(&self, dir: Dir) -> Vec<u8> {
-        self.ground.dir(&self.base, dir)
+        self.fixture.dir(&self.base, dir)
     }
 
     fn inside(&self, dir: Dir, name: &str) -> Vec<u8> {
@@ -237,7 +238,7 @@ impl World {
         if op.choice == 1 {
             return process.fork();
         }
-        let ending = self.ground.process();
+        let ending = self.fixture.process();
         let opened = ending.open(self.path(op.on, 0), libc::O_RDWR, 0);
         opened.expect("a file of the state can be opened");
         ending
@@ -253,7 +254,7 @@ impl World {
                 process.open(self.path(open.place, 0), libc::O_RDWR | appends, 0)
             };
             let fd = fd.expect("a file of the state can be opened");
-            // The offset of a twin is that of the descriptor it was made of.
+            // A twin has the offset of the descriptor it was made of.
             if open.slot != Slot::Twin {
                 let offset = u64::from(open.page) * PAGE;
                 process
@@ -274,7 +275,7 @@ impl World {
         fds[if fds.len() > 1 { i } else { 0 }]
     }
 
-    /// Lets the table of a directory grow to the size that it will have.
+    /// Lets the table of a directory grow to its final size.
     fn widen(&self, process: &Process, dir: Dir) {
         let varying = self.case.varying();
         let here = varying.iter().filter(|place| place.dir == dir);
@@ -282,7 +283,7 @@ impl World {
         if self.count < 2 || pools == 0 {
             return;
         }
-        // Room for the names that are there, those that come, and some.
+        // Space for the names that exist, those that come, and some.
         let names: Vec<Vec<u8>> = (0..(pools + 1) * self.count)
             .map(|n| self.inside(dir, &format!("wide{n}")))
             .collect();
@@ -319,14 +320,14 @@ impl World {
                 set.expect("a file has attributes");
             }
             Name::Link => {
-                let target = self.ground.name(Name::File);
+                let target = self.fixture.name(Name::File);
                 process.symlink(target, &path).expect("a new name");
             }
             Name::Empty | Name::Empty2 => process.mkdir(&path, 0o755).expect("a new name"),
             // The first is a directory of the state.
             Name::Sub if i > 0 => {
                 process.mkdir(&path, 0o755).expect("a new name");
-                let inside = [&path[..], b"/", self.ground.name(Name::File).as_bytes()].concat();
+                let inside = [&path[..], b"/", self.fixture.name(Name::File).as_bytes()].concat();
                 process.mknod(inside, 0o100644, 0).expect("a new name");
             }
             Name::Sub | Name::Missing | Name::Missing2 | Name::Itself => {}

@@ -1,9 +1,9 @@
-//! Every planned case: windows of one call in several layouts, long ones in one, and what the
-//! allow-list says of each.
+//! Runs the plan: windows of one call in several layouts, long ones in one, and the allow-list's
+//! verdict on each.
 
 use super::allow_list::Rule;
 use super::case::{Case, LONG};
-use super::manner::{Layout, Manner, Setting};
+use super::opts::{Layout, Opts, Setting};
 use super::plan::{Extent, Plan};
 use super::run::batches;
 use super::source::Source;
@@ -12,7 +12,7 @@ use super::workers::spread;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Layouts for windows of one call: other addresses, another maker, another order, another setting.
+/// Layouts of windows of one call: other addresses, another maker, another order, another setting.
 const LAYOUTS: [Layout; 3] = [
     Layout {
         seed: 1,
@@ -46,11 +46,11 @@ const LAYOUTS: [Layout; 3] = [
     },
 ];
 
-/// Runs what is planned in `workers` processes. The caller has no other thread.
+/// Runs the plan in `workers` processes and returns the verdicts. The caller has no other thread.
 ///
 /// # Errors
-/// The library does not answer what the model does.
-pub fn judge(
+/// The library gives another result than the model.
+pub fn verdicts(
     workers: usize,
     plan: &Plan,
     extent: Extent,
@@ -58,15 +58,15 @@ pub fn judge(
     source: &mut Source,
 ) -> Result<Vec<Verdict>, String> {
     let long: Vec<_> = plan.cases.iter().copied().step_by(extent.long).collect();
-    let manner = |count, layout| Manner {
+    let opts = |count, layout| Opts {
         count,
         layout,
         is_lean: false,
     };
     // The longest batches first, so that no worker is left with one at the end.
-    let mut all = batches(&long, manner(LONG, LAYOUTS[0]));
+    let mut all = batches(&long, opts(LONG, LAYOUTS[0]));
     for &layout in &LAYOUTS[..extent.layouts] {
-        all.extend(batches(&plan.cases, manner(1, layout)));
+        all.extend(batches(&plan.cases, opts(1, layout)));
     }
     let mut worst: HashMap<(usize, Case), Verdict> = HashMap::new();
     spread(&all, workers, |_, _, mut verdict| {
@@ -83,8 +83,8 @@ pub fn judge(
     Ok(verdicts)
 }
 
-/// The rules that together explain the lines in conflict, if no more are left than the case may
-/// have: in a long window those of reclamation come with every kind.
+/// Returns the rules that together explain the conflicting lines, if no more are left than the case
+/// may have: in a long window lines of reclamation always occur.
 fn explanation(verdict: &Verdict, rules: &[Rule], source: &mut Source) -> Option<String> {
     let about: Vec<&Rule> = rules
         .iter()

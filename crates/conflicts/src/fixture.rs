@@ -1,37 +1,36 @@
-//! The volume that a batch of cases uses, each in directories of its own.
+//! The fixture of a batch of cases: a volume in which each case has directories of its own.
 
-use super::manner::Setting;
+use super::injected::{CountingClock, INJECTED};
 use super::operation::{Dir, Name, Place};
-use super::planted::{CountingClock, PLANTED};
+use super::opts::Setting;
 use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
 use hearth::{LimitChange, LimitUpdate, QuotaKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// When states are made.
+/// The time at which states are made.
 pub const MADE: i64 = 1_000;
-/// When they are read through once, so that access times are settled.
+/// The time at which they are read once, so that access times are settled.
 pub const SETTLED: i64 = 2_000;
-/// When cases run.
+/// The time at which cases run.
 pub const MOMENT: i64 = 3_000;
 
-/// Names for each name of the state: the smallest table has that many buckets, and a name stays
-/// in its eighth of the table however large it is, so that two names never share a bucket.
+/// Names for each name of the state. The smallest table has that many buckets, and a name stays in
+/// its eighth of the table at any size, so that two names never share a bucket.
 const EIGHTHS: usize = 8;
-/// Names that are tried, to have enough of each for long windows.
+/// Names that are tried to get enough of each for long windows.
 pub const CANDIDATES: usize = 4096;
-/// The same for windows of one call.
+/// Names that are tried for windows of one call.
 pub const FEW_CANDIDATES: usize = 96;
 
-/// Whether heat is tracked in every volume, whatever its setting. Relaxed: set once, before there
-/// is a worker.
+/// Tracks heat in every volume, whatever its setting. Relaxed: set once, before there is a worker.
 pub static WITH_HEAT: AtomicBool = AtomicBool::new(false);
 
-/// The ordinary user, and the group.
+/// The id of the ordinary user and of the group.
 const USER: u32 = 1_000;
 
-/// A volume.
-pub struct Ground {
+/// A volume for a batch of cases.
+pub struct Fixture {
     /// The volume.
     pub volume: Volume,
     time: Arc<AtomicI64>,
@@ -46,7 +45,7 @@ struct SteppedClock(Arc<AtomicI64>);
 
 impl Clock for SteppedClock {
     fn now(&self) -> Time {
-        // Relaxed: the main thread moves it while nobody works.
+        // Relaxed: the main thread moves it while no side works.
         Time {
             sec: self.0.load(Ordering::Relaxed),
             nsec: 0,
@@ -54,12 +53,12 @@ impl Clock for SteppedClock {
     }
 }
 
-impl Ground {
-    /// A new volume.
+impl Fixture {
+    /// Returns a fixture with a new volume.
     ///
     /// # Panics
     /// When the library refuses what is needed.
-    pub fn new(is_noatime: bool, shift: usize, candidates: usize, setting: Setting) -> Ground {
+    pub fn new(is_noatime: bool, shift: usize, candidates: usize, setting: Setting) -> Fixture {
         let time = Arc::new(AtomicI64::new(MADE));
         let atime = if is_noatime {
             AtimeMode::No
@@ -68,13 +67,13 @@ impl Ground {
         };
         let builder = Volume::builder();
         let clock = SteppedClock(time.clone());
-        // Relaxed: as its documentation says.
-        let builder = match PLANTED.load(Ordering::Relaxed) {
+        // Relaxed: set before there is a worker.
+        let builder = match INJECTED.load(Ordering::Relaxed) {
             true => builder.clock(CountingClock::new(clock)),
             false => builder.clock(clock),
         };
         let builder = builder
-            // Relaxed: as its documentation says.
+            // Relaxed: set before there is a worker.
             .hot_track(setting.has_heat || WITH_HEAT.load(Ordering::Relaxed))
             .atime(atime);
         let volume = builder.build().expect("settings that make sense");
@@ -82,7 +81,7 @@ impl Ground {
             turn_quotas_on(&volume);
         }
         let names = names(&volume.process(Credentials::root()), candidates);
-        Ground {
+        Fixture {
             volume,
             time,
             names,
@@ -92,13 +91,13 @@ impl Ground {
         }
     }
 
-    /// Where the directory of the next case will be.
+    /// Returns the path of the directory of the next case.
     pub fn next_base(&mut self) -> String {
         self.next += 1;
         format!("/{}", self.next)
     }
 
-    /// Makes it, for who works on the volume.
+    /// Makes that directory, owned by the user of the volume.
     ///
     /// # Panics
     /// When the library refuses.
@@ -110,7 +109,7 @@ impl Ground {
         given.expect("root gives away what it likes");
     }
 
-    /// A process of who works on the volume.
+    /// Returns a process of the volume's user.
     pub fn process(&self) -> Process {
         self.volume.process(self.credentials())
     }
@@ -122,13 +121,13 @@ impl Ground {
         }
     }
 
-    /// Makes it `seconds` o'clock.
+    /// Sets the time to `seconds`.
     pub fn set_time(&self, seconds: i64) {
-        // Relaxed: as in the clock.
+        // Relaxed: see the clock.
         self.time.store(seconds, Ordering::Relaxed);
     }
 
-    /// The path of a place for the `i`-th repetition.
+    /// Returns the path of a place for the `i`-th repetition.
     pub fn path(&self, base: &str, place: Place, i: usize) -> Vec<u8> {
         let mut path = self.dir(base, place.dir);
         if place.name != Name::Itself {
@@ -139,7 +138,7 @@ impl Ground {
         path
     }
 
-    /// The path of a directory.
+    /// Returns the path of a directory.
     pub fn dir(&self, base: &str, dir: Dir) -> Vec<u8> {
         match dir.above() {
             None => format!("{base}{}", dir.path()).into_bytes(),
@@ -150,13 +149,13 @@ impl Ground {
         }
     }
 
-    /// The name alone.
+    /// Returns the name alone.
     pub fn name(&self, name: Name) -> &str {
         &self.names[name as usize][self.shift % self.names[name as usize].len()]
     }
 }
 
-/// Id 0 has a limit as a project only: the whole volume is one.
+/// Sets limits on all. Id 0 can only have one as a project, which is the whole volume.
 fn turn_quotas_on(volume: &Volume) {
     let quota = volume.quota();
     let far = LimitChange {
@@ -170,7 +169,7 @@ fn turn_quotas_on(volume: &Volume) {
     quota.set_project_tree("/", 7).expect("the whole volume");
 }
 
-/// Names by the eighth of a listing that they come in, which is the order of their hashes.
+/// Returns names by the eighth of a listing that they come in, which is the order of their hashes.
 fn names(p: &Process, candidates: usize) -> [Vec<String>; EIGHTHS] {
     p.mkdir("/names", 0o755).expect("a new directory");
     for n in 0..candidates {

@@ -1,20 +1,20 @@
-//! The planted fault: a clock that counts its readers, a counter that all changes of a volume
-//! share.
+//! The injected fault: a clock that counts its readers, which is a counter that all changes of a
+//! volume share.
 
 use hearth::{Clock, Time};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whether the volumes of cases have it. Relaxed: changed only while there is no worker.
-pub static PLANTED: AtomicBool = AtomicBool::new(false);
+pub static INJECTED: AtomicBool = AtomicBool::new(false);
 
-/// A clock that counts who asks it.
+/// A clock that counts its readers.
 pub struct CountingClock<C> {
     clock: C,
     readers: AtomicU64,
 }
 
 impl<C> CountingClock<C> {
-    /// `clock`, counted.
+    /// Returns `clock`, counted.
     pub fn new(clock: C) -> CountingClock<C> {
         CountingClock {
             clock,

@@ -1,36 +1,36 @@
-//! How cases are run.
+//! Options of a run.
 
-/// How the memory of a state is laid out.
+/// The memory layout of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Sizes of what is allocated between the objects, and which names are taken.
+    /// Seeds the sizes of allocations between the objects, and the choice of names.
     pub seed: usize,
     /// The side whose thread makes the tree.
     pub maker: usize,
     /// The side whose window comes first.
     pub first: usize,
-    /// The volume, and who works on it.
+    /// The volume and its user.
     pub setting: Setting,
 }
 
-/// A volume, and who works on it.
+/// A volume and its user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// An ordinary user, who owns everything, and not root.
+    /// The user is an ordinary one, who owns everything; else root.
     pub is_user: bool,
-    /// That user, the group and the project have limits which nobody reaches.
+    /// That user, the group and the project have limits that are never reached.
     pub has_quotas: bool,
     /// Heat is tracked.
     pub has_heat: bool,
 }
 
-/// How cases are run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct Opts {
     /// Calls a side.
     pub count: usize,
-    /// How memory is laid out.
+    /// The memory layout.
     pub layout: Layout,
-    /// Makes no more than the calls need, where every instruction is dear.
+    /// Makes only what the calls need, because every instruction is slow.
     pub is_lean: bool,
 }
