@@ -2,7 +2,7 @@
 //! socket.
 
 use super::MountError;
-use crate::options::MountOptions;
+use crate::mount::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use std::io;

@@ -2,17 +2,23 @@
 //! `fusermount3` otherwise.
 
 mod abort;
+pub(crate) mod connection;
 mod error;
 mod fusermount;
+mod handshake;
+pub(crate) mod init;
+pub(crate) mod options;
 mod right;
+pub(crate) mod session;
 mod table;
+pub(crate) mod uring_switch;
 
 pub use error::MountError;
 pub use right::{MountRight, mount_right};
 pub use table::resolved;
 
 use crate::log::say;
-use crate::options::MountOptions;
+use crate::mount::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use hearth_sync::primitive::Arc;

@@ -6,20 +6,22 @@
 //! kernel and the scheduler wake it.
 
 use super::buffer::Buffer;
-use super::cpu;
 use super::device::{Device, Incoming};
 use super::event::Event;
-use super::seats::Seats;
-use crate::desk::{Desk, Fate};
-use crate::hall::Hall;
 use crate::log::say;
-use crate::parked::{Parcel, Reason, Step};
-use crate::pieces;
-use crate::request::RawRequest;
-use crate::service::{Absent, Answer, Attempt, Handled, Later, Pieces, Service, Small, Span};
-use crate::waiting::Asker;
+use crate::placement::cpu;
+use crate::placement::reader_admission::ReaderAdmission;
+use crate::wait::chunked;
+use crate::wait::request_queue::{Admission, RequestQueue};
+use crate::wait::request_task::{PendingRequest, Reason, Step};
+use crate::wait::service::{
+    Absent, Answer, Attempt, Handled, InlineReply, Offload, Pieces, Service, Span,
+};
+use crate::wait::session_shared::SessionShared;
+use crate::wait::waiting::RequestId;
+use crate::wait::workers::Finish;
+use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
-use crate::workers::Finish;
 use hearth::Errno;
 use hearth_sync::primitive::{Arc, thread_local};
 use std::cell::RefCell;
@@ -47,7 +49,7 @@ const SHORT: usize = 32 << 10;
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
     pub device: Arc<Device>,
-    pub hall: Arc<Hall<S>>,
+    pub hall: Arc<SessionShared<S>>,
     /// Largest data of a request in bytes.
     pub max_write: usize,
     pub setxattr_ext: bool,
@@ -58,7 +60,7 @@ pub(crate) struct Reader<S> {
 /// A reader's place among several.
 pub(crate) struct Place {
     pub cpu: usize,
-    pub seats: Arc<Seats>,
+    pub seats: Arc<ReaderAdmission>,
     pub number: usize,
     /// Whether other readers have the same descriptor.
     pub shares: bool,
@@ -77,11 +79,11 @@ impl<S: Service> Reader<S> {
         };
         cpu::pin(place.cpu);
         // However this reader ends: the others, and the lookout, must not wait for ever.
-        let _closed = CloseSeats(&place.seats);
+        let _closed = CloseAdmission(&place.seats);
         let event = Arc::new(Event::new()?);
         let bell = Arc::clone(&event);
         let unpark = Box::new(move || bell.set());
-        let desk = Desk::new(&self.hall, self.device.raw(), unpark);
+        let desk = RequestQueue::new(&self.hall, self.device.raw(), unpark);
         let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
         let mut turns = Turns {
             reader: &self,
@@ -125,7 +127,7 @@ impl<S: Service> Reader<S> {
                     }
                 }
                 Served::Lacks(Lack::Pieces(work)) => {
-                    let later = pieces::alone(&self.hall.service, work);
+                    let later = chunked::alone(&self.hall.service, work);
                     return self.finish_later(&raw.header, later);
                 }
                 Served::Lacks(Lack::Room(_)) | Served::Silent => return,
@@ -134,7 +136,7 @@ impl<S: Service> Reader<S> {
     }
 
     /// Has a worker finish a request.
-    fn finish_later(&self, header: &InHeader, later: Later) {
+    fn finish_later(&self, header: &InHeader, later: Offload) {
         let finish = finish(Arc::clone(&self.device), header.unique);
         let tenant = self.hall.service.tenant(header);
         self.hall.workers.of(tenant).submit(later, finish);
@@ -161,7 +163,7 @@ impl<S: Service> Reader<S> {
             Answer::Reply(size) => Served::Answer(Ok(&out[..size])),
             Answer::Error(errno) => Served::Answer(Err(errno)),
             Answer::Silent => Served::Silent,
-            Answer::Later(later) => {
+            Answer::Offload(later) => {
                 self.finish_later(&raw.header, later);
                 Served::Silent
             }
@@ -195,7 +197,7 @@ enum Lack {
 struct Turns<'r, S> {
     reader: &'r Reader<S>,
     place: &'r Place,
-    desk: Desk<S>,
+    desk: RequestQueue<S>,
     event: Arc<Event>,
     /// For a request, and for the one behind it.
     buffers: [Buffer; 2],
@@ -315,7 +317,7 @@ impl<S: Service> Turns<'_, S> {
             return;
         };
         match self.desk.look(&raw.header, raw.args) {
-            Fate::Now => {
+            Admission::Now => {
                 let out = self.answer.bytes();
                 let (span, served) = self.reader.serve(&raw, out, Attempt::FIRST);
                 let (reason, absent) = match served {
@@ -333,17 +335,17 @@ impl<S: Service> Turns<'_, S> {
                     }
                     Served::Silent => return self.desk.served(&span),
                     Served::Lacks(Lack::Pieces(work)) => {
-                        let parcel = DevParcel::new(self.reader, &raw, request);
+                        let parcel = DevRequest::new(self.reader, &raw, request);
                         return self.desk.park_pieces(parcel, work);
                     }
                     Served::Lacks(Lack::Absent(absent)) => (None, Some(absent)),
                     Served::Lacks(Lack::Room(done)) => (Some(Reason::Room(done)), None),
                 };
-                let parcel = DevParcel::new(self.reader, &raw, request);
+                let parcel = DevRequest::new(self.reader, &raw, request);
                 self.desk.park(parcel, reason, absent);
             }
-            Fate::Park(reason) => {
-                let parcel = DevParcel::new(self.reader, &raw, request);
+            Admission::Park(reason) => {
+                let parcel = DevRequest::new(self.reader, &raw, request);
                 self.desk.park(parcel, Some(reason), None);
             }
         }
@@ -355,14 +357,14 @@ impl<S: Service> Turns<'_, S> {
         let Some(raw) = self.reader.raw(request) else {
             return;
         };
-        if !Desk::<S>::may_wait(&raw.header) {
+        if !RequestQueue::<S>::may_wait(&raw.header) {
             return self.handle(buffer, size);
         }
         let reason = match self.desk.look(&raw.header, raw.args) {
-            Fate::Now => Reason::Turn,
-            Fate::Park(reason) => reason,
+            Admission::Now => Reason::Turn,
+            Admission::Park(reason) => reason,
         };
-        let parcel = DevParcel::new(self.reader, &raw, request);
+        let parcel = DevRequest::new(self.reader, &raw, request);
         self.desk.park(parcel, Some(reason), None);
     }
 
@@ -386,9 +388,9 @@ impl<S: Service> Turns<'_, S> {
 }
 
 /// A request that was copied out of its reader's buffer, answered through its reader's descriptor.
-struct DevParcel {
+struct DevRequest {
     bytes: Box<[u8]>,
-    asker: Asker,
+    asker: RequestId,
     setxattr_ext: bool,
     device: Arc<Device>,
     /// Bytes that an answer may have.
@@ -400,11 +402,11 @@ thread_local! {
     static ANSWER: RefCell<Option<Buffer>> = const { RefCell::new(None) };
 }
 
-impl DevParcel {
-    fn new<S>(reader: &Reader<S>, raw: &RawRequest<'_>, request: &[u8]) -> DevParcel {
-        DevParcel {
+impl DevRequest {
+    fn new<S>(reader: &Reader<S>, raw: &RawRequest<'_>, request: &[u8]) -> DevRequest {
+        DevRequest {
             bytes: request.into(),
-            asker: Asker::of(&raw.header),
+            asker: RequestId::of(&raw.header),
             setxattr_ext: reader.setxattr_ext,
             device: Arc::clone(&reader.device),
             room: reader.max_write.max(SMALL_ANSWER),
@@ -412,12 +414,12 @@ impl DevParcel {
     }
 }
 
-impl Parcel for DevParcel {
-    fn asker(&self) -> Asker {
+impl PendingRequest for DevRequest {
+    fn asker(&self) -> RequestId {
         self.asker
     }
 
-    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<DevParcel> {
+    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<DevRequest> {
         let Some(raw) = RawRequest::from_buffer(&self.bytes, self.setxattr_ext) else {
             return Step::Done;
         };
@@ -451,17 +453,20 @@ impl Parcel for DevParcel {
 }
 
 /// A reader that ends lets the others see the end.
-struct CloseSeats<'a>(&'a Seats);
+struct CloseAdmission<'a>(&'a ReaderAdmission);
 
-impl Drop for CloseSeats<'_> {
+impl Drop for CloseAdmission<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 fn finish(device: Arc<Device>, unique: u64) -> Finish {
-    Box::new(move |result: Result<Small, Errno>| {
-        let result = result.as_ref().map(Small::bytes).map_err(|&errno| errno);
+    Box::new(move |result: Result<InlineReply, Errno>| {
+        let result = result
+            .as_ref()
+            .map(InlineReply::bytes)
+            .map_err(|&errno| errno);
         send(&device, unique, result);
     })
 }

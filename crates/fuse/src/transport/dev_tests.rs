@@ -1,11 +1,11 @@
 //! The reading thread against a socket that keeps message boundaries, in the place of `/dev/fuse`.
 
 use super::*;
-use crate::options::Park;
-use crate::service::{Lane, Later};
-use crate::waiting::Waiting;
+use crate::wait::Park;
+use crate::wait::service::{BlockingClass, Offload};
+use crate::wait::waiting::Waiting;
+use crate::wait::workers::Workers;
 use crate::wire::{InHeader, OutHeader};
-use crate::workers::Workers;
 use hearth::TenantId;
 use hearth::sched::Scheduler;
 use hearth_sync::primitive::thread;
@@ -29,9 +29,9 @@ impl Service for Mirror {
             5 => Answer::Error(Errno::ENOENT),
             17 => Answer::Silent,
             _ => {
-                let work = Box::new(|| Ok(Small::new(&77u64)));
-                Answer::Later(Later {
-                    lane: Lane::Io,
+                let work = Box::new(|| Ok(InlineReply::new(&77u64)));
+                Answer::Offload(Offload {
+                    lane: BlockingClass::Io,
                     work,
                 })
             }
@@ -54,8 +54,8 @@ impl Service for Mirror {
 }
 
 /// A hall over a scheduler with a seat for one reader.
-fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
-    Arc::new(Hall {
+fn hall(scheduler: &Scheduler, park: Park) -> Arc<SessionShared<Mirror>> {
+    Arc::new(SessionShared {
         service: Arc::new(Mirror),
         workers: Arc::new(Workers::new(scheduler)),
         idle: None,
@@ -66,8 +66,8 @@ fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
 }
 
 /// A reader that parks, beside no others.
-fn reader(device: Device, hall: &Arc<Hall<Mirror>>) -> Reader<Mirror> {
-    let seats = Arc::new(Seats::new(&[0]));
+fn reader(device: Device, hall: &Arc<SessionShared<Mirror>>) -> Reader<Mirror> {
+    let seats = Arc::new(ReaderAdmission::new(&[0]));
     Reader {
         device: Arc::new(device),
         hall: Arc::clone(hall),

@@ -1,6 +1,6 @@
 //! A descriptor of `/dev/fuse`.
 
-use crate::reply::out_header;
+use crate::wire::reply::out_header;
 use hearth::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

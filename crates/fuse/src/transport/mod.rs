@@ -9,15 +9,13 @@
 //! is held while a request is handled.
 
 mod buffer;
-pub(crate) mod cpu;
+mod completions;
 pub(crate) mod dev;
 pub(crate) mod device;
 pub(crate) mod event;
-pub(crate) mod lookout;
-mod mailbox;
-mod nudges;
+mod kick;
+pub(crate) mod queues;
 mod region;
 mod ring;
-mod ring_parcel;
-pub(crate) mod seats;
+mod ring_request;
 pub(crate) mod uring;

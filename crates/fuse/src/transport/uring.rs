@@ -8,18 +8,18 @@
 //! submit. When the mount goes, every entry completes with an error once; the thread ends with the
 //! last.
 
-use super::cpu;
+use super::completions::{Completion, CompletionQueue};
 use super::device::Device;
-use super::mailbox::{Letter, Mailbox};
-use super::nudges::Nudges;
+use super::kick::Kicks;
 use super::region::Region;
 use super::ring::{COMPLETIONS, Ring};
-use super::ring_parcel::{COPIED, RingParcel, answer, header};
-use crate::desk::{Desk, Fate};
-use crate::hall::Hall;
-use crate::parked::Reason;
-use crate::reply::out_header;
-use crate::service::{Absent, Answer, Attempt, Handled, Service};
+use super::ring_request::{COPIED, RingRequest, answer, header};
+use crate::placement::cpu;
+use crate::wait::request_queue::{Admission, RequestQueue};
+use crate::wait::request_task::Reason;
+use crate::wait::service::{Absent, Answer, Attempt, Handled, Service};
+use crate::wait::session_shared::SessionShared;
+use crate::wire::reply::out_header;
 use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, Opcode, RingCmd, RingEntInOut};
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
@@ -39,7 +39,7 @@ const TURNS: usize = 2;
 /// What a queue thread is made of.
 pub(crate) struct QueueParts<S> {
     pub device: Arc<Device>,
-    pub hall: Arc<Hall<S>>,
+    pub hall: Arc<SessionShared<S>>,
     /// Bytes of payload that the kernel wants in each entry.
     pub payload: usize,
 }
@@ -57,7 +57,7 @@ impl<S> Clone for QueueParts<S> {
 /// A ring that was set up by the thread that will use it, before the connection is told of rings.
 pub(crate) struct PreparedQueue {
     ring: Ring,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<CompletionQueue>,
     /// CPUs whose requests come here: the thread's own first.
     cpus: Vec<usize>,
 }
@@ -71,7 +71,7 @@ impl PreparedQueue {
         cpu::pin(cpus[0]);
         Ok(PreparedQueue {
             ring: Ring::new()?,
-            mailbox: Arc::new(Mailbox::new()?),
+            mailbox: Arc::new(CompletionQueue::new()?),
             cpus,
         })
     }
@@ -91,7 +91,7 @@ impl PreparedQueue {
         ring.register_file(parts.device.raw())?;
         let bell = Arc::clone(&mailbox);
         let unpark = Box::new(move || bell.event.set());
-        let desk = Desk::new(&parts.hall, ring.raw(), unpark);
+        let desk = RequestQueue::new(&parts.hall, ring.raw(), unpark);
         let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
         mailbox.own();
         let mut queue = Queue {
@@ -103,7 +103,7 @@ impl PreparedQueue {
             live: 0,
             parked: 0,
             spare: cpus.len() + DEPTH - 1,
-            nudges: Nudges::default(),
+            nudges: Kicks::default(),
             answered: None,
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
@@ -128,7 +128,7 @@ impl PreparedQueue {
 /// A queue at work.
 pub(crate) struct Queue<S> {
     // Before the ring, whose descriptor it has.
-    desk: Desk<S>,
+    desk: RequestQueue<S>,
     // So that it is gone before the memory that its entries point to.
     ring: Ring,
     entries: Vec<Entry>,
@@ -139,12 +139,12 @@ pub(crate) struct Queue<S> {
     /// Entries that are not parked are at least so many.
     spare: usize,
     /// Requests that the kernel may keep though entries are free.
-    nudges: Nudges,
+    nudges: Kicks,
     /// Since when the last answer is ready, if nothing was done since.
     answered: Option<Instant>,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<CompletionQueue>,
     parts: QueueParts<S>,
 }
 
@@ -266,9 +266,9 @@ impl<S: Service> Queue<S> {
             return self.commit(index, 0, 0);
         }
         let reason = match self.desk.look(&header, args) {
-            Fate::Park(reason) => reason,
-            Fate::Now if order && Desk::<S>::may_wait(&header) => Reason::Turn,
-            Fate::Now => return self.serve(index, scratch),
+            Admission::Park(reason) => reason,
+            Admission::Now if order && RequestQueue::<S>::may_wait(&header) => Reason::Turn,
+            Admission::Now => return self.serve(index, scratch),
         };
         self.park(index, Some(reason), None)
     }
@@ -292,16 +292,17 @@ impl<S: Service> Queue<S> {
             Answer::Silent => self.commit(index, 0, 0),
             Answer::Pieces(work) => {
                 if let Some(region) = self.entries[index].region.take() {
-                    let parcel = RingParcel::new(index, region, &self.mailbox);
+                    let parcel = RingRequest::new(index, region, &self.mailbox);
                     self.desk.park_pieces(parcel, work);
                 }
                 self.replace(index)
             }
             Answer::Absent(absent) => self.park(index, None, Some(absent)),
             Answer::Refused(done) => self.park(index, Some(Reason::Room(done)), None),
-            Answer::Later(later) => {
+            Answer::Offload(later) => {
                 let (mailbox, hall) = (Arc::clone(&self.mailbox), &self.parts.hall);
-                let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));
+                let finish =
+                    Box::new(move |result| mailbox.put(Completion::InlineReply(index, result)));
                 let tenant = hall.service.tenant(&header(region).0);
                 hall.workers.of(tenant).submit(later, finish);
                 self.replace(index)
@@ -317,7 +318,7 @@ impl<S: Service> Queue<S> {
         absent: Option<Absent>,
     ) -> io::Result<()> {
         if let Some(region) = self.entries[index].region.take() {
-            let parcel = RingParcel::new(index, region, &self.mailbox);
+            let parcel = RingRequest::new(index, region, &self.mailbox);
             self.desk.park(parcel, reason, absent);
         }
         self.replace(index)
@@ -338,7 +339,7 @@ impl<S: Service> Queue<S> {
             self.answered = None;
             self.parked -= 1;
             match letter {
-                Letter::Parked(index, region, result) => {
+                Completion::Parked(index, region, result) => {
                     self.entries[index].region = Some(region);
                     let (error, len) = match result {
                         Ok(len) => (0, len),
@@ -346,7 +347,7 @@ impl<S: Service> Queue<S> {
                     };
                     self.commit(index, error, len)?;
                 }
-                Letter::Small(index, result) => {
+                Completion::InlineReply(index, result) => {
                     let small = result
                         .as_ref()
                         .map(|small| small.bytes())

@@ -8,6 +8,8 @@ mod flags;
 mod input;
 mod opcode;
 mod output;
+pub(crate) mod reply;
+pub(crate) mod request;
 mod ring;
 
 pub(crate) use flags::*;

@@ -1,0 +1,92 @@
+//! Between `mount` and the first request: what the kernel offers is read, and answered.
+
+use crate::dispatch::Dispatcher;
+use crate::mount::MountError;
+use crate::mount::init;
+use crate::mount::options::{MountOptions, Transport};
+use crate::mount::uring_switch::{UringSwitch, uring_switch};
+use crate::transport::device::{Device, Incoming};
+use crate::transport::queues::Queues;
+use crate::wire::reply::out_header;
+use crate::wire::{InHeader, InitIn, InitOut, KERNEL_VERSION, Opcode, READ_OVERHEAD, init as bits};
+use std::io;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// `transport=uring` on a kernel that will not offer it is refused before anything is mounted.
+pub(crate) fn check_switch(options: &MountOptions) -> Result<(), MountError> {
+    let reason = match (options.transport, uring_switch()) {
+        (Transport::Uring, UringSwitch::Off) => {
+            "io_uring is switched off in the kernel's FUSE: \
+             echo Y > /sys/module/fuse/parameters/enable_uring, then mount again"
+        }
+        (Transport::Uring, UringSwitch::Absent) => {
+            "this kernel's FUSE has no io_uring (Linux 6.14 or later has): use transport=auto"
+        }
+        _ => return Ok(()),
+    };
+    Err(MountError::NoUring {
+        reason: reason.to_owned(),
+    })
+}
+
+/// Threads with rings, if the kernel offers rings and the options want them.
+pub(crate) fn prepare_queues(
+    request: &InitIn,
+    options: &MountOptions,
+) -> Result<Option<Queues<Dispatcher>>, MountError> {
+    let offered = init::offered(request) & bits::OVER_IO_URING != 0;
+    let forced = options.transport == Transport::Uring;
+    if options.transport == Transport::Dev || (!offered && !forced) {
+        return Ok(None);
+    }
+    if !offered {
+        let reason = "the kernel did not offer it for this mount: use transport=auto".to_owned();
+        return Err(MountError::NoUring { reason });
+    }
+    match Queues::prepare() {
+        Ok(queues) => Ok(Some(queues)),
+        Err(error) if forced => {
+            let reason = format!("io_uring cannot be set up: {error}; use transport=auto");
+            Err(MountError::NoUring { reason })
+        }
+        // Without rings there is still /dev/fuse.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Reads INIT, which the kernel sends before anything else.
+pub(crate) fn first_request(
+    device: &Device,
+    options: &MountOptions,
+) -> io::Result<(InHeader, InitIn)> {
+    let mut buffer = vec![0; options.max_write as usize + READ_OVERHEAD];
+    loop {
+        match device.receive(&mut buffer)? {
+            Incoming::Nothing => continue,
+            Incoming::End => return Err(io::Error::from_raw_os_error(libc::ENODEV)),
+            Incoming::Request(_) => {}
+        }
+        let (header, rest) = InHeader::read_from_prefix(&buffer)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
+        let (request, _) = InitIn::read_from_prefix(rest)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EPROTO))?;
+        if header.opcode != Opcode::Init as u32 {
+            return Err(io::Error::from_raw_os_error(libc::EPROTO));
+        }
+        if request.major <= KERNEL_VERSION {
+            return Ok((header, request));
+        }
+        // A kernel with a newer major version asks again when it hears of this one.
+        let answer = InitOut {
+            major: KERNEL_VERSION,
+            ..Default::default()
+        };
+        answer_init(device, header.unique, &answer)?;
+    }
+}
+
+/// Answers INIT.
+pub(crate) fn answer_init(device: &Device, unique: u64, answer: &InitOut) -> io::Result<()> {
+    let body = answer.as_bytes();
+    device.send(out_header(unique, 0, body.len()).as_bytes(), body, &[])
+}

@@ -1,0 +1,217 @@
+//! Which answering threads have the policy `SCHED_IDLE` now.
+//!
+//! A thread that has much to answer asks for the policy; the watch, a thread of its own with the
+//! usual one, gives it, and takes it back as soon as others keep the thread from its work, or when
+//! it has nothing to do.
+//!
+//! | from | to | who | when |
+//! |---|---|---|---|
+//! | `USUAL` | `WANTS` | the thread | it has answered 64 requests since it asked last |
+//! | `WANTS` | `IDLE` | the watch | at once; `NEVER` if the kernel refuses |
+//! | `IDLE` | `USUAL` | the watch | the thread was idle for a while, or gave the policy up |
+//! | `IDLE` | `RESTS` | the watch | the thread was delayed |
+//! | `RESTS` | `USUAL` | the watch | its rest is over |
+//!
+//! Lock order: the lock of the watch is a leaf. A thread that has the policy does not take it: the
+//! watch would wait for a thread that may be kept from running.
+
+use super::lease::{Files, Found, Lease, Rest};
+use super::phase::{IDLE, NEVER, RESTS, Shared, USUAL, WANTS};
+use crate::placement::cpu;
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+/// Between two looks, after a thread got the policy and after many looks that found all well. The
+/// kernel counts how long a thread has run at its ticks, every 1 to 10 ms.
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(16);
+
+lock_class!(WatchLock = "fuse.policy", 991);
+
+/// The answering threads of a session.
+pub(crate) struct IdleMonitor {
+    state: Lock<WatchLock, State>,
+    roused: Condition,
+}
+
+#[derive(Default)]
+struct State {
+    wards: Vec<Monitored>,
+    is_roused: bool,
+    is_closed: bool,
+}
+
+/// One thread, as the watch sees it.
+struct Monitored {
+    thread: libc::pid_t,
+    shared: Arc<Shared>,
+    /// Readable while a request waits that nobody has taken.
+    source: RawFd,
+    /// While it has the policy.
+    stay: Option<(Lease, Files)>,
+    rest: Rest,
+    /// While it rests.
+    until: Option<Instant>,
+}
+
+impl IdleMonitor {
+    /// No threads yet.
+    pub fn new() -> IdleMonitor {
+        IdleMonitor {
+            state: Lock::new(State::default()),
+            roused: Condition::new(),
+        }
+    }
+
+    /// The calling thread answers requests. `source` is readable while one waits that nobody has
+    /// taken, and stays open until the thread leaves.
+    pub(super) fn join(&self, source: RawFd) -> Arc<Shared> {
+        let shared = Arc::new(Shared::new());
+        let ward = Monitored {
+            thread: cpu::this_thread(),
+            shared: Arc::clone(&shared),
+            source,
+            stay: None,
+            rest: Rest::default(),
+            until: None,
+        };
+        self.state.lock().wards.push(ward);
+        shared
+    }
+
+    /// A thread with the usual policy asks for the other one.
+    pub(super) fn ask(&self, shared: &Shared) {
+        let mut state = self.state.lock();
+        // All under the lock: whoever holds this one, or the condition's, is not to be given the
+        // policy.
+        shared.turn_to(WANTS);
+        state.is_roused = true;
+        self.roused.notify_one();
+    }
+
+    /// A thread will end.
+    pub(super) fn leave(&self, shared: &Arc<Shared>) {
+        // The number of a thread that has ended may soon be another's.
+        let wards = &mut self.state.lock().wards;
+        wards.retain(|ward| !Arc::ptr_eq(&ward.shared, shared));
+    }
+
+    /// Calls `look` while the watch does nothing.
+    #[cfg(test)]
+    pub(super) fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
+        let _state = self.state.lock();
+        look()
+    }
+
+    /// Whether no thread is watched.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.state.lock().wards.is_empty()
+    }
+
+    /// Watches until it is closed.
+    pub fn watch(&self) {
+        let mut pause = SHORT;
+        let mut state = self.state.lock();
+        while !state.is_closed {
+            let now = Instant::now();
+            let mut is_close = false;
+            for ward in &mut state.wards {
+                is_close |= ward.look(now);
+            }
+            pause = if is_close { SHORT } else { LONG.min(pause * 2) };
+            let limits = state.wards.iter().filter_map(|ward| ward.limit(now, pause));
+            if let Some(limit) = limits.min() {
+                if !state.is_roused {
+                    state.wait_for(&self.roused, limit);
+                }
+            } else {
+                while !state.is_roused && !state.is_closed {
+                    state.wait(&self.roused);
+                }
+            }
+            state.is_roused = false;
+        }
+    }
+
+    /// Ends the watch. Threads that have the policy keep it: they end as well.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.roused.notify_one();
+    }
+}
+
+impl Monitored {
+    /// What is to be done now; whether the next look should be soon.
+    fn look(&mut self, now: Instant) -> bool {
+        match self.shared.phase() {
+            WANTS => {
+                let begun = self.begin(now).is_ok();
+                self.shared.turn_to(if begun { IDLE } else { NEVER });
+                begun
+            }
+            IDLE => self.look_closer(now),
+            RESTS if self.until.is_none_or(|until| until <= now) => {
+                self.shared.turn_to(USUAL);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn begin(&mut self, now: Instant) -> io::Result<()> {
+        // This thread first: the program may have given up its right to take the policy back.
+        cpu::be_idle(0)?;
+        cpu::be_other(0)?;
+        let files = Files::of(self.thread)?;
+        let stay = Lease::begin(now, self.shared.excuse(files.read()?));
+        cpu::be_idle(self.thread)?;
+        self.stay = Some((stay, files));
+        Ok(())
+    }
+
+    fn look_closer(&mut self, now: Instant) -> bool {
+        let Some((stay, files)) = &mut self.stay else {
+            return false;
+        };
+        let found = match files.read() {
+            // It gave the policy up to start another thread.
+            _ if !cpu::is_idle(self.thread) => Found::Quiet,
+            Ok(reading) => {
+                let is_kept =
+                    || files.is_runnable().unwrap_or(true) && self.shared.has_work(self.source);
+                stay.look(now, self.shared.excuse(reading), is_kept)
+            }
+            // Nothing is known of it any more.
+            Err(_) => Found::Delayed,
+        };
+        let next = match found {
+            Found::Well => return false,
+            Found::Stuck => return true,
+            Found::Quiet => USUAL,
+            Found::Delayed => {
+                self.until = Some(self.rest.begin(now));
+                RESTS
+            }
+        };
+        self.stay = None;
+        // If the program has given up its right to do so, the thread at least never asks again.
+        let left = cpu::be_other(self.thread).is_ok();
+        self.shared.turn_to(if left { next } else { NEVER });
+        false
+    }
+
+    /// When the watch has to look again, if nobody asks.
+    fn limit(&self, now: Instant, pause: Duration) -> Option<Duration> {
+        match self.shared.phase() {
+            IDLE => Some(pause),
+            RESTS => self.until.map(|until| until.saturating_duration_since(now)),
+            // It has asked just now, and will rouse.
+            _ => None,
+        }
+    }
+}
