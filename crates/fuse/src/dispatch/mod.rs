@@ -5,25 +5,26 @@ pub(crate) mod handles;
 pub(crate) mod kernel_cache;
 pub(crate) mod ops;
 mod panics;
+pub(crate) mod settings;
+mod statistics;
 
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
 use crate::dispatch::kernel_cache::notifier::Notifier;
 use crate::log::say;
-use crate::mount::init::Agreed;
-use crate::mount::options::MountOptions;
-use crate::wait::enospc_retry::is_refusal;
-use crate::wait::service::{
-    Absent, Answer, Attempt, BlockingClass, Handled, InlineReply, Offload, Piece, Pieces, Service,
-    Span, Try,
+use crate::wait::enospc_retry::is_enospc;
+use crate::wait::outcome::{
+    Attempt, Chunked, InlineReply, Missing, Offload, Outcome, Span, WaitFor,
 };
+use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
-use crate::wire::reply::{Reply, Timeouts};
+use crate::wire::reply::Reply;
 use crate::wire::request::{Operation, RawRequest};
-use crate::wire::{InHeader, Opcode, init};
+use crate::wire::{InHeader, Opcode};
 use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
 use hearth_sync::primitive::Arc;
+use settings::Settings;
 use std::time::Instant;
 
 /// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
@@ -38,72 +39,8 @@ pub(crate) struct Dispatcher {
     pub(crate) volume: Volume,
 }
 
-/// What the options and INIT mean for single requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    pub timeouts: Timeouts,
-    pub direct_io: bool,
-    /// Direct files may be mapped.
-    pub direct_mmap: bool,
-    pub no_open: bool,
-    pub no_opendir: bool,
-    pub no_flush: bool,
-    pub writeback: bool,
-}
-
-impl Settings {
-    pub fn new(options: &MountOptions, agreed: &Agreed) -> Settings {
-        Settings {
-            timeouts: Timeouts {
-                entry: options.entry_timeout,
-                attr: options.attr_timeout,
-                negative: options.negative_timeout,
-            },
-            direct_io: options.direct_io,
-            direct_mmap: agreed.has(init::DIRECT_IO_ALLOW_MMAP),
-            no_open: agreed.has(init::NO_OPEN_SUPPORT),
-            no_opendir: agreed.has(init::NO_OPENDIR_SUPPORT),
-            no_flush: options.no_flush,
-            writeback: agreed.has(init::WRITEBACK_CACHE),
-        }
-    }
-
-    /// Whether the kernel acknowledges writes by itself, if only stores through mappings, but for
-    /// files that are charged first.
-    pub fn collects(&self) -> bool {
-        self.direct_mmap && !self.no_open
-    }
-
-    /// Whether it does so for files that are charged first too.
-    pub fn collects_anyway(&self) -> bool {
-        self.writeback && (self.no_open || !self.direct_mmap)
-    }
-}
-
-/// How an operation ended without an error.
-pub(crate) enum Done {
-    /// The reply holds the body, perhaps none.
-    Reply,
-    /// The kernel expects no answer.
-    Silent,
-    /// So many bytes were written, and for the next there was no room. To be attempted again.
-    Part(usize),
-    /// A worker goes on.
-    Offload(Offload),
-    /// Each call does a piece, without waiting.
-    Pieces(Box<NextPart>),
-}
-
-/// Does the next piece, or ends the request: what the piece lacked cannot be brought.
-pub(crate) type NextPart = dyn FnMut(Option<Errno>) -> Result<Part, Errno> + Send;
-
-/// What a call for a piece has done.
-pub(crate) enum Part {
-    /// There is another one. So many bytes of this one are still to be charged.
-    More(u64),
-    /// It was the last: the request's answer.
-    Last(InlineReply),
-}
+/// What the method of an operation returns: how the attempt ended, unless by an error.
+pub(crate) type OpResult = Result<Outcome<()>, Errno>;
 
 /// A request while it is worked on.
 pub(crate) struct Context<'r> {
@@ -137,8 +74,8 @@ impl Service for Dispatcher {
         let operation = match request.operation() {
             Ok(operation) => operation,
             Err(errno) => {
-                let (answer, span) = (Answer::Error(errno), Span::since(started));
-                return Handled { answer, span };
+                let (outcome, span) = (Outcome::Done(Err(errno)), Span::since(started));
+                return Handled { outcome, span };
             }
         };
         let groups = request.groups();
@@ -148,30 +85,34 @@ impl Service for Dispatcher {
             attempt,
         };
         let mut reply = Reply::new(out);
-        let (done, absent) = hearth::without_waiting(|| {
+        let (done, miss) = hearth::without_waiting(|| {
             self.guarded(|| self.perform(&context, operation, &mut reply))
         });
         let span = Span::since(started);
-        let op = statistic(&operation);
-        let answer = match (done, absent) {
-            (_, Some(what)) => Answer::Absent(Absent { what, op: Some(op) }),
-            (Ok(Done::Part(done)), _) => Answer::Refused(done),
-            (done, _) if attempt.again && is_refusal(&done) => Answer::Refused(0),
-            (Ok(Done::Offload(later)), _) => Answer::Offload(self.counted(op, later)),
-            (Ok(Done::Pieces(next)), _) => Answer::Pieces(self.counted_pieces(op, next)),
+        let op = statistics::op(&operation);
+        let outcome = match (done, miss) {
+            (_, Some(miss)) => Outcome::Wait(WaitFor::Fetch(Missing { miss, op: Some(op) })),
+            (Err(errno), _) if attempt.again && is_enospc(errno) => {
+                Outcome::Wait(WaitFor::Space(0))
+            }
+            (Ok(Outcome::Wait(wait)), _) => Outcome::Wait(match wait {
+                WaitFor::Worker(offload) => WaitFor::Worker(self.counted(op, offload)),
+                WaitFor::Chunks(chunks) => WaitFor::Chunks(self.counted_chunks(op, chunks)),
+                wait => wait,
+            }),
             (done, _) => {
                 let elapsed = attempt
                     .since
                     .map_or(span.ns(), |since| since.elapsed().as_nanos() as u64);
                 self.volume.stats().count(op, elapsed, done.is_ok());
                 match done {
-                    Ok(Done::Silent) => Answer::Silent,
-                    Ok(_) => Answer::Reply(reply.len()),
-                    Err(errno) => Answer::Error(errno),
+                    Ok(Outcome::NoReply) => Outcome::NoReply,
+                    Ok(_) => Outcome::Done(Ok(reply.len())),
+                    Err(errno) => Outcome::Done(Err(errno)),
                 }
             }
         };
-        Handled { answer, span }
+        Handled { outcome, span }
     }
 
     fn tenant(&self, header: &InHeader) -> TenantId {
@@ -186,14 +127,14 @@ impl Service for Dispatcher {
         self.volume.awaits_returns()
     }
 
-    fn bring(&self, absent: &Absent) -> Result<(), Errno> {
+    fn fetch(&self, missing: &Missing) -> Result<(), Errno> {
         let started = Instant::now();
-        let brought = self.guarded(|| self.volume.bring(&absent.what));
-        if let (Err(_), Some(op)) = (brought, absent.op) {
+        let fetched = self.guarded(|| self.volume.bring(&missing.miss));
+        if let (Err(_), Some(op)) = (fetched, missing.op) {
             let elapsed = started.elapsed().as_nanos() as u64;
             self.volume.stats().count(op, elapsed, false);
         }
-        brought
+        fetched
     }
 }
 
@@ -257,7 +198,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         operation: Operation<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         use Operation as O;
         match operation {
             O::Lookup { name } => self.lookup(cx, name, reply),
@@ -299,7 +240,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         operation: Operation<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         use Operation as O;
         match operation {
             O::Statfs => self.statfs(cx, reply),
@@ -316,9 +257,9 @@ impl Dispatcher {
             O::CopyFileRange { args, wide } => self.copy_file_range(cx, &args, wide, reply),
             O::Interrupt { unique } => {
                 self.waiting.interrupt(unique);
-                Ok(Done::Silent)
+                Ok(Outcome::NoReply)
             }
-            O::Destroy => Ok(Done::Reply),
+            O::Destroy => Ok(Outcome::Done(())),
             // INIT comes once, before there is a dispatcher.
             O::Init => Err(Errno::EIO),
             _ => Err(Errno(libc::ENOSYS)),
@@ -330,9 +271,10 @@ impl Dispatcher {
         guarded(&self.volume, work)
     }
 
-    /// Adds to late work what the queue thread does around early work: a guard and statistics.
-    fn counted(&self, op: Op, later: Offload) -> Offload {
-        let (volume, work) = (self.volume.clone(), later.work);
+    /// `offload` with what [`Service::handle`] does around an operation: panics are caught, and the
+    /// operation is counted.
+    fn counted(&self, op: Op, offload: Offload) -> Offload {
+        let (volume, work) = (self.volume.clone(), offload.work);
         let work = move || -> Result<InlineReply, Errno> {
             let started = Instant::now();
             let result = guarded(&volume, work);
@@ -341,71 +283,31 @@ impl Dispatcher {
             result
         };
         Offload {
-            lane: later.lane,
+            class: offload.class,
             work: Box::new(work),
         }
     }
 
-    /// The same for each piece of work, which is counted at its end.
-    fn counted_pieces(
-        &self,
-        op: Op,
-        mut next: impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static,
-    ) -> Pieces {
-        let (volume, started) = (self.volume.clone(), Instant::now());
-        let next = move |how: Try| {
-            let lacks = match how {
-                Try::Without(errno) => Some(errno),
-                Try::Again | Try::Last => None,
-            };
-            let (part, absent) = hearth::without_waiting(|| guarded(&volume, || next(lacks)));
-            let result = match (part, absent) {
-                (_, Some(what)) if lacks.is_none() => {
-                    return Piece::Absent(Absent { what, op: None });
+    /// `chunks` with what [`Service::handle`] does around an operation. The operation is counted when
+    /// its last chunk ends.
+    fn counted_chunks(&self, op: Op, chunks: Chunked) -> Chunked {
+        let (volume, started, mut next) = (self.volume.clone(), Instant::now(), chunks.next);
+        let next = move |attempt: Attempt| {
+            let result = match guarded(&volume, || Ok(next(attempt))) {
+                Ok(Outcome::Done(Err(errno))) if attempt.again && is_enospc(errno) => {
+                    return Outcome::Wait(WaitFor::Space(0));
                 }
-                (Ok(Part::More(bytes)), _) => return Piece::More(bytes),
-                (part, _) if how == Try::Again && is_refusal(&part) => return Piece::Refused,
-                (Ok(Part::Last(small)), _) => Ok(small),
-                (Err(errno), _) => Err(errno),
+                Ok(Outcome::Done(result)) => result,
+                Ok(wait) => return wait,
+                Err(errno) => Err(errno),
             };
             let elapsed = started.elapsed().as_nanos() as u64;
             volume.stats().count(op, elapsed, result.is_ok());
-            Piece::Last(result)
+            Outcome::Done(result)
         };
-        Pieces {
+        Chunked {
             next: Box::new(next),
         }
-    }
-}
-
-impl Done {
-    /// Work that waits for a device.
-    pub fn io(work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static) -> Done {
-        Done::Offload(Offload {
-            lane: BlockingClass::Io,
-            work: Box::new(work),
-        })
-    }
-
-    /// Work that takes long and cannot be parted.
-    pub fn whole(work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static) -> Done {
-        Done::Offload(Offload {
-            lane: BlockingClass::Whole,
-            work: Box::new(work),
-        })
-    }
-
-    /// Work that is done in pieces, a call each.
-    pub fn pieces(next: impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static) -> Done {
-        Done::Pieces(Box::new(next))
-    }
-
-    /// Work that waits for other requests: for a lock, or for what is written back.
-    pub fn waiting(work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static) -> Done {
-        Done::Offload(Offload {
-            lane: BlockingClass::Wait,
-            work: Box::new(work),
-        })
     }
 }
 
@@ -429,47 +331,4 @@ fn report_panic(volume: &Volume, report: &str) {
         "panic in an operation, answered EIO: {report}"
     ));
     volume.record_panic(report);
-}
-
-fn statistic(operation: &Operation<'_>) -> Op {
-    use Operation as O;
-    match operation {
-        O::Lookup { .. } => Op::Lookup,
-        O::Forget { .. } | O::BatchForget { .. } => Op::Forget,
-        O::Getattr | O::Statx => Op::GetAttr,
-        O::Setattr(_) => Op::SetAttr,
-        O::Readlink => Op::ReadLink,
-        O::Symlink { .. } => Op::Symlink,
-        O::Mknod { .. } => Op::Mknod,
-        O::Mkdir { .. } => Op::Mkdir,
-        O::Unlink { .. } => Op::Unlink,
-        O::Rmdir { .. } => Op::Rmdir,
-        O::Rename { .. } => Op::Rename,
-        O::Link { .. } => Op::Link,
-        O::Open(_) => Op::Open,
-        O::Opendir(_) => Op::OpenDir,
-        O::Create { .. } => Op::Create,
-        O::Tmpfile(_) => Op::Tmpfile,
-        O::Read(_) => Op::Read,
-        O::Readdir(_) | O::Readdirplus(_) => Op::ReadDir,
-        O::Write { .. } => Op::Write,
-        O::Flush(_) => Op::Flush,
-        O::Release(_) | O::Releasedir(_) => Op::Release,
-        O::Fsync(_) | O::Fsyncdir(_) => Op::Fsync,
-        O::Syncfs => Op::SyncFs,
-        O::Statfs => Op::StatFs,
-        O::Access { .. } => Op::Access,
-        O::Setxattr { .. } => Op::SetXattr,
-        O::Getxattr { .. } => Op::GetXattr,
-        O::Listxattr { .. } => Op::ListXattr,
-        O::Removexattr { .. } => Op::RemoveXattr,
-        O::Getlk(_) => Op::GetLk,
-        O::Setlk { .. } => Op::SetLk,
-        O::Ioctl { .. } => Op::Ioctl,
-        O::Fallocate(_) => Op::Fallocate,
-        O::Lseek(_) => Op::Lseek,
-        O::CopyFileRange { .. } => Op::CopyFileRange,
-        O::Interrupt { .. } => Op::Interrupt,
-        O::Init | O::Destroy | O::Unsupported => Op::Other,
-    }
 }

@@ -1,8 +1,9 @@
 //! A mounted volume: from `mount` to the last thread.
 
+use crate::dispatch::Dispatcher;
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::notifier::Notifier;
-use crate::dispatch::{Dispatcher, Settings};
+use crate::dispatch::settings::Settings;
 use crate::log::say;
 use crate::mount::connection::Connection;
 use crate::mount::handshake::{answer_init, check_switch, first_request, prepare_queues};
@@ -13,7 +14,7 @@ use crate::placement::affinity_monitor::look_out;
 use crate::placement::cpu;
 use crate::placement::idle_policy::{IdleMonitor, SchedPolicy, be_usual};
 use crate::placement::reader_admission::ReaderAdmission;
-use crate::transport::dev::{Place, Reader};
+use crate::transport::dev::{Reader, ReaderPlace};
 use crate::transport::device::Device;
 use crate::transport::queues::Queues;
 use crate::transport::uring::QueueParts;
@@ -144,7 +145,7 @@ impl Session {
             Arc::clone(&self.notifier),
             Arc::clone(&self.workers),
         ));
-        let hall = Arc::new(SessionShared {
+        let shared = Arc::new(SessionShared {
             service,
             workers: Arc::clone(&self.workers),
             waiting: Arc::clone(&self.connection.waiting),
@@ -153,7 +154,7 @@ impl Session {
             idle: self.idle.clone(),
         });
         if let Some(idle) = self.idle.clone() {
-            hall.sched.begin_threads_with(be_usual);
+            shared.sched.begin_threads_with(be_usual);
             let watch = Builder::new().name("hearth-policy".into());
             self.threads.lock().push(watch.spawn(move || idle.watch())?);
         }
@@ -163,10 +164,10 @@ impl Session {
                 let watch = Builder::new().name("hearth-signals".into());
                 let watch = watch.spawn(move || signals::watch(&waiting))?;
                 self.threads.lock().push(watch);
-                self.read_alone(&hall, agreed)?;
-                self.run_queues(queues, hall, agreed)
+                self.read_alone(&shared, agreed)?;
+                self.run_queues(queues, shared, agreed)
             }
-            None => self.read_in_turns(&hall, agreed),
+            None => self.read_in_turns(&shared, agreed),
         }
     }
 
@@ -213,19 +214,23 @@ impl Session {
     }
 
     /// One thread that reads `/dev/fuse`.
-    fn read_alone(&self, hall: &Arc<SessionShared<Dispatcher>>, agreed: &Agreed) -> io::Result<()> {
+    fn read_alone(
+        &self,
+        shared: &Arc<SessionShared<Dispatcher>>,
+        agreed: &Agreed,
+    ) -> io::Result<()> {
         let device = Arc::clone(&self.connection.mounted.device);
-        self.read(hall, agreed, device, None)
+        self.read(shared, agreed, device, None)
     }
 
     /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
     fn read_in_turns(
         &self,
-        hall: &Arc<SessionShared<Dispatcher>>,
+        shared: &Arc<SessionShared<Dispatcher>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let cpus = cpu::online();
-        let seats = Arc::new(ReaderAdmission::new(&cpus));
+        let admission = Arc::new(ReaderAdmission::new(&cpus));
         let has_choice = cpus.len() > 1;
         let first = &self.connection.mounted.device;
         // Who may mount through the helper need not be allowed to open the device: the threads then
@@ -236,19 +241,19 @@ impl Session {
         let shares = clones.iter().any(Option::is_none);
         let devices = std::iter::once(None).chain(clones);
         for (number, (cpu, clone)) in cpus.into_iter().zip(devices).enumerate() {
-            let place = Place {
+            let place = ReaderPlace {
                 cpu,
-                seats: Arc::clone(&seats),
+                admission: Arc::clone(&admission),
                 number,
                 shares: shares && clone.is_none(),
             };
             let device = clone.unwrap_or_else(|| Arc::clone(first));
-            self.read(hall, agreed, device, Some(place))?;
+            self.read(shared, agreed, device, Some(place))?;
         }
         if has_choice {
             // Last, since a reader that ends is what ends it.
             let lookout = Builder::new().name("hearth-lookout".into());
-            let lookout = lookout.spawn(move || look_out(&seats))?;
+            let lookout = lookout.spawn(move || look_out(&admission))?;
             self.threads.lock().push(lookout);
         }
         Ok(())
@@ -256,15 +261,15 @@ impl Session {
 
     fn read(
         &self,
-        hall: &Arc<SessionShared<Dispatcher>>,
+        shared: &Arc<SessionShared<Dispatcher>>,
         agreed: &Agreed,
         device: Arc<Device>,
-        place: Option<Place>,
+        place: Option<ReaderPlace>,
     ) -> io::Result<()> {
         let number = place.as_ref().map_or(0, |place| place.number);
         let reader = Reader {
             device,
-            hall: Arc::clone(hall),
+            shared: Arc::clone(shared),
             max_write: agreed.max_write,
             setxattr_ext: agreed.has(bits::SETXATTR_EXT),
             place,
@@ -283,12 +288,12 @@ impl Session {
     fn run_queues(
         &self,
         queues: Queues<Dispatcher>,
-        hall: Arc<SessionShared<Dispatcher>>,
+        shared: Arc<SessionShared<Dispatcher>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let parts = QueueParts {
             device: Arc::clone(&self.connection.mounted.device),
-            hall,
+            shared,
             payload: agreed.max_write.max(READ_OVERHEAD),
         };
         let (threads, result) = queues.go(parts, &self.connection);

@@ -24,8 +24,8 @@ const EVERYBODY: u32 = u32::MAX;
 
 /// One seat per reader, in the order of their CPUs.
 pub(crate) struct ReaderAdmission {
-    state: Lock<ReaderAdmissionLock, State>,
-    readers: Box<[Reader]>,
+    state: Lock<ReaderAdmissionLock, Readers>,
+    readers: Box<[ReaderState]>,
     /// The lookout rests until there are requests.
     rests: AtomicBool,
     /// `rests` was cleared, or the mount is gone.
@@ -34,7 +34,7 @@ pub(crate) struct ReaderAdmission {
 
 /// What one reader uses, on cache lines of its own.
 #[repr(align(128))]
-struct Reader {
+struct ReaderState {
     /// Requests in the upper half, the thread that sent the last one in the lower. Written by the
     /// reader alone.
     last: AtomicU64,
@@ -46,7 +46,7 @@ struct Reader {
 
 lock_class!(ReaderAdmissionLock = "fuse.seats", 990);
 
-struct State {
+struct Readers {
     seats: Box<[ReaderSlot]>,
     /// The mount is gone: nobody waits any more.
     is_closed: bool,
@@ -81,13 +81,13 @@ impl ReaderAdmission {
             is_taken: true,
             seen: None,
         };
-        let reader = |_| Reader {
+        let reader = |_| ReaderState {
             last: AtomicU64::new(0),
             is_seated: AtomicBool::new(true),
             changed: Condition::new(),
         };
         ReaderAdmission {
-            state: Lock::new(State {
+            state: Lock::new(Readers {
                 seats: cpus.iter().map(seat).collect(),
                 is_closed: false,
             }),

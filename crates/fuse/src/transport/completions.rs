@@ -1,8 +1,9 @@
-//! Late answers on their way to the queue thread, the only one that may submit to its ring.
+//! The completion queue of a ring: replies made by other threads, and by tasks, on their way to the
+//! queue thread. Only that thread may submit to the ring.
 
 use super::event::Event;
 use super::region::Region;
-use crate::wait::service::InlineReply;
+use crate::wait::outcome::InlineReply;
 use hearth::Errno;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -12,24 +13,24 @@ use std::io;
 
 lock_class!(CompletionsLock = "fuse.mailbox", 874);
 
-/// An answer, with the index of its entry.
+/// A reply, with the index of its entry.
 #[derive(Debug)]
 pub(super) enum Completion {
-    /// Of a worker, to a request whose entry stayed with the queue.
-    InlineReply(usize, Result<InlineReply, Errno>),
-    /// Of a parked request: its memory comes back with it, and holds so many bytes of answer.
-    Parked(usize, Region, Result<usize, Errno>),
+    /// Of a worker. The memory of the entry stayed with the queue.
+    Inline(usize, Result<InlineReply, Errno>),
+    /// Of a task. The memory of the entry comes back with it and holds this many bytes of reply.
+    Task(usize, Region, Result<usize, Errno>),
 }
 
-/// Answers, and the event that wakes the queue thread for them.
+/// Replies, and the event that wakes the queue thread for them.
 #[derive(Debug)]
 pub(super) struct CompletionQueue {
-    letters: Lock<CompletionsLock, Vec<Completion>>,
+    completions: Lock<CompletionsLock, Vec<Completion>>,
     pub event: Event,
 }
 
 thread_local! {
-    /// Address of the mailbox that this thread empties.
+    /// Address of the completion queue that this thread empties.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -37,27 +38,28 @@ impl CompletionQueue {
     /// An empty one.
     pub fn new() -> io::Result<CompletionQueue> {
         Ok(CompletionQueue {
-            letters: Lock::new(Vec::new()),
+            completions: Lock::new(Vec::new()),
             event: Event::new()?,
         })
     }
 
-    /// The calling thread empties this mailbox whenever it has run tasks.
+    /// Makes the calling thread the one that empties this queue, which it does whenever it has run
+    /// tasks.
     pub fn own(&self) {
         OWN.with(|own| own.set(self.address()));
     }
 
-    /// Leaves an answer, and wakes the queue thread unless that is the caller.
-    pub fn put(&self, letter: Completion) {
-        self.letters.lock().push(letter);
+    /// Adds a reply, and wakes the queue thread unless that is the caller.
+    pub fn push(&self, completion: Completion) {
+        self.completions.lock().push(completion);
         if OWN.with(Cell::get) != self.address() {
             self.event.set();
         }
     }
 
-    /// Takes all answers.
+    /// Takes all replies.
     pub fn take(&self) -> Vec<Completion> {
-        std::mem::take(&mut *self.letters.lock())
+        std::mem::take(&mut *self.completions.lock())
     }
 
     fn address(&self) -> usize {

@@ -3,7 +3,7 @@
 //! It gives a request that found no entry to one in two moments only: when an answer is committed,
 //! and when another of the background comes. An entry that was registered in the place of a parked
 //! one gets nothing by itself. So what queued up while all entries were taken would wait for the
-//! next answer, and that may be the one that a ceiling delays for long. A nudge is a request that
+//! next answer, and that may be the one that a ceiling delays for long. A kick is a request that
 //! the queue causes itself: asked for no bytes of a file (`NOTIFY_RETRIEVE`), the kernel sends
 //! `NOTIFY_REPLY` through the ring of the CPU that asked, to a free entry at once. Its commit, like
 //! every other, fetches one that is queued. It must be a regular file that the kernel has in
@@ -20,16 +20,16 @@ pub(super) struct Kicks {
     free: usize,
     /// All entries were taken since; nothing has shown that the kernel keeps no request.
     behind: bool,
-    nudge: Nudge,
+    kick: Kick,
     /// A regular file that the kernel knows.
     file: Option<u64>,
-    /// Makes the numbers of nudges differ.
+    /// Makes the numbers of kicks differ.
     number: u64,
 }
 
-/// Where the last nudge is.
+/// Where the last kick is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Nudge {
+enum Kick {
     /// There is none, or a request came after its commit.
     #[default]
     Done,
@@ -44,14 +44,14 @@ impl Kicks {
     pub fn collected(&mut self, came: usize, free: usize) {
         self.behind |= came > 0 && came >= self.free;
         self.free = free;
-        let is_stale = match self.nudge {
-            Nudge::Done => false,
+        let is_stale = match self.kick {
+            Kick::Done => false,
             // It may be queued behind what it should have fetched, or with another queue.
-            Nudge::Sent => came > 0 && self.behind,
-            Nudge::Committed => came > 0,
+            Kick::Sent => came > 0 && self.behind,
+            Kick::Committed => came > 0,
         };
         if is_stale {
-            self.nudge = Nudge::Done;
+            self.kick = Kick::Done;
         }
     }
 
@@ -64,9 +64,9 @@ impl Kicks {
         }
     }
 
-    /// A nudge came back and is being committed.
+    /// A kick came back and is being committed.
     pub fn returned(&mut self) {
-        self.nudge = Nudge::Committed;
+        self.kick = Kick::Committed;
     }
 
     /// The queue would sleep with so many requests parked: whether the kernel may keep others.
@@ -79,10 +79,10 @@ impl Kicks {
     /// Sends one if it is time. Only from the thread of the CPU, when all commits and fresh entries
     /// are submitted and nothing came of that.
     pub fn send(&mut self, device: &Device) {
-        match (&self.nudge, self.file) {
+        match (&self.kick, self.file) {
             // Its commit found nothing to fetch.
-            (Nudge::Committed, _) => (self.behind, self.nudge) = (false, Nudge::Done),
-            (Nudge::Done, Some(file)) => self.send_about(file, device),
+            (Kick::Committed, _) => (self.behind, self.kick) = (false, Kick::Done),
+            (Kick::Done, Some(file)) => self.send_about(file, device),
             _ => {}
         }
     }
@@ -102,7 +102,7 @@ impl Kicks {
         };
         // That fails when the kernel has forgotten the file: the next one will do.
         match device.send(header.as_bytes(), head.as_bytes(), &[]) {
-            Ok(()) => self.nudge = Nudge::Sent,
+            Ok(()) => self.kick = Kick::Sent,
             Err(_) => self.file = None,
         }
     }
@@ -115,40 +115,40 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
 
-    /// A request that takes long, or a nudge.
+    /// A request that takes long, or a kick.
     #[derive(Clone, Copy, PartialEq)]
     enum Request {
         Long,
-        Nudge,
+        Kick,
     }
 
     /// The kernel's side of one ring, and the queue that parks every request.
-    struct Ring {
+    struct KernelRing {
         queued: VecDeque<Request>,
         free: usize,
         came: Vec<Request>,
-        nudges: Kicks,
+        kicks: Kicks,
         parked: usize,
         device: Device,
         kernel: UnixDatagram,
     }
 
-    impl Ring {
-        fn new(free: usize) -> Ring {
+    impl KernelRing {
+        fn new(free: usize) -> KernelRing {
             let (ours, kernel) = UnixDatagram::pair().unwrap();
             kernel.set_nonblocking(true).unwrap();
-            let mut nudges = Kicks::default();
-            nudges.collected(0, free);
-            nudges.see(&InHeader {
+            let mut kicks = Kicks::default();
+            kicks.collected(0, free);
+            kicks.see(&InHeader {
                 opcode: Opcode::Read as u32,
                 nodeid: 7,
                 ..Default::default()
             });
-            Ring {
+            KernelRing {
                 queued: VecDeque::new(),
                 free,
                 came: Vec::new(),
-                nudges,
+                kicks,
                 parked: 0,
                 device: Device::from_fd(OwnedFd::from(ours)),
                 kernel,
@@ -159,7 +159,7 @@ mod tests {
         fn comes(&mut self, request: Request) {
             match request {
                 _ if self.free == 0 => self.queued.push_back(request),
-                Request::Nudge => {
+                Request::Kick => {
                     self.free -= 1;
                     self.came.push(request);
                 }
@@ -174,15 +174,15 @@ mod tests {
         /// A round of the queue, up to where it sleeps; false if nothing was left to do.
         fn round(&mut self) -> bool {
             let came = std::mem::take(&mut self.came);
-            self.nudges.collected(came.len(), self.free);
+            self.kicks.collected(came.len(), self.free);
             for &request in &came {
                 match request {
                     Request::Long => {
                         self.parked += 1;
                         self.free += 1;
                     }
-                    Request::Nudge => {
-                        self.nudges.returned();
+                    Request::Kick => {
+                        self.kicks.returned();
                         match self.queued.pop_front() {
                             Some(next) => self.came.push(next),
                             None => self.free += 1,
@@ -190,10 +190,10 @@ mod tests {
                     }
                 }
             }
-            if self.came.is_empty() && self.nudges.are_wanted(self.parked) {
-                self.nudges.send(&self.device);
+            if self.came.is_empty() && self.kicks.are_wanted(self.parked) {
+                self.kicks.send(&self.device);
                 if self.kernel.recv(&mut [0; 64]).is_ok() {
-                    self.comes(Request::Nudge);
+                    self.comes(Request::Kick);
                 }
             }
             !came.is_empty() || !self.came.is_empty()
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn nothing_stays_with_the_kernel_while_entries_are_free() {
         for burst in 0..40 {
-            let mut ring = Ring::new(8);
+            let mut ring = KernelRing::new(8);
             for _ in 0..burst {
                 ring.comes(Request::Long);
             }
@@ -225,11 +225,11 @@ mod tests {
 
     #[test]
     fn a_queue_that_always_had_a_free_entry_sends_none() {
-        let mut ring = Ring::new(8);
+        let mut ring = KernelRing::new(8);
         for _ in 0..100 {
             ring.comes(Request::Long);
             ring.round();
         }
-        assert_eq!((ring.parked, ring.nudges.number), (100, 0));
+        assert_eq!((ring.parked, ring.kicks.number), (100, 0));
     }
 }

@@ -11,11 +11,13 @@
 mod buffer;
 mod completions;
 pub(crate) mod dev;
+mod dev_request;
 pub(crate) mod device;
 pub(crate) mod event;
 mod kick;
 pub(crate) mod queues;
 mod region;
 mod ring;
+mod ring_command;
 mod ring_request;
 pub(crate) mod uring;

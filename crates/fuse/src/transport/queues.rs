@@ -23,11 +23,11 @@ pub(crate) struct Queues<S> {
 lock_class!(QueuesLock = "fuse.queues", 873);
 
 struct Gate<S> {
-    state: Lock<QueuesLock, State<S>>,
+    state: Lock<QueuesLock, StartState<S>>,
     changed: Condition,
 }
 
-struct State<S> {
+struct StartState<S> {
     /// Threads that reached the next step.
     arrived: usize,
     error: Option<io::Error>,
@@ -46,7 +46,7 @@ impl<S: Service> Queues<S> {
     /// # Errors
     /// What the first ring that could not be made answered; no thread is left then.
     pub fn prepare() -> io::Result<Queues<S>> {
-        let state = State {
+        let state = StartState {
             arrived: 0,
             error: None,
             word: Word::Wait,

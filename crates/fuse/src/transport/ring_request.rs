@@ -1,9 +1,10 @@
-//! A request in the memory of its ring entry: how it is read, handled in place, and parked.
+//! A request in the memory of its ring entry: read, handled in place, and handed to a task.
 
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
-use crate::wait::request_task::{PendingRequest, Step};
-use crate::wait::service::{Answer, Attempt, Handled, InlineReply, Service};
+use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
+use crate::wait::request_task::PendingRequest;
+use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
 use crate::wait::workers::Finish;
 use crate::wire::request::RawRequest;
@@ -12,7 +13,7 @@ use hearth::Errno;
 use hearth_sync::primitive::Arc;
 use zerocopy::FromBytes;
 
-/// Requests with less payload are copied out, so that the answer can be built in place.
+/// Requests with less payload are copied out, so that the reply can be built in place.
 pub(super) const COPIED: usize = 8192;
 
 /// Header and fixed argument of the request in an entry.
@@ -25,9 +26,15 @@ pub(super) fn header(region: &mut Region) -> (InHeader, &[u8]) {
     (header, &head.op_in[..fixed.min(head.op_in.len())])
 }
 
-/// Handles the request in an entry; the answer's body is in its payload afterwards. `scratch` has
-/// [`COPIED`] bytes.
-pub(super) fn answer<S: Service>(
+/// Which request is in an entry.
+fn id(region: &mut Region) -> RequestId {
+    let (header, _) = header(region);
+    RequestId::new(header.unique, header.pid)
+}
+
+/// Attempts the request in an entry. The reply's body is in the entry's payload afterwards. `scratch`
+/// has [`COPIED`] bytes.
+pub(super) fn handle<S: Service>(
     service: &S,
     region: &mut Region,
     scratch: &mut [u8],
@@ -49,46 +56,59 @@ pub(super) fn answer<S: Service>(
         return service.handle(&raw(copy), payload, attempt);
     }
     let handled = service.handle(&raw(&payload[..size]), scratch, attempt);
-    if let Answer::Reply(len) = handled.answer {
+    if let Outcome::Done(Ok(len)) = handled.outcome {
         payload[..len].copy_from_slice(&scratch[..len]);
     }
     handled
 }
 
-/// A parked request with the memory of its entry.
+/// A request that a task owns, with the memory of its entry.
 pub(super) struct RingRequest {
     index: usize,
-    asker: RequestId,
+    id: RequestId,
     region: Region,
-    mailbox: Arc<CompletionQueue>,
+    completions: Arc<CompletionQueue>,
 }
 
 impl RingRequest {
     /// The request in entry `index`.
-    pub fn new(index: usize, mut region: Region, mailbox: &Arc<CompletionQueue>) -> RingRequest {
+    pub fn new(
+        index: usize,
+        mut region: Region,
+        completions: &Arc<CompletionQueue>,
+    ) -> RingRequest {
         RingRequest {
             index,
-            asker: RequestId::of(&header(&mut region).0),
+            id: id(&mut region),
             region,
-            mailbox: Arc::clone(mailbox),
+            completions: Arc::clone(completions),
         }
     }
 
     fn send(self, result: Result<usize, Errno>) {
-        let letter = Completion::Parked(self.index, self.region, result);
-        self.mailbox.put(letter);
+        let completion = Completion::Task(self.index, self.region, result);
+        self.completions.push(completion);
     }
 }
 
 impl PendingRequest for RingRequest {
-    fn asker(&self) -> RequestId {
-        self.asker
+    fn id(&self) -> RequestId {
+        self.id
     }
 
-    fn work<S: Service>(mut self, service: &S, attempt: Attempt) -> Step<RingRequest> {
+    fn attempt<S: Service>(
+        mut self,
+        service: &S,
+        attempt: Attempt,
+    ) -> Option<(RingRequest, WaitFor)> {
         let mut scratch = [0; COPIED];
-        let handled = answer(service, &mut self.region, &mut scratch, attempt);
-        Step::of(handled.answer, self, RingRequest::send)
+        match handle(service, &mut self.region, &mut scratch, attempt).outcome {
+            Outcome::Done(result) => self.send(result),
+            // The entry goes back to the kernel either way.
+            Outcome::NoReply => self.send(Ok(0)),
+            Outcome::Wait(wait) => return Some((self, wait)),
+        }
+        None
     }
 
     fn refuse(self, errno: Errno) {
@@ -97,10 +117,10 @@ impl PendingRequest for RingRequest {
 
     fn finish(mut self) -> Finish {
         Box::new(move |result: Result<InlineReply, Errno>| {
-            let result = result.map(|small| {
-                let small = small.bytes();
-                self.region.split().1[..small.len()].copy_from_slice(small);
-                small.len()
+            let result = result.map(|reply| {
+                let body = reply.bytes();
+                self.region.split().1[..body.len()].copy_from_slice(body);
+                body.len()
             });
             self.send(result);
         })
@@ -110,7 +130,7 @@ impl PendingRequest for RingRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wait::service::{Absent, Span};
+    use crate::wait::outcome::{Missing, Span};
     use crate::wire::RingHeader;
     use hearth::TenantId;
     use proptest::prelude::*;
@@ -119,7 +139,7 @@ mod tests {
 
     const PAYLOAD: usize = 32 << 10;
 
-    /// Reads all of a request, and answers with as much as there is room for.
+    /// Decodes all of a request, and fills the whole reply.
     struct Reads;
 
     impl Service for Reads {
@@ -130,21 +150,21 @@ mod tests {
             assert!(request.groups().ids().len() <= 16);
             out.fill(7);
             Handled {
-                answer: Answer::Reply(out.len()),
+                outcome: Outcome::Done(Ok(out.len())),
                 span: Span::since(Instant::now()),
             }
         }
 
         fn tenant(&self, _header: &InHeader) -> TenantId {
-            unreachable!("nothing is parked")
+            unreachable!("no task is made")
         }
 
         fn awaits_returns(&self) -> bool {
             false
         }
 
-        fn bring(&self, _absent: &Absent) -> Result<(), Errno> {
-            unreachable!("nothing is absent")
+        fn fetch(&self, _missing: &Missing) -> Result<(), Errno> {
+            unreachable!("nothing is missed")
         }
     }
 
@@ -170,8 +190,8 @@ mod tests {
             payload[..body.len()].copy_from_slice(&body);
             let unique = header(&mut region).0.unique;
             prop_assert_eq!(unique.to_le_bytes(), &head[8..16]);
-            let handled = answer(&Reads, &mut region, &mut [0; COPIED], Attempt::ONLY);
-            let Answer::Reply(len) = handled.answer else {
+            let handled = handle(&Reads, &mut region, &mut [0; COPIED], Attempt::ONLY);
+            let Outcome::Done(Ok(len)) = handled.outcome else {
                 panic!("it is answered")
             };
             prop_assert!(region.split().1[..len].iter().all(|&byte| byte == 7));

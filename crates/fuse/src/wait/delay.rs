@@ -1,11 +1,10 @@
-//! What the task of a request waits for: the turn that ceilings give it, and another thread.
+//! The ways in which a request's task is suspended: for a rate limit, and for another thread.
 
-use crate::wait::service::{Absent, BlockingClass, InlineReply, Offload, Service};
-use crate::wait::session_shared::SessionShared;
-use crate::wait::waiting::RequestId;
-use crate::wait::workers::Workers;
+use super::outcome::{BlockingClass, InlineReply, Offload, Permits};
+use super::waiting::{RequestId, Waiting};
+use super::workers::Workers;
 use hearth::Errno;
-use hearth::sched::{Ticket, yield_now};
+use hearth::sched::{Handle, yield_now};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -14,53 +13,41 @@ use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// A signal lets a request that a ceiling delays wait no longer than this.
+/// How long a rate limit delays a request after a signal came, at most.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Places at the ceilings of the tenants that a request is charged to.
-pub(crate) type Tickets = [Option<Ticket>; 2];
-
-/// How a delay ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delay {
-    /// It was the request's turn.
-    Waited,
-    /// A signal came first.
-    Interrupted,
-    /// The session ends.
-    Ended,
-}
-
-/// Waits for the turns of what was charged, or a little after a signal.
-pub(crate) async fn delay<S: Service>(
-    hall: &SessionShared<S>,
-    asker: RequestId,
-    tickets: Tickets,
-) -> Delay {
-    let mut turns = pin!(async {
-        // One after the other: each place is taken already.
-        for ticket in tickets.into_iter().flatten() {
-            hall.sched.turn(ticket).await;
+/// Waits until the rate limits of `permits` allow the request, or a little after a signal. Returns
+/// true if they did, false after a signal, and `None` if the session ends.
+pub(crate) async fn delay(
+    sched: &Handle,
+    waiting: &Waiting,
+    id: RequestId,
+    permits: Permits,
+) -> Option<bool> {
+    let mut allowed = pin!(async {
+        // One after the other: the position at each limit is taken already.
+        for permit in permits.into_iter().flatten() {
+            sched.turn(permit).await;
         }
     });
     let mut came = false;
-    if let Some(nudge) = hall.waiting.begin_task(asker) {
-        came = first(turns.as_mut(), poll_fn(|context| nudge.poll(context))).await;
-        hall.waiting.end(asker.unique);
+    if let Some(waker) = waiting.begin_task(id) {
+        came = first(allowed.as_mut(), poll_fn(|context| waker.poll(context))).await;
+        waiting.end(id.unique);
     }
-    if hall.waiting.is_closed() {
-        return Delay::Ended;
+    if waiting.is_closed() {
+        return None;
     }
     if came {
-        return Delay::Waited;
+        return Some(true);
     }
-    // The kernel says it once: what the request waits for next is to know as well.
-    hall.waiting.interrupt(asker.unique);
-    first(turns, hall.sched.sleep(PATIENCE)).await;
-    Delay::Interrupted
+    // The kernel sends INTERRUPT once: keep it for what the request waits for next.
+    waiting.interrupt(id.unique);
+    first(allowed, sched.sleep(PATIENCE)).await;
+    Some(false)
 }
 
-/// Waits for one of two; the first is asked first. Whether it was that.
+/// Waits for one of two futures; polls `one` first. Returns whether `one` finished.
 async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -> bool {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| match one.as_mut().poll(context) {
@@ -70,52 +57,46 @@ async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -
     .await
 }
 
-/// Has a worker bring something.
-pub(crate) async fn bring<S: Service>(
-    hall: &SessionShared<S>,
-    absent: Absent,
-) -> Result<(), Errno> {
-    let service = Arc::clone(&hall.service);
-    elsewhere(&hall.workers, move || service.bring(&absent)).await
-}
-
-/// Suspends the task in both ways that there are: behind others, and for another thread.
-pub(crate) async fn suspend<S: Service>(hall: &SessionShared<S>) {
+/// Suspends the task in both ways that there are: behind other tasks, and for another thread.
+pub(crate) async fn suspend(workers: &Workers) {
     yield_now().await;
-    // A worker that refuses is no reason to fail the request.
-    let _ = elsewhere(&hall.workers, || Ok(())).await;
+    // The request does not fail if no worker can be had.
+    let _ = off_thread(workers, || Ok(())).await;
 }
 
-/// Waits for what another thread makes of `work`.
-async fn elsewhere(
+/// Runs `work`, which may block, on a worker thread, and waits for its result.
+pub(crate) async fn off_thread(
     workers: &Workers,
     work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
 ) -> Result<(), Errno> {
-    let slot = Arc::new(Slot::default());
+    let slot = Arc::new(ResultSlot::default());
     let filled = Arc::clone(&slot);
-    let later = Offload {
-        lane: BlockingClass::Load,
+    let offload = Offload {
+        class: BlockingClass::Fetch,
         work: Box::new(move || work().map(|()| InlineReply::default())),
     };
-    workers.submit(later, Box::new(move |result| filled.fill(result.map(drop))));
+    workers.submit(
+        offload,
+        Box::new(move |result| filled.fill(result.map(drop))),
+    );
     poll_fn(|context| slot.poll(context.waker())).await
 }
 
 lock_class!(SlotLock = "fuse.slot", 876);
 
-/// Where the outcome of work elsewhere arrives.
+/// Where the result of work on another thread arrives.
 #[derive(Default)]
-struct Slot {
-    state: Lock<SlotLock, Outcome>,
+struct ResultSlot {
+    state: Lock<SlotLock, SlotState>,
 }
 
 #[derive(Default)]
-struct Outcome {
+struct SlotState {
     result: Option<Result<(), Errno>>,
     waker: Option<Waker>,
 }
 
-impl Slot {
+impl ResultSlot {
     fn fill(&self, result: Result<(), Errno>) {
         let mut state = self.state.lock();
         state.result = Some(result);
@@ -133,7 +114,7 @@ impl Slot {
         }
         let old = state.waker.replace(waker.clone());
         drop(state);
-        // The last waker of a task frees it: not under the lock.
+        // Dropping the last waker of a task frees the task: not under the lock.
         drop(old);
         Poll::Pending
     }

@@ -1,8 +1,9 @@
 //! Requests that do not finish at once.
 
-pub(crate) mod chunked;
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
+pub(crate) mod outcome;
+pub(crate) mod price;
 pub(crate) mod request_queue;
 pub(crate) mod request_task;
 pub(crate) mod service;

@@ -1,183 +1,177 @@
 //! A request that does not finish at once: a task of the volume's scheduler.
 //!
-//! Its states are section 13 of `docs/design/scheduler.md`.
+//! Section 13 of `docs/design/scheduler.md` has its states.
 
-use crate::wait::chunked;
-use crate::wait::delay::{Delay, Tickets, bring, delay, suspend};
-use crate::wait::enospc_retry;
-use crate::wait::service::{Absent, Answer, Attempt, Offload, Pieces, Service};
-use crate::wait::session_shared::SessionShared;
-use crate::wait::waiting::RequestId;
-use crate::wait::workers::Finish;
+use super::delay::{delay, off_thread, suspend};
+use super::enospc_retry::Retries;
+use super::outcome::{Attempt, Chunked, Outcome, WaitFor};
+use super::service::Service;
+use super::session_shared::SessionShared;
+use super::waiting::RequestId;
+use super::workers::Finish;
 use hearth::Errno;
+use hearth::sched::yield_now;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A request in the hands of a task, with the way back for its answer.
+/// A request that a task owns, with the way back for its reply.
 pub(crate) trait PendingRequest: Send + 'static {
-    /// Which request it is, and whose.
-    fn asker(&self) -> RequestId;
+    /// Which request it is, and of which thread.
+    fn id(&self) -> RequestId;
 
-    /// Works on it, once more. Unless it needs something, the answer goes its way.
-    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<Self>
+    /// Attempts it once more. `None` if it is finished and its reply sent; otherwise what it waits
+    /// for.
+    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
     where
         Self: Sized;
 
-    /// Sends this error for an answer.
+    /// Replies with this error.
     fn refuse(self, errno: Errno);
 
-    /// Sends what a worker makes of it.
+    /// Replies with the result of somebody else's work.
     fn finish(self) -> Finish;
 }
 
-/// What working on a parcel leads to.
-pub(crate) enum Step<P> {
-    /// It was answered.
-    Done,
-    /// To be finished by a worker.
-    Offload(P, Offload),
-    /// To be finished in pieces.
-    Pieces(P, Pieces),
-    /// To be worked on again when this was brought.
-    Absent(P, Absent),
-    /// To be worked on again a little later; so many bytes of it are written.
-    Refused(P, usize),
-}
+/// Counts a task of a request queue until its request is finished.
+pub(crate) struct OpenTask(Arc<AtomicUsize>);
 
-impl<P> Step<P> {
-    /// What an answer leads to, `send` being its way.
-    pub fn of(answer: Answer, parcel: P, send: impl FnOnce(P, Result<usize, Errno>)) -> Step<P> {
-        match answer {
-            Answer::Reply(size) => send(parcel, Ok(size)),
-            Answer::Error(errno) => send(parcel, Err(errno)),
-            Answer::Silent => send(parcel, Ok(0)),
-            Answer::Offload(later) => return Step::Offload(parcel, later),
-            Answer::Pieces(pieces) => return Step::Pieces(parcel, pieces),
-            Answer::Absent(absent) => return Step::Absent(parcel, absent),
-            Answer::Refused(done) => return Step::Refused(parcel, done),
-        }
-        Step::Done
-    }
-
-    /// The same with another parcel.
-    pub fn with<Q>(self, parcel: Q) -> Step<Q> {
-        match self {
-            Step::Done => Step::Done,
-            Step::Offload(_, later) => Step::Offload(parcel, later),
-            Step::Pieces(_, pieces) => Step::Pieces(parcel, pieces),
-            Step::Absent(_, absent) => Step::Absent(parcel, absent),
-            Step::Refused(_, done) => Step::Refused(parcel, done),
-        }
-    }
-}
-
-/// Why a request is parked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// Others are ahead of it.
-    Turn,
-    /// Ceilings say so, until its turn.
-    Ceiling(Tickets),
-    /// The mount is told to park everything.
-    Test,
-    /// It was refused for want of room, some of which may be on its way back. So many bytes of it
-    /// are written.
-    Room(usize),
-}
-
-/// Counts a parked request of a desk until it is answered.
-pub(crate) struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    /// One more.
-    pub fn new(count: &Arc<AtomicUsize>) -> Open {
-        // Relaxed: the desk's own count; what a request did is ordered by its answer.
+impl OpenTask {
+    /// Adds one to `count`.
+    pub fn new(count: &Arc<AtomicUsize>) -> OpenTask {
+        // Relaxed: the queue's own count; what a request did is ordered by its reply.
         count.fetch_add(1, Ordering::Relaxed);
-        Open(Arc::clone(count))
+        OpenTask(Arc::clone(count))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenTask {
     fn drop(&mut self) {
-        // Relaxed: as above.
+        // Relaxed: see `new`.
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The life of a parked request; `absent` is what it lacked before it was parked.
-pub(crate) async fn live<S: Service>(
-    hall: Arc<SessionShared<S>>,
-    mut parcel: impl PendingRequest,
-    reason: Option<Reason>,
-    mut absent: Option<Absent>,
-    open: Open,
+/// The life of a request from its first wait, for `first`, to its reply.
+pub(crate) async fn run<S: Service>(
+    shared: Arc<SessionShared<S>>,
+    mut request: impl PendingRequest,
+    first: WaitFor,
+    _open: OpenTask,
 ) {
-    let since = Instant::now();
-    match reason {
-        Some(Reason::Ceiling(tickets))
-            if delay(&hall, parcel.asker(), tickets).await == Delay::Ended =>
-        {
-            return parcel.refuse(Errno::ENODEV);
-        }
-        Some(Reason::Test) => suspend(&hall).await,
-        _ => {}
-    }
-    let (mut pause, mut pauses) = (Duration::ZERO, enospc_retry::PAUSES.into_iter());
-    let (mut refused, mut done) = match reason {
-        Some(Reason::Room(done)) => (true, done),
-        _ => (false, 0),
+    let mut waits = Waits {
+        shared: &shared,
+        id: request.id(),
+        retries: Retries::default(),
+        has_patience: true,
+        attempt: Attempt {
+            since: Some(Instant::now()),
+            ..Attempt::FIRST
+        },
     };
+    let (mut chunks, mut next): (Option<Chunked>, _) = (None, first);
     loop {
-        if refused {
-            // At once the first time: room may have come back since.
-            hall.sched.sleep(pause).await;
-            pause = pauses.next().unwrap_or_default();
+        match next {
+            WaitFor::Worker(offload) => {
+                return shared.workers.submit(offload, request.finish());
+            }
+            WaitFor::Chunks(all) => {
+                chunks = Some(all);
+                waits.retries = Retries::default();
+            }
+            wait => match waits.wait(wait).await {
+                Ok(()) => {}
+                // A chunk ends the request by itself.
+                Err(Failure::Fetch(errno)) if chunks.is_some() => {
+                    waits.attempt.failed = Some(errno);
+                }
+                Err(Failure::Fetch(errno)) => return request.refuse(errno),
+                Err(Failure::SessionEnds) => return request.refuse(Errno::ENODEV),
+            },
         }
-        if let Some(absent) = absent.take()
-            && let Err(errno) = bring(&hall, absent).await
-        {
-            return parcel.refuse(errno);
-        }
-        let attempt = Attempt {
-            since: Some(since),
-            // Looked at before: what has come back by then is there for this attempt.
-            again: !refused || pauses.len() > 0 && hall.service.awaits_returns(),
-            done,
+        next = match &mut chunks {
+            Some(chunks) => match (chunks.next)(waits.attempt) {
+                Outcome::Done(result) => return request.finish()(result),
+                Outcome::NoReply => return,
+                Outcome::Wait(wait) => wait,
+            },
+            None => match request.attempt(&*shared.service, waits.attempt) {
+                None => return,
+                Some((same, wait)) => {
+                    request = same;
+                    wait
+                }
+            },
         };
-        refused = false;
-        parcel = match parcel.work(&*hall.service, attempt) {
-            Step::Done => break,
-            Step::Offload(parcel, later) => {
-                hall.workers.submit(later, parcel.finish());
-                break;
-            }
-            Step::Pieces(parcel, work) => {
-                let result = chunked::run(&hall, parcel.asker(), work).await;
-                parcel.finish()(result);
-                break;
-            }
-            Step::Absent(parcel, lacks) => {
-                absent = Some(lacks);
-                parcel
-            }
-            Step::Refused(parcel, written) => {
-                (refused, done) = (true, written);
-                parcel
-            }
-        }
     }
-    drop(open);
 }
 
-/// The life of a request that was found to be done in pieces before it was parked.
-pub(crate) async fn live_in_pieces<S: Service>(
-    hall: Arc<SessionShared<S>>,
-    parcel: impl PendingRequest,
-    work: Pieces,
-    open: Open,
-) {
-    let result = chunked::run(&hall, parcel.asker(), work).await;
-    parcel.finish()(result);
-    drop(open);
+/// The waits of one request.
+struct Waits<'s, S> {
+    shared: &'s SessionShared<S>,
+    id: RequestId,
+    retries: Retries,
+    /// No signal has come: rate limits delay it between its chunks.
+    has_patience: bool,
+    /// The next attempt.
+    attempt: Attempt,
+}
+
+/// Why a request is not attempted again.
+enum Failure {
+    /// The backend could not give what it missed.
+    Fetch(Errno),
+    SessionEnds,
+}
+
+impl<S: Service> Waits<'_, S> {
+    /// Waits until the next attempt can begin.
+    async fn wait(&mut self, wait: WaitFor) -> Result<(), Failure> {
+        let shared = self.shared;
+        match wait {
+            WaitFor::Turn | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
+            WaitFor::RateLimit(permits) => {
+                delay(&shared.sched, &shared.waiting, self.id, permits)
+                    .await
+                    .ok_or(Failure::SessionEnds)?;
+            }
+            WaitFor::Test => suspend(&shared.workers).await,
+            WaitFor::Fetch(missing) => {
+                let service = Arc::clone(&shared.service);
+                off_thread(&shared.workers, move || service.fetch(&missing))
+                    .await
+                    .map_err(Failure::Fetch)?;
+            }
+            WaitFor::Space(written) => {
+                shared.sched.sleep(self.retries.pause()).await;
+                // Asked before the attempt: what has come back by now is there for it.
+                self.attempt.again = !self.retries.is_last() && shared.service.awaits_returns();
+                self.attempt.written = written;
+            }
+            WaitFor::NextChunk(bytes) => self.charge_chunk(bytes).await?,
+        }
+        Ok(())
+    }
+
+    /// Charges the last chunk and lets others go first.
+    async fn charge_chunk(&mut self, bytes: u64) -> Result<(), Failure> {
+        let shared = self.shared;
+        (self.retries, self.attempt.again) = (Retries::default(), true);
+        if shared.waiting.is_closed() {
+            return Err(Failure::SessionEnds);
+        }
+        let permit = match bytes > 0 && shared.sched.has_ceilings() {
+            true => shared.sched.charge(shared.tenant(), 0, bytes),
+            false => None,
+        };
+        if permit.is_none() || !self.has_patience {
+            // After a signal the request ends soon; the tenant's next requests wait for the rest.
+            yield_now().await;
+            return Ok(());
+        }
+        self.has_patience = delay(&shared.sched, &shared.waiting, self.id, [permit, None])
+            .await
+            .ok_or(Failure::SessionEnds)?;
+        Ok(())
+    }
 }

@@ -1,16 +1,18 @@
-//! What the threads of a session share that take requests.
+//! What the threads of a session share that carry requests.
 
+use super::Park;
+use super::waiting::Waiting;
+use super::workers::Workers;
 use crate::placement::idle_policy::IdleMonitor;
-use crate::wait::Park;
-use crate::wait::waiting::Waiting;
-use crate::wait::workers::Workers;
 use hearth::TenantId;
 use hearth::sched::{Handle, Tenant};
 use hearth_sync::primitive::Arc;
 
-/// Who answers, who helps with it, and when.
+/// What the threads of a session share that carry requests. Immutable; the parts have locks of
+/// their own.
 pub(crate) struct SessionShared<S> {
     pub service: Arc<S>,
+    /// Workers of one tenant, or of the system.
     pub workers: Arc<Workers>,
     pub waiting: Arc<Waiting>,
     pub sched: Handle,
@@ -20,12 +22,12 @@ pub(crate) struct SessionShared<S> {
 }
 
 impl<S> SessionShared<S> {
-    /// Whose requests these are.
+    /// The tenant that the workers work for.
     pub fn tenant(&self) -> Tenant {
         self.sched.tenant(self.workers.tenant().number())
     }
 
-    /// The same for requests of `tenant`: workers serve tenants in turn.
+    /// A copy whose workers work for `tenant`.
     pub fn of(&self, tenant: TenantId) -> SessionShared<S> {
         SessionShared {
             service: Arc::clone(&self.service),

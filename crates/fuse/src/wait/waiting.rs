@@ -3,7 +3,6 @@
 //! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
 //! inside it.
 
-use crate::wire::InHeader;
 use hearth::Interrupt;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
@@ -17,22 +16,22 @@ const EARLY: usize = 1024;
 
 lock_class! {
     WaitingLock = "fuse.waiting", 871;
-    WakerLock = "fuse.nudge", 875;
+    WakerLock = "fuse.waker", 875;
 }
 
 /// Wakes a task that waits for its turn.
 #[derive(Debug, Default)]
-pub(crate) struct Nudge {
-    state: Lock<WakerLock, Nudged>,
+pub(crate) struct InterruptWaker {
+    state: Lock<WakerLock, WakerState>,
 }
 
 #[derive(Debug, Default)]
-struct Nudged {
+struct WakerState {
     done: bool,
     waker: Option<Waker>,
 }
 
-impl Nudge {
+impl InterruptWaker {
     /// Ready when the task was nudged.
     pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
@@ -62,14 +61,14 @@ impl Nudge {
 #[derive(Clone)]
 enum Token {
     Thread(Interrupt),
-    Task(Arc<Nudge>),
+    Task(Arc<InterruptWaker>),
 }
 
 impl Token {
     fn trigger(&self) {
         match self {
             Token::Thread(interrupt) => interrupt.trigger(),
-            Token::Task(nudge) => nudge.give(),
+            Token::Task(waker) => waker.give(),
         }
     }
 }
@@ -84,12 +83,9 @@ pub(crate) struct RequestId {
 }
 
 impl RequestId {
-    /// Of a request with this header.
-    pub fn of(header: &InHeader) -> RequestId {
-        RequestId {
-            unique: header.unique,
-            thread: header.pid,
-        }
+    /// The request that the kernel numbered `unique`, of `thread`.
+    pub fn new(unique: u64, thread: u32) -> RequestId {
+        RequestId { unique, thread }
     }
 }
 
@@ -110,13 +106,13 @@ impl Drop for Begun {
 /// The waiting requests of one session by their unique number.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    state: Lock<WaitingLock, State>,
+    state: Lock<WaitingLock, Waiters>,
     /// Somebody waits, or the session ends.
     roused: Condition,
 }
 
 #[derive(Default)]
-struct State {
+struct Waiters {
     tokens: HashMap<u64, (Token, u32)>,
     early: VecDeque<u64>,
     closed: bool,
@@ -127,25 +123,25 @@ struct State {
 impl Waiting {
     /// A request is about to wait, until the answer is dropped; `None` if it was interrupted
     /// already.
-    pub fn begin(self: &Arc<Waiting>, asker: RequestId) -> Option<Begun> {
+    pub fn begin(self: &Arc<Waiting>, id: RequestId) -> Option<Begun> {
         let token = Interrupt::new();
-        let begun = self.enter(asker, Token::Thread(token.clone()));
+        let begun = self.enter(id, Token::Thread(token.clone()));
         begun.then(|| Begun {
             waiting: Arc::clone(self),
-            unique: asker.unique,
+            unique: id.unique,
             token,
         })
     }
 
     /// The same for a request that waits as a task.
-    pub fn begin_task(&self, asker: RequestId) -> Option<Arc<Nudge>> {
-        let nudge = Arc::new(Nudge::default());
-        let begun = self.enter(asker, Token::Task(Arc::clone(&nudge)));
-        begun.then_some(nudge)
+    pub fn begin_task(&self, id: RequestId) -> Option<Arc<InterruptWaker>> {
+        let waker = Arc::new(InterruptWaker::default());
+        let begun = self.enter(id, Token::Task(Arc::clone(&waker)));
+        begun.then_some(waker)
     }
 
-    fn enter(&self, asker: RequestId, token: Token) -> bool {
-        let RequestId { unique, thread } = asker;
+    fn enter(&self, id: RequestId, token: Token) -> bool {
+        let RequestId { unique, thread } = id;
         let mut state = self.state.lock();
         if state.closed {
             return false;
@@ -210,14 +206,14 @@ impl Waiting {
             state.is_watch_asleep = true;
             state.wait(&self.roused);
         }
-        let askers = state.tokens.iter().map(|(&unique, (token, thread))| {
+        let ids = state.tokens.iter().map(|(&unique, (token, thread))| {
             let thread = *thread;
             (
                 RequestId { unique, thread },
                 matches!(token, Token::Thread(_)),
             )
         });
-        (!state.closed).then(|| askers.collect())
+        (!state.closed).then(|| ids.collect())
     }
 }
 
@@ -227,14 +223,14 @@ mod tests {
     use hearth_sync::primitive::thread;
     use std::sync::mpsc;
 
-    fn asker(unique: u64) -> RequestId {
+    fn id(unique: u64) -> RequestId {
         RequestId { unique, thread: 0 }
     }
 
     #[test]
     fn an_interrupt_reaches_the_request_that_waits() {
         let waiting = Arc::new(Waiting::default());
-        let [one, two] = [1, 2].map(|unique| waiting.begin(asker(unique)).unwrap());
+        let [one, two] = [1, 2].map(|unique| waiting.begin(id(unique)).unwrap());
         waiting.interrupt(1);
         assert!(one.token.is_triggered() && !two.token.is_triggered());
     }
@@ -243,7 +239,7 @@ mod tests {
     #[test]
     fn a_request_that_never_waited_is_forgotten() {
         let waiting = Arc::new(Waiting::default());
-        let begun = waiting.begin(asker(1));
+        let begun = waiting.begin(id(1));
         assert_eq!(waiting.state.lock().tokens.len(), 1);
         drop(begun);
         assert_eq!(waiting.state.lock().tokens.len(), 0);
@@ -253,8 +249,8 @@ mod tests {
     fn an_interrupt_that_came_first_is_not_lost() {
         let waiting = Arc::new(Waiting::default());
         waiting.interrupt(7);
-        assert!(waiting.begin(asker(7)).is_none());
-        assert!(waiting.begin(asker(7)).is_some());
+        assert!(waiting.begin(id(7)).is_none());
+        assert!(waiting.begin(id(7)).is_some());
     }
 
     #[test]
@@ -262,16 +258,16 @@ mod tests {
         let waiting = Arc::new(Waiting::default());
         (0..10_000).for_each(|unique| waiting.interrupt(unique));
         assert_eq!(waiting.state.lock().early.len(), EARLY);
-        assert!(waiting.begin(asker(9_999)).is_none());
+        assert!(waiting.begin(id(9_999)).is_none());
     }
 
     #[test]
     fn the_end_of_the_session_interrupts_everybody() {
         let waiting = Arc::new(Waiting::default());
-        let begun = waiting.begin(asker(1)).unwrap();
+        let begun = waiting.begin(id(1)).unwrap();
         waiting.close();
         assert!(begun.token.is_triggered());
-        assert!(waiting.begin(asker(2)).is_none());
+        assert!(waiting.begin(id(2)).is_none());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Four lanes that do not wait for each other. A waiting lock may need an fsync of its holder
+//! Four pools that do not wait for each other. A waiting lock may need an fsync of its holder
 //! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
 //! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`. Where
 //! work queues, tenants are served by weight, and whatever a thread does counts in their shares.
 
-use crate::wait::service::{BlockingClass, InlineReply, Offload};
+use super::outcome::{BlockingClass, InlineReply, Offload};
 use hearth::sched::{Handle, Outside, Rounds};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
@@ -32,7 +32,7 @@ pub(crate) type Finish = Box<dyn FnOnce(Result<InlineReply, Errno>) + Send>;
 
 /// Worker threads of one session, at the service of one tenant.
 pub(crate) struct Workers {
-    lanes: Arc<Pools>,
+    pools: Arc<Pools>,
     tenant: TenantId,
 }
 
@@ -52,13 +52,13 @@ struct Pool {
     limit: usize,
     /// Whether work may wait for a thread when `limit` threads are busy.
     queues: bool,
-    state: Lock<PoolLock, State>,
+    state: Lock<PoolLock, PoolState>,
     changed: Condition,
 }
 
 #[derive(Default)]
-struct State {
-    queue: Rounds<Piece>,
+struct PoolState {
+    queue: Rounds<QueuedWork>,
     /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
     /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
@@ -68,9 +68,9 @@ struct State {
 }
 
 /// Work that waits for a thread.
-struct Piece {
+struct QueuedWork {
     outside: Outside,
-    later: Offload,
+    offload: Offload,
     finish: Finish,
 }
 
@@ -78,7 +78,7 @@ impl Workers {
     /// No threads yet. What is submitted here is nobody's.
     pub fn new(sched: &Handle) -> Workers {
         let pool = |name, limit, queues| {
-            let (state, changed) = (Lock::new(State::default()), Condition::new());
+            let (state, changed) = (Lock::new(PoolState::default()), Condition::new());
             Arc::new(Pool {
                 sched: sched.clone(),
                 name,
@@ -88,14 +88,14 @@ impl Workers {
                 changed,
             })
         };
-        let lanes = Pools {
+        let pools = Pools {
             waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
             whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
         };
         Workers {
-            lanes: Arc::new(lanes),
+            pools: Arc::new(pools),
             tenant: TenantId::System,
         }
     }
@@ -103,7 +103,7 @@ impl Workers {
     /// The same threads, at the service of `tenant`.
     pub fn of(&self, tenant: TenantId) -> Workers {
         Workers {
-            lanes: Arc::clone(&self.lanes),
+            pools: Arc::clone(&self.pools),
             tenant,
         }
     }
@@ -113,31 +113,31 @@ impl Workers {
         self.tenant
     }
 
-    /// Has `later` run by a worker, and `finish` called with the outcome.
-    pub fn submit(&self, later: Offload, finish: Finish) {
-        let lane = match later.lane {
-            BlockingClass::Wait => &self.lanes.waits,
-            BlockingClass::Io => &self.lanes.io,
-            BlockingClass::Whole => &self.lanes.whole,
-            BlockingClass::Load => &self.lanes.loads,
+    /// Has `offload` run by a worker, and `finish` called with the outcome.
+    pub fn submit(&self, offload: Offload, finish: Finish) {
+        let pool = match offload.class {
+            BlockingClass::Wait => &self.pools.waits,
+            BlockingClass::Io => &self.pools.io,
+            BlockingClass::Whole => &self.pools.whole,
+            BlockingClass::Fetch => &self.pools.loads,
         };
-        lane.submit(self.tenant, later, finish);
+        pool.submit(self.tenant, offload, finish);
     }
 
     /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
     pub fn close(&self) {
-        self.lanes.waits.close();
-        self.lanes.io.close();
-        self.lanes.whole.close();
-        self.lanes.loads.close();
+        self.pools.waits.close();
+        self.pools.io.close();
+        self.pools.whole.close();
+        self.pools.loads.close();
     }
 }
 
-impl Piece {
+impl QueuedWork {
     /// Does it and answers; how much of the processor it used.
     fn run(self) -> u64 {
         let begin = thread_time();
-        (self.finish)((self.later.work)());
+        (self.finish)((self.offload.work)());
         let used = thread_time().zip(begin);
         let ns = used.map_or(0, |(end, begin)| end.saturating_sub(begin));
         self.outside.finish(ns);
@@ -146,7 +146,7 @@ impl Piece {
 }
 
 impl Pool {
-    fn submit(self: &Arc<Pool>, tenant: TenantId, later: Offload, finish: Finish) {
+    fn submit(self: &Arc<Pool>, tenant: TenantId, offload: Offload, finish: Finish) {
         let tenant = self.sched.tenant(tenant.number());
         let outside = self.sched.outside(tenant);
         let mut state = self.state.lock();
@@ -155,9 +155,9 @@ impl Pool {
             drop(state);
             return finish(Err(Errno(libc::ENOLCK)));
         }
-        let piece = Piece {
+        let piece = QueuedWork {
             outside,
-            later,
+            offload,
             finish,
         };
         state.queue.push(&self.sched, tenant, piece);
@@ -246,9 +246,9 @@ mod tests {
     use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
     use hearth_sync::primitive::{Condvar, Mutex};
 
-    fn later(lane: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offload {
+    fn offload(class: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offload {
         Offload {
-            lane,
+            class,
             work: Box::new(move || {
                 work();
                 Ok(InlineReply::default())
@@ -271,7 +271,7 @@ mod tests {
                 }
                 done.fetch_add(1, SeqCst);
             };
-            workers.submit(later(BlockingClass::Wait, wait), Box::new(|_| {}));
+            workers.submit(offload(BlockingClass::Wait, wait), Box::new(|_| {}));
         }
         // The gate is opened by the piece of work that must not queue behind the waiting ones.
         let opener = Arc::clone(&gate);
@@ -279,7 +279,7 @@ mod tests {
             *opener.0.lock() = true;
             opener.1.notify_all();
         };
-        workers.submit(later(BlockingClass::Io, open), Box::new(|_| {}));
+        workers.submit(offload(BlockingClass::Io, open), Box::new(|_| {}));
         workers.close();
         assert_eq!(done.load(SeqCst), 64);
     }
@@ -294,7 +294,7 @@ mod tests {
             let own = Arc::new(Mutex::new(None));
             let workers_own = Arc::clone(&own);
             let look = move || *workers_own.lock() = Some(cpu::is_idle(0));
-            workers.submit(later(BlockingClass::Io, look), Box::new(|_| {}));
+            workers.submit(offload(BlockingClass::Io, look), Box::new(|_| {}));
             workers.close();
             (cpu::is_idle(0), *own.lock())
         });
@@ -311,14 +311,14 @@ mod tests {
             let finish = Box::new(move |_| {
                 count.fetch_add(1, SeqCst);
             });
-            workers.submit(later(BlockingClass::Io, || {}), finish);
+            workers.submit(offload(BlockingClass::Io, || {}), finish);
         }
         workers.close();
         assert_eq!(done.load(SeqCst), 10_000);
         let refused = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&refused);
         workers.submit(
-            later(BlockingClass::Io, || {}),
+            offload(BlockingClass::Io, || {}),
             Box::new(move |r| *seen.lock() = Some(r)),
         );
         assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOLCK))));
@@ -326,9 +326,9 @@ mod tests {
 
     #[test]
     fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
-        for (lane, threads) in [
+        for (class, threads) in [
             (BlockingClass::Io, IO_THREADS),
-            (BlockingClass::Load, LOAD_THREADS),
+            (BlockingClass::Fetch, LOAD_THREADS),
         ] {
             let scheduler = Scheduler::builder().start().unwrap();
             let workers = Workers::new(&scheduler);
@@ -349,7 +349,7 @@ mod tests {
                         inside.1 -= 1;
                     };
                     let workers = workers.of(TenantId::User(tenant));
-                    workers.submit(later(lane, work), Box::new(|_| {}));
+                    workers.submit(offload(class, work), Box::new(|_| {}));
                 }
             }
             let (lock, changed) = &*turns;
@@ -365,7 +365,7 @@ mod tests {
             workers.close();
             let place = lock.lock().0.iter().position(|&tenant| tenant == 2);
             // Each thread may have taken something before, and one more since.
-            assert!(place.unwrap() <= 3 * threads, "{lane:?}: {place:?}");
+            assert!(place.unwrap() <= 3 * threads, "{class:?}: {place:?}");
         }
     }
 
@@ -379,7 +379,7 @@ mod tests {
             while used() < begin + 1_000_000 {}
         };
         let of = workers.of(TenantId::User(7));
-        of.submit(later(BlockingClass::Whole, work), Box::new(|_| {}));
+        of.submit(offload(BlockingClass::Whole, work), Box::new(|_| {}));
         workers.close();
         let tenants = scheduler.stats().tenants;
         let seen = tenants.iter().find(|tenant| tenant.id == 7).unwrap();

@@ -2,25 +2,25 @@
 
 use super::ranges::{LARGE, caller};
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
-use crate::dispatch::{Context, Dispatcher, Done};
-use crate::wait::enospc_retry::keep_asking;
-use crate::wait::service::InlineReply;
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::enospc_retry::retry_enospc;
+use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wire::reply::{Reply, statfs_out};
 use crate::wire::{SetattrIn, fattr};
 use hearth::{Attr, Errno, SetAttr, SetTime, Time};
 use hearth_sync::primitive::Arc;
 
 impl Dispatcher {
-    pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.door.getattr(cx.ino())?;
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.door.getattr(cx.ino())?;
         reply.push(&self.settings.timeouts.statx_out(&attr))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn setattr(
@@ -28,7 +28,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         args: &SetattrIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let (mut change, caller) = (set_attr(args), cx.caller(0));
         if args.valid & CHANGES == 0 {
             // chown(2) with neither owner takes setuid and setgid away, which the kernel leaves to
@@ -56,7 +56,7 @@ impl Dispatcher {
             }
             let attr = self.door.settle_times(&caller, cx.ino(), &change)?;
             reply.push(&self.settings.timeouts.attr_out(&attr))?;
-            return Ok(Done::Reply);
+            return Ok(Outcome::Done(()));
         }
         let handle = if args.valid & fattr::FH != 0 {
             args.fh
@@ -75,7 +75,7 @@ impl Dispatcher {
         )?;
         tell(&self.believed, &change, &attr);
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// Whether a new size gives back so much that others should not wait for it.
@@ -91,16 +91,16 @@ impl Dispatcher {
     }
 
     /// A worker cuts, and changes whatever else is to be changed in the same step.
-    fn cut(&self, cx: &Context<'_>, handle: u64, change: SetAttr) -> Result<Done, Errno> {
+    fn cut(&self, cx: &Context<'_>, handle: u64, change: SetAttr) -> OpResult {
         let file = match handle {
             0 => None,
             handle => Some(self.file(handle)?),
         };
         let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
         let (volume, believed) = (self.volume.clone(), Arc::clone(&self.believed));
-        Ok(Done::whole(move || {
+        Ok(Outcome::offload(BlockingClass::Whole, move || {
             let caller = caller(&header);
-            let attr = keep_asking(&volume, || {
+            let attr = retry_enospc(&volume, || {
                 door.setattr(&caller, header.nodeid, file.as_deref(), &change)
             })?;
             tell(&believed, &change, &attr);
@@ -108,14 +108,14 @@ impl Dispatcher {
         }))
     }
 
-    pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         reply.push(&statfs_out(&self.door.statfs(cx.ino())?))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn access(&self, cx: &Context<'_>, mask: u32) -> Result<Done, Errno> {
+    pub(crate) fn access(&self, cx: &Context<'_>, mask: u32) -> OpResult {
         self.door.access(&cx.caller(0), cx.ino(), mask)?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 }
 

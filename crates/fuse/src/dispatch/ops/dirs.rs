@@ -1,6 +1,7 @@
 //! Open directories and their listings.
 
-use crate::dispatch::{Context, Dispatcher, Done};
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{Dirent, DirentPlus, EntryOut, OpenIn, OpenOut, ReadIn, fopen};
 use hearth::{DirEntry, Errno, OpenFile};
@@ -12,7 +13,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         args: &OpenIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         if self.settings.no_opendir {
             return Err(Errno(libc::ENOSYS));
         }
@@ -30,7 +31,7 @@ impl Dispatcher {
             open_flags: cached,
             backing_id: 0,
         })?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn readdir(
@@ -38,9 +39,9 @@ impl Dispatcher {
         cx: &Context<'_>,
         args: &ReadIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         self.listing(cx, args, 0, reply)?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// A listing with attributes. Written as a plain one with gaps first, so that no inode is
@@ -50,7 +51,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         args: &ReadIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         self.listing(cx, args, size_of::<EntryOut>(), reply)?;
         let mut rest = reply.written();
         while let Ok((one, _)) = DirentPlus::read_from_prefix(rest) {
@@ -65,7 +66,7 @@ impl Dispatcher {
             }
             rest = &mut rest[name.end.next_multiple_of(8)..];
         }
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     fn listing(

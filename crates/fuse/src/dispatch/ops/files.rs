@@ -2,9 +2,9 @@
 
 use crate::dispatch::handles::Handle;
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
-use crate::dispatch::{Context, Dispatcher, Done};
-use crate::wait::enospc_retry::keep_asking;
-use crate::wait::service::{Attempt, BlockingClass, InlineReply, Offload};
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::enospc_retry::retry_enospc;
+use crate::wait::outcome::{Attempt, BlockingClass, InlineReply, Offload, Outcome, WaitFor};
 use crate::wire::reply::Reply;
 use crate::wire::{
     FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, READ_LOCKOWNER,
@@ -18,12 +18,7 @@ use hearth_sync::primitive::Arc;
 const TICK_NS: u64 = 10_000_000;
 
 impl Dispatcher {
-    pub(crate) fn open(
-        &self,
-        cx: &Context<'_>,
-        args: &OpenIn,
-        reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    pub(crate) fn open(&self, cx: &Context<'_>, args: &OpenIn, reply: &mut Reply<'_>) -> OpResult {
         if self.settings.no_open {
             return Err(Errno(libc::ENOSYS));
         }
@@ -37,15 +32,10 @@ impl Dispatcher {
             return Err(errno);
         }
         reply.push(&self.opened(file))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn read(
-        &self,
-        cx: &Context<'_>,
-        args: &ReadIn,
-        reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    pub(crate) fn read(&self, cx: &Context<'_>, args: &ReadIn, reply: &mut Reply<'_>) -> OpResult {
         reply.fill(args.size as usize, |buffer| {
             let slot = std::cell::RefCell::new(buffer);
             self.on_file(
@@ -62,7 +52,7 @@ impl Dispatcher {
                 },
             )
         })?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn write(
@@ -71,9 +61,9 @@ impl Dispatcher {
         args: &WriteIn,
         data: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
-        let (ino, done) = (cx.ino(), cx.attempt.done);
+        let (ino, done) = (cx.ino(), cx.attempt.written);
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let was_cached = args.write_flags & WRITE_CACHE != 0;
         let handle = if was_cached { 0 } else { args.fh };
@@ -122,13 +112,13 @@ impl Dispatcher {
         };
         if size < data.len() && cx.attempt.again {
             // Nothing was put into the reply: its memory may be where the rest of the data is.
-            return Ok(Done::Part(size));
+            return Ok(Outcome::Wait(WaitFor::Space(size)));
         }
         reply.push(&WriteOut {
             size: size as u32,
             padding: 0,
         })?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
@@ -149,19 +139,19 @@ impl Dispatcher {
         file: Arc<OpenFile>,
         args: &WriteIn,
         data: &[u8],
-    ) -> Done {
+    ) -> Outcome<()> {
         let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
         let place = self.place(args, args.offset);
         let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
         let (volume, stripper) = (self.volume.clone(), SuidKiller::of(self));
-        Done::io(move || {
+        Outcome::offload(BlockingClass::Io, move || {
             let context = Context {
                 header,
                 groups: &[],
                 attempt: Attempt::ONLY,
             };
             let mut done = 0;
-            let written = keep_asking(&volume, || {
+            let written = retry_enospc(&volume, || {
                 let (at, rest) = (place.after(done), &data[done..]);
                 if kill {
                     stripper.strip(&context.caller(0), context.ino())?;
@@ -196,7 +186,7 @@ impl Dispatcher {
         self.handles.with(handle, Handle::has_written) == Some(true)
     }
 
-    pub(crate) fn flush(&self, args: &FlushIn) -> Result<Done, Errno> {
+    pub(crate) fn flush(&self, args: &FlushIn) -> OpResult {
         if self.settings.no_flush {
             return Err(Errno(libc::ENOSYS));
         }
@@ -209,10 +199,10 @@ impl Dispatcher {
                 .with(args.fh, flush)
                 .unwrap_or(Err(Errno::EBADF))?;
         }
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn release(&self, args: &ReleaseIn) -> Result<Done, Errno> {
+    pub(crate) fn release(&self, args: &ReleaseIn) -> OpResult {
         let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
         if let Some(ino) = self.moved_times(args.fh) {
             self.notifier.mark_stale(ino);
@@ -226,13 +216,13 @@ impl Dispatcher {
             });
             self.workers.submit(
                 Offload {
-                    lane: BlockingClass::Wait,
+                    class: BlockingClass::Wait,
                     work,
                 },
                 Box::new(|_| {}),
             );
         }
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// The inode of a handle whose writes were passed on, if the kernel, which keeps times itself
@@ -253,7 +243,7 @@ impl Dispatcher {
         (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)
     }
 
-    pub(crate) fn fsync(&self, args: &FsyncIn) -> Result<Done, Errno> {
+    pub(crate) fn fsync(&self, args: &FsyncIn) -> OpResult {
         if args.fh == 0 {
             // Opened by the kernel alone: more than is asked for.
             return self.syncfs();
@@ -263,20 +253,19 @@ impl Dispatcher {
         self.sync(move || door.fsync(&file, data_only))
     }
 
-    pub(crate) fn syncfs(&self) -> Result<Done, Errno> {
+    pub(crate) fn syncfs(&self) -> OpResult {
         let door = self.door.clone();
         self.sync(move || door.syncfs())
     }
 
     /// Done at once where nothing is ever waited for, by a worker otherwise.
-    fn sync(
-        &self,
-        work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
-    ) -> Result<Done, Errno> {
+    fn sync(&self, work: impl FnOnce() -> Result<(), Errno> + Send + 'static) -> OpResult {
         if self.door.sync_waits() {
-            return Ok(Done::io(move || work().map(|()| InlineReply::default())));
+            return Ok(Outcome::offload(BlockingClass::Io, move || {
+                work().map(|()| InlineReply::default())
+            }));
         }
-        work().map(|()| Done::Reply)
+        work().map(Outcome::Done)
     }
 
     /// Takes an open file into the table; what goes back to the kernel.

@@ -2,7 +2,8 @@
 //! in and come out, and for `chattr(1)` and friends it converts between 32 and 64 bits itself:
 //! flags are 4 bytes whatever the number says.
 
-use crate::dispatch::{Context, Dispatcher, Done};
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{IoctlIn, IoctlOut};
 use hearth::heat::HeatInfo;
@@ -60,7 +61,7 @@ impl Dispatcher {
         args: &IoctlIn,
         data: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let out = args.out_size as usize;
         match args.cmd {
             FS_IOC_GETFLAGS => answer(out, self.door.get_flags(cx.ino())?.as_bytes(), reply),
@@ -117,7 +118,7 @@ impl Dispatcher {
         live: bool,
         out: usize,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let heat = self.door.volume().heat();
         if !heat.may_see(cx.header.uid, Some(cx.ino())) {
             return Err(Errno::EACCES);
@@ -151,12 +152,12 @@ fn argument<T: FromBytes>(data: &[u8]) -> Result<T, Errno> {
 }
 
 /// Success with exactly `size` bytes, as the kernel wants them: `value`, cut or padded with zeros.
-fn answer(size: usize, value: &[u8], reply: &mut Reply<'_>) -> Result<Done, Errno> {
+fn answer(size: usize, value: &[u8], reply: &mut Reply<'_>) -> OpResult {
     reply.push(&IoctlOut::default())?;
     let copied = value.len().min(size);
     reply.bytes(&value[..copied])?;
     for _ in copied..size.min(copied + 4096) {
         reply.bytes(&[0])?;
     }
-    Ok(Done::Reply)
+    Ok(Outcome::Done(()))
 }

@@ -1,8 +1,8 @@
 //! Advisory locks: `flock(2)` and record locks.
 
 use crate::dispatch::handles::Handles;
-use crate::dispatch::{Context, Dispatcher, Done};
-use crate::wait::service::InlineReply;
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wait::waiting::RequestId;
 use crate::wire::reply::Reply;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
@@ -10,7 +10,7 @@ use hearth::{Errno, LockKind, LockRequest};
 use hearth_sync::primitive::Arc;
 
 impl Dispatcher {
-    pub(crate) fn getlk(&self, args: &LkIn, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn getlk(&self, args: &LkIn, reply: &mut Reply<'_>) -> OpResult {
         let (file, wanted) = (self.file(args.fh)?, lock_request(args)?);
         let lk = match self.door.getlk(&file, &wanted)? {
             Some(held) => FileLock {
@@ -25,12 +25,12 @@ impl Dispatcher {
             },
         };
         reply.push(&LkOut { lk })?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// A lock that is free is taken at once. Whoever has to wait does so on a thread of its own,
     /// where INTERRUPT finds it.
-    pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> Result<Done, Errno> {
+    pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> OpResult {
         let wanted = lock_request(args)?;
         let file = self.file(args.fh)?;
         match self.door.setlk(&file, &wanted, None) {
@@ -38,13 +38,15 @@ impl Dispatcher {
             result => {
                 result?;
                 remember(&self.handles, args.fh, &wanted);
-                return Ok(Done::Reply);
+                return Ok(Outcome::Done(()));
             }
         }
-        let begun = self.waiting.begin(RequestId::of(&cx.header));
+        let begun = self
+            .waiting
+            .begin(RequestId::new(cx.header.unique, cx.header.pid));
         let begun = begun.ok_or(Errno::EINTR)?;
         let (door, handles, handle) = (self.door.clone(), Arc::clone(&self.handles), args.fh);
-        Ok(Done::waiting(move || {
+        Ok(Outcome::offload(BlockingClass::Wait, move || {
             let result = door.setlk(&file, &wanted, Some(&begun.token));
             drop(begun);
             result?;

@@ -9,5 +9,3 @@ mod locks;
 mod names;
 mod ranges;
 mod xattrs;
-
-pub(crate) use ranges::{PAID, SHORT, brings_blocks};

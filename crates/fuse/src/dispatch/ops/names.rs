@@ -1,19 +1,15 @@
 //! Names: looking them up, making, linking, renaming and removing them, and forgetting what they
 //! meant.
 
-use crate::dispatch::{Context, Dispatcher, Done};
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{CreateIn, ForgetOne, MkdirIn, MknodIn, Rename2In};
 use hearth::{Attr, Errno, Kind};
 use zerocopy::FromBytes;
 
 impl Dispatcher {
-    pub(crate) fn lookup(
-        &self,
-        cx: &Context<'_>,
-        name: &[u8],
-        reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    pub(crate) fn lookup(&self, cx: &Context<'_>, name: &[u8], reply: &mut Reply<'_>) -> OpResult {
         let found = match name {
             // Whoever has a file handle looks for the inode itself, of whatever kind.
             b"." => self.door.grab(cx.ino()),
@@ -23,28 +19,28 @@ impl Dispatcher {
             Ok(attr) => self.entry(&attr, reply),
             Err(Errno::ENOENT) if !self.settings.timeouts.negative.is_zero() => {
                 reply.push(&self.settings.timeouts.negative_out())?;
-                Ok(Done::Reply)
+                Ok(Outcome::Done(()))
             }
             Err(errno) => Err(errno),
         }
     }
 
-    pub(crate) fn forget(&self, ino: u64, count: u64) -> Result<Done, Errno> {
+    pub(crate) fn forget(&self, ino: u64, count: u64) -> OpResult {
         self.door.forget(ino, count);
         self.notifier.forgotten(ino);
         // The kernel may have found it again before it says this of an earlier time.
         if self.believed.knows(ino) && !self.door.is_known(ino) {
             self.believed.forgotten(ino);
         }
-        Ok(Done::Silent)
+        Ok(Outcome::NoReply)
     }
 
-    pub(crate) fn batch_forget(&self, mut items: &[u8]) -> Result<Done, Errno> {
+    pub(crate) fn batch_forget(&self, mut items: &[u8]) -> OpResult {
         while let Ok((one, rest)) = ForgetOne::read_from_prefix(items) {
             self.forget(one.nodeid, one.nlookup)?;
             items = rest;
         }
-        Ok(Done::Silent)
+        Ok(Outcome::NoReply)
     }
 
     pub(crate) fn mknod(
@@ -53,7 +49,7 @@ impl Dispatcher {
         args: &MknodIn,
         name: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let kind = Kind::from_mode(args.mode).ok_or(Errno::EINVAL)?;
         let mode = (args.mode & 0o7777) as u16;
         let caller = cx.caller(args.umask);
@@ -69,7 +65,7 @@ impl Dispatcher {
         args: &MkdirIn,
         name: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let mode = (args.mode & 0o7777) as u16;
         let attr = self
             .door
@@ -83,14 +79,14 @@ impl Dispatcher {
         name: &[u8],
         target: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let attr = self.door.symlink(&cx.caller(0), cx.ino(), name, target)?;
         self.entry(&attr, reply)
     }
 
-    pub(crate) fn readlink(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    pub(crate) fn readlink(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         reply.bytes(&self.door.readlink(cx.ino())?)?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn link(
@@ -99,19 +95,19 @@ impl Dispatcher {
         ino: u64,
         name: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         let attr = self.door.link(&cx.caller(0), ino, cx.ino(), name)?;
         self.entry(&attr, reply)
     }
 
-    pub(crate) fn unlink(&self, cx: &Context<'_>, name: &[u8]) -> Result<Done, Errno> {
+    pub(crate) fn unlink(&self, cx: &Context<'_>, name: &[u8]) -> OpResult {
         self.door.unlink(&cx.caller(0), cx.ino(), name)?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn rmdir(&self, cx: &Context<'_>, name: &[u8]) -> Result<Done, Errno> {
+    pub(crate) fn rmdir(&self, cx: &Context<'_>, name: &[u8]) -> OpResult {
         self.door.rmdir(&cx.caller(0), cx.ino(), name)?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn rename(
@@ -120,7 +116,7 @@ impl Dispatcher {
         args: &Rename2In,
         name: &[u8],
         new_name: &[u8],
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         self.door.rename(
             &cx.caller(0),
             cx.ino(),
@@ -129,7 +125,7 @@ impl Dispatcher {
             new_name,
             args.flags,
         )?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn create(
@@ -138,7 +134,7 @@ impl Dispatcher {
         args: &CreateIn,
         name: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         if self.settings.no_open {
             // The kernel would never release the handle; it makes a node and opens that by itself
             // instead.
@@ -149,7 +145,7 @@ impl Dispatcher {
         let (attr, file) = self.door.create(&caller, cx.ino(), name, mode, flags)?;
         self.entry(&attr, reply)?;
         reply.push(&self.opened(file))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn tmpfile(
@@ -157,7 +153,7 @@ impl Dispatcher {
         cx: &Context<'_>,
         args: &CreateIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         if self.settings.no_open {
             return Err(Errno(libc::ENOSYS));
         }
@@ -166,12 +162,12 @@ impl Dispatcher {
         let (attr, file) = self.door.tmpfile(&caller, cx.ino(), mode, flags)?;
         self.entry(&attr, reply)?;
         reply.push(&self.opened(file))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// Answers with a name's inode, to which the core has counted a reference of the kernel.
-    fn entry(&self, attr: &Attr, reply: &mut Reply<'_>) -> Result<Done, Errno> {
+    fn entry(&self, attr: &Attr, reply: &mut Reply<'_>) -> OpResult {
         reply.push(&self.settings.timeouts.entry_out(attr))?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 }

@@ -1,9 +1,11 @@
 //! Ranges of files: where data is, making room, copying.
 
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
-use crate::dispatch::{Context, Dispatcher, Done, Part};
-use crate::wait::enospc_retry::keep_asking;
-use crate::wait::service::{InlineReply, Service};
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::enospc_retry::retry_enospc;
+use crate::wait::outcome::{BlockingClass, InlineReply, Outcome, WaitFor};
+use crate::wait::price::{COPY_MAX, SHORT, brings_blocks};
+use crate::wait::service::Service;
 use crate::wire::reply::Reply;
 use crate::wire::{
     CopyFileRangeIn, CopyFileRangeOut, FallocateIn, InHeader, LseekIn, LseekOut, PAGE_SIZE,
@@ -15,21 +17,15 @@ use hearth_sync::primitive::Arc;
 
 /// What gives back or moves more at once is done by a worker.
 pub(super) const LARGE: u64 = 4 << 20;
-/// Copies and allocations of more bytes than the largest WRITE has are done in pieces.
-pub(crate) const SHORT: u64 = 1 << 20;
-/// A piece: less than the scheduler lets a tenant do before another has its turn.
-const PIECE: u64 = 256 << 10;
-/// Where there are ceilings a copy ends after so many bytes, as a copy may: each pays for the one
-/// before, so that a copy takes its time between them, and none comes much too early.
-pub(crate) const PAID: u64 = 4 << 20;
-
+/// Bytes of a chunk: less than the scheduler lets a tenant do before another has its turn.
+const CHUNK: u64 = 256 << 10;
 impl Dispatcher {
     pub(crate) fn lseek(
         &self,
         cx: &Context<'_>,
         args: &LseekIn,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         // As it was given to lseek(2): below zero is behind no end.
         let (offset, whence) = (args.offset as i64, args.whence as i32);
         if self.settings.writeback && args.fh != 0 {
@@ -38,7 +34,7 @@ impl Dispatcher {
             // which a ceiling may delay.
             let (file, door, ino) = (self.file(args.fh)?, self.door.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
-            return Ok(Done::waiting(move || {
+            return Ok(Outcome::offload(BlockingClass::Wait, move || {
                 notifier.inval_inode(ino, Some(0..u64::MAX));
                 let offset = door.lseek(&file, offset, whence)?;
                 Ok(InlineReply::new(&LseekOut { offset }))
@@ -51,10 +47,10 @@ impl Dispatcher {
             || Err(Errno(libc::ENOSYS)),
         )?;
         reply.push(&LseekOut { offset })?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
-    pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> Result<Done, Errno> {
+    pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> OpResult {
         let allocation = Allocation {
             door: self.door.clone(),
             stripper: SuidKiller::of(self),
@@ -80,14 +76,16 @@ impl Dispatcher {
             };
             if moved > LARGE {
                 let volume = self.volume.clone();
-                let work = move || keep_asking(&volume, || allocation.whole());
-                return Ok(Done::whole(move || work().map(|()| InlineReply::default())));
+                let work = move || retry_enospc(&volume, || allocation.whole());
+                return Ok(Outcome::offload(BlockingClass::Whole, move || {
+                    work().map(|()| InlineReply::default())
+                }));
             }
         } else if args.length > SHORT {
-            return Ok(Done::pieces(allocation.into_pieces()));
+            return Ok(Outcome::chunks(allocation.into_chunks()));
         }
         allocation.whole()?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     pub(crate) fn copy_file_range(
@@ -96,7 +94,7 @@ impl Dispatcher {
         args: &CopyFileRangeIn,
         wide: bool,
         reply: &mut Reply<'_>,
-    ) -> Result<Done, Errno> {
+    ) -> OpResult {
         // The older request has 32 bits for the answer.
         let most = match wide {
             true => u64::MAX,
@@ -115,11 +113,11 @@ impl Dispatcher {
         };
         if copy.args.len > SHORT {
             let sched = self.volume.scheduler();
-            return Ok(Done::pieces(copy.into_pieces(sched, wide)));
+            return Ok(Outcome::chunks(copy.into_chunks(sched, wide)));
         }
         let copied = copy.part(0, copy.args.len)?;
         reply.bytes(copied_out(copied, wide).bytes())?;
-        Ok(Done::Reply)
+        Ok(Outcome::Done(()))
     }
 
     /// The open file of a handle, or for a kernel that opens files alone one with `flags` that ends
@@ -184,7 +182,9 @@ impl Allocation {
 
     /// First all of the range is looked at, so that what cannot fit is refused before it is tried:
     /// there are not more pieces than there is room for. The last one moves the end of the file.
-    fn into_pieces(self) -> impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static {
+    fn into_chunks(
+        self,
+    ) -> impl FnMut(Option<Errno>) -> Result<Outcome<InlineReply>, Errno> + Send + 'static {
         let (mode, mut at) = (self.args.mode as i32, self.args.offset);
         let end = at.saturating_add(self.args.length);
         let mut is_checked = false;
@@ -196,12 +196,12 @@ impl Allocation {
                 let file = &self.file.file;
                 self.door.check_allocate(file, mode, at, end - at)?;
                 is_checked = true;
-                return Ok(Part::More(0));
+                return Ok(Outcome::Wait(WaitFor::NextChunk(0)));
             }
             if at == end {
-                return Ok(Part::Last(InlineReply::default()));
+                return Ok(Outcome::Done(InlineReply::default()));
             }
-            let next = next_edge(at, PIECE).min(end);
+            let next = next_edge(at, CHUNK).min(end);
             let mode = match next < end {
                 true => mode | libc::FALLOC_FL_KEEP_SIZE,
                 false => mode,
@@ -209,15 +209,9 @@ impl Allocation {
             self.part(mode, at, next - at)?;
             let done = next - at;
             at = next;
-            Ok(Part::More(done))
+            Ok(Outcome::Wait(WaitFor::NextChunk(done)))
         }
     }
-}
-
-/// Whether an allocation in this mode is paid by its length: what it brings is memory.
-pub(crate) fn brings_blocks(mode: u32) -> bool {
-    let mode = mode as i32 & !libc::FALLOC_FL_KEEP_SIZE;
-    mode == 0 || mode == libc::FALLOC_FL_ZERO_RANGE
 }
 
 /// The first multiple of `size` behind `at`.
@@ -257,33 +251,33 @@ impl Copy {
     }
 
     /// An error after the first piece ends the copy where it is.
-    fn into_pieces(
+    fn into_chunks(
         self,
         sched: Handle,
         wide: bool,
-    ) -> impl FnMut(Option<Errno>) -> Result<Part, Errno> + Send + 'static {
+    ) -> impl FnMut(Option<Errno>) -> Result<Outcome<InlineReply>, Errno> + Send + 'static {
         let (mut len, mut done) = (None, 0);
         move |lacks| {
             if let Some(errno) = lacks {
                 return match done {
                     0 => Err(errno),
-                    done => Ok(Part::Last(copied_out(done, wide))),
+                    done => Ok(Outcome::Done(copied_out(done, wide))),
                 };
             }
             let len = match len {
                 Some(len) => len,
                 None => *len.insert(self.len()?),
             };
-            let want = PIECE.min(len - done);
+            let want = CHUNK.min(len - done);
             let copied = match self.part(done, want) {
                 Err(errno) if done == 0 || errno == Errno::ABSENT => return Err(errno),
                 copied => copied.unwrap_or(0),
             };
             done += copied;
-            let paid = done >= PAID && sched.has_ceilings();
+            let paid = done >= COPY_MAX && sched.has_ceilings();
             match copied < want || done >= len || paid {
-                true => Ok(Part::Last(copied_out(done, wide))),
-                false => Ok(Part::More(0)),
+                true => Ok(Outcome::Done(copied_out(done, wide))),
+                false => Ok(Outcome::Wait(WaitFor::NextChunk(0))),
             }
         }
     }

@@ -15,9 +15,10 @@
 //! Lock order: the lock of the watch is a leaf. A thread that has the policy does not take it: the
 //! watch would wait for a thread that may be kept from running.
 
-use super::lease::{Files, Found, Lease, Rest};
-use super::phase::{IDLE, NEVER, RESTS, Shared, USUAL, WANTS};
+use super::lease::{Files, Found, Lease, Reading, Rest};
+use super::phase::{IDLE, NEVER, RESTS, ThreadShared, USUAL, WANTS};
 use crate::placement::cpu;
+use crate::transport::event::is_readable;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -34,12 +35,12 @@ lock_class!(WatchLock = "fuse.policy", 991);
 
 /// The answering threads of a session.
 pub(crate) struct IdleMonitor {
-    state: Lock<WatchLock, State>,
+    state: Lock<WatchLock, MonitorState>,
     roused: Condition,
 }
 
 #[derive(Default)]
-struct State {
+struct MonitorState {
     wards: Vec<Monitored>,
     is_roused: bool,
     is_closed: bool,
@@ -48,7 +49,7 @@ struct State {
 /// One thread, as the watch sees it.
 struct Monitored {
     thread: libc::pid_t,
-    shared: Arc<Shared>,
+    shared: Arc<ThreadShared>,
     /// Readable while a request waits that nobody has taken.
     source: RawFd,
     /// While it has the policy.
@@ -62,15 +63,15 @@ impl IdleMonitor {
     /// No threads yet.
     pub fn new() -> IdleMonitor {
         IdleMonitor {
-            state: Lock::new(State::default()),
+            state: Lock::new(MonitorState::default()),
             roused: Condition::new(),
         }
     }
 
     /// The calling thread answers requests. `source` is readable while one waits that nobody has
     /// taken, and stays open until the thread leaves.
-    pub(super) fn join(&self, source: RawFd) -> Arc<Shared> {
-        let shared = Arc::new(Shared::new());
+    pub(super) fn join(&self, source: RawFd) -> Arc<ThreadShared> {
+        let shared = Arc::new(ThreadShared::new());
         let ward = Monitored {
             thread: cpu::this_thread(),
             shared: Arc::clone(&shared),
@@ -84,7 +85,7 @@ impl IdleMonitor {
     }
 
     /// A thread with the usual policy asks for the other one.
-    pub(super) fn ask(&self, shared: &Shared) {
+    pub(super) fn ask(&self, shared: &ThreadShared) {
         let mut state = self.state.lock();
         // All under the lock: whoever holds this one, or the condition's, is not to be given the
         // policy.
@@ -94,7 +95,7 @@ impl IdleMonitor {
     }
 
     /// A thread will end.
-    pub(super) fn leave(&self, shared: &Arc<Shared>) {
+    pub(super) fn leave(&self, shared: &Arc<ThreadShared>) {
         // The number of a thread that has ended may soon be another's.
         let wards = &mut self.state.lock().wards;
         wards.retain(|ward| !Arc::ptr_eq(&ward.shared, shared));
@@ -168,7 +169,7 @@ impl Monitored {
         cpu::be_idle(0)?;
         cpu::be_other(0)?;
         let files = Files::of(self.thread)?;
-        let stay = Lease::begin(now, self.shared.excuse(files.read()?));
+        let stay = Lease::begin(now, excuse(&self.shared, files.read()?));
         cpu::be_idle(self.thread)?;
         self.stay = Some((stay, files));
         Ok(())
@@ -183,8 +184,8 @@ impl Monitored {
             _ if !cpu::is_idle(self.thread) => Found::Quiet,
             Ok(reading) => {
                 let is_kept =
-                    || files.is_runnable().unwrap_or(true) && self.shared.has_work(self.source);
-                stay.look(now, self.shared.excuse(reading), is_kept)
+                    || files.is_runnable().unwrap_or(true) && has_work(&self.shared, self.source);
+                stay.look(now, excuse(&self.shared, reading), is_kept)
             }
             // Nothing is known of it any more.
             Err(_) => Found::Delayed,
@@ -214,4 +215,17 @@ impl Monitored {
             _ => None,
         }
     }
+}
+
+/// `reading` with what the thread says kept nobody waiting.
+pub(super) fn excuse(shared: &ThreadShared, reading: Reading) -> Reading {
+    Reading {
+        excused: shared.excused(),
+        ..reading
+    }
+}
+
+/// Whether the thread works on a request, or one waits at `source`.
+pub(super) fn has_work(shared: &ThreadShared, source: RawFd) -> bool {
+    !shared.is_free() || is_readable(source)
 }

@@ -1,9 +1,6 @@
 //! What an answering thread and the watch know of each other.
 
-use super::lease::Reading;
-use crate::transport::event::is_readable;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 pub(super) const USUAL: u32 = 0;
@@ -16,7 +13,7 @@ pub(super) const NEVER: u32 = 4;
 /// itself; of the phase each step is made by one of both sides, and the thread alone writes the
 /// others.
 #[repr(align(128))]
-pub(super) struct Shared {
+pub(super) struct ThreadShared {
     phase: AtomicU32,
     /// It has answered what it took, and may be ready to run though it has nothing to do.
     is_free: AtomicBool,
@@ -24,9 +21,9 @@ pub(super) struct Shared {
     excused: AtomicU64,
 }
 
-impl Shared {
-    pub fn new() -> Shared {
-        Shared {
+impl ThreadShared {
+    pub fn new() -> ThreadShared {
+        ThreadShared {
             phase: AtomicU32::new(USUAL),
             is_free: AtomicBool::new(false),
             excused: AtomicU64::new(0),
@@ -52,16 +49,13 @@ impl Shared {
         self.excused.store(excused, Relaxed);
     }
 
-    /// Whether it works on a request, or one waits at `source`.
-    pub fn has_work(&self, source: RawFd) -> bool {
-        !self.is_free.load(Relaxed) || is_readable(source)
+    /// Whether it has replied to what it took, and has nothing else to do.
+    pub fn is_free(&self) -> bool {
+        self.is_free.load(Relaxed)
     }
 
-    /// A reading with what kept nobody waiting.
-    pub fn excuse(&self, reading: Reading) -> Reading {
-        Reading {
-            excused: Duration::from_nanos(self.excused.load(Relaxed)),
-            ..reading
-        }
+    /// How long it was ready to run in vain, since it joined.
+    pub fn excused(&self) -> Duration {
+        Duration::from_nanos(self.excused.load(Relaxed))
     }
 }

@@ -3,8 +3,8 @@
 use super::be_usual;
 use super::lease::USUAL as PROMPT;
 use super::monitor::IdleMonitor;
-use super::phase::{IDLE, Shared, USUAL};
-use crate::wait::service::Span;
+use super::phase::{IDLE, ThreadShared, USUAL};
+use crate::wait::outcome::Span;
 use hearth_sync::primitive::Arc;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const LATE: u32 = 4;
 /// An answering thread's own side. Dropped by that thread.
 pub(crate) struct ServingThread {
     watch: Arc<IdleMonitor>,
-    shared: Arc<Shared>,
+    shared: Arc<ThreadShared>,
     requests: u32,
     /// When the last answer was ready.
     ended: Instant,
@@ -104,6 +104,7 @@ impl Drop for ServingThread {
 #[cfg(test)]
 mod tests {
     use super::super::lease::Reading;
+    use super::super::monitor::{excuse, has_work};
     use super::super::phase::RESTS;
     use super::*;
     use crate::placement::cpu;
@@ -134,7 +135,7 @@ mod tests {
     }
 
     fn excused(answering: &ServingThread) -> Duration {
-        answering.shared.excuse(Reading::default()).excused
+        answering.shared.excused()
     }
 
     #[test]
@@ -177,7 +178,7 @@ mod tests {
         let was_away = away(&mut answering, MS * 2, Duration::MAX);
         let first = excused(&answering);
         assert!(first >= MS * 2 - PROMPT && first <= was_away - PROMPT);
-        let reading = answering.shared.excuse(Reading::default());
+        let reading = excuse(&answering.shared, Reading::default());
         assert_eq!(reading.excused, first);
         away(&mut answering, MS * 2, MS);
         assert_eq!(
@@ -202,14 +203,14 @@ mod tests {
         let mut answering = idle();
         let (mut kernel, thread) = UnixStream::pair().unwrap();
         let shared = Arc::clone(&answering.shared);
-        assert!(shared.has_work(thread.as_raw_fd()));
+        assert!(has_work(&shared, thread.as_raw_fd()));
         answer(&mut answering, 1, PROMPT);
         answering.give_way(Instant::now(), MS, || {
-            assert!(!shared.has_work(thread.as_raw_fd()));
+            assert!(!has_work(&shared, thread.as_raw_fd()));
             kernel.write_all(b"request").unwrap();
-            assert!(shared.has_work(thread.as_raw_fd()));
+            assert!(has_work(&shared, thread.as_raw_fd()));
         });
-        assert!(shared.has_work(NOWHERE));
+        assert!(has_work(&shared, NOWHERE));
     }
 
     /// A watch at work, closed and joined at the end.
