@@ -19,8 +19,9 @@ use crate::wait::outcome::{
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
+use crate::wire::operation::Operation;
 use crate::wire::reply::Reply;
-use crate::wire::request::{Operation, RawRequest};
+use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, Opcode};
 use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
 use hearth_sync::primitive::Arc;

@@ -1,6 +1,6 @@
 //! Under which name operations are counted.
 
-use crate::wire::request::Operation;
+use crate::wire::operation::Operation;
 use hearth::Op;
 
 /// The statistic that counts `operation`.

@@ -1,14 +1,11 @@
 //! Between `mount` and the first request: what the kernel offers is read, and answered.
 
-use crate::dispatch::Dispatcher;
 use crate::mount::MountError;
-use crate::mount::init;
 use crate::mount::options::{MountOptions, Transport};
 use crate::mount::uring_switch::{UringSwitch, uring_switch};
 use crate::transport::device::{Device, Incoming};
-use crate::transport::queues::Queues;
 use crate::wire::reply::out_header;
-use crate::wire::{InHeader, InitIn, InitOut, KERNEL_VERSION, Opcode, READ_OVERHEAD, init as bits};
+use crate::wire::{InHeader, InitIn, InitOut, KERNEL_VERSION, Opcode, READ_OVERHEAD};
 use std::io;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -27,31 +24,6 @@ pub(crate) fn check_switch(options: &MountOptions) -> Result<(), MountError> {
     Err(MountError::NoUring {
         reason: reason.to_owned(),
     })
-}
-
-/// Threads with rings, if the kernel offers rings and the options want them.
-pub(crate) fn prepare_queues(
-    request: &InitIn,
-    options: &MountOptions,
-) -> Result<Option<Queues<Dispatcher>>, MountError> {
-    let offered = init::offered(request) & bits::OVER_IO_URING != 0;
-    let forced = options.transport == Transport::Uring;
-    if options.transport == Transport::Dev || (!offered && !forced) {
-        return Ok(None);
-    }
-    if !offered {
-        let reason = "the kernel did not offer it for this mount: use transport=auto".to_owned();
-        return Err(MountError::NoUring { reason });
-    }
-    match Queues::prepare() {
-        Ok(queues) => Ok(Some(queues)),
-        Err(error) if forced => {
-            let reason = format!("io_uring cannot be set up: {error}; use transport=auto");
-            Err(MountError::NoUring { reason })
-        }
-        // Without rings there is still /dev/fuse.
-        Err(_) => Ok(None),
-    }
 }
 
 /// Reads INIT, which the kernel sends before anything else.

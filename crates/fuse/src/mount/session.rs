@@ -6,9 +6,9 @@ use crate::dispatch::kernel_cache::notifier::Notifier;
 use crate::dispatch::settings::Settings;
 use crate::log::say;
 use crate::mount::connection::Connection;
-use crate::mount::handshake::{answer_init, check_switch, first_request, prepare_queues};
+use crate::mount::handshake::{answer_init, check_switch, first_request};
 use crate::mount::init::{self, Agreed};
-use crate::mount::options::MountOptions;
+use crate::mount::options::{MountOptions, Transport};
 use crate::mount::{self, MountError};
 use crate::placement::affinity_monitor::look_out;
 use crate::placement::cpu;
@@ -22,7 +22,7 @@ use crate::wait::session_shared::SessionShared;
 use crate::wait::signals;
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
-use crate::wire::{PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
+use crate::wire::{InitIn, PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
 use hearth::{Observer, Volume};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -327,6 +327,31 @@ impl Session {
         }
         // A connection that was aborted leaves its mount behind.
         let _ = self.connection.mounted.detach(true);
+    }
+}
+
+/// Threads with rings, if the kernel offers rings and the options want them.
+fn prepare_queues(
+    request: &InitIn,
+    options: &MountOptions,
+) -> Result<Option<Queues<Dispatcher>>, MountError> {
+    let offered = init::offered(request) & bits::OVER_IO_URING != 0;
+    let forced = options.transport == Transport::Uring;
+    if options.transport == Transport::Dev || (!offered && !forced) {
+        return Ok(None);
+    }
+    if !offered {
+        let reason = "the kernel did not offer it for this mount: use transport=auto".to_owned();
+        return Err(MountError::NoUring { reason });
+    }
+    match Queues::prepare() {
+        Ok(queues) => Ok(Some(queues)),
+        Err(error) if forced => {
+            let reason = format!("io_uring cannot be set up: {error}; use transport=auto");
+            Err(MountError::NoUring { reason })
+        }
+        // Without rings there is still /dev/fuse.
+        Err(_) => Ok(None),
     }
 }
 

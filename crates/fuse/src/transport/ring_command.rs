@@ -1,7 +1,6 @@
 //! The two commands of FUSE over io_uring, as submissions to a ring whose first file is the device.
 
 use super::region::Region;
-use super::ring_request::header;
 use crate::wire::reply::out_header;
 use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut};
 use hearth::Errno;
@@ -25,7 +24,7 @@ pub(super) fn commit(region: &mut Region, queue: u16, result: Result<usize, Errn
         Ok(len) => (0, len),
         Err(errno) => (errno.0, 0),
     };
-    let unique = header(region).0.unique;
+    let unique = region.request().0.unique;
     let (head, _) = region.split();
     let commit_id = head.ent.commit_id;
     let out = out_header(unique, error, len);

@@ -7,28 +7,17 @@ use crate::wait::request_task::PendingRequest;
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
 use crate::wait::workers::Finish;
+use crate::wire::Opcode;
 use crate::wire::request::RawRequest;
-use crate::wire::{InHeader, Opcode};
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
-use zerocopy::FromBytes;
 
 /// Requests with less payload are copied out, so that the reply can be built in place.
 pub(super) const COPIED: usize = 8192;
 
-/// Header and fixed argument of the request in an entry.
-pub(super) fn header(region: &mut Region) -> (InHeader, &[u8]) {
-    let (head, _) = region.split();
-    let header = InHeader::read_from_prefix(&head.in_out[..])
-        .map(|(header, _)| header)
-        .unwrap_or_default();
-    let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
-    (header, &head.op_in[..fixed.min(head.op_in.len())])
-}
-
 /// Which request is in an entry.
 fn id(region: &mut Region) -> RequestId {
-    let (header, _) = header(region);
+    let (header, _) = region.request();
     RequestId::new(header.unique, header.pid)
 }
 
@@ -40,7 +29,7 @@ pub(super) fn handle<S: Service>(
     scratch: &mut [u8],
     attempt: Attempt,
 ) -> Handled {
-    let (header, _) = header(region);
+    let (header, _) = region.request();
     let (head, payload) = region.split();
     let size = (head.ent.payload_sz as usize).min(payload.len());
     let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
@@ -131,7 +120,7 @@ impl PendingRequest for RingRequest {
 mod tests {
     use super::*;
     use crate::wait::outcome::{Missing, Span};
-    use crate::wire::RingHeader;
+    use crate::wire::{InHeader, RingHeader};
     use hearth::TenantId;
     use proptest::prelude::*;
     use std::time::Instant;
@@ -188,7 +177,7 @@ mod tests {
             }
             entry.ent.payload_sz = size;
             payload[..body.len()].copy_from_slice(&body);
-            let unique = header(&mut region).0.unique;
+            let unique = region.request().0.unique;
             prop_assert_eq!(unique.to_le_bytes(), &head[8..16]);
             let handled = handle(&Reads, &mut region, &mut [0; COPIED], Attempt::ONLY);
             let Outcome::Done(Ok(len)) = handled.outcome else {

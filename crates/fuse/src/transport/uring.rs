@@ -14,7 +14,7 @@ use super::kick::Kicks;
 use super::region::Region;
 use super::ring::{COMPLETIONS, Ring};
 use super::ring_command::{commit, register};
-use super::ring_request::{COPIED, RingRequest, handle, header};
+use super::ring_request::{COPIED, RingRequest, handle};
 use crate::placement::cpu;
 use crate::wait::outcome::{Attempt, Outcome, WaitFor};
 use crate::wait::request_queue::RequestQueue;
@@ -259,7 +259,7 @@ impl<S: Service> Queue<S> {
         let Some(region) = &mut self.entries[index].region else {
             return Ok(());
         };
-        let (header, args) = header(region);
+        let (header, args) = region.request();
         self.kicks.see(&header);
         if header.opcode == Opcode::NotifyReply as u32 {
             self.kicks.returned();
@@ -296,7 +296,7 @@ impl<S: Service> Queue<S> {
                 let completions = Arc::clone(&self.completions);
                 let finish =
                     Box::new(move |result| completions.push(Completion::Inline(index, result)));
-                let tenant = service.tenant(&header(region).0);
+                let tenant = service.tenant(&region.request().0);
                 let workers = self.parts.shared.workers.of(tenant);
                 workers.submit(offload, finish);
                 self.replace(index)
