@@ -1,4 +1,5 @@
-//! `cargo xtask bench` and `conflicts`: both are verbs of the program `hearth-bench`.
+//! `cargo xtask bench` and `conflicts`: both are verbs of the program `hearth-bench`; the second
+//! builds and runs the program `hearth-conflicts`.
 
 use crate::{place, process};
 use std::process::Command;

@@ -11,8 +11,8 @@ pub struct Rule {
     pub below: &'static [&'static str],
 }
 
-/// The order of `docs`: cli, fuse, hearth, store, sched, sync. The model is a second opinion and
-/// may be depended on for tests alone.
+/// The crates in their order. What is shipped may depend on the model and on the mount harness in
+/// its tests alone.
 pub const RULES: &[Rule] = &[
     Rule {
         name: "hearth-sync",
@@ -35,16 +35,59 @@ pub const RULES: &[Rule] = &[
         below: &["hearth-store", "hearth-sched", "hearth-sync"],
     },
     Rule {
-        name: "hearth-fuse",
+        name: "hearth-control",
         below: &["hearth", "hearth-sched", "hearth-sync"],
     },
     Rule {
+        name: "hearth-fuse",
+        below: &["hearth-control", "hearth", "hearth-sched", "hearth-sync"],
+    },
+    Rule {
         name: "hearth-cli",
-        below: &["hearth-fuse", "hearth", "hearth-store", "hearth-sync"],
+        below: &[
+            "hearth-fuse",
+            "hearth-control",
+            "hearth",
+            "hearth-store",
+            "hearth-sync",
+        ],
+    },
+    Rule {
+        name: "hearth-testing",
+        below: &[
+            "hearth-fuse",
+            "hearth-control",
+            "hearth",
+            "hearth-model",
+            "hearth-sched",
+            "hearth-sync",
+        ],
     },
     Rule {
         name: "hearth-bench",
-        below: &["hearth", "hearth-model", "hearth-sched", "hearth-sync"],
+        below: &[
+            "hearth-testing",
+            "hearth-control",
+            "hearth",
+            "hearth-model",
+            "hearth-sched",
+            "hearth-sync",
+        ],
+    },
+    Rule {
+        name: "hearth-conflicts",
+        below: &[
+            "hearth-control",
+            "hearth",
+            "hearth-bench",
+            "hearth-model",
+            "hearth-sched",
+            "hearth-sync",
+        ],
+    },
+    Rule {
+        name: "hearth-conflicts",
+        below: &["hearth-bench", "hearth", "hearth-model", "hearth-sync"],
     },
     Rule {
         name: "hearth-python",

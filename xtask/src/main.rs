@@ -2,12 +2,15 @@
 
 mod bench;
 mod check;
+mod counted;
 mod crates;
 mod demo;
 mod failures;
+mod imports;
 mod install;
 mod layers;
 mod miri;
+mod page;
 mod place;
 mod process;
 mod rust_text;
@@ -29,7 +32,7 @@ cargo xtask VERB
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
   miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
   install-tools        install what `test` needs, and say what
-  tidy                 sizes, unsafe homes, banned words, paths in ARCHITECTURE.md
+  tidy                 sizes, unsafe homes, wording, what the pages say about the tree
   layers               direction of the crates, no rings between files
 ";
 

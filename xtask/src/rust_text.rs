@@ -121,7 +121,7 @@ pub fn without_tests(code: &str) -> String {
 }
 
 /// Where the item that begins at `start` ends: after its `;` or its closing brace.
-fn item_end(code: &str, start: usize) -> usize {
+pub fn item_end(code: &str, start: usize) -> usize {
     let mut depth = 0_i32;
     for (at, c) in code[start..].char_indices() {
         match c {

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: the rules of the code that a compiler does not know.
 
-use crate::{crates, place, rust_text};
+use crate::{counted, crates, page, place, rust_text};
 use std::path::Path;
 
 /// What the rules found: failures, and things worth a look.
@@ -39,6 +39,7 @@ const PRODUCT: &[&str] = &[
     "hearth-sched",
     "hearth-store",
     "hearth",
+    "hearth-control",
     "hearth-fuse",
     "hearth-cli",
     "hearth-python",
@@ -82,17 +83,20 @@ pub fn tree() -> Findings {
             rust_file(&shown, &text, inside, &mut findings);
         }
     }
-    let page = place::root().join("ARCHITECTURE.md");
-    match std::fs::read_to_string(page) {
-        Ok(text) => architecture(&text, &mut findings),
+    let architecture = place::root().join("ARCHITECTURE.md");
+    match std::fs::read_to_string(architecture) {
+        Ok(text) => findings.failures.extend(page::architecture(&text)),
         Err(error) => findings.failures.push(format!("ARCHITECTURE.md: {error}")),
     }
     match std::fs::read_to_string(place::root().join("docs/semantics.md")) {
-        Ok(text) => promises(&text, &mut findings),
+        Ok(text) => findings.failures.extend(page::promises(&text)),
         Err(error) => findings
             .failures
             .push(format!("docs/semantics.md: {error}")),
     }
+    let (failures, notes) = counted::tree();
+    findings.failures.extend(failures);
+    findings.notes.extend(notes);
     findings
 }
 
@@ -184,94 +188,6 @@ fn sizes(shown: &str, text: &str, code: &str, own: &str, findings: &mut Findings
     }
 }
 
-/// Every path and every type that ARCHITECTURE.md names in backticks exists.
-fn architecture(text: &str, findings: &mut Findings) {
-    let sources: Vec<String> = place::files(&place::root().join("crates"), &[".rs"])
-        .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok())
-        .collect();
-    for (number, line) in text.lines().enumerate() {
-        for token in line.split('`').skip(1).step_by(2) {
-            let missing = if looks_like_path(token) {
-                expand(token)
-                    .into_iter()
-                    .find(|path| !place::root().join(path.trim_end_matches('/')).exists())
-            } else if looks_like_type(token) {
-                let known = |source: &String| !rust_text::words(source, token).is_empty();
-                (!sources.iter().any(known)).then(|| token.to_owned())
-            } else {
-                None
-            };
-            if let Some(missing) = missing {
-                findings.failures.push(format!(
-                    "ARCHITECTURE.md:{}: there is no {missing}",
-                    number + 1
-                ));
-            }
-        }
-    }
-}
-
-/// Every promise of docs/semantics.md that stands in a table names tests, and they are there: files
-/// or directories by the end of their path, or a suite of others.
-fn promises(text: &str, findings: &mut Findings) {
-    let files: Vec<String> = place::files(&place::root().join("crates"), &[".rs"])
-        .iter()
-        .map(|path| place::shown(path))
-        .collect();
-    let is_there = |name: &str| match name.ends_with(".rs") {
-        true => files.iter().any(|file| Path::new(file).ends_with(name)),
-        false => files.iter().any(|file| file.contains(&format!("/{name}"))),
-    };
-    let mut in_table = false;
-    for (number, line) in text.lines().enumerate() {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        in_table = match line.starts_with('|') {
-            true => in_table || cells.last() == Some(&"test"),
-            false => false,
-        };
-        let tests = cells.last().copied().unwrap_or_default();
-        if !in_table || tests == "test" || line.starts_with("|---") {
-            continue;
-        }
-        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
-        let absent = names.iter().find(|name| !is_there(name));
-        let what = match absent {
-            Some(absent) => format!("there is no test {absent}"),
-            None if names.is_empty() && !tests.contains("pjdfstest") => {
-                "a promise without a test".to_owned()
-            }
-            None => continue,
-        };
-        let place = format!("docs/semantics.md:{}", number + 1);
-        findings.failures.push(format!("{place}: {what}"));
-    }
-}
-
-fn looks_like_path(token: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/{},".contains(c);
-    let first = token.split('/').next().unwrap_or_default();
-    let place = ["crates", "docs", "xtask", ".ci", ".cargo", "packaging"].contains(&first);
-    token.chars().all(plain) && place && token.contains('/')
-}
-
-fn looks_like_type(token: &str) -> bool {
-    token.starts_with(|c: char| c.is_ascii_uppercase())
-        && token.contains(|c: char| c.is_ascii_lowercase())
-        && token.chars().all(|c| c.is_ascii_alphanumeric())
-}
-
-/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`.
-fn expand(path: &str) -> Vec<String> {
-    let (Some(open), Some(close)) = (path.find('{'), path.find('}')) else {
-        return vec![path.to_owned()];
-    };
-    path[open + 1..close]
-        .split(',')
-        .flat_map(|part| expand(&format!("{}{part}{}", &path[..open], &path[close + 1..])))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,31 +235,5 @@ mod tests {
         let primitive = "pub use std::sync::Arc;\n";
         assert!(failures("crates/sync/src/primitive.rs", primitive).is_empty());
         assert!(failures("crates/fs/src/a.rs", "#![forbid(unsafe_code)]\n").is_empty());
-    }
-
-    #[test]
-    fn a_promise_without_a_test_is_found() {
-        let mut findings = Findings::default();
-        let page = "| promise | test |\n|---|---|\n| all | `crates/fs/tests/model.rs` |\n\
-                    | some | `no_such.rs` |\n| more | perhaps |\n\n| price | seen |\n| 1 | no |\n";
-        promises(page, &mut findings);
-        assert_eq!(
-            findings.failures,
-            [
-                "docs/semantics.md:4: there is no test no_such.rs",
-                "docs/semantics.md:5: a promise without a test"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_path_that_is_not_there_is_found() {
-        let mut findings = Findings::default();
-        let page = "`xtask/src/{tidy,layers}.rs` `MOUNT/.hearth/stats` `docs/no-such.md`\n";
-        architecture(page, &mut findings);
-        assert_eq!(
-            findings.failures,
-            ["ARCHITECTURE.md:1: there is no docs/no-such.md"]
-        );
     }
 }

@@ -12,7 +12,7 @@ use crate::pinned::{allowed_cores, pin};
 use crate::row::{Row, median, width, write_json};
 use crate::table::{Table, short};
 use hearth::{Clock, Credentials, Errno, Process, Time, Volume};
-use hearth_sync::profile::{self, Draw};
+use hearth_sync::profile::{self, Sampling};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -140,7 +140,7 @@ fn on_against_off(workload: &str, pairs: u32) -> Result<(f64, f64), String> {
     }
     let mut work = Work::new(workload)?;
     let mut slice = |on: bool| {
-        if on && !profile::start(Draw::Adaptive) {
+        if on && !profile::start(Sampling::Adaptive) {
             return Err("this build has no lock profile".to_owned());
         }
         // Warm: on, the thread finds out how busy it is, which takes it some draws.

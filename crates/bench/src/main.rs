@@ -3,7 +3,7 @@
 use hearth_bench::allocations::Counting;
 use hearth_bench::options::Options;
 use hearth_bench::{
-    conflicts, freeing, heat_bench, instructions, latency, library_bench, lock_price, memory,
+    freeing, heat_bench, instructions, instrumented, latency, library_bench, lock_price, memory,
     mount_bench, mounted, quota_bench, record, sched_bench, seeds,
 };
 use std::os::unix::process::CommandExt;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         .split_first()
         .map_or(("", &[][..]), |(verb, rest)| (&**verb, rest));
     if verb == "conflicts" {
-        return finish(verb, conflicts::instrumented::run(rest));
+        return finish(verb, instrumented::run(rest));
     }
     let apart = match verb {
         lock_price::WORK => Some(lock_price::run_work(rest)),
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         instructions::LOOPS => Some(instructions::loops::run()),
         "instructions" => Some(instructions::run(rest)),
         seeds::thread_perf::CHILD => Some(seeds::thread_perf::run_child(rest)),
-        seeds::counted::BUILD => Some(conflicts::instrumented::build().map(drop)),
+        seeds::counted::BUILD => Some(instrumented::build().map(drop)),
         seeds::counted::LOOPS => Some(seeds::counted::run_loops(rest)),
         _ => None,
     };

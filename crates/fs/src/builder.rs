@@ -154,8 +154,9 @@ impl VolumeBuilder {
 
     /// Builds the volume.
     ///
-    /// # Errors\nA fault in the options; an error of the system, or of the backend when it is asked
-    /// for the root.
+    /// # Errors
+    /// A fault in the options; an error of the system, or of the backend when it is asked for the
+    /// root.
     pub fn build(self) -> Result<Volume, BuildError> {
         if let Some(asked) = self.0.size.filter(|&size| size < PAGE) {
             return Err(BuildError::Size { asked });

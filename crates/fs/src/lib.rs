@@ -21,6 +21,7 @@ mod attr;
 pub mod backend;
 mod builder;
 mod cache;
+mod cache_padded;
 mod caller;
 mod calls;
 mod clock;
@@ -33,7 +34,6 @@ pub mod fdtable;
 pub mod flags;
 pub mod heat;
 mod inode;
-mod line;
 mod locks;
 mod name;
 mod named;
@@ -64,11 +64,11 @@ pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
 pub use observer::Observer;
-pub use ops::io::Place;
+pub use ops::io::WriteAt;
 pub use ops::open::OpenFile;
 pub use process::{AT_FDCWD, Fd, LockSpec, OwnedDirEntry, Process};
 pub use profile::{
-    Columns, LockCounts, LockDraw, LockProfile, LockRow, LockSide, LockSort, SiteRow,
+    Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
     BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,

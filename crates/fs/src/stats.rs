@@ -2,14 +2,14 @@
 //!
 //! Front ends count their operations, with times; the library counts its calls.
 
+use crate::cache_padded::CachePadded;
 use crate::calls::{Call, CallStats};
-use crate::line::OwnLine;
 use crate::named::named;
 use crate::op_rate::OpRate;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
-use hearth_sync::spread::PerCore;
 use std::collections::BTreeMap;
 
 named! {
@@ -36,9 +36,9 @@ lock_class!(InfoLock = "stats.info", 975);
 /// Statistics of one volume.
 pub struct Stats {
     /// Read by every call: what is written lies on other lines.
-    cores: PerCore<Core>,
-    pub(crate) rate: OwnLine<OpRate>,
-    info: OwnLine<Lock<InfoLock, BTreeMap<&'static str, String>>>,
+    cores: PerCpu<Core>,
+    pub(crate) rate: CachePadded<OpRate>,
+    info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
 
 #[repr(align(64))]
@@ -148,9 +148,9 @@ impl Stats {
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
-            cores: PerCore::new(core),
-            rate: OwnLine(OpRate::default()),
-            info: OwnLine(Lock::new(BTreeMap::new())),
+            cores: PerCpu::new(core),
+            rate: CachePadded(OpRate::default()),
+            info: CachePadded(Lock::new(BTreeMap::new())),
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Throttle {
     owed: Duration,
     busy: bool,
     /// Beginning of the present measurement of other threads.
-    since: Moment,
+    since: CpuSample,
 }
 
 /// Nanoseconds of throttled work, of all volumes of the process. Relaxed: a sum.
@@ -36,18 +36,18 @@ static PACED: AtomicU64 = AtomicU64::new(0);
 
 /// A point in time, and the processor time that the process had used, without throttled work.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct CpuSample {
     at: Instant,
     cpu: Duration,
 }
 
-impl Moment {
-    fn now() -> Moment {
+impl CpuSample {
+    fn now() -> CpuSample {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32);
         // Relaxed: see `PACED`.
         let paced = Duration::from_nanos(PACED.load(Relaxed));
-        Moment {
+        CpuSample {
             at: Instant::now(),
             cpu: cpu.saturating_sub(paced),
         }
@@ -81,10 +81,10 @@ impl Throttle {
     /// The machine counts as busy until the first measurement.
     pub fn new() -> Throttle {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Throttle::beginning(cores as u32, Moment::now())
+        Throttle::beginning(cores as u32, CpuSample::now())
     }
 
-    fn beginning(cores: u32, since: Moment) -> Throttle {
+    fn beginning(cores: u32, since: CpuSample) -> Throttle {
         Throttle {
             cores,
             owed: Duration::ZERO,
@@ -103,10 +103,10 @@ impl Throttle {
         if self.owed < QUANTUM {
             return Duration::ZERO;
         }
-        self.rest(Moment::now())
+        self.rest(CpuSample::now())
     }
 
-    fn rest(&mut self, now: Moment) -> Duration {
+    fn rest(&mut self, now: CpuSample) -> Duration {
         let passed = now.at.saturating_duration_since(self.since.at);
         if passed >= WINDOW {
             let others = now.cpu.saturating_sub(self.since.cpu);
@@ -167,7 +167,7 @@ mod tests {
     /// Works 1 ms at a time for a second beside threads that use `others` percent of a core, and
     /// returns the milliseconds of work.
     fn worked(cores: u32, others: u64) -> u64 {
-        let mut now = Moment::now();
+        let mut now = CpuSample::now();
         let (end, mut worked) = (now.at + ms(1000), 0);
         let mut throttle = Throttle::beginning(cores, now);
         while now.at < end {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn others_that_come_and_go_are_seen() {
-        let mut now = Moment::now();
+        let mut now = CpuSample::now();
         let mut throttle = Throttle::beginning(1, now);
         let mut rest = |wall, cpu| {
             now.at += ms(wall);

@@ -1,7 +1,7 @@
 //! An access ACL and the mode that stands for it are one thing to who asks for access.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use hearth::acl::{Acl, Entry, Tag};
+use hearth::acl::{Acl, AclEntry, Tag};
 use hearth::{Credentials, Volume};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const ACCESS: &[u8] = b"system.posix_acl_access";
 const ROUNDS: usize = 20_000;
 
 fn list(entries: &[(Tag, u8)]) -> Vec<u8> {
-    let entry = |&(tag, perm): &(Tag, u8)| Entry { tag, perm };
+    let entry = |&(tag, perm): &(Tag, u8)| AclEntry { tag, perm };
     let list = Acl::new(entries.iter().map(entry).collect());
     list.unwrap().to_xattr()
 }

@@ -1,6 +1,6 @@
 //! What a volume or a process may have at most.
 
-use hearth::backend::{Backend, Change, TestBackend};
+use hearth::backend::{Backend, BackendOp, TestBackend};
 use hearth::fdtable::FdPolicy;
 use hearth::{Credentials, Errno, Interrupt, LockKind, LockSpec, Process, Volume};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn a_file_has_four_billion_names() {
     let mut record = backend.load_inode(ino).unwrap().unwrap();
     for nlink in [i32::MAX as u32, u32::MAX - 1] {
         record.attr.nlink = nlink;
-        backend.commit(&[Change::Put(&record)]).unwrap();
+        backend.commit(&[BackendOp::Put(&record)]).unwrap();
         let volume = volume();
         let p = process(&volume);
         assert_eq!(p.stat("/1").unwrap().nlink, nlink);

@@ -7,7 +7,7 @@
 
 use hearth::fdtable::FdPolicy;
 use hearth::{
-    Columns, Credentials, Errno, LockDraw, LockKind, LockProfile, LockSide, LockSpec, Process,
+    Columns, Credentials, Errno, LockKind, LockProfile, LockSampling, LockSide, LockSpec, Process,
     Volume,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,7 +97,7 @@ fn the_switch_takes_four_words_and_nothing_else() {
 #[test]
 fn the_files_show_what_the_library_shows() {
     let turn = Turn::new();
-    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    assert!(turn.volume.start_lock_profile(LockSampling::All));
     turn.process.close(turn.make("/file")).unwrap();
     turn.volume.stop_lock_profile();
     let profile = turn.volume.lock_profile();
@@ -117,7 +117,7 @@ fn the_files_show_what_the_library_shows() {
 #[test]
 fn a_line_names_the_operation_that_took_the_lock() {
     let turn = Turn::new();
-    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    assert!(turn.volume.start_lock_profile(LockSampling::All));
     for number in 0..10 {
         turn.process
             .close(turn.make(&format!("/file-{number}")))
@@ -145,7 +145,7 @@ fn a_line_names_the_operation_that_took_the_lock() {
 #[test]
 fn every_lock_of_a_volume_has_a_class() {
     let turn = Turn::new();
-    assert!(turn.volume.start_lock_profile(LockDraw::All));
+    assert!(turn.volume.start_lock_profile(LockSampling::All));
     let process = &turn.process;
     process.mkdir("/a", 0o755).unwrap();
     process.mkdir("/b", 0o755).unwrap();
@@ -202,7 +202,7 @@ fn a_wait_for_a_user_lock_is_told_as_long_as_it_was() {
     let fd = turn.make("/file");
     turn.process.flock(fd, libc::LOCK_EX).unwrap();
     let other = turn.volume.process(Credentials::root());
-    assert!(turn.volume.start_lock_profile(LockDraw::Adaptive));
+    assert!(turn.volume.start_lock_profile(LockSampling::Adaptive));
     let (least, most) = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let fd = other.open("/file", libc::O_RDWR, 0).unwrap();
@@ -247,7 +247,7 @@ fn a_wait_for_a_user_lock_is_told_as_long_as_it_was() {
 fn who_locks_and_unlocks_a_range_takes_no_lock_but_that_of_the_file() {
     let turn = Turn::new();
     let fd = turn.make("/file");
-    assert!(turn.volume.start_lock_profile(LockDraw::Adaptive));
+    assert!(turn.volume.start_lock_profile(LockSampling::Adaptive));
     for kind in [LockKind::Write, LockKind::Unlock] {
         let spec = LockSpec {
             kind,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::backend::TestBackend;
-use hearth::{Caller, Credentials, Fd, Origin, Place, Process, Volume};
+use hearth::{Caller, Credentials, Fd, Origin, Process, Volume, WriteAt};
 use std::sync::Arc;
 
 const CAPABILITY: &[u8] = b"security.capability";
@@ -89,7 +89,7 @@ fn what_a_kernel_writes_back_takes_no_capabilities_and_what_it_passes_on_does() 
         .unwrap();
     assert_eq!(p.getxattr("/f", CAPABILITY).unwrap().len(), 20);
     let file = door.open(&kernel, ino, libc::O_WRONLY).unwrap();
-    door.write(&kernel, &file, Place::At(0), b"new", false)
+    door.write(&kernel, &file, WriteAt::At(0), b"new", false)
         .unwrap();
     door.release(&file, None);
     assert!(p.getxattr("/f", CAPABILITY).is_err());

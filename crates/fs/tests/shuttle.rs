@@ -8,6 +8,9 @@
 // A test that panics has said what it has to say, in helpers too.
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code)]
+#[path = "../src/cache_padded.rs"]
+mod cache_padded;
 #[allow(dead_code, missing_docs)]
 #[path = "../src/errno.rs"]
 mod errno;
@@ -17,9 +20,6 @@ mod fdtable;
 #[allow(dead_code)]
 #[path = "../src/superblock/handle.rs"]
 mod handle;
-#[allow(dead_code)]
-#[path = "../src/line.rs"]
-mod line;
 #[allow(dead_code, missing_docs, unused_imports)]
 #[path = "../src/locks/mod.rs"]
 mod locks;

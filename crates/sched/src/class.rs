@@ -29,7 +29,7 @@ pub trait Job {
     /// The index of its tenant.
     fn tenant(&self) -> usize;
     /// Whether it has a key, so that it should stay where it is.
-    fn stays(&self) -> bool;
+    fn is_affine(&self) -> bool;
 }
 
 /// Who knows the weight of a tenant.

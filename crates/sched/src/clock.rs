@@ -1,6 +1,6 @@
 //! Time as the scheduler counts it.
 
-use crate::meter::Meter;
+use crate::cpu_accounting::CpuAccounting;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Stopwatch};
 use std::time::Duration;
@@ -36,10 +36,10 @@ impl std::ops::Add<Duration> for Time {
 
 /// Where time comes from.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockKind);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockKind {
     System(Stopwatch),
     Manual(Arc<AtomicU64>),
 }
@@ -47,35 +47,35 @@ enum Source {
 impl Clock {
     /// The monotonic clock of the machine, which begins now.
     pub fn system() -> Clock {
-        Clock(Source::System(Stopwatch::start()))
+        Clock(ClockKind::System(Stopwatch::start()))
     }
 
     /// A clock that stands still unless [`Clock::advance`] moves it, for tests.
     pub fn manual() -> Clock {
-        Clock(Source::Manual(Arc::new(AtomicU64::new(0))))
+        Clock(ClockKind::Manual(Arc::new(AtomicU64::new(0))))
     }
 
     /// The time.
     #[inline]
     pub fn now(&self) -> Time {
         match &self.0 {
-            Source::System(watch) => Time(watch.ns()),
+            ClockKind::System(watch) => Time(watch.ns()),
             // Relaxed: time orders nothing else.
-            Source::Manual(ns) => Time(ns.load(Ordering::Relaxed)),
+            ClockKind::Manual(ns) => Time(ns.load(Ordering::Relaxed)),
         }
     }
 
     /// What measures the work of the calling thread: by processor time with the machine's clock.
-    pub(crate) fn meter(&self) -> Meter {
+    pub(crate) fn cpu_accounting(&self) -> CpuAccounting {
         match &self.0 {
-            Source::System(_) => Meter::of_thread(),
-            Source::Manual(_) => Meter::by_clock(),
+            ClockKind::System(_) => CpuAccounting::of_thread(),
+            ClockKind::Manual(_) => CpuAccounting::by_clock(),
         }
     }
 
     /// Moves a manual clock; the machine's moves by itself.
     pub fn advance(&self, by: Duration) {
-        if let Source::Manual(ns) = &self.0 {
+        if let ClockKind::Manual(ns) = &self.0 {
             // Relaxed: time orders nothing else.
             ns.fetch_add(by.as_nanos() as u64, Ordering::Relaxed);
         }

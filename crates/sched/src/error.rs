@@ -11,20 +11,20 @@ pub enum SchedError {
         /// What was asked for.
         weight: u32,
     },
-    /// A ceiling below one.
+    /// A rate limit below one.
     Limit {
-        /// Which ceiling.
+        /// Which rate limit.
         what: &'static str,
     },
-    /// More workers, or more seats, than 1,024.
+    /// More workers, or more run queues, than 1,024.
     Workers {
         /// How many were asked for.
         asked: usize,
     },
-    /// Every station, or the one that was asked for, has a driver.
-    NoSeat {
-        /// How many stations there are.
-        stations: usize,
+    /// Every run queue, or the one that was asked for, has a owner.
+    NoFreeRunQueue {
+        /// How many run queues there are.
+        run_queues: usize,
     },
     /// The system refuses a thread.
     Thread {
@@ -48,9 +48,9 @@ impl fmt::Display for SchedError {
             SchedError::Workers { asked } => {
                 write!(f, "{asked} workers or seats: give at most 1,024 of each")
             }
-            SchedError::NoSeat { stations } => write!(
+            SchedError::NoFreeRunQueue { run_queues } => write!(
                 f,
-                "no free station among {stations}: build the scheduler with more seats, \
+                "no free run_queue among {run_queues}: build the scheduler with more queue_refs, \
                  or drop a worker"
             ),
             SchedError::Thread { reason } => write!(

@@ -1,4 +1,4 @@
-//! Forgetting tenants that nobody uses, at all stations.
+//! Forgetting tenants that nobody uses, at all run queues.
 
 use crate::shared::Shared;
 use crate::tenant::Seen;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Option<usize> {
     // Two at once would end what the other has just seen to be used, and clean what it has freed.
     let _turn = shared.forgetting.try_lock()?;
-    let tenants = shared.fleet.weights();
+    let tenants = shared.runtime.weights();
     let (now, idle) = (shared.clock.now().ns(), idle.as_nanos() as u64);
     let count = tenants.count();
     let part = from.min(count)..(from + most).min(count);
@@ -30,16 +30,16 @@ pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Opti
     (part.end < count).then_some(part.end)
 }
 
-/// How often each of them ran at all stations; `None` for who is at one now.
+/// How often each of them ran at all run queues; `None` for who is at one now.
 fn look(shared: &Shared, part: Range<usize>) -> Vec<Seen> {
     let mut seen: Vec<Seen> = vec![Some(0); part.len()];
-    for station in shared.fleet.stations() {
-        let queue = station.lock();
+    for run_queue in shared.runtime.run_queues() {
+        let queue = run_queue.lock();
         for (index, seen) in part.clone().zip(&mut seen) {
             let runs = queue.idle_runs(index);
             *seen = seen.zip(runs).map(|(sum, runs)| sum + runs);
         }
-        station.noted(|tenant, _, _| {
+        run_queue.for_each_pending(|tenant, _, _| {
             if part.contains(&tenant) {
                 seen[tenant - part.start] = None;
             }
@@ -48,13 +48,13 @@ fn look(shared: &Shared, part: Range<usize>) -> Vec<Seen> {
     seen
 }
 
-/// Forgets one at all stations; false if something of it is at one of them.
+/// Forgets one at all run queues; false if something of it is at one of them.
 fn clean(shared: &Shared, index: usize) -> bool {
     let mut clean = true;
-    for station in shared.fleet.stations() {
-        let mut queue = station.lock();
+    for run_queue in shared.runtime.run_queues() {
+        let mut queue = run_queue.lock();
         clean &= queue.idle_runs(index).is_some();
-        station.noted(|tenant, _, _| clean &= tenant != index);
+        run_queue.for_each_pending(|tenant, _, _| clean &= tenant != index);
         let service = queue.forget(index);
         drop(queue);
         // Freed without the lock.
@@ -81,7 +81,9 @@ mod tests {
 
     fn scheduler() -> (Scheduler, Clock) {
         let clock = Clock::manual();
-        let builder = Scheduler::builder().clock(clock.clone()).seats(2);
+        let builder = Scheduler::builder()
+            .clock(clock.clone())
+            .external_workers(2);
         (builder.start().expect("no thread to start"), clock)
     }
 
@@ -102,7 +104,7 @@ mod tests {
                 // Places of those that went are used again.
                 assert!(tenant.index() < 1_010, "{tenant:?}");
                 drop(scheduler.spawn_fn(Spec::of(tenant), || ()));
-                scheduler.outside(tenant).finish(1);
+                scheduler.external_task(tenant).finish(1);
             }
             while scheduler.run_once() > 0 {}
             // Seen to be used, ended, and free.
@@ -136,14 +138,14 @@ mod tests {
                 yield_now().await;
             }
         });
-        let outside = scheduler.outside(scheduler.tenant(4));
+        let external_task = scheduler.external_task(scheduler.tenant(4));
         (0..5).for_each(|_| pass(&scheduler, &clock));
         assert_eq!(scheduler.known_tenant(3), Some(waits));
-        assert_eq!(scheduler.known_tenant(4), Some(outside.tenant()));
+        assert_eq!(scheduler.known_tenant(4), Some(external_task.tenant()));
         open.send(()).expect("it waits");
         while scheduler.run_once() > 0 {}
         task.join().expect("it ends");
-        drop(outside);
+        drop(external_task);
         pass(&scheduler, &clock);
         // Named again before it ends: it has its time once more.
         let before = scheduler.endings();
@@ -185,14 +187,14 @@ mod tests {
         };
         let old = scheduler.tenant(5);
         assert_eq!(scheduler.charge(old, 3, 0), None);
-        scheduler.outside(old).finish(10);
+        scheduler.external_task(old).finish(10);
         assert_eq!(rows(), [(5, 3, 1.0)]);
         (0..2).for_each(|_| pass(&scheduler, &clock));
         assert_eq!(rows(), []);
         let new = scheduler.tenant(5);
         assert_ne!(new, old, "its place is not free yet");
         assert_eq!(scheduler.charge(new, 1, 0), None);
-        scheduler.outside(new).finish(10);
+        scheduler.external_task(new).finish(10);
         assert_eq!(rows(), [(5, 1, 1.0)]);
     }
 

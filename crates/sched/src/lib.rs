@@ -18,28 +18,32 @@
 //! ```
 
 mod class;
-pub mod fleet;
-mod meter;
+mod cpu_accounting;
 pub mod queue;
+pub mod runtime;
 mod stats;
 
 pub use class::{Class, Job, Weights};
 pub use stats::{CoreStats, Histogram, Service, Stats, TenantStats};
 
 // A task's cell is made of std's atomics, which loom cannot follow: under loom there are the
-// queues and the fleet alone.
+// queues and the runtime alone.
+#[cfg(not(feature = "loom"))]
+mod blocking_pool;
 #[cfg(not(feature = "loom"))]
 mod clock;
 #[cfg(not(feature = "loom"))]
-mod drive;
-#[cfg(not(feature = "loom"))]
 mod error;
+#[cfg(not(feature = "loom"))]
+mod external_task;
+#[cfg(not(feature = "loom"))]
+mod fair_queue;
 #[cfg(not(feature = "loom"))]
 mod forget;
 #[cfg(not(feature = "loom"))]
-mod outside;
+mod rate_limit;
 #[cfg(not(feature = "loom"))]
-mod rounds;
+mod run_loop;
 #[cfg(not(feature = "loom"))]
 mod scheduler;
 #[cfg(not(feature = "loom"))]
@@ -47,30 +51,26 @@ mod shared;
 #[cfg(not(feature = "loom"))]
 mod sleep;
 #[cfg(not(feature = "loom"))]
-mod spares;
-#[cfg(not(feature = "loom"))]
 mod task;
 #[cfg(not(feature = "loom"))]
 mod tenant;
 #[cfg(not(feature = "loom"))]
 mod timers;
 #[cfg(not(feature = "loom"))]
-mod turn;
-#[cfg(not(feature = "loom"))]
 mod yielding;
 
 #[cfg(not(feature = "loom"))]
 pub use {
     clock::{Clock, Time},
-    drive::{Source, Worker, block_in_place},
     error::{SchedError, TaskError},
-    fleet::Unpark,
-    outside::Outside,
-    rounds::Rounds,
+    external_task::ExternalTask,
+    fair_queue::FairQueue,
+    rate_limit::RateLimit,
+    run_loop::{Source, Worker, block_in_place},
+    runtime::Unpark,
     scheduler::{Builder, Handle, MOST_WORKERS, Scheduler},
     sleep::Sleep,
     task::{JoinHandle, Spec},
-    tenant::{DEFAULT_WEIGHT, LimitChange, Limits, MAX_WEIGHT, Tenant, Ticket, check_weight},
-    turn::Turn,
+    tenant::{DEFAULT_WEIGHT, LimitChange, Limits, MAX_WEIGHT, Permit, Tenant, check_weight},
     yielding::{YieldNow, yield_now},
 };

@@ -1,20 +1,22 @@
 //! The scheduler: building it, spawning, waiting, ending.
 
+use crate::blocking_pool::BlockingPool;
 use crate::class::Weights;
 use crate::clock::{Clock, Time};
-use crate::drive::{Drive, Worker, employ};
 use crate::error::SchedError;
-use crate::fleet::{Fleet, Manner, Station, Unpark};
+use crate::external_task::ExternalTask;
 use crate::forget::forget;
-use crate::outside::Outside;
-use crate::shared::{Ended, Seat, Shared, Work, is_inside, station_here};
+use crate::rate_limit::RateLimit;
+use crate::run_loop::{RunLoop, Worker, spawn_worker};
+use crate::runtime::{RunQueue, Runtime, Unpark, WorkerMode};
+use crate::shared::{
+    EndSignal, QueueRef, RunnableTask, Shared, current_run_queue, is_scheduler_thread,
+};
 use crate::sleep::Sleep;
-use crate::spares::Spares;
 use crate::stats::{CoreStats, Service, Stats, TenantStats};
 use crate::task::{JoinHandle, Spec, make};
-use crate::tenant::{LimitChange, Limits, Tenant, Tenants, Ticket};
+use crate::tenant::{LimitChange, Limits, Permit, Tenant, Tenants};
 use crate::timers::Timers;
-use crate::turn::Turn;
 use async_task::Runnable;
 use hearth_sync::lock::Lock;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,14 +24,14 @@ use hearth_sync::primitive::{Arc, OnceLock};
 use std::future::Future;
 use std::time::Duration;
 
-/// The most workers, and the most seats.
+/// The most workers, and the most run queues.
 pub const MOST_WORKERS: usize = 1024;
 
 /// What a scheduler is to be.
 #[derive(Clone, Debug)]
 pub struct Builder {
     workers: usize,
-    seats: usize,
+    external_workers: usize,
     clock: Clock,
 }
 
@@ -37,7 +39,7 @@ impl Default for Builder {
     fn default() -> Builder {
         Builder {
             workers: 0,
-            seats: 0,
+            external_workers: 0,
             clock: Clock::system(),
         }
     }
@@ -50,9 +52,12 @@ impl Builder {
         Builder { workers, ..self }
     }
 
-    /// Stations that callers drive by [`Handle::worker`], 0 by default.
-    pub fn seats(self, seats: usize) -> Builder {
-        Builder { seats, ..self }
+    /// Run queues that callers drive by [`Handle::worker`], 0 by default.
+    pub fn external_workers(self, external_workers: usize) -> Builder {
+        Builder {
+            external_workers,
+            ..self
+        }
     }
 
     /// Where time comes from.
@@ -65,39 +70,40 @@ impl Builder {
     /// # Errors
     /// Too many workers, or the system refuses a thread; nothing is left running.
     pub fn start(self) -> Result<Scheduler, SchedError> {
-        for asked in [self.workers, self.seats] {
+        for asked in [self.workers, self.external_workers] {
             if asked > MOST_WORKERS {
                 return Err(SchedError::Workers { asked });
             }
         }
-        let stations = (self.workers + self.seats).max(1);
+        let run_queues = (self.workers + self.external_workers).max(1);
         let shared = Arc::new(Shared {
-            fleet: Fleet::new(stations, Tenants::new()),
-            timers: (0..stations).map(|_| Timers::new()).collect(),
+            runtime: Runtime::new(run_queues, Tenants::new()),
+            timers: (0..run_queues).map(|_| Timers::new()).collect(),
             clock: self.clock,
-            spares: Spares::new(stations),
+            blocking_pool: BlockingPool::new(run_queues),
             panics: AtomicU64::new(0),
             forgetting: Lock::new(()),
             closing: AtomicBool::new(false),
-            ended: Ended::default(),
-            begin: OnceLock::new(),
+            end_signal: EndSignal::default(),
+            thread_start_hook: OnceLock::new(),
         });
-        let seats: Box<[Arc<Seat>]> = (0..stations)
-            .map(|station| {
-                Arc::new(Seat {
+        let queue_refs: Box<[Arc<QueueRef>]> = (0..run_queues)
+            .map(|run_queue| {
+                Arc::new(QueueRef {
                     shared: Arc::clone(&shared),
-                    station,
+                    index: run_queue,
                     spawned: AtomicU64::new(0),
                     finished: AtomicU64::new(0),
                     wanted: AtomicBool::new(false),
                 })
             })
             .collect();
-        let scheduler = Scheduler(Handle(Arc::new(Inner { shared, seats })));
-        for seat in &scheduler.0.0.seats[..self.workers] {
-            let taken = seat.shared.fleet.stations()[seat.station].sit(Manner::Helping);
+        let scheduler = Scheduler(Handle(Arc::new(Inner { shared, queue_refs })));
+        for queue_ref in &scheduler.0.0.queue_refs[..self.workers] {
+            let taken = queue_ref.shared.runtime.run_queues()[queue_ref.index]
+                .acquire(WorkerMode::Stealing);
             debug_assert!(taken, "nobody else knows this scheduler");
-            employ(seat).map_err(|reason| SchedError::Thread { reason })?;
+            spawn_worker(queue_ref).map_err(|reason| SchedError::Thread { reason })?;
         }
         Ok(scheduler)
     }
@@ -112,8 +118,8 @@ pub struct Handle(Arc<Inner>);
 
 struct Inner {
     shared: Arc<Shared>,
-    /// By station.
-    seats: Box<[Arc<Seat>]>,
+    /// By run queue.
+    queue_refs: Box<[Arc<QueueRef>]>,
 }
 
 impl Scheduler {
@@ -146,16 +152,16 @@ impl Drop for Scheduler {
         let shared = &self.0.0.shared;
         // Relaxed: in force soon; the queues close under their locks.
         shared.closing.store(true, Ordering::Relaxed);
-        shared.fleet.stop();
-        shared.spares.stop();
-        shared.ended.tell();
-        if !is_inside(shared) {
-            shared.spares.wait_for_end();
+        shared.runtime.stop();
+        shared.blocking_pool.stop();
+        shared.end_signal.notify();
+        if !is_scheduler_thread(shared) {
+            shared.blocking_pool.wait_for_end();
         }
         // Destructors of tasks run here, with no lock held.
-        drop(shared.fleet.close());
+        drop(shared.runtime.close());
         shared.timers.iter().for_each(Timers::close);
-        shared.fleet.weights().close();
+        shared.runtime.weights().close();
     }
 }
 
@@ -163,14 +169,14 @@ impl Handle {
     /// Has each thread that starts one for the scheduler call this before, and the new one call it
     /// first, from now on. A thread takes over from the one that starts it what may not suit it,
     /// its policy in the kernel's scheduler for one. It counts when it is said for the first time.
-    pub fn begin_threads_with(&self, begin: fn()) {
-        let _ = self.0.shared.begin.set(begin);
+    pub fn on_thread_start(&self, begin: fn()) {
+        let _ = self.0.shared.thread_start_hook.set(begin);
     }
 
     /// This thread was, or starts, one that works beside the scheduler: calls what
-    /// [`Handle::begin_threads_with`] was told.
-    pub fn thread_begins(&self) {
-        self.0.shared.thread_begins();
+    /// [`Handle::on_thread_start`] was told.
+    pub fn run_thread_start_hook(&self) {
+        self.0.shared.run_thread_start_hook();
     }
 
     /// Starts a future as a task.
@@ -183,15 +189,15 @@ impl Handle {
         F::Output: Send + 'static,
     {
         let shared = &self.0.shared;
-        let here = station_here(shared);
-        let stations = self.0.seats.len();
-        let home = match spec.key {
-            Some(key) => (key % stations as u64) as usize,
-            None => shared.open(here).unwrap_or_else(|| shared.any_station()),
+        let here = current_run_queue(shared);
+        let run_queues = self.0.queue_refs.len();
+        let preferred = match spec.key {
+            Some(key) => (key % run_queues as u64) as usize,
+            None => shared.open(here).unwrap_or_else(|| shared.any_run_queue()),
         };
-        let seat = &self.0.seats[here.unwrap_or(home)];
+        let queue_ref = &self.0.queue_refs[here.unwrap_or(preferred)];
         self.tenants().count_task(spec.tenant);
-        let (first, handle) = make(Arc::clone(seat), spec, home, future);
+        let (first, handle) = make(Arc::clone(queue_ref), spec, preferred, future);
         // Relaxed: in force soon.
         if here.is_none() && shared.closing.load(Ordering::Relaxed) {
             // Dropping the first step cancels the task.
@@ -246,12 +252,12 @@ impl Handle {
         self.tenants().set_weight(tenant, weight)
     }
 
-    /// Sets the ceilings of a tenant. Who waits for them is held to the new ones from now on, for
-    /// what it was charged and those before it were; without a ceiling it goes on. A tenant that
+    /// Sets the rate limits of a tenant. Who waits for them is held to the new ones from now on, for
+    /// what it was charged and those before it were; without a rate limit it goes on. A tenant that
     /// was forgotten is named anew.
     ///
     /// # Errors
-    /// A ceiling is zero; nothing has changed.
+    /// A rate limit is zero; nothing has changed.
     pub fn set_limits(&self, tenant: Tenant, limits: Limits) -> Result<(), SchedError> {
         let now = self.now().ns();
         self.tenants().set_limits(tenant, limits, now)
@@ -261,21 +267,21 @@ impl Handle {
     /// same time.
     ///
     /// # Errors
-    /// A ceiling is zero; nothing has changed.
+    /// A rate limit is zero; nothing has changed.
     pub fn change_limits(&self, tenant: Tenant, changes: &[LimitChange]) -> Result<(), SchedError> {
         let now = self.now().ns();
         self.tenants().change_limits(tenant, changes, now)
     }
 
-    /// The ceilings of a tenant.
+    /// The rate limits of a tenant.
     pub fn limits(&self, tenant: Tenant) -> Limits {
         self.tenants().limits(tenant)
     }
 
-    /// Whether any tenant has a ceiling: without it there is nothing to charge.
+    /// Whether any tenant has a rate limit: without it there is nothing to charge.
     #[inline]
-    pub fn has_ceilings(&self) -> bool {
-        self.tenants().has_ceilings()
+    pub fn has_limits(&self) -> bool {
+        self.tenants().has_limits()
     }
 
     /// The weight of a tenant.
@@ -283,91 +289,96 @@ impl Handle {
         self.tenants().weight(tenant.index())
     }
 
-    /// Charges work to a tenant's ceilings. With a ticket it is to wait for its [`Handle::turn`],
+    /// Charges work to a tenant's rate limits. With a permit it is to wait for its [`Handle::turn`],
     /// without one it may go on.
-    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Option<Ticket> {
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Option<Permit> {
         let now = self.now().ns();
         self.tenants().charge(tenant, ops, bytes, now)
     }
 
-    /// Work of a tenant begins that is done on another thread, and is queued by [`Rounds`] until
+    /// Work of a tenant begins that is done on another thread, and is queued by [`FairQueue`] until
     /// then.
     ///
-    /// [`Rounds`]: crate::Rounds
-    pub fn outside(&self, tenant: Tenant) -> Outside {
-        Outside::new(&self.0.shared, tenant)
+    /// [`FairQueue`]: crate::Rounds
+    pub fn external_task(&self, tenant: Tenant) -> ExternalTask {
+        ExternalTask::new(&self.0.shared, tenant)
     }
 
-    /// Waits until the ceilings let work go on that was charged, also when they change meanwhile.
-    pub fn turn(&self, ticket: Ticket) -> Turn {
-        Turn::new(Arc::clone(&self.0.shared), ticket)
+    /// Waits until the rate limits let work go on that was charged, also when they change meanwhile.
+    pub fn rate_limit(&self, permit: Permit) -> RateLimit {
+        RateLimit::new(Arc::clone(&self.0.shared), permit)
     }
 
-    /// How many stations there are: keys count modulo this.
-    pub fn stations(&self) -> usize {
-        self.0.seats.len()
+    /// How many run queues there are: keys count modulo this.
+    pub fn run_queues(&self) -> usize {
+        self.0.queue_refs.len()
     }
 
-    /// Takes a station without a driver, to drive it from this thread. `unpark` wakes the thread
+    /// Takes a run queue without a owner, to drive it from this thread. `unpark` wakes the thread
     /// when it sleeps in [`Worker::wait`] by other means than [`Worker::park`].
     ///
     /// # Errors
-    /// Every station has a driver.
+    /// Every run queue has a owner.
     pub fn worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
-        self.sit_anywhere(Manner::Helping, unpark)
+        self.acquire_any(WorkerMode::Stealing, unpark)
     }
 
     /// [`Handle::worker`] for a thread that often sleeps in its own way, and not in
-    /// [`Worker::wait`]: its station runs what it spawned with [`Worker::station`] as the key,
+    /// [`Worker::wait`]: its run queue runs what it spawned with [`Worker::run_queue`] as the key,
     /// which nobody else may, and nothing else. While any of that is left, it sleeps in
     /// [`Worker::wait`].
     ///
     /// # Errors
-    /// Every station has a driver.
-    pub fn worker_alone(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
-        self.sit_anywhere(Manner::Alone, unpark)
+    /// Every run queue has a owner.
+    pub fn pinned_worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
+        self.acquire_any(WorkerMode::Pinned, unpark)
     }
 
-    fn sit_anywhere(
+    fn acquire_any(
         &self,
-        manner: Manner,
+        mode: WorkerMode,
         mut unpark: Option<Unpark>,
     ) -> Result<Worker, SchedError> {
-        for seat in &self.0.seats {
-            match Worker::take(seat, manner, unpark) {
+        for queue_ref in &self.0.queue_refs {
+            match Worker::take(queue_ref, mode, unpark) {
                 Ok(worker) => return Ok(worker),
                 Err(back) => unpark = back,
             }
         }
-        let stations = self.0.seats.len();
-        Err(SchedError::NoSeat { stations })
+        let run_queues = self.0.queue_refs.len();
+        Err(SchedError::NoFreeRunQueue { run_queues })
     }
 
-    /// [`Handle::worker`] for one station: for a thread that is bound to a core or a queue.
+    /// [`Handle::worker`] for one run queue: for a thread that is bound to a core or a queue.
     ///
     /// # Errors
-    /// The station has a driver, or there is no such station.
-    pub fn worker_at(&self, station: usize, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
-        let stations = self.0.seats.len();
-        let seat = self.0.seats.get(station);
-        seat.and_then(|seat| Worker::take(seat, Manner::Helping, unpark).ok())
-            .ok_or(SchedError::NoSeat { stations })
+    /// The run queue has a owner, or there is no such run queue.
+    pub fn worker_at(
+        &self,
+        run_queue: usize,
+        unpark: Option<Unpark>,
+    ) -> Result<Worker, SchedError> {
+        let run_queues = self.0.queue_refs.len();
+        let queue_ref = self.0.queue_refs.get(run_queue);
+        queue_ref
+            .and_then(|queue_ref| Worker::take(queue_ref, WorkerMode::Stealing, unpark).ok())
+            .ok_or(SchedError::NoFreeRunQueue { run_queues })
     }
 
-    /// Runs on this thread what is runnable now, each task once at most, at stations that have
-    /// no driver; how many steps were run. What waits at stations with a driver is left to that: a
+    /// Runs on this thread what is runnable now, each task once at most, at run queues that have
+    /// no owner; how many steps were run. What waits at run queues with a owner is left to that: a
     /// task that slept here would wake with the next call.
     pub fn run_once(&self) -> usize {
         let mut most: usize = self.runnable().max(1);
         let mut ran = 0;
-        for seat in &self.0.seats {
-            let Some(mut drive) = Drive::take(seat, Manner::Alone, false) else {
+        for queue_ref in &self.0.queue_refs {
+            let Some(mut run_loop) = RunLoop::take(queue_ref, WorkerMode::Pinned, false) else {
                 continue;
             };
             while most > 0 {
-                let some = drive.run(most);
+                let some = run_loop.run(most);
                 (ran, most) = (ran + some, most - some);
-                if some == 0 && !drive.search() {
+                if some == 0 && !run_loop.search() {
                     break;
                 }
             }
@@ -375,15 +386,15 @@ impl Handle {
         ran
     }
 
-    /// Runs idle tasks on this thread, at stations that have no driver, each once at most, and
+    /// Runs idle tasks on this thread, at run queues that have no owner, each once at most, and
     /// begins none after `limit`; how many steps were run.
     pub fn run_background_once(&self, limit: Duration) -> usize {
         let end = (self.now() + limit).ns();
         let mut ran = 0;
-        for seat in &self.0.seats {
-            if let Some(mut drive) = Drive::take(seat, Manner::Alone, false) {
-                let most = seat.shared.fleet.idle_len(seat.station);
-                ran += drive.run_idle(most, end);
+        for queue_ref in &self.0.queue_refs {
+            if let Some(mut run_loop) = RunLoop::take(queue_ref, WorkerMode::Pinned, false) {
+                let most = queue_ref.shared.runtime.idle_len(queue_ref.index);
+                ran += run_loop.run_idle(most, end);
             }
         }
         ran
@@ -404,26 +415,26 @@ impl Handle {
             }
             let rest = end.map(|end| end.since(now));
             let turn = match self.has_vacant() {
-                // Timers and wake-ups of a station without a driver are this thread's.
+                // Timers and wake-ups of a run queue without a owner are this thread's.
                 true => Some(rest.map_or(POLL, |rest| rest.min(POLL))),
                 false => rest,
             };
-            shared.ended.wait_until(turn, || self.tasks() == 0);
+            shared.end_signal.wait_until(turn, || self.tasks() == 0);
         }
     }
 
     /// Tasks that are not finished.
     pub fn tasks(&self) -> u64 {
         // SeqCst, the finished ones first: equal sums mean that none was left at the first look.
-        let sum = |of: fn(&Seat) -> &AtomicU64| -> u64 {
+        let sum = |of: fn(&QueueRef) -> &AtomicU64| -> u64 {
             self.0
-                .seats
+                .queue_refs
                 .iter()
-                .map(|seat| of(seat).load(Ordering::SeqCst))
+                .map(|queue_ref| of(queue_ref).load(Ordering::SeqCst))
                 .sum()
         };
-        let finished = sum(|seat| &seat.finished);
-        sum(|seat| &seat.spawned) - finished
+        let finished = sum(|queue_ref| &queue_ref.finished);
+        sum(|queue_ref| &queue_ref.spawned) - finished
     }
 
     /// Looks at `most` tenants from the index `from` on and forgets those that have no settings and
@@ -451,8 +462,8 @@ impl Handle {
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;
         let mut services = vec![Service::default(); self.tenants().count()];
-        let stations = shared.fleet.stations().iter();
-        let cores = stations.map(|station| core_stats(station, &mut services));
+        let run_queues = shared.runtime.run_queues().iter();
+        let cores = run_queues.map(|run_queue| core_stats(run_queue, &mut services));
         let cores: Vec<_> = cores.collect();
         let charged: Vec<_> = (0..services.len())
             .map(|index| {
@@ -502,33 +513,34 @@ impl Handle {
     }
 
     fn tenants(&self) -> &Tenants {
-        self.0.shared.fleet.weights()
+        self.0.shared.runtime.weights()
     }
 
     fn runnable(&self) -> usize {
-        let stations = self.0.shared.fleet.stations().iter();
-        stations.map(|station| station.hint()).sum()
+        let run_queues = self.0.shared.runtime.run_queues().iter();
+        run_queues.map(|run_queue| run_queue.hint()).sum()
     }
 
     fn has_vacant(&self) -> bool {
-        let mut stations = self.0.shared.fleet.stations().iter();
-        stations.any(|station| !station.is_driven())
+        let mut run_queues = self.0.shared.runtime.run_queues().iter();
+        run_queues.any(|run_queue| !run_queue.is_owned())
     }
 }
 
 /// Tenants whose service is copied in one hold of a queue's lock.
 const COPIED: usize = 256;
 
-/// What was counted at a station; what its tenants got is added to `services`.
-fn core_stats(station: &Station<Work>, services: &mut [Service]) -> CoreStats {
-    let mut noted = Vec::new();
+/// What was counted at a run queue; what its tenants got is added to `services`.
+fn core_stats(run_queue: &RunQueue<RunnableTask>, services: &mut [Service]) -> CoreStats {
+    let mut for_each_pending = Vec::new();
     let (mut core, mut from) = (CoreStats::default(), Some(0));
     let mut copies = Vec::new();
     while let Some(at) = from {
-        let queue = station.lock();
+        let queue = run_queue.lock();
         if at == 0 {
             core = queue.stats();
-            station.noted(|tenant, runs, ns| noted.push((tenant, runs, ns)));
+            run_queue
+                .for_each_pending(|tenant, runs, ns| for_each_pending.push((tenant, runs, ns)));
         }
         let (copied, next) = queue.services(at, COPIED);
         drop(queue);
@@ -542,7 +554,7 @@ fn core_stats(station: &Station<Work>, services: &mut [Service]) -> CoreStats {
         }
     }
     core.switches = core.wait.count();
-    for (tenant, runs, ns) in noted {
+    for (tenant, runs, ns) in for_each_pending {
         core.served += u64::from(runs);
         if let Some(sum) = services.get_mut(tenant) {
             sum.runs += u64::from(runs);
@@ -550,18 +562,18 @@ fn core_stats(station: &Station<Work>, services: &mut [Service]) -> CoreStats {
             sum.run_ns += ns;
         }
     }
-    core.inbox = station.inbox_hint();
-    core.driven = station.is_driven();
+    core.inbox = run_queue.inbox_hint();
+    core.driven = run_queue.is_owned();
     core
 }
 
-/// How often [`Handle::drain`] looks at stations without a driver.
+/// How often [`Handle::drain`] looks at run queues without a owner.
 const POLL: Duration = Duration::from_millis(1);
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
-            .field("stations", &self.stations())
+            .field("stations", &self.run_queues())
             .finish()
     }
 }
@@ -569,7 +581,7 @@ impl std::fmt::Debug for Handle {
 impl std::fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scheduler")
-            .field("stations", &self.stations())
+            .field("stations", &self.run_queues())
             .finish()
     }
 }

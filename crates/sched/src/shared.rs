@@ -1,9 +1,9 @@
 //! What all threads of a scheduler share.
 
+use crate::blocking_pool::BlockingPool;
 use crate::class::{Class, Job};
 use crate::clock::Clock;
-use crate::fleet::Fleet;
-use crate::spares::Spares;
+use crate::runtime::Runtime;
 use crate::tenant::{Tenant, Tenants};
 use crate::timers::Timers;
 use async_task::{Runnable, ScheduleInfo};
@@ -19,129 +19,129 @@ lock_class! {
     pub ForgetLock = "sched.forget", 1985;
 }
 
-/// Everything but the seats.
+/// Everything but the run queues.
 pub struct Shared {
-    pub fleet: Fleet<Work, Tenants>,
-    /// By station.
+    pub runtime: Runtime<RunnableTask, Tenants>,
+    /// By run queue.
     pub timers: Box<[Timers]>,
     pub clock: Clock,
-    pub spares: Spares<Arc<Seat>>,
+    pub blocking_pool: BlockingPool<Arc<QueueRef>>,
     pub panics: AtomicU64,
     /// Held by who ends and frees tenants.
     pub forgetting: Lock<ForgetLock, ()>,
     /// No task is taken from outside any more.
     pub closing: AtomicBool,
-    /// A task ended, or a seat became free; for who waits for that.
-    pub ended: Ended,
+    /// A task ended, or a run queue became free; for who waits for that.
+    pub end_signal: EndSignal,
     /// Called by who starts a thread for the scheduler, and by that one first.
-    pub begin: OnceLock<fn()>,
+    pub thread_start_hook: OnceLock<fn()>,
 }
 
 impl Shared {
     /// This thread was started to work for the scheduler, or starts one that does.
-    pub fn thread_begins(&self) {
-        if let Some(begin) = self.begin.get() {
+    pub fn run_thread_start_hook(&self) {
+        if let Some(begin) = self.thread_start_hook.get() {
             begin();
         }
     }
 
-    /// A station for what has no place of its own: one whose driver helps, else one without a
-    /// driver.
-    pub fn any_station(&self) -> usize {
-        let stations = self.fleet.stations();
-        let first = core() % stations.len();
-        let mut all = (0..stations.len()).map(|at| (first + at) % stations.len());
+    /// A run queue for what has no place of its own: one whose owner helps, else one without a
+    /// owner.
+    pub fn any_run_queue(&self) -> usize {
+        let run_queues = self.runtime.run_queues();
+        let first = core() % run_queues.len();
+        let mut all = (0..run_queues.len()).map(|at| (first + at) % run_queues.len());
         all.clone()
-            .find(|&at| stations[at].helps())
-            .or_else(|| all.find(|&at| !stations[at].is_driven()))
+            .find(|&at| run_queues[at].is_stealing())
+            .or_else(|| all.find(|&at| !run_queues[at].is_owned()))
             .unwrap_or(first)
     }
 
-    /// The station `here`, if what has no place of its own may stay there.
+    /// The run queue `here`, if what has no place of its own may stay there.
     pub fn open(&self, here: Option<usize>) -> Option<usize> {
-        here.filter(|&at| !self.fleet.stations()[at].is_alone())
+        here.filter(|&at| !self.runtime.run_queues()[at].is_pinned())
     }
 
-    /// Somebody who does not drive a station put the earliest timer into it.
-    pub fn tell_of_timer(&self, station: usize, now: u64) {
-        // Partner: S3. Either the driver sees the timer before it sleeps or we see that it sleeps.
+    /// Somebody who does not drive a run queue put the earliest timer into it.
+    pub fn wake_for_timer(&self, run_queue: usize, now: u64) {
+        // Partner: S3. Either the owner sees the timer before it sleeps or we see that it sleeps.
         fence(Ordering::SeqCst);
-        self.fleet.wake(station, now);
+        self.runtime.wake(run_queue, now);
     }
 }
 
-/// One station as tasks and threads hold it: a reference of its own per core, so that counting
+/// One run queue as tasks and threads hold it: a reference of its own per core, so that counting
 /// references is no shared write.
-pub struct Seat {
+pub struct QueueRef {
     pub shared: Arc<Shared>,
-    pub station: usize,
+    pub index: usize,
     /// Tasks that began here. Written by any thread.
     pub spawned: AtomicU64,
     /// Tasks of those that ended. Written by any thread.
     pub finished: AtomicU64,
-    /// The owner wants the seat back from a substitute.
+    /// The owner wants the run queue back from a substitute.
     pub wanted: AtomicBool,
 }
 
 /// What a task carries along.
 pub struct Meta {
-    pub seat: Arc<Seat>,
+    pub queue_ref: Arc<QueueRef>,
     pub class: Class,
     pub tenant: Tenant,
-    /// Whether the station was chosen by a key.
-    pub stays: bool,
-    /// The station where it runs next, unless it is woken elsewhere.
-    pub home: AtomicU32,
+    /// Whether the run queue was chosen by a key.
+    pub is_affine: bool,
+    /// The run queue where it runs next, unless it is woken elsewhere.
+    pub preferred: AtomicU32,
 }
 
 /// A task that is runnable.
-pub struct Work(pub Runnable<Meta>);
+pub struct RunnableTask(pub Runnable<Meta>);
 
-impl Job for Work {
+impl Job for RunnableTask {
     fn class(&self) -> Class {
         self.0.metadata().class
     }
     fn tenant(&self) -> usize {
         self.0.metadata().tenant.index()
     }
-    fn stays(&self) -> bool {
-        self.0.metadata().stays
+    fn is_affine(&self) -> bool {
+        self.0.metadata().is_affine
     }
 }
 
 /// Lets threads wait until a task has ended.
 #[derive(Default)]
-pub struct Ended {
+pub struct EndSignal {
     /// How many wait.
     waiters: AtomicU32,
-    turn: Mutex<()>,
+    lock: Mutex<()>,
     changed: Condvar,
 }
 
-impl Ended {
+impl EndSignal {
     /// Tells those that wait.
-    pub fn tell(&self) {
+    pub fn notify(&self) {
         // Partner: the fence in `wait_until`. Either the waiter sees what ended or we see it.
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
         if self.waiters.load(Ordering::Relaxed) > 0 {
-            let _turn = self.turn.lock();
+            let _turn = self.lock.lock();
             self.changed.notify_all();
         }
     }
 
-    /// Waits until `done`, which is asked again after every [`Ended::tell`], or for `limit`
+    /// Waits until `done`, which is asked again after every [`EndSignal::tell`], or for `limit`
     /// without one; whether it is done.
     pub fn wait_until(&self, limit: Option<Duration>, mut done: impl FnMut() -> bool) -> bool {
         // Relaxed: ordered by the fence.
         self.waiters.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let mut turn = self.turn.lock();
+        let mut lock = self.lock.lock();
         let mut late = false;
         while !done() && !late {
             match limit {
-                None => self.changed.wait(&mut turn),
-                Some(limit) => late = self.changed.wait_for(&mut turn, limit),
+                None => self.changed.wait(&mut lock),
+                Some(limit) => late = self.changed.wait_for(&mut lock, limit),
             }
         }
         // Relaxed: one tells in vain at most.
@@ -151,167 +151,180 @@ impl Ended {
 }
 
 hearth_sync::primitive::thread_local! {
-    static PLACE: Place = Place::default();
+    static CONTEXT: ThreadContext = ThreadContext::default();
 }
 
-/// Which station this thread drives.
+/// Which run queue this thread drives.
 #[derive(Default)]
-struct Place {
-    seat: RefCell<Option<Arc<Seat>>>,
-    /// Address of the scheduler whose station this thread drives, else 0.
+struct ThreadContext {
+    queue_ref: RefCell<Option<Arc<QueueRef>>>,
+    /// Address of the scheduler whose run queue this thread drives, else 0.
     scheduler: Cell<usize>,
-    station: Cell<usize>,
+    run_queue: Cell<usize>,
     /// A task that was woken while it ran here.
-    again: Cell<Option<Work>>,
+    again: Cell<Option<RunnableTask>>,
     /// Whether a substitute may drive while a task blocks.
-    lends: Cell<bool>,
+    may_hand_off: Cell<bool>,
     /// Address of the scheduler that started this thread, else 0.
-    employer: Cell<usize>,
+    pool: Cell<usize>,
     /// Tasks that are cancelled here, but for the one whose turn it is.
-    cancelled: RefCell<Vec<Work>>,
+    cancelled: RefCell<Vec<RunnableTask>>,
     /// Whether somebody below on the stack goes through them.
     cancels: Cell<bool>,
 }
 
 /// This thread was started by the scheduler, which waits for it when it ends.
-pub fn enter_service(shared: &Arc<Shared>) {
-    PLACE.with(|place| place.employer.set(address(shared)));
-    shared.thread_begins();
+pub fn enter_pool_thread(shared: &Arc<Shared>) {
+    CONTEXT.with(|context| context.pool.set(address(shared)));
+    shared.run_thread_start_hook();
 }
 
 /// Whether who waits here for the end of this scheduler's threads might wait for itself: the
-/// thread is one of them, with or without a station, or drives a station of it.
-pub fn is_inside(shared: &Arc<Shared>) -> bool {
-    let here = PLACE.try_with(|place| {
+/// thread is one of them, with or without a run queue, or drives a run queue of it.
+pub fn is_scheduler_thread(shared: &Arc<Shared>) -> bool {
+    let here = CONTEXT.try_with(|context| {
         let scheduler = address(shared);
-        place.employer.get() == scheduler || place.scheduler.get() == scheduler
+        context.pool.get() == scheduler || context.scheduler.get() == scheduler
     });
     here.unwrap_or(false)
 }
 
-/// While it lives, this thread drives the seat's station.
-pub struct Here {
-    before: (Option<Arc<Seat>>, usize, usize, Option<Work>, bool),
+/// While it lives, this thread drives the run queue's run queue.
+pub struct ContextGuard {
+    before: (
+        Option<Arc<QueueRef>>,
+        usize,
+        usize,
+        Option<RunnableTask>,
+        bool,
+    ),
 }
 
-impl Here {
-    /// This thread drives the seat's station from now on.
-    pub fn enter(seat: &Arc<Seat>, lends: bool) -> Here {
-        PLACE.with(|place| Here {
+impl ContextGuard {
+    /// This thread drives the run queue's run queue from now on.
+    pub fn enter(queue_ref: &Arc<QueueRef>, may_hand_off: bool) -> ContextGuard {
+        CONTEXT.with(|context| ContextGuard {
             before: (
-                place.seat.replace(Some(Arc::clone(seat))),
-                place.scheduler.replace(address(&seat.shared)),
-                place.station.replace(seat.station),
-                place.again.take(),
-                place.lends.replace(lends),
+                context.queue_ref.replace(Some(Arc::clone(queue_ref))),
+                context.scheduler.replace(address(&queue_ref.shared)),
+                context.run_queue.replace(queue_ref.index),
+                context.again.take(),
+                context.may_hand_off.replace(may_hand_off),
             ),
         })
     }
 
-    /// After a task: itself if it was woken meanwhile; `None` when the station was given away
-    /// by [`give_away`].
+    /// After a task: itself if it was woken meanwhile; `None` when the run queue was given away
+    /// by [`hand_off`].
     #[inline]
-    pub fn after(&self) -> Option<Option<Work>> {
-        PLACE.with(|place| (place.scheduler.get() != 0).then(|| place.again.take()))
+    pub fn after(&self) -> Option<Option<RunnableTask>> {
+        CONTEXT.with(|context| (context.scheduler.get() != 0).then(|| context.again.take()))
     }
 }
 
-impl Drop for Here {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
-        PLACE.with(|place| {
-            place.seat.replace(self.before.0.take());
-            place.scheduler.set(self.before.1);
-            place.station.set(self.before.2);
-            place.again.set(self.before.3.take());
-            place.lends.set(self.before.4);
+        CONTEXT.with(|context| {
+            context.queue_ref.replace(self.before.0.take());
+            context.scheduler.set(self.before.1);
+            context.run_queue.set(self.before.2);
+            context.again.set(self.before.3.take());
+            context.may_hand_off.set(self.before.4);
         });
     }
 }
 
-/// This thread's seat, taken from it: it drives no station any more.
-pub fn give_away() -> Option<Arc<Seat>> {
-    PLACE.with(|place| {
-        if !place.lends.get() {
+/// This thread's run queue, taken from it: it drives no run queue any more.
+pub fn hand_off() -> Option<Arc<QueueRef>> {
+    CONTEXT.with(|context| {
+        if !context.may_hand_off.get() {
             return None;
         }
-        place.scheduler.set(0);
-        place.seat.replace(None)
+        context.scheduler.set(0);
+        context.queue_ref.replace(None)
     })
 }
 
-/// Nobody else could take the seat: this thread drives the station as before.
-pub fn take_back(seat: Arc<Seat>) {
-    PLACE.with(|place| {
-        place.scheduler.set(address(&seat.shared));
-        place.station.set(seat.station);
-        place.seat.replace(Some(seat));
+/// Nobody else could take the run queue: this thread drives the run queue as before.
+pub fn take_back(queue_ref: Arc<QueueRef>) {
+    CONTEXT.with(|context| {
+        context.scheduler.set(address(&queue_ref.shared));
+        context.run_queue.set(queue_ref.index);
+        context.queue_ref.replace(Some(queue_ref));
     });
 }
 
-/// The station of this scheduler that this thread drives.
+/// The run queue of this scheduler that this thread drives.
 #[inline]
-pub fn station_here(shared: &Arc<Shared>) -> Option<usize> {
-    let here = PLACE.try_with(|place| (place.scheduler.get(), place.station.get()));
+pub fn current_run_queue(shared: &Arc<Shared>) -> Option<usize> {
+    let here = CONTEXT.try_with(|context| (context.scheduler.get(), context.run_queue.get()));
     here.ok()
         .filter(|&(scheduler, _)| scheduler == address(shared))
-        .map(|(_, station)| station)
+        .map(|(_, run_queue)| run_queue)
 }
 
 /// Puts a runnable task where it is to run: called once each time that it becomes runnable.
 pub fn schedule(runnable: Runnable<Meta>, info: ScheduleInfo) {
-    let work = Work(runnable);
+    let work = RunnableTask(runnable);
     let meta = work.0.metadata();
-    let here = station_here(&meta.seat.shared);
-    if let Some(station) = here.filter(|_| info.woken_while_running) {
-        keep(work, station);
+    let here = current_run_queue(&meta.queue_ref.shared);
+    if let Some(run_queue) = here.filter(|_| info.woken_while_running) {
+        keep(work, run_queue);
         return;
     }
-    let open = meta.seat.shared.open(here);
-    if let Some(station) = open.filter(|_| !meta.stays) {
-        put(work, station, true);
+    let open = meta.queue_ref.shared.open(here);
+    if let Some(run_queue) = open.filter(|_| !meta.is_affine) {
+        put(work, run_queue, true);
         return;
     }
-    let station = home(meta, open);
-    put(work, station, here == Some(station));
+    let run_queue = preferred(meta, open);
+    put(work, run_queue, here == Some(run_queue));
 }
 
 /// Where a task goes that is woken and does not simply stay with its waker, who may take it over
 /// `here`.
-fn home(meta: &Meta, here: Option<usize>) -> usize {
+fn preferred(meta: &Meta, here: Option<usize>) -> usize {
     // Relaxed: a hint.
-    let home = meta.home.load(Ordering::Relaxed) as usize;
-    let shared = &meta.seat.shared;
+    let preferred = meta.preferred.load(Ordering::Relaxed) as usize;
+    let shared = &meta.queue_ref.shared;
     match here {
-        Some(here) if here != home && shared.fleet.is_behind(home, shared.clock.now().ns()) => here,
-        _ => home,
+        Some(here)
+            if here != preferred
+                && shared.runtime.is_behind(preferred, shared.clock.now().ns()) =>
+        {
+            here
+        }
+        _ => preferred,
     }
 }
 
 /// Keeps a task that goes on until the end of its poll, when the queue is locked anyway.
 #[inline]
-fn keep(work: Work, station: usize) {
-    let second = PLACE.with(|place| place.again.replace(Some(work)));
+fn keep(work: RunnableTask, run_queue: usize) {
+    let second = CONTEXT.with(|context| context.again.replace(Some(work)));
     if let Some(second) = second {
-        put(second, station, true);
+        put(second, run_queue, true);
     }
 }
 
-fn put(work: Work, station: usize, own: bool) {
+fn put(work: RunnableTask, run_queue: usize, own: bool) {
     let refused = if own {
-        // This thread's seat is a reference to the scheduler already.
-        PLACE.with(|place| {
-            let seat = place.seat.borrow();
-            let shared = seat.as_ref().map(|seat| &*seat.shared);
+        // This thread's run queue is a reference to the scheduler already.
+        CONTEXT.with(|context| {
+            let queue_ref = context.queue_ref.borrow();
+            let shared = queue_ref.as_ref().map(|queue_ref| &*queue_ref.shared);
             match shared {
-                Some(shared) => shared.fleet.push(station, work, shared.clock.now().ns()),
+                Some(shared) => shared
+                    .runtime
+                    .push(run_queue, work, shared.clock.now().ns()),
                 None => Err(work),
             }
         })
     } else {
         // The task may run and end elsewhere as soon as it is in.
-        let seat = Arc::clone(&work.0.metadata().seat);
-        let now = seat.shared.clock.now().ns();
-        seat.shared.fleet.send(station, work, now)
+        let queue_ref = Arc::clone(&work.0.metadata().queue_ref);
+        let now = queue_ref.shared.clock.now().ns();
+        queue_ref.shared.runtime.send(run_queue, work, now)
     };
     if let Err(work) = refused {
         cancel(work);
@@ -321,16 +334,16 @@ fn put(work: Work, station: usize, own: bool) {
 /// The scheduler has ended: dropping the task ends it as cancelled. That wakes who awaits it, who
 /// comes here as well, and ends after it and not inside of it: a chain of such tasks may be longer
 /// than the stack.
-fn cancel(work: Work) {
+fn cancel(work: RunnableTask) {
     // A thread that has no place any more, because it ends, drops the task with the closure.
-    let _ = PLACE.try_with(move |place| {
-        place.cancelled.borrow_mut().push(work);
-        if place.cancels.replace(true) {
+    let _ = CONTEXT.try_with(move |context| {
+        context.cancelled.borrow_mut().push(work);
+        if context.cancels.replace(true) {
             return;
         }
-        let _until_then = Cancelling(&place.cancels);
+        let _until_then = Cancelling(&context.cancels);
         loop {
-            let next = place.cancelled.borrow_mut().pop();
+            let next = context.cancelled.borrow_mut().pop();
             match next {
                 Some(work) => drop(work),
                 None => break,

@@ -1,7 +1,7 @@
 //! Waiting for a time.
 
 use crate::clock::Time;
-use crate::shared::{Shared, station_here};
+use crate::shared::{Shared, current_run_queue};
 use crate::timers::TimerKey;
 use hearth_sync::primitive::Arc;
 use std::future::Future;
@@ -34,8 +34,8 @@ impl Sleep {
     }
 
     fn forget(&mut self) {
-        if let Some((station, key)) = self.timer.take() {
-            self.shared.timers[station].remove(key);
+        if let Some((run_queue, key)) = self.timer.take() {
+            self.shared.timers[run_queue].remove(key);
         }
     }
 }
@@ -49,19 +49,19 @@ impl Future for Sleep {
             self.forget();
             return Poll::Ready(());
         }
-        if let Some((station, key)) = self.timer
-            && self.shared.timers[station].replace(key, context.waker())
+        if let Some((run_queue, key)) = self.timer
+            && self.shared.timers[run_queue].replace(key, context.waker())
         {
             return Poll::Pending;
         }
-        let here = station_here(&self.shared);
-        let station = here.unwrap_or_else(|| self.shared.any_station());
-        let timers = &self.shared.timers[station];
+        let here = current_run_queue(&self.shared);
+        let run_queue = here.unwrap_or_else(|| self.shared.any_run_queue());
+        let timers = &self.shared.timers[run_queue];
         match timers.insert(self.at.ns(), context.waker().clone()) {
             Ok((key, earliest)) => {
-                self.timer = Some((station, key));
+                self.timer = Some((run_queue, key));
                 if earliest && here.is_none() {
-                    self.shared.tell_of_timer(station, now.ns());
+                    self.shared.wake_for_timer(run_queue, now.ns());
                 }
             }
             // A task of the scheduler's is cancelled by that. Another would ask again for ever.

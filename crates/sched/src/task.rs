@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 use crate::error::TaskError;
-use crate::shared::{Meta, Seat, schedule};
+use crate::shared::{Meta, QueueRef, schedule};
 use crate::tenant::Tenant;
 use async_task::{FallibleTask, Runnable, WithInfo};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
@@ -60,26 +60,26 @@ impl Spec {
 
 /// The result of a task, some time. Dropping it lets the task go on by itself.
 pub struct JoinHandle<T> {
-    task: Option<FallibleTask<Kept<Result<T, Payload>>, Meta>>,
+    task: Option<FallibleTask<QuietDrop<Result<T, Payload>>, Meta>>,
 }
 
 type Payload = Box<dyn Any + Send>;
 
 impl<T> JoinHandle<T> {
-    /// Waits for the end on this thread. Not for a thread that drives a station: the task may
+    /// Waits for the end on this thread. Not for a thread that drives a run queue: the task may
     /// need it. Inside of a task await the handle.
     ///
     /// # Errors
     /// The task panicked or was cancelled.
     pub fn join(self) -> Result<T, TaskError> {
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
+        let thread_waker = Arc::new(ThreadWaker::default());
+        let waker = Waker::from(Arc::clone(&thread_waker));
         let mut context = Context::from_waker(&waker);
         let mut handle = std::pin::pin!(self);
         loop {
             match handle.as_mut().poll(&mut context) {
                 Poll::Ready(end) => return end,
-                Poll::Pending => bell.wait(),
+                Poll::Pending => thread_waker.wait(),
             }
         }
     }
@@ -128,8 +128,8 @@ impl<T> std::fmt::Debug for JoinHandle<T> {
     }
 }
 
-fn outcome<T>(end: Option<Kept<Result<T, Payload>>>) -> Result<T, TaskError> {
-    match end.and_then(Kept::take) {
+fn outcome<T>(end: Option<QuietDrop<Result<T, Payload>>>) -> Result<T, TaskError> {
+    match end.and_then(QuietDrop::take) {
         Some(Ok(value)) => Ok(value),
         Some(Err(payload)) => Err(TaskError::Panicked(payload)),
         None => Err(TaskError::Cancelled),
@@ -138,9 +138,9 @@ fn outcome<T>(end: Option<Kept<Result<T, Payload>>>) -> Result<T, TaskError> {
 
 /// Makes a task of a future; its first step is the caller's to schedule.
 pub fn make<F>(
-    seat: Arc<Seat>,
+    queue_ref: Arc<QueueRef>,
     spec: Spec,
-    home: usize,
+    preferred: usize,
     future: F,
 ) -> (Runnable<Meta>, JoinHandle<F::Output>)
 where
@@ -148,16 +148,16 @@ where
     F::Output: Send + 'static,
 {
     // SeqCst: see `Handle::tasks`.
-    seat.spawned.fetch_add(1, Ordering::SeqCst);
-    let live = Live(Arc::clone(&seat), spec.tenant);
+    queue_ref.spawned.fetch_add(1, Ordering::SeqCst);
+    let live = LiveTask(Arc::clone(&queue_ref), spec.tenant);
     let meta = Meta {
-        seat,
+        queue_ref,
         class: spec.class,
         tenant: spec.tenant,
-        stays: spec.key.is_some(),
-        home: AtomicU32::new(home as u32),
+        is_affine: spec.key.is_some(),
+        preferred: AtomicU32::new(preferred as u32),
     };
-    let future = Contained {
+    let future = CatchPanic {
         future: Some(future),
         live,
     };
@@ -169,35 +169,35 @@ where
 }
 
 /// Counts a task as not finished while it lives.
-struct Live(Arc<Seat>, Tenant);
+struct LiveTask(Arc<QueueRef>, Tenant);
 
-impl Drop for Live {
+impl Drop for LiveTask {
     fn drop(&mut self) {
         // SeqCst: see `Handle::tasks`.
         self.0.finished.fetch_add(1, Ordering::SeqCst);
-        self.0.shared.fleet.weights().end_one(self.1);
-        self.0.shared.ended.tell();
+        self.0.shared.runtime.weights().end_one(self.1);
+        self.0.shared.end_signal.notify();
     }
 }
 
 pin_project_lite::pin_project! {
     /// A future whose panics end it and nothing else.
-    struct Contained<F> {
+    struct CatchPanic<F> {
         #[pin]
         future: Option<F>,
-        live: Live,
+        live: LiveTask,
     }
 
-    impl<F> PinnedDrop for Contained<F> {
+    impl<F> PinnedDrop for CatchPanic<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            survives(|| this.future.set(None));
+            drop_catching(|| this.future.set(None));
         }
     }
 }
 
-impl<F: Future> Future for Contained<F> {
-    type Output = Kept<Result<F::Output, Payload>>;
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = QuietDrop<Result<F::Output, Payload>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -210,69 +210,69 @@ impl<F: Future> Future for Contained<F> {
         match step {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => {
-                let dropped = survives(|| this.future.set(None));
+                let dropped = drop_catching(|| this.future.set(None));
                 count_panic(&this.live.0, !dropped);
-                Poll::Ready(Kept(Some(Ok(value))))
+                Poll::Ready(QuietDrop(Some(Ok(value))))
             }
             Err(payload) => {
                 count_panic(&this.live.0, true);
-                Poll::Ready(Kept(Some(Err(payload))))
+                Poll::Ready(QuietDrop(Some(Err(payload))))
             }
         }
     }
 }
 
 /// A value whose destructor may panic without consequence, when nobody takes it.
-struct Kept<T>(Option<T>);
+struct QuietDrop<T>(Option<T>);
 
-impl<T> Kept<T> {
+impl<T> QuietDrop<T> {
     fn take(mut self) -> Option<T> {
         self.0.take()
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for QuietDrop<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
-            survives(|| drop(value));
+            drop_catching(|| drop(value));
         }
     }
 }
 
 /// Runs a destructor, whose panic ends nothing but itself; whether it did not.
-fn survives(destructor: impl FnOnce()) -> bool {
+fn drop_catching(destructor: impl FnOnce()) -> bool {
     let end = catch_unwind(AssertUnwindSafe(destructor));
     // What it panicked with may panic as well when it goes.
     end.map_err(std::mem::forget).is_ok()
 }
 
-fn count_panic(seat: &Seat, panicked: bool) {
+fn count_panic(queue_ref: &QueueRef, panicked: bool) {
     if panicked {
         // Relaxed: a counter.
-        seat.shared.panics.fetch_add(1, Ordering::Relaxed);
+        queue_ref.shared.panics.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Wakes a thread.
 #[derive(Default)]
-struct Bell {
-    rang: Mutex<bool>,
+struct ThreadWaker {
+    woken: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Bell {
+impl ThreadWaker {
     fn wait(&self) {
-        let mut rang = self.rang.lock();
-        while !*rang {
-            self.changed.wait(&mut rang);
+        let mut woken = self.woken.lock();
+        while !*woken {
+            self.changed.wait(&mut woken);
         }
-        *rang = false;
+        *woken = false;
     }
 }
 
-impl Wake for Bell {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
-        *self.rang.lock() = true;
+        *self.woken.lock() = true;
         self.changed.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! Timers of one station.
+//! Timers of one run queue.
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 
 lock_class! {
-    /// The timers of a station.
+    /// The timers of a run queue.
     pub TimerLock = "sched.timers", 2000;
 }
 
@@ -43,7 +43,7 @@ impl Timers {
     /// The earliest time, `u64::MAX` for none.
     #[inline]
     pub fn next(&self) -> u64 {
-        // Relaxed: the driver's own; others wake the driver after they put in an earlier one.
+        // Relaxed: the owner's own; others wake the owner after they put in an earlier one.
         self.next.load(Ordering::Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! Stations, workers of callers, stealing, affinity, timers, ceilings and statistics.
+//! Run queues, workers of callers, stealing, affinity, timers, rate limits and statistics.
 
 use hearth_sched::{Clock, Limits, SchedError, Scheduler, Source, Spec, Time, Worker};
 use hearth_sched::{block_in_place, yield_now};
@@ -10,15 +10,20 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn build(workers: usize, seats: usize) -> Scheduler {
-    let scheduler = Scheduler::builder().workers(workers).seats(seats).start();
+fn build(workers: usize, external_workers: usize) -> Scheduler {
+    let scheduler = Scheduler::builder()
+        .workers(workers)
+        .external_workers(external_workers)
+        .start();
     scheduler.expect("a few workers are no problem")
 }
 
 /// Time passes when the test says so.
 fn two_seats_and_a_clock() -> (Clock, Scheduler) {
     let clock = Clock::manual();
-    let builder = Scheduler::builder().seats(2).clock(clock.clone());
+    let builder = Scheduler::builder()
+        .external_workers(2)
+        .clock(clock.clone());
     (clock, builder.start().expect("no thread to start"))
 }
 
@@ -28,10 +33,10 @@ fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
     let mut worker = scheduler.worker(None).expect("a seat is free");
     let other = scheduler.worker(None).expect("another one is free");
     let refused = scheduler.worker(None).err();
-    assert_eq!(refused, Some(SchedError::NoSeat { stations: 2 }));
+    assert_eq!(refused, Some(SchedError::NoFreeRunQueue { run_queues: 2 }));
     assert!(scheduler.worker_at(1, None).is_err() && scheduler.worker_at(2, None).is_err());
-    // All work waits at the other's station.
-    let key = other.station() as u64;
+    // All work waits at the other's run queue.
+    let key = other.run_queue() as u64;
     let count = Arc::new(AtomicUsize::new(0));
     for number in 0..10 {
         let count = Arc::clone(&count);
@@ -56,7 +61,7 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
     let (clock, scheduler) = two_seats_and_a_clock();
     let mut thief = scheduler.worker(None).unwrap();
     let mut owner = scheduler.worker(None).unwrap();
-    let spec = Spec::default().with_key(owner.station() as u64);
+    let spec = Spec::default().with_key(owner.run_queue() as u64);
     let keyed = scheduler.spawn_fn(spec, || ());
     assert!(!thief.tick(), "a thief took a task that stays");
     assert!(owner.tick());
@@ -72,9 +77,9 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
 #[test]
 fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
     let (clock, scheduler) = two_seats_and_a_clock();
-    let mut other = scheduler.worker_alone(None).unwrap();
-    let mut owner = scheduler.worker_alone(None).unwrap();
-    let spec = Spec::default().with_key(owner.station() as u64);
+    let mut other = scheduler.pinned_worker(None).unwrap();
+    let mut owner = scheduler.pinned_worker(None).unwrap();
+    let spec = Spec::default().with_key(owner.run_queue() as u64);
     let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
     clock.advance(2 * MS);
     assert!(!other.tick(), "it took a task of one that is behind");
@@ -90,8 +95,8 @@ fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
 #[test]
 fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
     let (clock, scheduler) = two_seats_and_a_clock();
-    let mut owner = scheduler.worker_alone(None).unwrap();
-    let spec = Spec::default().with_key(owner.station() as u64);
+    let mut owner = scheduler.pinned_worker(None).unwrap();
+    let spec = Spec::default().with_key(owner.run_queue() as u64);
     let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
     let plain = scheduler.spawn_fn(Spec::default(), || ());
     clock.advance(2 * MS);
@@ -107,9 +112,9 @@ fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
 #[test]
 fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
     let (clock, scheduler) = two_seats_and_a_clock();
-    let owner = scheduler.worker_alone(None).unwrap();
+    let owner = scheduler.pinned_worker(None).unwrap();
     let mut helper = scheduler.worker(None).unwrap();
-    let spec = Spec::default().with_key(owner.station() as u64);
+    let spec = Spec::default().with_key(owner.run_queue() as u64);
     let late = scheduler.spawn(spec, scheduler.sleep(10 * MS));
     assert!(!helper.tick(), "it is not behind");
     clock.advance(2 * MS);
@@ -124,11 +129,11 @@ fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
 #[test]
 fn an_idle_task_of_a_worker_alone_runs_whatever_waits_elsewhere() {
     let scheduler = build(0, 2);
-    let mut alone = scheduler.worker_alone(None).unwrap();
+    let mut alone = scheduler.pinned_worker(None).unwrap();
     let other = scheduler.worker(None).unwrap();
-    let elsewhere = Spec::default().with_key(other.station() as u64);
+    let elsewhere = Spec::default().with_key(other.run_queue() as u64);
     drop(scheduler.spawn_fn(elsewhere, || ()));
-    let idle = scheduler.spawn_fn(Spec::idle().with_key(alone.station() as u64), || ());
+    let idle = scheduler.spawn_fn(Spec::idle().with_key(alone.run_queue() as u64), || ());
     assert!(alone.tick());
     idle.join().expect("it ran");
 }
@@ -136,17 +141,17 @@ fn an_idle_task_of_a_worker_alone_runs_whatever_waits_elsewhere() {
 #[test]
 fn what_has_no_place_of_its_own_goes_to_one_that_helps() {
     let scheduler = build(0, 3);
-    let mut alone = scheduler.worker_alone(None).unwrap();
+    let mut alone = scheduler.pinned_worker(None).unwrap();
     let mut helper = scheduler.worker(None).unwrap();
     // From outside; from a task of the one that is alone; and woken by one.
-    let outside = scheduler.spawn_fn(Spec::default(), || ());
+    let external_task = scheduler.spawn_fn(Spec::default(), || ());
     assert!(!alone.tick() && helper.tick());
-    outside.join().expect("it ran");
-    let (ring, bell) = async_gate();
-    let waits = scheduler.spawn(Spec::default(), bell);
+    external_task.join().expect("it ran");
+    let (ring, thread_waker) = async_gate();
+    let waits = scheduler.spawn(Spec::default(), thread_waker);
     assert!(helper.tick() && !waits.is_finished());
     let handle = scheduler.handle();
-    let spec = Spec::default().with_key(alone.station() as u64);
+    let spec = Spec::default().with_key(alone.run_queue() as u64);
     let inside = scheduler.spawn_fn(spec, move || {
         ring();
         handle.spawn_fn(Spec::default(), || ())
@@ -201,7 +206,7 @@ impl Source for Requests {
                     self.done.lock().expect("nobody panics").push(number)
                 });
                 let (done, sleep) = (Arc::clone(&self.done), self.scheduler.sleep(MS));
-                let spec = Spec::of(tenant).with_key(worker.station() as u64);
+                let spec = Spec::of(tenant).with_key(worker.run_queue() as u64);
                 drop(self.scheduler.spawn(spec, async move {
                     sleep.await;
                     done.lock().expect("nobody panics").push(number + 1000);
@@ -270,7 +275,7 @@ fn a_caller_gets_its_seat_back_after_a_task_has_blocked() {
     });
     assert!(worker.tick());
     blocked.join().expect("it ends");
-    // Until it is taken back the seat is the substitute's, with every task that comes.
+    // Until it is taken back the run queue is the substitute's, with every task that comes.
     worker.tick();
     let here = std::thread::current().id();
     let ran_on = scheduler.spawn_fn(Spec::default(), || std::thread::current().id());
@@ -287,7 +292,7 @@ fn a_parked_worker_wakes_for_tasks_timers_and_the_end() {
     let (results, result) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         let mut worker = handle.worker(None).expect("the seat is free");
-        results.send(worker.station()).unwrap();
+        results.send(worker.run_queue()).unwrap();
         while !worker.is_stopped() {
             if !worker.tick() {
                 worker.park();
@@ -367,8 +372,8 @@ fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
         let (handle, served) = (scheduler.handle(), Arc::clone(&served));
         drop(scheduler.spawn(Spec::of(ci), async move {
             loop {
-                if let Some(ticket) = handle.charge(ci, 1, 4096) {
-                    handle.turn(ticket).await;
+                if let Some(permit) = handle.charge(ci, 1, 4096) {
+                    handle.rate_limit(permit).await;
                 }
                 served.fetch_add(1, SeqCst);
                 yield_now().await;
@@ -386,7 +391,7 @@ fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
     assert!(tenant.throttled_ns > 0 && tenant.bytes >= 4096 * served as u64);
 }
 
-/// Four tasks are each charged a mebibyte at a byte a second, and get other ceilings after a
+/// Four tasks are each charged a mebibyte at a byte a second, and get other rate limits after a
 /// second: how many have ended 49 ms later.
 fn ended_after(limits: Limits) -> usize {
     let clock = Clock::manual();
@@ -404,8 +409,8 @@ fn ended_after(limits: Limits) -> usize {
     for _ in 0..4 {
         let (handle, served) = (scheduler.handle(), Arc::clone(&served));
         drop(scheduler.spawn(Spec::of(ci), async move {
-            if let Some(ticket) = handle.charge(ci, 1, 1 << 20) {
-                handle.turn(ticket).await;
+            if let Some(permit) = handle.charge(ci, 1, 1 << 20) {
+                handle.rate_limit(permit).await;
             }
             served.fetch_add(1, SeqCst);
         }));

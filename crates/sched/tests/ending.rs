@@ -23,7 +23,7 @@ fn join<T: Send + 'static>(handle: JoinHandle<T>) -> Result<T, TaskError> {
     end.recv_timeout(LONG).expect("the task ends")
 }
 
-/// A tenant that waits for its ceiling whatever it does.
+/// A tenant that waits for its rate limit whatever it does.
 fn held_back(scheduler: &Handle) -> Tenant {
     let held = scheduler.tenant(7);
     let limits = Limits {
@@ -47,8 +47,8 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
                 let _kept = kept;
                 match number % 3 {
                     0 if number % 2 == 0 => {
-                        let ticket = handle.charge(held, 1000, 0);
-                        handle.turn(ticket.expect("there is a ceiling")).await;
+                        let permit = handle.charge(held, 1000, 0);
+                        handle.rate_limit(permit.expect("there is a ceiling")).await;
                     }
                     0 => handle.sleep(LONG * 60).await,
                     1 => loop {
@@ -76,8 +76,8 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
 fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
     let scheduler = with_workers(0);
     let held = held_back(&scheduler);
-    let ticket = scheduler.charge(held, 1000, 0);
-    let turn = scheduler.turn(ticket.expect("there is a ceiling"));
+    let permit = scheduler.charge(held, 1000, 0);
+    let turn = scheduler.rate_limit(permit.expect("there is a ceiling"));
     let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
     let waiting = scheduler.spawn(Spec::default(), turn);
     assert_eq!(scheduler.run_once(), 2);
@@ -174,7 +174,7 @@ fn a_scheduler_may_end_inside_of_a_task_that_blocks_or_has_blocked() {
     }
 }
 
-/// The same where the thread drives another scheduler's station meanwhile.
+/// The same where the thread drives another scheduler's run queue meanwhile.
 #[test]
 fn a_scheduler_may_end_inside_of_another_that_its_task_drives() {
     let (scheduler, other) = (with_workers(1), with_workers(0));

@@ -7,13 +7,13 @@
 use std::sync::atomic::{AtomicUsize as PlainUsize, Ordering::SeqCst};
 use std::sync::{Arc as PlainArc, LazyLock};
 
-use hearth_sched::fleet::{BEHIND, Fleet, Manner};
+use hearth_sched::runtime::{BEHIND, Runtime, WorkerMode};
 use hearth_sched::{Class, Job, Weights};
 use hearth_sync::primitive::{Arc, thread};
 
 struct Task {
     number: usize,
-    stays: bool,
+    is_affine: bool,
 }
 
 impl Job for Task {
@@ -23,8 +23,8 @@ impl Job for Task {
     fn tenant(&self) -> usize {
         0
     }
-    fn stays(&self) -> bool {
-        self.stays
+    fn is_affine(&self) -> bool {
+        self.is_affine
     }
 }
 
@@ -52,55 +52,57 @@ fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     println!("{} runs", runs.load(SeqCst));
 }
 
-/// A fleet whose tasks are counted, outside of what the model sees.
-struct World {
-    fleet: Fleet<Task, Even>,
+/// A runtime whose tasks are counted, outside of what the model sees.
+struct Harness {
+    runtime: Runtime<Task, Even>,
     /// How often each task ran.
     ran: Vec<PlainUsize>,
     left: PlainUsize,
 }
 
-impl World {
-    fn new(stations: usize, tasks: usize) -> Arc<World> {
-        Arc::new(World {
-            fleet: Fleet::new(stations, Even),
+impl Harness {
+    fn new(run_queues: usize, tasks: usize) -> Arc<Harness> {
+        Arc::new(Harness {
+            runtime: Runtime::new(run_queues, Even),
             ran: (0..tasks).map(|_| PlainUsize::new(0)).collect(),
             left: PlainUsize::new(tasks),
         })
     }
 
-    /// Drives a station until every task has run, and helps where there are others.
-    fn drive(&self, station: usize) {
-        self.drive_by(station, Manner::Helping);
+    /// Drives a run queue until every task has run, and helps where there are others.
+    fn run_until_done(&self, run_queue: usize) {
+        self.run_until_done_as(run_queue, WorkerMode::Stealing);
     }
 
-    fn drive_by(&self, station: usize, manner: Manner) {
-        let fleet = &self.fleet;
-        let mut driver = fleet.drive(station, manner).expect("nobody else drives it");
+    fn run_until_done_as(&self, run_queue: usize, mode: WorkerMode) {
+        let runtime = &self.runtime;
+        let mut owner = runtime
+            .acquire(run_queue, mode)
+            .expect("nobody else drives it");
         let mut now = 1;
-        while !fleet.is_stopped() {
-            if let Some(task) = fleet.switch(&mut driver, None, now) {
+        while !runtime.is_stopped() {
+            if let Some(task) = runtime.switch(&mut owner, None, now) {
                 self.ran[task.number].fetch_add(1, SeqCst);
                 if self.left.fetch_sub(1, SeqCst) == 1 {
-                    fleet.stop();
+                    runtime.stop();
                 }
-            } else if !fleet.search(&mut driver, now) {
-                fleet.sleep(&mut driver, now, |limit| match limit {
+            } else if !runtime.search(&mut owner, now) {
+                runtime.sleep(&mut owner, now, |limit| match limit {
                     // Time passes at once.
                     Some(limit) => now += limit.as_nanos() as u64,
-                    None => fleet.stations()[station].parker().park(None),
+                    None => runtime.run_queues()[run_queue].parker().park(None),
                 });
             }
         }
-        fleet.leave(&mut driver, now);
+        runtime.leave(&mut owner, now);
     }
 
     fn send(&self, to: usize, number: usize) {
         let task = Task {
             number,
-            stays: false,
+            is_affine: false,
         };
-        assert!(self.fleet.send(to, task, 1).is_ok());
+        assert!(self.runtime.send(to, task, 1).is_ok());
     }
 
     fn check(&self) {
@@ -108,45 +110,45 @@ impl World {
     }
 }
 
-fn spawn(world: &Arc<World>, run: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = Arc::clone(world);
-    thread::spawn(move || run(&world))
+fn spawn(harness: &Arc<Harness>, run: impl FnOnce(&Harness) + 'static) -> thread::JoinHandle<()> {
+    let harness = Arc::clone(harness);
+    thread::spawn(move || run(&harness))
 }
 
 #[test]
 fn a_task_that_is_sent_to_a_worker_that_falls_asleep_runs() {
     check(3, || {
-        let world = World::new(1, 1);
-        let driver = spawn(&world, |world| world.drive(0));
-        world.send(0, 0);
-        driver.join().expect("the driver ends");
-        world.check();
+        let harness = Harness::new(1, 1);
+        let owner = spawn(&harness, |harness| harness.run_until_done(0));
+        harness.send(0, 0);
+        owner.join().expect("the driver ends");
+        harness.check();
     });
 }
 
 #[test]
 fn two_senders_wake_one_worker() {
     check(1, || {
-        let world = World::new(1, 2);
-        let driver = spawn(&world, |world| world.drive(0));
-        let sender = spawn(&world, |world| world.send(0, 1));
-        world.send(0, 0);
+        let harness = Harness::new(1, 2);
+        let owner = spawn(&harness, |harness| harness.run_until_done(0));
+        let sender = spawn(&harness, |harness| harness.send(0, 1));
+        harness.send(0, 0);
         sender.join().expect("the sender ends");
-        driver.join().expect("the driver ends");
-        world.check();
+        owner.join().expect("the driver ends");
+        harness.check();
     });
 }
 
 #[test]
 fn a_task_at_a_core_that_is_kept_busy_is_found_by_one_that_falls_asleep() {
     check(3, || {
-        let world = World::new(2, 1);
-        // A driver that never comes back to its station.
-        let busy = world.fleet.drive(0, Manner::Helping);
-        let driver = spawn(&world, |world| world.drive(1));
-        world.send(0, 0);
-        driver.join().expect("the driver ends");
-        world.check();
+        let harness = Harness::new(2, 1);
+        // A owner that never comes back to its run queue.
+        let busy = harness.runtime.acquire(0, WorkerMode::Stealing);
+        let owner = spawn(&harness, |harness| harness.run_until_done(1));
+        harness.send(0, 0);
+        owner.join().expect("the driver ends");
+        harness.check();
         assert!(busy.is_some());
     });
 }
@@ -154,20 +156,20 @@ fn a_task_at_a_core_that_is_kept_busy_is_found_by_one_that_falls_asleep() {
 #[test]
 fn a_task_that_stays_is_taken_when_its_core_is_behind() {
     check(2, || {
-        let world = World::new(2, 1);
-        let mut busy = world
-            .fleet
-            .drive(0, Manner::Helping)
+        let harness = Harness::new(2, 1);
+        let mut busy = harness
+            .runtime
+            .acquire(0, WorkerMode::Stealing)
             .expect("nobody drives it");
-        assert!(world.fleet.switch(&mut busy, None, 1).is_none());
-        let driver = spawn(&world, |world| world.drive(1));
+        assert!(harness.runtime.switch(&mut busy, None, 1).is_none());
+        let owner = spawn(&harness, |harness| harness.run_until_done(1));
         let task = Task {
             number: 0,
-            stays: true,
+            is_affine: true,
         };
-        assert!(world.fleet.send(0, task, 1).is_ok());
-        driver.join().expect("the driver ends");
-        world.check();
+        assert!(harness.runtime.send(0, task, 1).is_ok());
+        owner.join().expect("the driver ends");
+        harness.check();
         assert!(BEHIND.as_nanos() > 1);
     });
 }
@@ -175,16 +177,16 @@ fn a_task_that_stays_is_taken_when_its_core_is_behind() {
 #[test]
 fn a_push_of_the_own_driver_wakes_a_sleeper() {
     check(3, || {
-        let world = World::new(2, 1);
-        let busy = world.fleet.drive(0, Manner::Helping);
-        let driver = spawn(&world, |world| world.drive(1));
+        let harness = Harness::new(2, 1);
+        let busy = harness.runtime.acquire(0, WorkerMode::Stealing);
+        let owner = spawn(&harness, |harness| harness.run_until_done(1));
         let task = Task {
             number: 0,
-            stays: false,
+            is_affine: false,
         };
-        assert!(world.fleet.push(0, task, 1).is_ok());
-        driver.join().expect("the driver ends");
-        world.check();
+        assert!(harness.runtime.push(0, task, 1).is_ok());
+        owner.join().expect("the driver ends");
+        harness.check();
         assert!(busy.is_some());
     });
 }
@@ -192,56 +194,63 @@ fn a_push_of_the_own_driver_wakes_a_sleeper() {
 #[test]
 fn of_two_workers_that_fall_asleep_one_takes_the_task() {
     check(1, || {
-        let world = World::new(2, 1);
-        let drivers = [0, 1].map(|station| spawn(&world, move |world| world.drive(station)));
-        world.send(0, 0);
-        for driver in drivers {
-            driver.join().expect("the driver ends");
+        let harness = Harness::new(2, 1);
+        let owners = [0, 1]
+            .map(|run_queue| spawn(&harness, move |harness| harness.run_until_done(run_queue)));
+        harness.send(0, 0);
+        for owner in owners {
+            owner.join().expect("the driver ends");
         }
-        world.check();
+        harness.check();
     });
 }
 
 #[test]
 fn a_task_that_is_sent_to_a_worker_alone_that_falls_asleep_runs() {
     check(3, || {
-        let world = World::new(1, 1);
-        let driver = spawn(&world, |world| world.drive_by(0, Manner::Alone));
-        world.send(0, 0);
-        driver.join().expect("the driver ends");
-        world.check();
+        let harness = Harness::new(1, 1);
+        let owner = spawn(&harness, |harness| {
+            harness.run_until_done_as(0, WorkerMode::Pinned)
+        });
+        harness.send(0, 0);
+        owner.join().expect("the driver ends");
+        harness.check();
     });
 }
 
 #[test]
 fn a_worker_alone_is_not_woken_in_the_place_of_one_that_helps() {
     check(2, || {
-        let world = World::new(3, 1);
-        let alone = spawn(&world, |world| world.drive_by(0, Manner::Alone));
-        let helper = spawn(&world, |world| world.drive(1));
+        let harness = Harness::new(3, 1);
+        let alone = spawn(&harness, |harness| {
+            harness.run_until_done_as(0, WorkerMode::Pinned)
+        });
+        let helper = spawn(&harness, |harness| harness.run_until_done(1));
         // Nobody drives this one.
-        world.send(2, 0);
-        for driver in [alone, helper] {
-            driver.join().expect("the driver ends");
+        harness.send(2, 0);
+        for owner in [alone, helper] {
+            owner.join().expect("the driver ends");
         }
-        world.check();
+        harness.check();
     });
 }
 
 #[test]
 fn a_task_that_stays_runs_at_its_worker_alone_or_at_one_that_helps() {
     check(1, || {
-        let world = World::new(2, 1);
-        let alone = spawn(&world, |world| world.drive_by(0, Manner::Alone));
-        let helper = spawn(&world, |world| world.drive(1));
+        let harness = Harness::new(2, 1);
+        let alone = spawn(&harness, |harness| {
+            harness.run_until_done_as(0, WorkerMode::Pinned)
+        });
+        let helper = spawn(&harness, |harness| harness.run_until_done(1));
         let task = Task {
             number: 0,
-            stays: true,
+            is_affine: true,
         };
-        assert!(world.fleet.send(0, task, 1).is_ok());
-        for driver in [alone, helper] {
-            driver.join().expect("the driver ends");
+        assert!(harness.runtime.send(0, task, 1).is_ok());
+        for owner in [alone, helper] {
+            owner.join().expect("the driver ends");
         }
-        world.check();
+        harness.check();
     });
 }

@@ -28,8 +28,10 @@ fn check(runs: usize, test: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(scheduler, config).run(test);
 }
 
-fn build(workers: usize, seats: usize) -> Scheduler {
-    let builder = Scheduler::builder().workers(workers).seats(seats);
+fn build(workers: usize, external_workers: usize) -> Scheduler {
+    let builder = Scheduler::builder()
+        .workers(workers)
+        .external_workers(external_workers);
     // Time stands still, so that a run depends on the interleaving alone.
     let scheduler = builder.clock(Clock::manual()).start();
     scheduler.expect("a few workers are no problem")
@@ -75,8 +77,8 @@ fn a_wake_up_from_anywhere_is_not_lost() {
                 scheduler.spawn(Spec::default(), async move { flag.wait().await })
             })
             .collect();
-        let outside = Arc::clone(&flags[0]);
-        let raiser = thread::spawn(move || outside.raise());
+        let external_task = Arc::clone(&flags[0]);
+        let raiser = thread::spawn(move || external_task.raise());
         let (second, third) = (Arc::clone(&flags[1]), Arc::clone(&flags[2]));
         let inside = scheduler.spawn(Spec::default(), async move {
             second.raise();
@@ -192,11 +194,11 @@ fn a_drain_beside_thieves_runs_every_task_once() {
 fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
     check(2_000, || {
         let clock = Clock::manual();
-        let builder = Scheduler::builder().workers(1).seats(1);
+        let builder = Scheduler::builder().workers(1).external_workers(1);
         let scheduler = builder.clock(clock.clone()).start();
         let scheduler = scheduler.expect("a worker is no problem");
-        let mut alone = scheduler.worker_alone(None).expect("the seat is free");
-        let spec = Spec::default().with_key(alone.station() as u64);
+        let mut alone = scheduler.pinned_worker(None).expect("the seat is free");
+        let spec = Spec::default().with_key(alone.run_queue() as u64);
         let ran: Arc<Vec<Plain>> = Arc::new((0..8).map(|_| Plain::new(0)).collect());
         for number in 0..8 {
             let ran = Arc::clone(&ran);
@@ -205,7 +207,7 @@ fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
                 ran[number].fetch_add(1, SeqCst);
             }));
         }
-        let driver = thread::spawn(move || {
+        let owner = thread::spawn(move || {
             while !alone.is_stopped() {
                 if !alone.tick() {
                     alone.park();
@@ -223,7 +225,7 @@ fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
         assert!(ran.iter().all(|ran| ran.load(SeqCst) == 1));
         behind.join().expect("time ends");
         scheduler.shutdown();
-        driver.join().expect("the worker ends");
+        owner.join().expect("the worker ends");
     });
 }
 
@@ -238,15 +240,15 @@ fn a_ceiling_that_is_lifted_lets_everybody_go_on_who_waits_or_is_about_to() {
             bytes: Some(1),
         };
         scheduler.set_limits(ci, limits).expect("it is sound");
-        // On a station that helps nobody and is helped by nobody, as a desk's.
-        let mut worker = scheduler.worker_alone(None).expect("there is a seat");
-        let spec = Spec::of(ci).with_key(worker.station() as u64);
+        // On a run queue that helps nobody and is helped by nobody, as a desk's.
+        let mut worker = scheduler.pinned_worker(None).expect("there is a seat");
+        let spec = Spec::of(ci).with_key(worker.run_queue() as u64);
         let ended = Arc::new(AtomicUsize::new(0));
         for _ in 0..2 {
             let (handle, ended) = (scheduler.handle(), Arc::clone(&ended));
             drop(scheduler.spawn(spec, async move {
-                if let Some(ticket) = handle.charge(ci, 1, 1 << 20) {
-                    handle.turn(ticket).await;
+                if let Some(permit) = handle.charge(ci, 1, 1 << 20) {
+                    handle.rate_limit(permit).await;
                 }
                 ended.fetch_add(1, SeqCst);
             }));
@@ -359,15 +361,15 @@ fn a_caller_s_worker_blocks_parks_and_gets_its_seat_back() {
 fn a_worker_alone_blocks_parks_and_gets_its_seat_back() {
     let spec = Spec::default().with_key(0);
     check(2_000, move || {
-        a_worker_blocks(spec, |handle| handle.worker_alone(None))
+        a_worker_blocks(spec, |handle| handle.pinned_worker(None))
     });
 }
 
-/// One station with a worker, tasks of which block.
+/// One run queue with a worker, tasks of which block.
 fn a_worker_blocks(spec: Spec, take: fn(&Handle) -> Result<Worker, SchedError>) {
     let scheduler = build(0, 1);
     let handle = scheduler.handle();
-    let driver = thread::spawn(move || {
+    let owner = thread::spawn(move || {
         let mut worker = take(&handle).expect("the seat is free");
         while !worker.is_stopped() {
             if !worker.tick() {
@@ -394,5 +396,5 @@ fn a_worker_blocks(spec: Spec, take: fn(&Handle) -> Result<Worker, SchedError>) 
     assert!(opener.join().is_ok() && blocked.join().is_ok());
     assert!(scheduler.spawn_fn(spec, || 1).join().is_ok());
     scheduler.shutdown();
-    driver.join().expect("the worker ends");
+    owner.join().expect("the worker ends");
 }

@@ -175,8 +175,8 @@ fn who_starts_a_thread_and_that_one_do_first_what_they_were_told() {
         static BEGUN: Cell<u32> = const { Cell::new(0) };
     }
     let scheduler = with_workers(1);
-    scheduler.begin_threads_with(|| BEGUN.set(BEGUN.get() + 1));
-    scheduler.begin_threads_with(|| panic!("only the first counts"));
+    scheduler.on_thread_start(|| BEGUN.set(BEGUN.get() + 1));
+    scheduler.on_thread_start(|| panic!("only the first counts"));
     let (open, gate) = mpsc::channel();
     let starts = scheduler.spawn_fn(Spec::default(), move || {
         // The worker may have begun before it was told what to do then.
@@ -260,9 +260,9 @@ fn tasks_woken_from_other_threads_run_once_per_wake_up() {
             let wakers = wakers.clone();
             scheduler.spawn(Spec::default(), async move {
                 for _ in 0..200 {
-                    let rang = AtomicBool::new(false);
+                    let woken = AtomicBool::new(false);
                     std::future::poll_fn(|context| {
-                        if rang.swap(true, SeqCst) {
+                        if woken.swap(true, SeqCst) {
                             return std::task::Poll::Ready(());
                         }
                         wakers
@@ -284,10 +284,10 @@ fn tasks_woken_from_other_threads_run_once_per_wake_up() {
 
 #[test]
 fn too_many_workers_are_refused_with_a_remedy() {
-    for (workers, seats) in [(1025, 0), (0, 1025), (usize::MAX, 1)] {
+    for (workers, external_workers) in [(1025, 0), (0, 1025), (usize::MAX, 1)] {
         let error = Scheduler::builder()
             .workers(workers)
-            .seats(seats)
+            .external_workers(external_workers)
             .start()
             .unwrap_err();
         assert!(matches!(error, SchedError::Workers { .. }));

@@ -135,7 +135,7 @@ impl<C: Class> SeqLock<C> {
         // Relaxed: the exchange decides.
         let count = self.count.load(Ordering::Relaxed);
         // While the profile is on every count looks odd here.
-        let is_begun = match count & profile::odd() == 0 {
+        let is_begun = match count & profile::write_mask() == 0 {
             true => begin_write(&self.count, count),
             false => begin_watched(&self.count, count, last),
         };
@@ -187,7 +187,7 @@ fn begin_write(count: &AtomicU32, even: u32) -> bool {
 /// the count has changed.
 #[inline(always)]
 fn begin_watched(count: &AtomicU32, now: u32, last: &LastCore) -> bool {
-    profile::pass(|| {
+    profile::try_unsampled(|| {
         let is_begun = now & WRITING == 0 && begin_write(count, now);
         if is_begun {
             last.stamp();
@@ -212,13 +212,13 @@ fn write_slow(
         // Relaxed: the exchange decides.
         let now = count.load(Ordering::Relaxed);
         if now & WRITING != 0 {
-            since = since.or_else(|| profile::watched().then(profile::now));
+            since = since.or_else(|| profile::is_on().then(profile::now));
             backoff.snooze();
         } else if begin_write(count, now) {
             break now | WRITING;
         }
     };
-    if !profile::watched() && since.is_none() {
+    if !profile::is_on() && since.is_none() {
         return odd;
     }
     let side = Side::Write;

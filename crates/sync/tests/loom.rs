@@ -12,12 +12,12 @@ use std::sync::{Arc as PlainArc, LazyLock};
 
 use hearth_sync::epoch;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, HeldSlot, Object, Table};
+use hearth_sync::object::{ObjRef, Object, PerCpuRwLock, RefSlot, Table};
+use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, LastCore, Mutex, WordLock, thread};
 use hearth_sync::profile::{Counts, Key, Recorder, Side};
 use hearth_sync::seq::{SeqCount, SeqLock};
-use hearth_sync::spread::Spread;
 use loom::cell::UnsafeCell;
 
 #[path = "loom/rcu.rs"]
@@ -165,22 +165,22 @@ fn a_sequence_lock_keeps_two_writers_apart() {
 #[test]
 fn a_spread_loses_nothing_while_it_splits() {
     check(3, || {
-        let spread = Arc::new(Spread::<2>::new());
+        let counters = Arc::new(PerCpuCounters::<2>::new());
         let others: Vec<_> = (0..2)
             .map(|_| {
-                let spread = Arc::clone(&spread);
+                let counters = Arc::clone(&counters);
                 thread::spawn(move || {
-                    spread.add(0, 1);
-                    spread.raise(1, 7);
-                    spread.add(0, 1);
+                    counters.add(0, 1);
+                    counters.raise(1, 7);
+                    counters.add(0, 1);
                 })
             })
             .collect();
-        spread.add(0, 1);
-        let sum = spread.sum(0);
+        counters.add(0, 1);
+        let sum = counters.sum(0);
         assert!((1..=5).contains(&sum), "{sum}");
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert_eq!((spread.sum(0), spread.max(1)), (5, 7));
+        assert_eq!((counters.sum(0), counters.max(1)), (5, 7));
     });
 }
 
@@ -347,7 +347,7 @@ fn an_object_never_ends_under_a_bare_count() {
             let g = epoch::pin();
             let object = counter.get(number, &g).expect("it is counted");
             // Split first: the killer sees a split, and must see the use by the count alone.
-            object.shares().add(2, 1);
+            object.percpu().add(2, 1);
             witness.lives(object);
             object.put_many(1);
         });
@@ -363,8 +363,8 @@ fn a_held_slot_gives_up_its_reference_once() {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
-        let slot = Arc::new(HeldSlot::new(table.insert(|_, _| mortal)));
-        let taker = |table: &Table<Mortal>, slot: &HeldSlot<Mortal>| match slot.take() {
+        let slot = Arc::new(RefSlot::new(table.insert(|_, _| mortal)));
+        let taker = |table: &Table<Mortal>, slot: &RefSlot<Mortal>| match slot.take() {
             Some(held) => end(table, held),
             None => false,
         };
@@ -386,7 +386,7 @@ fn a_held_slot_gives_up_its_reference_once() {
 #[test]
 fn a_held_slot_shows_whole_objects() {
     check(5, || {
-        let shared = Arc::new((Table::new(0), HeldSlot::empty()));
+        let shared = Arc::new((Table::new(0), RefSlot::empty()));
         let other = Arc::clone(&shared);
         let other = thread::spawn(move || {
             let held = other.0.insert(|_, _| Published::new(7));
@@ -497,19 +497,19 @@ fn nobody_is_inside_a_closed_gate() {
 
 fn close_beside(threads: usize) {
     let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
-    let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
+    let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
     let entering: Vec<_> = (0..threads)
         .map(|_| {
             let (shared, held) = (Arc::clone(&shared), held.clone());
             thread::spawn(move || {
-                let _entry = held.enter(held.shares());
+                let _entry = held.read(held.percpu());
                 // SAFETY: the gate keeps the writer out; the model checks that.
                 shared.1.with(|inside| unsafe { *inside })
             })
         })
         .collect();
     {
-        let _closed = held.close(held.shares());
+        let _closed = held.write(held.percpu());
         // SAFETY: the gate keeps everybody out; the model checks that.
         shared.1.with_mut(|inside| unsafe { *inside += 1 });
     }
@@ -522,9 +522,10 @@ fn close_beside(threads: usize) {
 fn two_closers_take_turns() {
     check(5, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
-        let held = shared.0.insert(|_, _| Gate::<Guarded>::new());
-        let add = |shared: &(Table<Gate<Guarded>>, UnsafeCell<u64>), held: &Held<Gate<Guarded>>| {
-            let _closed = held.close(held.shares());
+        let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
+        let add = |shared: &(Table<PerCpuRwLock<Guarded>>, UnsafeCell<u64>),
+                   held: &ObjRef<PerCpuRwLock<Guarded>>| {
+            let _closed = held.write(held.percpu());
             // SAFETY: the gate keeps everybody out; the model checks that.
             shared.1.with_mut(|inside| unsafe { *inside += 1 });
         };
@@ -532,7 +533,7 @@ fn two_closers_take_turns() {
         let other = thread::spawn(move || add(&other.0, &other.1));
         add(&shared, &held);
         other.join().unwrap();
-        let _entry = held.enter(held.shares());
+        let _entry = held.read(held.percpu());
         // SAFETY: as above.
         assert_eq!(shared.1.with(|inside| unsafe { *inside }), 2);
     });
@@ -576,7 +577,7 @@ fn a_snapshot_never_mixes_sessions() {
             // Session 1 counts one, session 2 counts two.
             for session in [1, 2] {
                 owner.begin(session);
-                let place = owner.place(&key, 1).expect("a cell");
+                let place = owner.site(&key, 1).expect("a cell");
                 let counts = Counts {
                     free: session.into(),
                     ..Counts::default()
@@ -598,7 +599,7 @@ fn a_snapshot_never_mixes_sessions() {
 }
 
 /// Gives a reference up and tries to end the object.
-fn end(table: &Table<Mortal>, held: Held<Mortal>) -> bool {
+fn end(table: &Table<Mortal>, held: ObjRef<Mortal>) -> bool {
     let g = epoch::pin();
     let object = held.pinned(&g);
     drop(held);

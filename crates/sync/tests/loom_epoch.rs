@@ -4,7 +4,7 @@
 //!
 //! Run with `cargo test -p hearth-sync --features loom --test loom_epoch`.
 //!
-//! The protocol is the crate's own (`epoch/collector.rs`, `participant.rs`), compiled against loom.
+//! The protocol is the crate's own (`epoch/collector.rs`, `local.rs`), compiled against loom.
 
 #[path = "../src/epoch/bag.rs"]
 mod bag;
@@ -12,21 +12,21 @@ mod bag;
 #[allow(dead_code)]
 #[path = "../src/epoch/collector.rs"]
 mod collector;
-#[path = "../src/epoch/participant.rs"]
-mod participant;
-#[path = "../src/epoch/work.rs"]
-mod work;
+#[path = "../src/epoch/deferred.rs"]
+mod deferred;
+#[path = "../src/epoch/local.rs"]
+mod local;
 
 use collector::Collector;
+use deferred::Deferred;
 use hearth_sync::primitive::atomic::{AtomicPtr, Ordering};
 use hearth_sync::primitive::{self, Arc, thread};
+use local::Local;
 use loom::cell::UnsafeCell;
-use participant::Participant;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize as PlainUsize, Ordering::SeqCst};
 use std::sync::{Arc as PlainArc, LazyLock};
 use std::time::{Duration, Instant};
-use work::Work;
 
 static SWITCHES: LazyLock<Option<usize>> =
     LazyLock::new(|| std::env::var("LOOM_SWITCHES").ok()?.parse().ok());
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// What a guard does.
-    fn read(&self, me: &Participant) {
+    fn read(&self, me: &Local) {
         self.collector.pin(me);
         self.look();
         me.unpin();
@@ -105,32 +105,32 @@ impl World {
     }
 
     /// Unlinks the thing and closes a bag with it.
-    fn retire(&self, me: &Participant) {
+    fn retire(&self, me: &Local) {
         // Relaxed: the fence in `close` orders it.
         self.place.store(ptr::null_mut(), Ordering::Relaxed);
         let thing = PlainArc::as_ptr(&self.thing) as usize;
         // SAFETY: `thing` outlives the model's run; freed by one, which the model checks.
-        let free = unsafe { Work::new(move || (*(thing as *const Thing)).free()) };
-        self.collector.close(me, vec![free], now());
+        let free = unsafe { Deferred::new(move || (*(thing as *const Thing)).free()) };
+        self.collector.seal(me, vec![free], now());
     }
 
-    fn free_due(&self, me: &Participant) {
-        let works = self.collector.take_due(me);
-        works.into_iter().flatten().for_each(Work::run);
+    fn free_expired(&self, me: &Local) {
+        let deferred = self.collector.take_expired(me);
+        deferred.into_iter().flatten().for_each(Deferred::run);
     }
 
     /// Does so, ends as many epochs as its bag waits for, and frees it if it may.
-    fn retire_and_free(&self, me: &Participant) {
+    fn retire_and_free(&self, me: &Local) {
         self.retire(me);
         for _ in 0..2 {
             self.collector.advance();
-            self.free_due(me);
+            self.free_expired(me);
         }
     }
 
-    fn free_left(&self, patience: Duration) {
-        let works = self.collector.take_left(now(), patience);
-        works.into_iter().flatten().for_each(Work::run);
+    fn free_abandoned(&self, patience: Duration) {
+        let deferred = self.collector.take_abandoned(now(), patience);
+        deferred.into_iter().flatten().for_each(Deferred::run);
     }
 
     /// In the end it is freed, once.
@@ -138,8 +138,8 @@ impl World {
         for _ in 0..2 {
             self.collector.advance();
         }
-        self.free_left(Duration::ZERO);
-        assert!(!self.collector.is_waited_for());
+        self.free_abandoned(Duration::ZERO);
+        assert!(!self.collector.has_waiting_bags());
         assert_eq!(self.thing.freed.load(SeqCst), 1);
     }
 }
@@ -155,7 +155,7 @@ fn a_thing_outlives_every_guard_that_finds_it() {
                 let me = world.collector.join();
                 world.read(me);
                 world.read(me);
-                me.leave();
+                me.release();
             })
         };
         let me = world.collector.join();
@@ -207,11 +207,11 @@ fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
         let me = world.collector.join();
         world.retire(me);
         world.collector.advance();
-        world.free_due(me);
+        world.free_expired(me);
         for thread in [reader, advances] {
             thread.join().expect("the model fails at a panic");
         }
-        world.free_due(me);
+        world.free_expired(me);
         world.end();
     });
 }
@@ -227,10 +227,10 @@ fn a_bag_is_freed_once_by_whoever_comes_first() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 world.collector.advance();
-                world.free_left(Duration::ZERO);
+                world.free_abandoned(Duration::ZERO);
             })
         });
-        world.free_due(me);
+        world.free_expired(me);
         for thread in others {
             thread.join().expect("the model fails at a panic");
         }
@@ -249,7 +249,7 @@ fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
                 let me = world.collector.join();
                 world.read(me);
                 world.retire(me);
-                me.leave();
+                me.release();
             })
         };
         let begins = {
@@ -258,12 +258,12 @@ fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
                 let me = world.collector.join();
                 world.read(me);
                 world.collector.advance();
-                world.free_due(me);
-                me.leave();
+                world.free_expired(me);
+                me.release();
             })
         };
         world.collector.advance();
-        world.free_left(Duration::from_secs(1));
+        world.free_abandoned(Duration::from_secs(1));
         for thread in [ends, begins] {
             thread.join().expect("the model fails at a panic");
         }
@@ -277,7 +277,7 @@ fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
     check(4, || {
         let world = World::new();
         let me = world.collector.join();
-        world.collector.close(me, Vec::new(), now());
+        world.collector.seal(me, Vec::new(), now());
         for _ in 0..2 {
             world.collector.advance();
         }
@@ -285,15 +285,15 @@ fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 world.read(world.collector.join());
-                world.free_left(Duration::ZERO);
+                world.free_abandoned(Duration::ZERO);
             })
         };
         world.retire(me);
         let other = {
             let world = Arc::clone(&world);
-            thread::spawn(move || world.free_left(Duration::ZERO))
+            thread::spawn(move || world.free_abandoned(Duration::ZERO))
         };
-        world.free_due(me);
+        world.free_expired(me);
         for thread in [reader, other] {
             thread.join().expect("the model fails at a panic");
         }
@@ -328,7 +328,7 @@ fn what_a_thread_saw_that_has_ended_happened_before_it_is_freed() {
             thread::spawn(move || {
                 let me = world.collector.join();
                 world.read(me);
-                me.leave();
+                me.release();
             })
         });
         let me = world.collector.join();

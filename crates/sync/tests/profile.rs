@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use hearth_sync::lock::{Condition, Lock, RawLock, Waited, Waiting, request};
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Table};
+use hearth_sync::object::{PerCpuRwLock, Table};
 use hearth_sync::primitive::{LastCore, core};
-use hearth_sync::profile::{self, Draw, Key, Recorder, Side};
+use hearth_sync::profile::{self, Key, Recorder, Sampling, Side};
 use hearth_sync::seq::{SeqCount, SeqLock};
 use support::{Turn, near, pin_to, spin_for};
 
@@ -28,7 +28,7 @@ fn a_profile_that_is_off_records_nothing() {
     let turn = Turn::off();
     let lock = Lock::<Quiet, ()>::new(());
     drop(lock.lock());
-    profile::start(Draw::All);
+    profile::start(Sampling::All);
     profile::stop();
     drop(lock.lock());
     assert_eq!(turn.sum("off", Side::Write).total(), 0);
@@ -37,7 +37,7 @@ fn a_profile_that_is_off_records_nothing() {
 #[test]
 fn hold_times_are_added_up_and_the_longest_is_kept() {
     lock_class!(Held = "hold", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Held, ()>::new(());
     for ms in [1, 5, 2] {
         let _held = lock.lock();
@@ -54,7 +54,7 @@ fn hold_times_are_added_up_and_the_longest_is_kept() {
 #[test]
 fn each_call_site_has_a_row_of_its_own() {
     lock_class!(Sites = "sites", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Sites, ()>::new(());
     let first = line!() + 1;
     drop(lock.lock());
@@ -68,7 +68,7 @@ fn each_call_site_has_a_row_of_its_own() {
 #[test]
 fn a_scripted_wait_is_counted_and_timed_exactly() {
     lock_class!(Waits = "wait", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Waits, ()>::new(());
     for ms in [2, 7] {
         std::thread::scope(|scope| {
@@ -90,7 +90,7 @@ fn a_scripted_wait_is_counted_and_timed_exactly() {
 #[test]
 fn a_try_in_vain_is_refused() {
     lock_class!(Tried = "tried", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = RawLock::<Tried>::new();
     let held = lock.try_lock_guard().expect("free");
     assert!((0..3).all(|_| lock.try_lock_guard().is_none()));
@@ -103,7 +103,7 @@ fn a_try_in_vain_is_refused() {
 #[test]
 fn a_grant_bounces_when_another_core_had_the_lock_last() {
     lock_class!(Bounced = "bounce", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let (lock, barrier) = (
         Lock::<Bounced, Vec<usize>>::new(Vec::new()),
         Barrier::new(2),
@@ -136,7 +136,7 @@ fn a_grant_bounces_when_another_core_had_the_lock_last() {
 #[test]
 fn a_wait_on_a_condition_is_no_hold() {
     lock_class!(Conditional = "condition", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let (lock, changed) = (Lock::<Conditional, u32>::new(0), Condition::new());
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
@@ -160,27 +160,27 @@ fn a_wait_on_a_condition_is_no_hold() {
 #[test]
 fn a_gate_has_two_sides() {
     lock_class!(Sides = "gate", 1);
-    let turn = Turn::stopped_clock(Draw::All);
-    let table: Table<Gate<Sides>> = Table::new(1);
-    let gate = table.insert(|_, _| Gate::new());
+    let turn = Turn::stopped_clock(Sampling::All);
+    let table: Table<PerCpuRwLock<Sides>> = Table::new(1);
+    let gate = table.insert(|_, _| PerCpuRwLock::new());
     {
-        let _one = gate.enter(gate.shares());
+        let _one = gate.read(gate.percpu());
         turn.advance(MS);
-        let _two = gate.enter(gate.shares());
+        let _two = gate.read(gate.percpu());
         turn.advance(MS);
     }
     std::thread::scope(|scope| {
-        let closed = gate.close(gate.shares());
+        let closed = gate.write(gate.percpu());
         let looks = turn.looks();
-        scope.spawn(|| drop(gate.enter(gate.shares())));
+        scope.spawn(|| drop(gate.read(gate.percpu())));
         turn.until_looks(looks + 1);
         turn.advance(4 * MS);
         drop(closed);
     });
     std::thread::scope(|scope| {
-        let inside = gate.enter(gate.shares());
+        let inside = gate.read(gate.percpu());
         let looks = turn.looks();
-        scope.spawn(|| drop(gate.close(gate.shares())));
+        scope.spawn(|| drop(gate.write(gate.percpu())));
         turn.until_looks(looks + 1);
         turn.advance(6 * MS);
         drop(inside);
@@ -196,7 +196,7 @@ fn a_gate_has_two_sides() {
 #[test]
 fn a_sequence_lock_counts_its_writers_and_those_who_wait_for_them() {
     lock_class!(Sequence = "seq", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let (lock, last) = (SeqLock::<Sequence>::new(), LastCore::new());
     let reads_wait = |write: bool| {
         std::thread::scope(|scope| {
@@ -224,7 +224,7 @@ fn a_sequence_lock_counts_its_writers_and_those_who_wait_for_them() {
 #[test]
 fn a_reader_waits_for_whoever_has_made_a_count_odd() {
     lock_class!(Counted = "count", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let count = SeqCount::<Counted>::new();
     std::thread::scope(|scope| {
         let writing = count.write();
@@ -241,7 +241,7 @@ fn a_reader_waits_for_whoever_has_made_a_count_odd() {
 #[test]
 fn requests_of_users_and_other_waits_are_told_by_hand() {
     lock_class!(Told = "told", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     request::<Told, _>(|| ((), Some(Waited::No)));
     request::<Told, _>(|| ((), None));
     request::<Told, _>(|| (turn.advance(8 * MS), Some(Waited::Yes)));
@@ -257,7 +257,7 @@ fn requests_of_users_and_other_waits_are_told_by_hand() {
 #[test]
 fn a_reset_forgets_and_goes_on() {
     lock_class!(Again = "reset", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Again, ()>::new(());
     drop(lock.lock());
     let across = lock.lock();
@@ -275,7 +275,7 @@ fn a_reset_forgets_and_goes_on() {
 #[test]
 fn a_hold_that_outlives_the_profile_counts_up_to_its_end() {
     lock_class!(Outlives = "outlives", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Outlives, ()>::new(());
     let held = lock.lock();
     turn.advance(3 * MS);
@@ -291,19 +291,19 @@ fn a_hold_that_outlives_the_profile_counts_up_to_its_end() {
 #[test]
 fn starting_what_is_on_changes_nothing() {
     lock_class!(Twice = "twice", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Twice, ()>::new(());
     drop(lock.lock());
-    profile::start(Draw::All);
+    profile::start(Sampling::All);
     assert_eq!(turn.sum("twice", Side::Write).free, 1);
-    profile::start(Draw::Adaptive);
+    profile::start(Sampling::Adaptive);
     assert_eq!(turn.sum("twice", Side::Write).free, 0);
 }
 
 #[test]
 fn what_a_thread_recorded_outlives_it() {
     lock_class!(Gone = "gone", 1);
-    let turn = Turn::stopped_clock(Draw::All);
+    let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Gone, ()>::new(());
     for _ in 0..100 {
         std::thread::scope(|scope| {
@@ -320,7 +320,7 @@ fn a_busy_thread_draws_few_and_the_sums_still_hold() {
         Calm = "calm", 1;
     }
     const TURNS: u64 = 20_000_000;
-    let turn = Turn::real_clock(Draw::Adaptive);
+    let turn = Turn::real_clock(Sampling::Adaptive);
     let (busy, calm) = (Lock::<Busy, u64>::new(0), Lock::<Calm, ()>::new(()));
     for step in 0..TURNS {
         *busy.lock() += 1;
@@ -340,7 +340,7 @@ fn a_busy_thread_draws_few_and_the_sums_still_hold() {
 fn every_contention_counts_however_few_are_drawn() {
     lock_class!(Fought = "fought", 1);
     const TURNS: u64 = 100;
-    let turn = Turn::real_clock(Draw::Adaptive);
+    let turn = Turn::real_clock(Sampling::Adaptive);
     let lock = Lock::<Fought, u64>::new(0);
     // Busy first, so that the thread draws one in many.
     (0..500_000).for_each(|_| *lock.lock() += 1);
@@ -381,7 +381,7 @@ fn every_contention_counts_however_few_are_drawn() {
 #[test]
 fn real_hold_and_wait_times_come_out_within_a_twentieth() {
     lock_class!(Real = "real", 1);
-    let turn = Turn::real_clock(Draw::Adaptive);
+    let turn = Turn::real_clock(Sampling::Adaptive);
     let lock = Lock::<Real, ()>::new(());
     let (mut held, mut waited) = ([0; 2], [0; 2]);
     let add = |to: &mut [u64; 2], inside: Duration, around: Duration| {
@@ -442,7 +442,7 @@ fn what_finds_no_cell_is_counted_as_lost() {
     let mut found = 0;
     for number in 0..300_u32 {
         let class: &'static str = Box::leak(number.to_string().into_boxed_str());
-        found += u64::from(recorder.place(&Key { class, side, site }, 2).is_some());
+        found += u64::from(recorder.site(&Key { class, side, site }, 2).is_some());
     }
     let (_, lost) = recorder.copy(7).expect("the session goes on");
     assert_eq!((found, lost), (256, 2 * (300 - 256)));

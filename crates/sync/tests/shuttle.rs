@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicI64 as Plain, Ordering::SeqCst};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, Table};
+use hearth_sync::object::{ObjRef, PerCpuRwLock, Table};
+use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Condvar, Mutex, OnceLock, core, cores, thread};
 use hearth_sync::rcu::RcuSlot;
-use hearth_sync::spread::Spread;
 use shuttle::rand::Rng;
 
 /// Runs `test` in `runs` random interleavings.
@@ -101,12 +101,12 @@ fn a_value_is_computed_once_and_a_condition_wakes_its_waiters() {
 #[test]
 fn a_spread_counts_what_every_task_adds() {
     check(500, || {
-        let spread = Arc::new(Spread::<2>::new());
-        let sum = Arc::clone(&spread);
+        let counters = Arc::new(PerCpuCounters::<2>::new());
+        let sum = Arc::clone(&counters);
         together(6, move |task| {
             for _ in 0..3 {
-                spread.add(0, 1);
-                spread.raise(1, task);
+                counters.add(0, 1);
+                counters.raise(1, task);
             }
         });
         assert_eq!((sum.sum(0), sum.max(1)), (18, 5));
@@ -190,7 +190,7 @@ fn objects_live_while_held_and_end_when_asked() {
 
 /// Some operations on four fixed numbers and on new ones.
 fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
-    let mut mine: Vec<Held<Counted>> = Vec::new();
+    let mut mine: Vec<ObjRef<Counted>> = Vec::new();
     for _ in 0..6 {
         let number = shuttle::rand::thread_rng().gen_range(0..4);
         let g = epoch::pin();
@@ -256,17 +256,17 @@ fn a_gate_keeps_many_out() {
     check(1_000, || {
         let inside = Arc::new(Plain::new(0));
         let table = Table::new(0);
-        let held = table.insert(|_, _| Gate::<Guarded>::new());
+        let held = table.insert(|_, _| PerCpuRwLock::<Guarded>::new());
         let gate = held.clone();
         together(4, move |task| {
             for _ in 0..2 {
                 if task == 0 {
-                    let _closed = gate.close(gate.shares());
+                    let _closed = gate.write(gate.percpu());
                     assert_eq!(inside.load(SeqCst), 0);
                     thread::yield_now();
                     assert_eq!(inside.load(SeqCst), 0);
                 } else {
-                    let _entry = gate.enter(gate.shares());
+                    let _entry = gate.read(gate.percpu());
                     inside.fetch_add(1, SeqCst);
                     thread::yield_now();
                     inside.fetch_sub(1, SeqCst);

@@ -1,12 +1,12 @@
 //! The entries of one ACL in memory.
 
-use super::{Entry, Tag};
-use crate::line::OwnLine;
+use super::{AclEntry, Tag};
+use crate::cache_padded::CachePadded;
 
 /// Entries in a cache line.
-const LINE: usize = 64 / size_of::<Entry>();
+const LINE: usize = 64 / size_of::<AclEntry>();
 /// Fills slots without an entry.
-const NONE: Entry = Entry {
+const NONE: AclEntry = AclEntry {
     tag: Tag::Other,
     perm: 0,
 };
@@ -15,23 +15,23 @@ const NONE: Entry = Entry {
 /// a directory with an ACL reads them, and their neighbours may be written all the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entries {
-    lines: Box<[OwnLine<[Entry; LINE]>]>,
+    lines: Box<[CachePadded<[AclEntry; LINE]>]>,
     len: usize,
 }
 
 impl Entries {
-    pub fn iter(&self) -> impl Iterator<Item = Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = AclEntry> {
         let all = self.lines.iter().flat_map(|line| line.0);
         all.take(self.len)
     }
 }
 
-impl From<&[Entry]> for Entries {
-    fn from(entries: &[Entry]) -> Entries {
-        let line = |some: &[Entry]| {
+impl From<&[AclEntry]> for Entries {
+    fn from(entries: &[AclEntry]) -> Entries {
+        let line = |some: &[AclEntry]| {
             let mut all = [NONE; LINE];
             all[..some.len()].copy_from_slice(some);
-            OwnLine(all)
+            CachePadded(all)
         };
         Entries {
             lines: entries.chunks(LINE).map(line).collect(),
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn they_come_back_in_order_and_lie_on_lines_of_their_own() {
         for len in [0, 1, LINE - 1, LINE, LINE + 1, 3 * LINE, 1_000] {
-            let entry = |n| Entry {
+            let entry = |n| AclEntry {
                 tag: Tag::User(n as u32),
                 perm: n as u8 & 7,
             };
-            let said: Vec<Entry> = (0..len).map(entry).collect();
+            let said: Vec<AclEntry> = (0..len).map(entry).collect();
             let entries = Entries::from(&said[..]);
             assert!(entries.iter().eq(said.iter().copied()), "{len}");
             for line in &entries.lines {

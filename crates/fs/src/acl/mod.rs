@@ -54,7 +54,7 @@ pub enum Tag {
 
 /// One entry: for whom, and the permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AclEntry {
     /// Whom the entry is about.
     pub tag: Tag,
     /// The permissions, a subset of [`RWX`].
@@ -69,7 +69,7 @@ pub struct Acl {
 
 /// The user whose access is checked, and the user's groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct Requester<'a> {
     /// The user.
     pub uid: u32,
     /// The user's own group.
@@ -84,7 +84,7 @@ pub struct Invalid;
 
 impl Acl {
     /// The ACL of these entries, refused unless it is valid (see the module's first paragraph).
-    pub fn new(entries: Vec<Entry>) -> Result<Acl, Invalid> {
+    pub fn new(entries: Vec<AclEntry>) -> Result<Acl, Invalid> {
         if !is_valid(&entries) {
             return Err(Invalid);
         }
@@ -93,7 +93,7 @@ impl Acl {
 
     /// The minimal ACL that is equivalent to the permission bits of `mode`.
     pub fn from_mode(mode: u16) -> Acl {
-        let entry = |tag, shift: u16| Entry {
+        let entry = |tag, shift: u16| AclEntry {
             tag,
             perm: class(mode, shift),
         };
@@ -106,7 +106,7 @@ impl Acl {
     }
 
     /// The entries in their order.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = AclEntry> {
         self.entries.iter()
     }
 
@@ -114,7 +114,7 @@ impl Acl {
     ///
     /// The first class that `who` belongs to decides; among several matching group entries, one
     /// that grants everything suffices. No privilege is considered.
-    pub fn check(&self, who: Subject<'_>, owner: u32, group: u32, want: u8) -> bool {
+    pub fn check(&self, who: Requester<'_>, owner: u32, group: u32, want: u8) -> bool {
         let want = want & RWX;
         let member = |gid: u32| who.gid == gid || who.groups.contains(&gid);
         let grants = |perm: u8| perm & want == want;
@@ -158,7 +158,7 @@ impl Acl {
     /// The ACL after `chmod` to `mode`: owner and other take the mode's classes; the group class
     /// goes to the mask, or to the owning group when there is no mask.
     pub fn chmod_masq(&self, mode: u16) -> Acl {
-        let mut entries: Vec<Entry> = self.entries().collect();
+        let mut entries: Vec<AclEntry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -175,7 +175,7 @@ impl Acl {
     /// requested `mode` and the ACL limit the mode; the access ACL is `None` when the mode says
     /// everything. The umask plays no part. Bits of `mode` beyond 0o777 pass through.
     pub fn create_masq(&self, mode: u16) -> (u16, Option<Acl>) {
-        let mut entries: Vec<Entry> = self.entries().collect();
+        let mut entries: Vec<AclEntry> = self.entries().collect();
         let group_class = self.group_class();
         for entry in &mut entries {
             match entry.tag {
@@ -191,7 +191,7 @@ impl Acl {
     }
 
     /// The ACL of valid entries.
-    fn of(entries: &[Entry]) -> Acl {
+    fn of(entries: &[AclEntry]) -> Acl {
         let entries = Entries::from(entries);
         Acl { entries }
     }
@@ -233,7 +233,7 @@ enum Expect {
     End,
 }
 
-fn is_valid(entries: &[Entry]) -> bool {
+fn is_valid(entries: &[AclEntry]) -> bool {
     let mut expect = Expect::Owner;
     let mut needs_mask = false;
     for entry in entries {

@@ -11,11 +11,11 @@ fn acl(text: &str) -> Acl {
 }
 
 /// Entries out of the short text form: `u::rwx u:5:r-- g::r-x g:7:-w- m::rwx o::---`.
-fn entries(text: &str) -> Vec<Entry> {
+fn entries(text: &str) -> Vec<AclEntry> {
     text.split_whitespace().map(entry).collect()
 }
 
-fn entry(text: &str) -> Entry {
+fn entry(text: &str) -> AclEntry {
     let fields: Vec<&str> = text.split(':').collect();
     let id = fields[1].parse().ok();
     let tag = match (fields[0], id) {
@@ -28,7 +28,7 @@ fn entry(text: &str) -> Entry {
         _ => panic!("no such entry: {text}"),
     };
     let bit = |letter, bit| if fields[2].contains(letter) { bit } else { 0 };
-    Entry {
+    AclEntry {
         tag,
         perm: bit('r', READ) | bit('w', WRITE) | bit('x', EXECUTE),
     }
@@ -94,7 +94,7 @@ fn the_first_class_that_the_asker_belongs_to_decides() {
     ];
     for &(uid, gid, groups, want, granted) in table {
         let want_bits = entry(&format!("o::{want}")).perm;
-        let who = Subject { uid, gid, groups };
+        let who = Requester { uid, gid, groups };
         let answer = acl(list).check(who, OWNER_UID, OWNER_GID, want_bits);
         assert_eq!(
             answer, granted,
@@ -108,7 +108,7 @@ fn the_owner_entry_is_not_masked_and_the_owning_group_is() {
     let list = acl("u::rwx u:2:rwx g::rwx m::--- o::rwx");
     let check = |uid, gid| {
         list.check(
-            Subject {
+            Requester {
                 uid,
                 gid,
                 groups: &[],
@@ -213,29 +213,29 @@ fn any_acl() -> impl Strategy<Value = Acl> {
     (perms, named(), named()).prop_map(|((owner, group, other, mask), users, groups)| {
         let named = !users.is_empty() || !groups.is_empty();
         let mask = mask.or(named.then_some(RWX));
-        let users = users.into_iter().map(|(id, perm)| Entry {
+        let users = users.into_iter().map(|(id, perm)| AclEntry {
             tag: Tag::User(id),
             perm,
         });
-        let groups = groups.into_iter().map(|(id, perm)| Entry {
+        let groups = groups.into_iter().map(|(id, perm)| AclEntry {
             tag: Tag::Group(id),
             perm,
         });
-        let mut entries = vec![Entry {
+        let mut entries = vec![AclEntry {
             tag: Tag::UserObj,
             perm: owner,
         }];
         entries.extend(users);
-        entries.push(Entry {
+        entries.push(AclEntry {
             tag: Tag::GroupObj,
             perm: group,
         });
         entries.extend(groups);
-        entries.extend(mask.map(|perm| Entry {
+        entries.extend(mask.map(|perm| AclEntry {
             tag: Tag::Mask,
             perm,
         }));
-        entries.push(Entry {
+        entries.push(AclEntry {
             tag: Tag::Other,
             perm: other,
         });
@@ -289,7 +289,7 @@ proptest! {
         want in 0..=RWX,
     ) {
         let groups = [other_gid];
-        let who = Subject { uid, gid, groups: &groups };
+        let who = Requester { uid, gid, groups: &groups };
         let shift = if uid == OWNER_UID { 6 }
             else if gid == OWNER_GID || other_gid == OWNER_GID { 3 }
             else { 0 };

@@ -2,7 +2,7 @@
 //! version (2), then per entry a tag (2 bytes), a permission (2) and an id (4), all little endian.
 //! Entries without an id hold all ones, which parsing ignores.
 
-use super::{Acl, Entry, Tag};
+use super::{Acl, AclEntry, Tag};
 use crate::errno::Errno;
 
 const VERSION: u32 = 2;
@@ -70,7 +70,7 @@ impl Acl {
     }
 }
 
-fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<Entry, Errno> {
+fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<AclEntry, Errno> {
     let [t0, t1, p0, p1, id @ ..] = *raw;
     let id = u32::from_le_bytes(id);
     let tag = match u16::from_le_bytes([t0, t1]) {
@@ -84,7 +84,7 @@ fn decode(raw: &[u8; ENTRY_BYTES]) -> Result<Entry, Errno> {
     };
     // A permission that does not fit becomes invalid; `Acl::new` refuses the bits in between.
     let perm = u8::try_from(u16::from_le_bytes([p0, p1])).map_err(|_| Errno::EINVAL)?;
-    Ok(Entry { tag, perm })
+    Ok(AclEntry { tag, perm })
 }
 
 fn encode(tag: Tag) -> (u16, u32) {

@@ -1,6 +1,6 @@
 //! The backend of a volume that lives in memory alone: what is absent in memory does not exist.
 
-use super::{Backend, Change, InodeRecord};
+use super::{Backend, BackendOp, InodeRecord};
 use crate::attr::Target;
 use crate::errno::Result;
 
@@ -37,7 +37,7 @@ impl Backend for MemoryBackend {
         Ok(Vec::new())
     }
 
-    fn commit(&self, _changes: &[Change<'_>]) -> Result<()> {
+    fn commit(&self, _changes: &[BackendOp<'_>]) -> Result<()> {
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync + 'static {
     fn list_pages(&self, ino: u64) -> Result<Vec<u64>>;
 
     /// Makes all changes or none.
-    fn commit(&self, changes: &[Change<'_>]) -> Result<()>;
+    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()>;
 
     /// Writes back one page of a file.
     fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()>;
@@ -64,7 +64,7 @@ pub struct InodeRecord {
 
 /// One change of the tree, as a backend logs it.
 #[derive(Debug)]
-pub enum Change<'a> {
+pub enum BackendOp<'a> {
     /// A new or changed inode.
     Put(&'a InodeRecord),
     /// The inode is gone: it has no name and nobody has it open.
@@ -125,7 +125,7 @@ impl<H: Backend> Backend for hearth_sync::primitive::Arc<H> {
         (**self).list_pages(ino)
     }
 
-    fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
+    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
         (**self).commit(changes)
     }
 

@@ -1,7 +1,7 @@
 //! A backend for tests: keeps everything in plain maps, so that a volume may evict anything at any
 //! time, and fails or delays calls as it is told to.
 
-use super::{Backend, Change, InodeRecord};
+use super::{Backend, BackendOp, InodeRecord};
 use crate::attr::Target;
 use crate::errno::{Errno, Result};
 use hearth_sync::primitive::{Mutex, thread};
@@ -119,7 +119,7 @@ impl Backend for TestBackend {
             .collect())
     }
 
-    fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
+    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
         self.enter("commit")?;
         let mut kept = self.kept.lock();
         changes.iter().for_each(|change| kept.make(change));
@@ -143,31 +143,31 @@ impl Backend for TestBackend {
 }
 
 impl Kept {
-    fn make(&mut self, change: &Change<'_>) {
+    fn make(&mut self, change: &BackendOp<'_>) {
         match *change {
-            Change::Put(record) => {
+            BackendOp::Put(record) => {
                 self.inodes.insert(record.attr.ino, record.clone());
             }
-            Change::Drop(ino) => {
+            BackendOp::Drop(ino) => {
                 self.inodes.remove(&ino);
                 self.pages.remove(&ino);
                 self.directories.remove(&ino);
             }
-            Change::Link { dir, name, to } => {
+            BackendOp::Link { dir, name, to } => {
                 self.directories
                     .entry(dir)
                     .or_default()
                     .insert(name.into(), to);
             }
-            Change::Unlink { dir, name } => {
+            BackendOp::Unlink { dir, name } => {
                 if let Some(names) = self.directories.get_mut(&dir) {
                     names.remove(name);
                 }
             }
-            Change::Rewrite(ino) => {
+            BackendOp::Rewrite(ino) => {
                 self.pages.remove(&ino);
             }
-            Change::Truncate { ino, size } => {
+            BackendOp::Truncate { ino, size } => {
                 let Some(pages) = self.pages.get_mut(&ino) else {
                     return;
                 };

@@ -4,7 +4,7 @@ use super::record::count;
 use crate::attr::Kind;
 use crate::backend::InodeRecord;
 use crate::data::PAGE;
-use crate::directory::{ALONE, Hashed, Look};
+use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::stats::Event;
@@ -59,7 +59,7 @@ impl Superblock {
         let above = directory.parent();
         match self.fetch_inode(above) {
             Err(Errno::ESTALE) if inode.meta.is_unlinked() => {
-                directory.orphan(ALONE);
+                directory.set_dead_parent(NO_PARENT);
                 Ok(())
             }
             Err(Errno::ESTALE) if directory.parent() != above => Ok(()),
@@ -84,8 +84,8 @@ impl Superblock {
             return false;
         };
         match directory.lookup(name, self.hash(name), &g) {
-            Look::Hit(entry) => (entry.ino(), entry.generation()) == to,
-            Look::Absent | Look::Unknown => false,
+            Lookup::Hit(entry) => (entry.ino(), entry.generation()) == to,
+            Lookup::Negative | Lookup::Unknown => false,
         }
     }
 
@@ -157,8 +157,8 @@ impl Superblock {
             };
             let result = self.objects.backend.load_entry(inode.number(), name)?;
             let g = pin();
-            if let Some(is_crowded) = directory.learn(at, result, before, &g) {
-                if is_crowded {
+            if let Some(needs_growth) = directory.fill(at, result, before, &g) {
+                if needs_growth {
                     directory.grow_a_step(inode.entries(), &g);
                 }
                 return Ok(());
@@ -180,7 +180,7 @@ impl Superblock {
         let Some(data) = inode.data() else {
             return Ok(());
         };
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         let bytes = self.objects.backend.load_page(inode.number(), index)?;
         let at = index * PAGE;
         self.heat.note_load(inode, at);

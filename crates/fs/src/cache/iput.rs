@@ -1,7 +1,7 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
 use super::caught::{Caught, caught};
-use crate::backend::Change;
+use crate::backend::BackendOp;
 use crate::errno::Result;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::quota::Resource;
@@ -55,7 +55,11 @@ impl Superblock {
     /// Lets the backend forget an inode that has ended for good; if that fails the inode becomes an
     /// orphan. The caller holds `inode_io_lock` of it.
     pub(super) fn drop_from_backend(&self, inode: &Inode) -> Caught<Result<()>> {
-        let forget = || self.objects.backend.commit(&[Change::Drop(inode.number())]);
+        let forget = || {
+            self.objects
+                .backend
+                .commit(&[BackendOp::Drop(inode.number())])
+        };
         let dropped = caught(forget);
         if !matches!(dropped, Ok(Ok(()))) {
             let (number, generation) = (inode.number(), inode.generation());
@@ -82,7 +86,7 @@ impl Superblock {
             let _one = self.inode_io_lock(number).lock_guard();
             // Another thread may have done it.
             if self.is_orphan(number) {
-                self.objects.backend.commit(&[Change::Drop(number)])?;
+                self.objects.backend.commit(&[BackendOp::Drop(number)])?;
                 self.cache.orphans.lock().remove(&number);
                 self.objects.inodes.release(number, generation);
             }
@@ -151,7 +155,7 @@ impl Superblock {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();
         let blocks = inode.blocks();
-        epoch::weigh((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
+        epoch::account((blocks as usize).saturating_mul(PAGE_BYTES as usize), g);
         self.quotas
             .ledger
             .free(account, Resource::Blocks, blocks, g);

@@ -7,7 +7,7 @@
 
 use super::caught::{Caught, Panic, caught};
 use super::record::record_of;
-use crate::backend::Change;
+use crate::backend::BackendOp;
 use crate::data::Data;
 use crate::errno::Result;
 use crate::inode::{Inode, InodeRef};
@@ -61,7 +61,7 @@ impl Superblock {
         if !self.objects.backend.evictable() {
             return Ok(());
         }
-        let Some(excess) = self.cache.mem_usage.ask() else {
+        let Some(excess) = self.cache.mem_usage.check() else {
             return Ok(());
         };
         let wanted = match self.maintenance.press() {
@@ -103,7 +103,7 @@ impl Superblock {
             wraps += u32::from(step.wrapped);
         }
         self.maintenance.set_stuck(freed < bytes);
-        self.cache.mem_usage.lower_mark();
+        self.cache.mem_usage.lower_watermark();
         freed
     }
 
@@ -174,7 +174,7 @@ impl Superblock {
         // Closed until the inode is gone or stays: a write between the last write-back and the end of
         // the inode would be lost.
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _closed = inode.gate.close(inode.shares());
+        let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return (0, Rest::Held(held, None)),
@@ -211,9 +211,9 @@ impl Superblock {
             return (0, Rest::Ended(self.drop_from_backend(inode)));
         }
         let record = record_of(inode, g);
-        let commit = || self.objects.backend.commit(&[Change::Put(&record)]);
+        let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
         let committed = caught(commit);
-        epoch::weigh(pages as usize, g);
+        epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);
         if matches!(committed, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
@@ -246,13 +246,13 @@ impl Superblock {
             return Ok(());
         }
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         self.write_back(inode)?;
         if inode.meta.is_unlinked() {
             return Ok(());
         }
         let record = record_of(inode, &pin());
-        self.objects.backend.commit(&[Change::Put(&record)])
+        self.objects.backend.commit(&[BackendOp::Put(&record)])
     }
 
     /// Writes back what reclaim is about to evict, as far as the backend takes it.
@@ -264,7 +264,7 @@ impl Superblock {
         let _ = self.with_held(inode, |inode| {
             if inode.meta.nlink() > 0 {
                 let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-                let _inside = inode.gate.enter(inode.shares());
+                let _inside = inode.gate.read(inode.percpu());
                 self.write_back(inode)?;
             }
             Ok(())

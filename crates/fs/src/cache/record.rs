@@ -6,13 +6,13 @@ use crate::backend::InodeRecord;
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::inode::{
-    Body, COUNT, Extra, Fields, Inode, InodeExt, InodeInner, OwnBytes, SUBDIR, split,
+    Body, COUNT, Fields, Inode, InodeExt, InodeInner, PaddedBytes, SUBDIR, XattrsAcls, split,
 };
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
-use hearth_sync::object::LANES;
-use hearth_sync::spread::Spread;
+use hearth_sync::object::SLOTS;
+use hearth_sync::percpu::PerCpuCounters;
 
 impl Superblock {
     /// The inode that a record describes, without its contents.
@@ -40,12 +40,12 @@ impl Superblock {
         let body = match attr.kind {
             Kind::File => Body::File(Data::new(false)),
             Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-            Kind::Symlink => Body::Symlink(OwnBytes::new(&record.target)),
+            Kind::Symlink => Body::Symlink(PaddedBytes::new(&record.target)),
             _ => Body::Special(attr.rdev),
         };
         let inode = InodeInner::new(name, attr.kind, &fields, body);
         if !record.xattrs.is_empty() {
-            let mut extra = Extra::default();
+            let mut extra = XattrsAcls::default();
             let mut plain = Vec::new();
             for (name, value) in &record.xattrs {
                 match &name[..] {
@@ -63,7 +63,7 @@ impl Superblock {
 }
 
 /// Adds the number of entries or pages in the record to the per-core counter.
-pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &Spread<LANES>) {
+pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
     let count = match record.attr.kind {
         Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
         _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,

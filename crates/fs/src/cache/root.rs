@@ -2,7 +2,7 @@
 
 use super::record::{count, record_of};
 use crate::attr::Kind;
-use crate::backend::Change;
+use crate::backend::BackendOp;
 use crate::data::PAGE;
 use crate::directory::Directory;
 use crate::errno::{Errno, Result};
@@ -50,7 +50,7 @@ impl Superblock {
         if evictable {
             self.objects
                 .backend
-                .commit(&[Change::Put(&record_of(&root, &g))])?;
+                .commit(&[BackendOp::Put(&record_of(&root, &g))])?;
         }
         self.pin_forever(root);
         Ok(())
@@ -88,7 +88,7 @@ impl Superblock {
         // An unlinked inode that somebody had open has a number as well.
         self.objects
             .inodes
-            .pass(self.objects.backend.last_inode()?.max(ROOT));
+            .skip_past(self.objects.backend.last_inode()?.max(ROOT));
         Ok(exists)
     }
 }

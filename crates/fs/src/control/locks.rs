@@ -1,7 +1,7 @@
 //! `.hearth/locks` and `.hearth/locks.json`: the lock profile and its switch.
 
 use crate::errno::{Errno, Result};
-use crate::profile::{LockDraw, LockProfile, LockSort};
+use crate::profile::{LockProfile, LockSampling, LockSort};
 use crate::superblock::Superblock;
 use hearth_sync::profile;
 
@@ -16,8 +16,8 @@ pub(super) fn json(_core: &Superblock) -> String {
 /// `on`, `exact`, `off`, `reset`.
 pub(super) fn switch(_core: &Superblock, text: &str) -> Result<()> {
     let has_profile = match text {
-        "on" => profile::start(LockDraw::Adaptive),
-        "exact" => profile::start(LockDraw::All),
+        "on" => profile::start(LockSampling::Adaptive),
+        "exact" => profile::start(LockSampling::All),
         "off" => {
             profile::stop();
             true

@@ -14,7 +14,7 @@ mod stats;
 mod tunables;
 
 use crate::attr::{Kind, Target};
-use crate::directory::{Change, Directory, Hashed};
+use crate::directory::{Directory, EntryChange, Hashed};
 use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Body, Fields, InodeExt, InodeInner};
@@ -225,7 +225,7 @@ fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
     let g = pin();
     let directory = sb.objects.inodes.get(parent, &g)?.directory()?;
     match directory.lookup(name.as_bytes(), sb.hash(name.as_bytes()), &g) {
-        crate::directory::Look::Hit(entry) => Some(entry.ino()),
+        crate::directory::Lookup::Hit(entry) => Some(entry.ino()),
         _ => None,
     }
 }
@@ -240,7 +240,7 @@ fn add(sb: &Superblock, parent: u64, name: &str, ino: u64, kind: Kind) -> Result
     };
     let locked = directory.lock(at, &g).map_err(|_| Errno::ENOENT)?;
     locked.apply(
-        Change {
+        EntryChange {
             at,
             to: Some(Target {
                 ino,

@@ -3,24 +3,24 @@
 
 use hearth_sync::epoch::Guard;
 
-use super::mark::Mark;
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
+use super::slot_state::SlotState;
 use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, checked_end, edges, touched, whole};
 
 impl Data {
     /// Drops all pages past `size` and zeroes the rest of the last one. Returns the number of pages
-    /// that the file lost, or `Absent` when the last page must be loaded first.
+    /// that the file lost, or `PageMiss` when the last page must be loaded first.
     ///
     /// Pages that only the backend knows are not counted: call `learn` first if the count must be
     /// exact. The caller has published the smaller size before, and readers clip again afterwards.
-    pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, Absent> {
+    pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, PageMiss> {
         let size = size.min(BYTES);
         let (last, tail) = (size / PAGE, (size % PAGE) as usize);
         let tail_page = match (tail, self.look(last.min(PAGES - 1), g)) {
             (0, _) => None,
-            (_, Look::Held | Look::Unknown) => return Err(Absent(last)),
-            (_, Look::Page(page)) => Some(page),
-            (_, Look::Hole | Look::Blank) => None,
+            (_, PageLookup::AtBackend | PageLookup::Unknown) => return Err(PageMiss(last)),
+            (_, PageLookup::Page(page)) => Some(page),
+            (_, PageLookup::Hole | PageLookup::Unwritten) => None,
         };
         let kept = size.div_ceil(PAGE);
         self.status.lower(kept);
@@ -36,10 +36,11 @@ impl Data {
 
     /// Allocates every page of the range that is a hole: such a page reads as zeros, is a hole to
     /// `seek_data`, and takes no memory until it is written. Returns the number of pages that the
-    /// file gained, or `Absent` when only the backend knows whether a page is allocated.
+    /// file gained, or `PageMiss` when only the backend knows whether a page is allocated.
     ///
-    /// # Panics\nWhen the range ends past 2^63-1.
-    pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         checked_end(off, len);
         self.check_known(touched(off, len), g)?;
         Ok(touched(off, len)
@@ -48,20 +49,21 @@ impl Data {
     }
 
     /// Drops the pages that the range covers and zeroes its edges. Returns the number of pages that
-    /// the file lost, or `Absent` when a page at an edge must be loaded first, or when only the
+    /// the file lost, or `PageMiss` when a page at an edge must be loaded first, or when only the
     /// backend knows whether a page is allocated. The caller tells the backend.
-    pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+    pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         self.check_writable(off, len, g)?;
         self.zero_edges(off, len, g);
         Ok(self.cut(whole(off, len), g))
     }
 
     /// Zeroes the range and allocates all of it: pages that it covers become like those of
-    /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or `Absent`
+    /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or `PageMiss`
     /// like `punch`.
     ///
-    /// # Panics\nWhen the range ends past 2^63-1.
-    pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn zero_range(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         checked_end(off, len);
         self.check_writable(off, len, g)?;
         self.zero_edges(off, len, g);
@@ -70,25 +72,25 @@ impl Data {
             added += self.allocate_page(span.index, g);
         }
         for index in whole(off, len) {
-            let place = self.grow(index, g);
-            added += u64::from(!place.clear(Mark::Fresh, g));
+            let slot = self.grow(index, g);
+            added += u64::from(!slot.clear(SlotState::UnwrittenDirty, g));
         }
         Ok(added)
     }
 
     /// 1 if the page was not allocated before.
     fn allocate_page(&self, index: u64, g: &Guard) -> u64 {
-        let place = self.grow(index, g);
-        if place.is_allocated(g) {
+        let slot = self.grow(index, g);
+        if slot.is_allocated(g) {
             return 0;
         }
-        place.spot.set(Mark::Fresh);
+        slot.state.set(SlotState::UnwrittenDirty);
         1
     }
 
     fn zero_edges(&self, off: u64, len: u64, g: &Guard) {
         for span in edges(off, len) {
-            if let Look::Page(page) = self.look(span.index, g) {
+            if let PageLookup::Page(page) = self.look(span.index, g) {
                 page.zero(span.bytes);
             }
         }

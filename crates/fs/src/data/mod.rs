@@ -16,30 +16,30 @@
 //! | the others | closed | readers |
 
 mod edit;
-mod mark;
 mod page;
 mod read;
 mod rewrite;
 mod root;
 mod seek;
 mod shift;
+mod slot_state;
 mod span;
 mod tree;
 mod write;
 mod writeback;
 
-#[cfg(all(test, feature = "shuttle"))]
-mod shuttle;
 #[cfg(test)]
 #[cfg_attr(
     feature = "shuttle",
     allow(dead_code, reason = "counts on real threads only")
 )]
-mod tally;
+mod live_count;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
-pub use root::{Absent, Data};
+pub use root::{Data, PageMiss};
 pub use span::PAGE;
 
 /// Longest size of a file in bytes.

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use hearth_sync::atomic_bytes::AtomicBytes;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 use hearth_sync::seq::SeqLock;
-use hearth_sync::words::Words;
 
 use super::span::PAGE_BYTES;
 
@@ -22,9 +22,9 @@ pub(super) struct Page {
     flags: AtomicU8,
     last: LastCore,
     /// Written under the lock of `seq`; read at any time, whole under `seq`'s retry.
-    bytes: Box<Words<{ PAGE_BYTES / 8 }>>,
+    bytes: Box<AtomicBytes<{ PAGE_BYTES / 8 }>>,
     #[cfg(test)]
-    _tally: super::tally::Ticket,
+    _tally: super::live_count::LiveToken,
 }
 
 // Under a model checker the atomics are larger.
@@ -62,9 +62,9 @@ impl Page {
             seq: SeqLock::new(),
             flags: AtomicU8::new(flags),
             last: LastCore::new(),
-            bytes: Words::boxed_with(start, bytes),
+            bytes: AtomicBytes::boxed_with(start, bytes),
             #[cfg(test)]
-            _tally: super::tally::Ticket::new(),
+            _tally: super::live_count::LiveToken::new(),
         })
     }
 
@@ -86,7 +86,7 @@ impl Page {
     pub(super) fn write(&self, start: usize, bytes: &[u8]) {
         let _changing = self.seq.write(&self.last);
         self.bytes.write(start, bytes);
-        self.stain();
+        self.mark_written();
     }
 
     /// Zeroes a range; a page that has zeros there already stays as it is.
@@ -94,13 +94,13 @@ impl Page {
         let _changing = self.seq.write(&self.last);
         if !self.bytes.is_zero(range.clone()) {
             self.bytes.zero(range);
-            self.stain();
+            self.mark_written();
         }
     }
 
     /// Marks the page dirty although its bytes have not changed.
     pub(super) fn set_dirty(&self) {
-        self.stain();
+        self.mark_written();
     }
 
     /// Clears the dirty bit of a dirty page, which must then be copied and given to the backend.
@@ -112,7 +112,7 @@ impl Page {
         // Relaxed: `evict` is the only reader of WRITEBACK, and the gate orders it after this
         // thread.
         self.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
-        // Acquire pairs with the Release of `stain`: if the change came first, the copy that
+        // Acquire pairs with the Release of `mark_written`: if the change came first, the copy that
         // follows has its bytes; if it comes later, the page stays dirty.
         self.flags.fetch_and(!DIRTY, Ordering::Acquire);
         true
@@ -127,7 +127,7 @@ impl Page {
     /// Ends what `begin_flush` began; unless `saved`, the page is dirty again.
     pub(super) fn end_flush(&self, saved: bool) {
         if !saved {
-            self.stain();
+            self.mark_written();
         }
         // Relaxed: see `begin_flush`.
         self.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl Page {
 
     /// The clock hand passes: returns whether the page may be evicted. A page used since the last
     /// time stays and loses its reference bit. Only with the gate closed.
-    pub(super) fn is_cold(&self) -> bool {
+    pub(super) fn is_evictable(&self) -> bool {
         // Relaxed: with the gate closed only readers change flags, and only REFERENCED, which
         // is a hint.
         let flags = self.flags.load(Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Page {
 
     /// Always a read-modify-write, never "if it is clear": a load could find the DIRTY that a flush
     /// clears while the bytes of this thread are still on their way.
-    fn stain(&self) {
+    fn mark_written(&self) {
         // Release pairs with the Acquire of `begin_flush`.
         self.flags.fetch_or(DIRTY | REFERENCED, Ordering::Release);
     }

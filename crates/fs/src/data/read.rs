@@ -2,9 +2,9 @@
 
 use hearth_sync::epoch::Guard;
 
-use super::mark::Mark;
 use super::page::Page;
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
+use super::slot_state::SlotState;
 use super::span::{BYTES, PAGES, Span, spans};
 use super::tree::FAN;
 
@@ -14,7 +14,7 @@ impl Data {
     ///
     /// Takes no lock. Writes nothing shared when the pages are warm. Waits only for a writer of the
     /// same page, and for a running collapse or insert if a page is missing.
-    pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+    pub fn read(&self, off: u64, out: &mut [u8], g: &Guard) -> Result<(), PageMiss> {
         let inside = BYTES.saturating_sub(off).min(out.len() as u64) as usize;
         out[inside..].fill(0);
         let mut near = None;
@@ -27,7 +27,7 @@ impl Data {
             }
             let page = match span.index {
                 0 => self.first.load(g),
-                index => near.and_then(|leaf| leaf.place(index).page(g)),
+                index => near.and_then(|leaf| leaf.slot(index).page(g)),
             };
             match page {
                 Some(page) => page.read(span.bytes.start, part),
@@ -44,18 +44,25 @@ impl Data {
     /// The caller has been inside the gate since before it asked the backend: otherwise the result
     /// could be older than a write that was flushed and evicted in between.
     pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
-        if index >= PAGES || !matches!(self.look(index, g), Look::Held | Look::Unknown) {
+        if index >= PAGES
+            || !matches!(
+                self.look(index, g),
+                PageLookup::AtBackend | PageLookup::Unknown
+            )
+        {
             return false;
         }
-        let place = self.grow(index, g);
-        match (bytes, place.spot.get()) {
+        let slot = self.grow(index, g);
+        match (bytes, slot.state.get()) {
             // A page that is there already wins; this one is dropped.
-            (Some(bytes), Mark::Held | Mark::Nothing) => {
-                return place.slot.install(Page::loaded(bytes), g).is_ok();
+            (Some(bytes), SlotState::AtBackend | SlotState::Unset) => {
+                return slot.slot.install(Page::loaded(bytes), g).is_ok();
             }
             // An allocated page stays allocated: the count must not drift.
-            (None, Mark::Held) => place.spot.replace(Mark::Held, Mark::Blank),
-            (None, Mark::Nothing) => place.spot.replace(Mark::Nothing, Mark::Hole),
+            (None, SlotState::AtBackend) => slot
+                .state
+                .replace(SlotState::AtBackend, SlotState::Unwritten),
+            (None, SlotState::Unset) => slot.state.replace(SlotState::Unset, SlotState::Hole),
             _ => false,
         };
         false
@@ -63,11 +70,11 @@ impl Data {
 
     /// The slow path of `read`: no page was in the slot.
     #[cold]
-    fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), Absent> {
+    fn read_missing(&self, span: &Span, out: &mut [u8], g: &Guard) -> Result<(), PageMiss> {
         match self.look(span.index, g) {
-            Look::Page(page) => page.read(span.bytes.start, out),
-            Look::Hole | Look::Blank => out.fill(0),
-            Look::Held | Look::Unknown => return Err(Absent(span.index)),
+            PageLookup::Page(page) => page.read(span.bytes.start, out),
+            PageLookup::Hole | PageLookup::Unwritten => out.fill(0),
+            PageLookup::AtBackend | PageLookup::Unknown => return Err(PageMiss(span.index)),
         }
         Ok(())
     }

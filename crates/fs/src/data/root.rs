@@ -5,15 +5,15 @@ use std::ops::Range;
 use hearth_sync::epoch::Guard;
 use hearth_sync::rcu::RcuSlot;
 
-use super::mark::{Mark, Status};
 use super::page::Page;
+use super::slot_state::{SlotState, Status};
 use super::span::PAGES;
-use super::tree::{FAN, Far, Leaf, Place, cut_leaf, fill, grow_leaf, sweep_leaf};
+use super::tree::{FAN, Far, Leaf, PageSlot, cut_leaf, fill, grow_leaf, sweep_leaf};
 
 /// A miss: the page of this index must be loaded from the backend first ([`Data::load`]); then call
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absent(
+pub struct PageMiss(
     /// The page's index: its offset divided by [`PAGE`](super::PAGE).
     pub u64,
 );
@@ -23,9 +23,9 @@ pub struct Absent(
 /// A page is in memory, or has a state that says what its absence means. Without a state it is a
 /// hole, except that below `unknown_below` only the backend knows.
 ///
-/// 1. A slot is filled by installing over null and emptied only with the gate closed.\n2. The state
-/// is set before a slot is emptied.\n3. Nodes are made on the way to a first write and dropped only
-/// with the gate closed.
+/// 1. A slot is filled by installing over null and emptied only with the gate closed.
+/// 2. The state is set before a slot is emptied.
+/// 3. Nodes are made on the way to a first write and dropped only with the gate closed.
 pub struct Data {
     /// Page 0, stored here so that a small file has no node.
     pub(super) first: RcuSlot<Page>,
@@ -38,14 +38,14 @@ pub struct Data {
 }
 
 /// What is found at an index.
-pub(super) enum Look<'g> {
+pub(super) enum PageLookup<'g> {
     Page(&'g Page),
     /// Not allocated: zeros.
     Hole,
     /// Allocated and never written: zeros.
-    Blank,
+    Unwritten,
     /// Allocated; the backend has the content.
-    Held,
+    AtBackend,
     /// Only the backend knows whether there is a page.
     Unknown,
 }
@@ -63,20 +63,20 @@ impl Data {
         }
     }
 
-    /// Whether every absent page is a hole: no call will return [`Absent`].
+    /// Whether every absent page is a hole: no call will return [`PageMiss`].
     pub fn is_complete(&self) -> bool {
         self.status.is_complete()
     }
 
     /// The backend has content for exactly the pages in `held`, by index. From then on counts are
-    /// exact, holes need no question, and only held pages are [`Absent`]. For new data that no
+    /// exact, holes need no question, and only held pages are [`PageMiss`]. For new data that no
     /// other thread uses yet, or with the gate closed.
     pub fn learn(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
         for index in held.into_iter().flatten() {
             self.status.set_partial();
-            let place = self.grow(index, g);
-            if place.slot.is_empty() {
-                place.spot.replace(Mark::Nothing, Mark::Held);
+            let slot = self.grow(index, g);
+            if slot.slot.is_empty() {
+                slot.state.replace(SlotState::Unset, SlotState::AtBackend);
             }
         }
         self.status.lower(0);
@@ -87,31 +87,31 @@ impl Data {
     #[cfg_attr(not(test), allow(dead_code, reason = "a check"))]
     pub fn pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
-            .filter(|(_, place)| place.is_allocated(g))
+            .filter(|(_, slot)| slot.is_allocated(g))
             .count() as u64
     }
 
     /// Pages in memory, counted one by one.
     pub fn resident_pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
-            .filter(|(_, place)| !place.slot.is_empty())
+            .filter(|(_, slot)| !slot.slot.is_empty())
             .count() as u64
     }
 
     /// What is at `index`, as of one moment of this call.
-    pub(super) fn look<'g>(&'g self, index: u64, g: &'g Guard) -> Look<'g> {
+    pub(super) fn look<'g>(&'g self, index: u64, g: &'g Guard) -> PageLookup<'g> {
         loop {
             let shift = self.shift(g);
-            let place = self.place(index, g);
-            if let Some(page) = place.and_then(|place| place.page(g)) {
-                return Look::Page(page);
+            let slot = self.slot(index, g);
+            if let Some(page) = slot.and_then(|slot| slot.page(g)) {
+                return PageLookup::Page(page);
             }
-            let mark = place.map_or(Mark::Nothing, |place| place.spot.get());
-            let look = match mark {
-                Mark::Nothing if index < self.status.unknown_below() => Look::Unknown,
-                Mark::Nothing | Mark::Hole => Look::Hole,
-                Mark::Blank | Mark::Fresh => Look::Blank,
-                Mark::Held => Look::Held,
+            let state = slot.map_or(SlotState::Unset, |slot| slot.state.get());
+            let look = match state {
+                SlotState::Unset if index < self.status.unknown_below() => PageLookup::Unknown,
+                SlotState::Unset | SlotState::Hole => PageLookup::Hole,
+                SlotState::Unwritten | SlotState::UnwrittenDirty => PageLookup::Unwritten,
+                SlotState::AtBackend => PageLookup::AtBackend,
             };
             if !self.has_shifted(shift, g) {
                 return look;
@@ -120,20 +120,20 @@ impl Data {
     }
 
     /// The slot of `index`, if its leaf exists. Raw: a miss counts only if no shift ran.
-    pub(super) fn place<'g>(&'g self, index: u64, g: &'g Guard) -> Option<Place<'g>> {
+    pub(super) fn slot<'g>(&'g self, index: u64, g: &'g Guard) -> Option<PageSlot<'g>> {
         match index {
             0 => Some(self.head()),
-            _ => Some(self.leaf(index, g)?.place(index)),
+            _ => Some(self.leaf(index, g)?.slot(index)),
         }
     }
 
     /// The slot of `index`; nodes are made if needed.
-    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> Place<'g> {
+    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> PageSlot<'g> {
         debug_assert!(index < PAGES);
         match index {
             0 => self.head(),
-            1..FAN => grow_leaf(&self.near, g).place(index),
-            _ => fill(&self.far, Far::empty, g).grow(index, g).place(index),
+            1..FAN => grow_leaf(&self.near, g).slot(index),
+            _ => fill(&self.far, Far::empty, g).grow(index, g).slot(index),
         }
     }
 
@@ -146,8 +146,8 @@ impl Data {
     }
 
     /// The slots of all leaves that exist in `range`, in order; absent subtrees cost nothing.
-    pub(super) fn walk<'g>(&'g self, range: Range<u64>, g: &'g Guard) -> Walk<'g> {
-        Walk {
+    pub(super) fn walk<'g>(&'g self, range: Range<u64>, g: &'g Guard) -> LeafWalk<'g> {
+        LeafWalk {
             data: self,
             g,
             leaf: None,
@@ -160,8 +160,12 @@ impl Data {
         let below = self.status.unknown_below();
         let mut cut = 0;
         if range.contains(&0) {
-            let mark = if below > 0 { Mark::Hole } else { Mark::Nothing };
-            cut += u64::from(self.head().clear(mark, g));
+            let state = if below > 0 {
+                SlotState::Hole
+            } else {
+                SlotState::Unset
+            };
+            cut += u64::from(self.head().clear(state, g));
         }
         self.sweep(&range, g, &mut |base, leaf| {
             cut_leaf(leaf, base, &range, below, g, &mut cut)
@@ -188,27 +192,27 @@ impl Data {
     }
 
     /// Fails with the first unknown page of `range`.
-    pub(super) fn check_known(&self, range: Range<u64>, g: &Guard) -> Result<(), Absent> {
+    pub(super) fn check_known(&self, range: Range<u64>, g: &Guard) -> Result<(), PageMiss> {
         let range = range.start..range.end.min(self.status.unknown_below());
         let mut next = range.start;
-        for (index, place) in self.walk(range.clone(), g) {
-            let known = !place.slot.is_empty() || place.spot.get() != Mark::Nothing;
+        for (index, slot) in self.walk(range.clone(), g) {
+            let known = !slot.slot.is_empty() || slot.state.get() != SlotState::Unset;
             if index > next || !known {
-                return Err(Absent(next));
+                return Err(PageMiss(next));
             }
             next = index + 1;
         }
         if next < range.end {
-            Err(Absent(next))
+            Err(PageMiss(next))
         } else {
             Ok(())
         }
     }
 
-    fn head(&self) -> Place<'_> {
-        Place {
+    fn head(&self) -> PageSlot<'_> {
+        PageSlot {
             slot: &self.first,
-            spot: self.status.first(),
+            state: self.status.first(),
         }
     }
 
@@ -229,7 +233,7 @@ impl Data {
 }
 
 /// See [`Data::walk`].
-pub(super) struct Walk<'g> {
+pub(super) struct LeafWalk<'g> {
     data: &'g Data,
     g: &'g Guard,
     /// The leaf of `range.start`, when known.
@@ -238,10 +242,10 @@ pub(super) struct Walk<'g> {
     range: Range<u64>,
 }
 
-impl<'g> Iterator for Walk<'g> {
-    type Item = (u64, Place<'g>);
+impl<'g> Iterator for LeafWalk<'g> {
+    type Item = (u64, PageSlot<'g>);
 
-    fn next(&mut self) -> Option<(u64, Place<'g>)> {
+    fn next(&mut self) -> Option<(u64, PageSlot<'g>)> {
         if self.range.is_empty() {
             return None;
         }
@@ -255,11 +259,11 @@ impl<'g> Iterator for Walk<'g> {
         };
         let index = self.range.start;
         self.range.start += 1;
-        Some((index, leaf.place(index)))
+        Some((index, leaf.slot(index)))
     }
 }
 
-impl<'g> Walk<'g> {
+impl<'g> LeafWalk<'g> {
     /// Goes to the next leaf that exists; None when there is none in the range.
     fn next_leaf(&mut self) -> Option<&'g Leaf> {
         let near = self

@@ -2,13 +2,13 @@
 
 use hearth_sync::epoch::Guard;
 
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE, PAGES};
 
 impl Data {
     /// The first offset from `off` on that is data, below `size`. Allocated pages that were never
-    /// written count as holes. `Absent` when only the backend can tell.
-    pub fn seek_data(&self, off: u64, size: u64, g: &Guard) -> Result<Option<u64>, Absent> {
+    /// written count as holes. `PageMiss` when only the backend can tell.
+    pub fn seek_data(&self, off: u64, size: u64, g: &Guard) -> Result<Option<u64>, PageMiss> {
         if off >= size {
             return Ok(None);
         }
@@ -17,30 +17,34 @@ impl Data {
         let mut next = range.start;
         for (index, _) in self.walk(range.clone(), g) {
             if index > next && next < unknown_below {
-                return Err(Absent(next));
+                return Err(PageMiss(next));
             }
             match self.look(index, g) {
-                Look::Page(_) | Look::Held => return Ok(Some(off.max(index * PAGE))),
-                Look::Hole | Look::Blank => {}
-                Look::Unknown => return Err(Absent(index)),
+                PageLookup::Page(_) | PageLookup::AtBackend => {
+                    return Ok(Some(off.max(index * PAGE)));
+                }
+                PageLookup::Hole | PageLookup::Unwritten => {}
+                PageLookup::Unknown => return Err(PageMiss(index)),
             }
             next = index + 1;
         }
         if next < range.end.min(unknown_below) {
-            Err(Absent(next))
+            Err(PageMiss(next))
         } else {
             Ok(None)
         }
     }
 
-    /// The first offset from `off` on that is in a hole; `size` if there is none before. `Absent`
+    /// The first offset from `off` on that is in a hole; `size` if there is none before. `PageMiss`
     /// when only the backend can tell.
-    pub fn seek_hole(&self, off: u64, size: u64, g: &Guard) -> Result<u64, Absent> {
+    pub fn seek_hole(&self, off: u64, size: u64, g: &Guard) -> Result<u64, PageMiss> {
         for index in off / PAGE..size.div_ceil(PAGE).min(PAGES) {
             match self.look(index, g) {
-                Look::Page(_) | Look::Held => {}
-                Look::Hole | Look::Blank => return Ok(off.max(index * PAGE).min(size)),
-                Look::Unknown => return Err(Absent(index)),
+                PageLookup::Page(_) | PageLookup::AtBackend => {}
+                PageLookup::Hole | PageLookup::Unwritten => {
+                    return Ok(off.max(index * PAGE).min(size));
+                }
+                PageLookup::Unknown => return Err(PageMiss(index)),
             }
         }
         Ok(size)

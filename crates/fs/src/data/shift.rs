@@ -8,68 +8,72 @@ use std::ops::Range;
 
 use hearth_sync::epoch::Guard;
 
-use super::mark::Mark;
-use super::root::{Absent, Data};
+use super::root::{Data, PageMiss};
+use super::slot_state::SlotState;
 use super::span::{PAGE, PAGES, checked_end};
-use super::tree::{FAN, Far, Place, fill, is_vacant};
+use super::tree::{FAN, Far, PageSlot, fill, is_vacant};
 
 impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Returns
     /// the number of pages that the file lost.
     ///
-    /// `Absent` like [`check_collapse`](Data::check_collapse). Moved pages are dirty; the caller
+    /// `PageMiss` like [`check_collapse`](Data::check_collapse). Moved pages are dirty; the caller
     /// tells the backend that its pages from `off` on are void. The caller has published the
     /// smaller size before, and readers clip again afterwards.
     ///
-    /// # Panics\nWhen the range is not of whole pages or ends past 2^63-1.
-    pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+    /// # Panics
+    /// When the range is not of whole pages or ends past 2^63-1.
+    pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         self.check_collapse(off, len, g)?;
         let gone = whole_pages(off, len);
         let far = fill(&self.far, Far::empty, g);
         let _moving = far.shift.write();
         self.status.lower(gone.start);
         let removed = self.cut(gone.clone(), g);
-        for (index, place) in self.walk(gone.end..PAGES, g) {
-            self.move_page(&place, index - (gone.end - gone.start), g);
+        for (index, slot) in self.walk(gone.end..PAGES, g) {
+            self.move_page(&slot, index - (gone.end - gone.start), g);
         }
         self.sweep(&(gone.start..PAGES), g, &mut is_vacant);
         Ok(removed)
     }
 
-    /// `Absent` while a page that [`collapse`](Data::collapse) would move has its content at the
+    /// `PageMiss` while a page that [`collapse`](Data::collapse) would move has its content at the
     /// backend only.
     ///
-    /// # Panics\nLike [`collapse`](Data::collapse).
-    pub fn check_collapse(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+    /// # Panics
+    /// Like [`collapse`](Data::collapse).
+    pub fn check_collapse(&self, off: u64, len: u64, g: &Guard) -> Result<(), PageMiss> {
         let gone = whole_pages(off, len);
         self.check_resident(gone.start, gone.end, g)
     }
 
     /// Whether [`insert`](Data::insert) would move a page past 2^63-1, even one that lies behind
-    /// the end of the file. `Absent` when only the backend can tell.
+    /// the end of the file. `PageMiss` when only the backend can tell.
     ///
-    /// # Panics\nWhen the range is not of whole pages.
-    pub fn insert_overflows(&self, off: u64, len: u64, g: &Guard) -> Result<bool, Absent> {
+    /// # Panics
+    /// When the range is not of whole pages.
+    pub fn insert_overflows(&self, off: u64, len: u64, g: &Guard) -> Result<bool, PageMiss> {
         let hole = whole_pages(off, len);
         let last = hole.start.max(PAGES - (hole.end - hole.start))..PAGES;
         self.check_known(last.clone(), g)?;
-        let is_allocated = self.walk(last, g).any(|(_, place)| place.is_allocated(g));
+        let is_allocated = self.walk(last, g).any(|(_, slot)| slot.is_allocated(g));
         Ok(is_allocated)
     }
 
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
-    /// `Absent`, and what the caller tells the backend: like [`collapse`](Data::collapse). The
+    /// `PageMiss`, and what the caller tells the backend: like [`collapse`](Data::collapse). The
     /// caller publishes the larger size afterwards.
     ///
-    /// # Panics\nWhen the range is not of whole pages, or a page would move past 2^63-1.
-    pub fn insert(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+    /// # Panics
+    /// When the range is not of whole pages, or a page would move past 2^63-1.
+    pub fn insert(&self, off: u64, len: u64, g: &Guard) -> Result<(), PageMiss> {
         let hole = whole_pages(off, len);
         let up = hole.end - hole.start;
         let moved = hole.start..PAGES;
         self.check_resident(hole.start, hole.start, g)?;
         let mut leaves = Vec::new();
-        for (index, place) in self.walk(moved.clone(), g) {
-            if place.is_allocated(g) {
+        for (index, slot) in self.walk(moved.clone(), g) {
+            if slot.is_allocated(g) {
                 assert!(
                     index < PAGES - up,
                     "the caller has asked `insert_overflows`"
@@ -86,8 +90,8 @@ impl Data {
         for leaf in leaves.into_iter().rev() {
             let first = (leaf * FAN).max(hole.start);
             for index in (first..(leaf + 1) * FAN).rev() {
-                if let Some(place) = self.place(index, g) {
-                    self.move_page(&place, index + up, g);
+                if let Some(slot) = self.slot(index, g) {
+                    self.move_page(&slot, index + up, g);
                 }
             }
         }
@@ -96,34 +100,34 @@ impl Data {
     }
 
     /// Moves an allocated page to the empty slot of `index`.
-    fn move_page(&self, place: &Place<'_>, index: u64, g: &Guard) {
-        match (place.page(g), place.spot.get()) {
+    fn move_page(&self, slot: &PageSlot<'_>, index: u64, g: &Guard) {
+        match (slot.page(g), slot.state.get()) {
             (Some(page), _) => {
                 page.set_dirty();
-                place.spot.set(Mark::Nothing);
+                slot.state.set(SlotState::Unset);
                 let to = self.grow(index, g);
-                to.spot.set(Mark::Nothing);
-                place.slot.move_to(to.slot, g);
+                to.state.set(SlotState::Unset);
+                slot.slot.move_to(to.slot, g);
             }
-            (None, Mark::Blank | Mark::Fresh) => {
-                self.grow(index, g).spot.set(Mark::Fresh);
-                place.spot.set(Mark::Nothing);
+            (None, SlotState::Unwritten | SlotState::UnwrittenDirty) => {
+                self.grow(index, g).state.set(SlotState::UnwrittenDirty);
+                slot.state.set(SlotState::Unset);
             }
             // A hole; from `off` on an unset state means the same.
-            (None, Mark::Hole | Mark::Nothing) => place.spot.set(Mark::Nothing),
-            (None, Mark::Held) => unreachable!("check_resident has found the page"),
+            (None, SlotState::Hole | SlotState::Unset) => slot.state.set(SlotState::Unset),
+            (None, SlotState::AtBackend) => unreachable!("check_resident has found the page"),
         }
     }
 
     /// Fails with the first page from `known` on that only the backend knows, or from `here` on
     /// whose content only the backend has.
-    fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), Absent> {
+    fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), PageMiss> {
         self.check_known(known..PAGES, g)?;
         if self.is_complete() {
             return Ok(());
         }
         match self.held_from(here, g) {
-            Some(index) => Err(Absent(index)),
+            Some(index) => Err(PageMiss(index)),
             None => Ok(()),
         }
     }

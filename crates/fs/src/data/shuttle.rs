@@ -4,7 +4,7 @@
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{Arc, Mutex, thread};
 
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE, PAGE_BYTES};
 
 const RUNS: usize = 2_000;
@@ -29,7 +29,7 @@ fn beside(
 }
 
 /// The value that fills the page.
-fn page(data: &Data, index: u64) -> Result<u8, Absent> {
+fn page(data: &Data, index: u64) -> Result<u8, PageMiss> {
     let mut bytes = vec![0xee; PAGE_BYTES];
     data.read(index * PAGE, &mut bytes, &pin())?;
     assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a torn page");
@@ -71,7 +71,7 @@ fn a_page_under_eviction_is_there_or_absent_and_never_zeros() {
                 for index in [1, 0] {
                     let got = page(data, index);
                     assert!(
-                        got == Ok(index as u8 + 1) || got == Err(Absent(index)),
+                        got == Ok(index as u8 + 1) || got == Err(PageMiss(index)),
                         "{got:?}"
                     );
                 }
@@ -125,7 +125,7 @@ fn a_look_during_a_shift_is_taken_again() {
                 |data| {
                     // In one step, because `read` has missed the page once before it checks.
                     for _ in 0..16 {
-                        assert!(matches!(data.look(1, &pin()), Look::Page(_)));
+                        assert!(matches!(data.look(1, &pin()), PageLookup::Page(_)));
                     }
                     let got = page(data, 1).expect("complete");
                     assert!(got == 2 || got == 6, "{got}");

@@ -81,7 +81,8 @@ pub(super) fn edges(off: u64, len: u64) -> impl Iterator<Item = Span> {
 
 /// The offset past a range that must lie in the largest file.
 ///
-/// # Panics\nWhen it does not: the caller has returned `EFBIG` by then.
+/// # Panics
+/// When it does not: the caller has returned `EFBIG` by then.
 pub(super) fn checked_end(off: u64, len: u64) -> u64 {
     let end = off.checked_add(len).filter(|end| *end < BYTES);
     end.expect("the caller has checked the range against the largest file size")

@@ -6,15 +6,15 @@ mod race;
 
 use hearth_sync::epoch::{Guard, pin};
 
-use super::mark::Mark;
-use super::root::{Absent, Data};
+use super::live_count;
+use super::root::{Data, PageMiss};
+use super::slot_state::SlotState;
 use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, Span, edges, spans, touched, whole};
-use super::tally;
 
 /// The last page of the largest file.
 const LAST: u64 = PAGES - 1;
 
-fn page_at(data: &Data, index: u64, g: &Guard) -> Result<Vec<u8>, Absent> {
+fn page_at(data: &Data, index: u64, g: &Guard) -> Result<Vec<u8>, PageMiss> {
     let mut bytes = vec![0xee; PAGE_BYTES];
     data.read(index * PAGE, &mut bytes, g).map(|()| bytes)
 }
@@ -82,10 +82,13 @@ fn what_only_the_home_knows_is_asked_for_before_anything_changes() {
     let data = Data::new(false);
     data.status.lower(3);
     assert!(!data.is_complete());
-    assert_eq!(page_at(&data, 2, &g), Err(Absent(2)));
+    assert_eq!(page_at(&data, 2, &g), Err(PageMiss(2)));
     assert_eq!(page_at(&data, 3, &g), Ok(filled(0)));
     data.load(0, Some(&filled(1)), &g);
-    assert_eq!(data.write(10, &vec![9; 3 * PAGE_BYTES], &g), Err(Absent(1)));
+    assert_eq!(
+        data.write(10, &vec![9; 3 * PAGE_BYTES], &g),
+        Err(PageMiss(1))
+    );
     assert_eq!(page_at(&data, 0, &g), Ok(filled(1)));
     data.load(1, None, &g);
     data.load(2, Some(b"short"), &g);
@@ -105,7 +108,7 @@ fn a_learned_map_makes_counts_exact() {
         (5, 0, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
-    assert_eq!(page_at(&data, 71, &g), Err(Absent(71)));
+    assert_eq!(page_at(&data, 71, &g), Err(PageMiss(71)));
     assert_eq!(data.write(71 * PAGE, &filled(3), &g), Ok(0));
     assert_eq!(data.seek_data(2 * PAGE, BYTES - 1, &g), Ok(Some(70 * PAGE)));
     assert_eq!(data.truncate(0, &g), Ok(5));
@@ -211,13 +214,13 @@ fn an_evicted_page_is_absent_and_still_counted() {
         (4, 1, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(3)));
-    assert_eq!(page_at(&data, 1, &g), Err(Absent(1)));
+    assert_eq!(page_at(&data, 1, &g), Err(PageMiss(1)));
     assert_eq!(page_at(&data, 9, &g), Ok(filled(0)));
     data.load(1, Some(&filled(2)), &g);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(2)));
-    assert_eq!(data.collapse(PAGE, PAGE, &g), Err(Absent(3)));
+    assert_eq!(data.collapse(PAGE, PAGE, &g), Err(PageMiss(3)));
     assert_eq!(data.truncate(PAGE, &g), Ok(3));
-    assert_eq!(data.truncate(1, &g), Err(Absent(0)));
+    assert_eq!(data.truncate(1, &g), Err(PageMiss(0)));
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn eviction_goes_on_where_it_stopped() {
 
 #[test]
 fn dropped_ranges_give_their_nodes_back() {
-    let tally = tally::begin();
+    let live_count = live_count::begin();
     let data = Data::new(true);
     {
         let g = pin();
@@ -266,41 +269,45 @@ fn dropped_ranges_give_their_nodes_back() {
         assert_eq!(data.collapse(1 << 61, 1 << 61, &g), Ok(0));
     }
     // 5 pages; the near leaf and the far trees; in the highest tree 2 leaves below 15 nodes.
-    tally.settle(5 + 2 + 2 + 15);
+    live_count.settle(5 + 2 + 2 + 15);
     assert_eq!(data.truncate(0, &pin()), Ok(5));
-    tally.settle(1);
+    live_count.settle(1);
     drop(data);
-    tally.settle(0);
+    live_count.settle(0);
 }
 
 #[test]
 fn a_dropped_file_frees_every_page_and_node() {
-    let tally = tally::begin();
+    let live_count = live_count::begin();
     let data = dense(200, &pin());
     data.write(1 << 60, b"far", &pin()).unwrap();
-    assert!(tally.alive() > 200);
+    assert!(live_count.alive() > 200);
     drop(data);
-    tally.settle(0);
+    live_count.settle(0);
 }
 
 #[test]
 fn marks_do_not_touch_their_neighbours() {
     let word = hearth_sync::primitive::atomic::AtomicU64::new(0);
-    let spot = |at| super::mark::Spot::new(&word, at);
+    let state = |at| super::slot_state::StateCell::new(&word, at);
     let marks = [
-        Mark::Hole,
-        Mark::Held,
-        Mark::Blank,
-        Mark::Fresh,
-        Mark::Nothing,
+        SlotState::Hole,
+        SlotState::AtBackend,
+        SlotState::Unwritten,
+        SlotState::UnwrittenDirty,
+        SlotState::Unset,
     ];
-    (0..16).for_each(|at| spot(at).set(marks[at % 5]));
-    (0..16).for_each(|at| assert_eq!(spot(at).get(), marks[at % 5]));
-    assert!(!spot(7).replace(Mark::Held, Mark::Hole));
-    assert!(spot(7).replace(Mark::Blank, Mark::Hole));
+    (0..16).for_each(|at| state(at).set(marks[at % 5]));
+    (0..16).for_each(|at| assert_eq!(state(at).get(), marks[at % 5]));
+    assert!(!state(7).replace(SlotState::AtBackend, SlotState::Hole));
+    assert!(state(7).replace(SlotState::Unwritten, SlotState::Hole));
     assert_eq!(
-        (spot(6).get(), spot(7).get(), spot(8).get()),
-        (Mark::Held, Mark::Hole, Mark::Fresh)
+        (state(6).get(), state(7).get(), state(8).get()),
+        (
+            SlotState::AtBackend,
+            SlotState::Hole,
+            SlotState::UnwrittenDirty
+        )
     );
 }
 

@@ -12,26 +12,26 @@ use hearth_sync::primitive::atomic::AtomicU64;
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 
-use super::mark::{MARKS, Mark, Spot};
 use super::page::Page;
+use super::slot_state::{STATES, SlotState, StateCell};
 
-/// Slots of a node.
+/// SlotLines of a node.
 pub(super) const FAN: u64 = 64;
 const BITS: u32 = FAN.trailing_zeros();
 
 /// Heights of the trees in `Far`: 64^9 is above the highest page index.
 const LEVELS: usize = 8;
 
-/// Slots on cache lines of their own. A slot is written when it is first filled and when it is
+/// SlotLines on cache lines of their own. A slot is written when it is first filled and when it is
 /// emptied. Eight slots share a line, those of every eighth page: neighbours, which different
 /// threads often write first at the same time, lie on different lines. Overwriting a page in memory
 /// writes the page only.
 #[repr(align(64))]
-struct Slots<T>([RcuSlot<T>; FAN as usize]);
+struct SlotLines<T>([RcuSlot<T>; FAN as usize]);
 
-impl<T: Send + Sync + 'static> Slots<T> {
-    fn empty() -> Slots<T> {
-        Slots(std::array::from_fn(|_| RcuSlot::empty()))
+impl<T: Send + Sync + 'static> SlotLines<T> {
+    fn empty() -> SlotLines<T> {
+        SlotLines(std::array::from_fn(|_| RcuSlot::empty()))
     }
 
     /// The slot of the page group `number`, counted in children of this level.
@@ -53,36 +53,36 @@ fn place_of(number: u64) -> usize {
 
 /// 64 pages.
 pub(super) struct Leaf {
-    /// What the empty slots of `pages` mean. See [`Spot`] for the order.
-    marks: [AtomicU64; FAN as usize / MARKS],
+    /// What the empty slots of `pages` mean. See [`StateCell`] for the order.
+    states: [AtomicU64; FAN as usize / STATES],
     /// Filled by writers and loads (install), emptied with the gate closed.
-    pages: Slots<Page>,
+    pages: SlotLines<Page>,
     #[cfg(test)]
-    _tally: super::tally::Ticket,
+    _tally: super::live_count::LiveToken,
 }
 
 impl Leaf {
     fn empty() -> Box<Leaf> {
         Box::new(Leaf {
-            marks: std::array::from_fn(|_| AtomicU64::new(0)),
-            pages: Slots::empty(),
+            states: std::array::from_fn(|_| AtomicU64::new(0)),
+            pages: SlotLines::empty(),
             #[cfg(test)]
-            _tally: super::tally::Ticket::new(),
+            _tally: super::live_count::LiveToken::new(),
         })
     }
 
     /// The slot of page `index`, which lies in this leaf.
-    pub(super) fn place(&self, index: u64) -> Place<'_> {
+    pub(super) fn slot(&self, index: u64) -> PageSlot<'_> {
         let at = (index % FAN) as usize;
-        Place {
+        PageSlot {
             slot: self.pages.at(index),
-            spot: Spot::new(&self.marks[at / MARKS], at % MARKS),
+            state: StateCell::new(&self.states[at / STATES], at % STATES),
         }
     }
 
     /// Whether nothing would be lost with this leaf.
     fn is_vacant(&self) -> bool {
-        let unmarked = (0..FAN).all(|at| self.place(at).spot.get() == Mark::Nothing);
+        let unmarked = (0..FAN).all(|at| self.slot(at).state.get() == SlotState::Unset);
         unmarked && self.pages.is_vacant()
     }
 }
@@ -91,24 +91,24 @@ impl Leaf {
 pub(super) struct Inner {
     below: Below,
     #[cfg(test)]
-    _tally: super::tally::Ticket,
+    _tally: super::live_count::LiveToken,
 }
 
 enum Below {
-    Inners(Slots<Inner>),
-    Leaves(Slots<Leaf>),
+    Inners(SlotLines<Inner>),
+    Leaves(SlotLines<Leaf>),
 }
 
 impl Inner {
     fn empty(level: u32) -> Box<Inner> {
         let below = match level {
-            1 => Below::Leaves(Slots::empty()),
-            _ => Below::Inners(Slots::empty()),
+            1 => Below::Leaves(SlotLines::empty()),
+            _ => Below::Inners(SlotLines::empty()),
         };
         Box::new(Inner {
             below,
             #[cfg(test)]
-            _tally: super::tally::Ticket::new(),
+            _tally: super::live_count::LiveToken::new(),
         })
     }
 
@@ -131,7 +131,7 @@ pub(super) struct Far {
     /// Page at which eviction goes on: the clock hand. Written with the gate closed.
     pub(super) hand: AtomicU64,
     #[cfg(test)]
-    _tally: super::tally::Ticket,
+    _tally: super::live_count::LiveToken,
 }
 
 impl Far {
@@ -141,7 +141,7 @@ impl Far {
             shift: SeqCount::new(),
             hand: AtomicU64::new(0),
             #[cfg(test)]
-            _tally: super::tally::Ticket::new(),
+            _tally: super::live_count::LiveToken::new(),
         })
     }
 
@@ -206,7 +206,7 @@ pub(super) fn sweep_leaf(slot: &RcuSlot<Leaf>, base: u64, g: &Guard, visit: &mut
 }
 
 /// Empties the slots in `range` of a leaf that starts at `base`; true when the leaf is of no more
-/// use. Absent pages below `unknown_below` are marked as holes, because an unset state means
+/// use. PageMiss pages below `unknown_below` are marked as holes, because an unset state means
 /// unknown there.
 pub(super) fn cut_leaf(
     leaf: &Leaf,
@@ -219,19 +219,19 @@ pub(super) fn cut_leaf(
     let part = base.max(range.start)..(base + FAN).min(range.end);
     if part == (base..base + FAN) && base >= unknown_below {
         // All at once: readers that hold the leaf still see its pages from before.
-        let places = || part.clone().map(|index| leaf.place(index));
-        *cut += places().filter(|place| place.is_allocated(g)).count() as u64;
-        let resident = places().filter(|place| place.page(g).is_some()).count();
-        epoch::weigh(resident * Page::SIZE, g);
+        let slots = || part.clone().map(|index| leaf.slot(index));
+        *cut += slots().filter(|slot| slot.is_allocated(g)).count() as u64;
+        let resident = slots().filter(|slot| slot.page(g).is_some()).count();
+        epoch::account(resident * Page::SIZE, g);
         return true;
     }
     for index in part {
-        let mark = if index < unknown_below {
-            Mark::Hole
+        let state = if index < unknown_below {
+            SlotState::Hole
         } else {
-            Mark::Nothing
+            SlotState::Unset
         };
-        *cut += u64::from(leaf.place(index).clear(mark, g));
+        *cut += u64::from(leaf.slot(index).clear(state, g));
     }
     leaf.is_vacant()
 }
@@ -243,27 +243,27 @@ pub(super) fn is_vacant(_base: u64, leaf: &Leaf) -> bool {
 
 /// Where one page lies: its slot, and the state that says what an empty slot means.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'g> {
+pub(super) struct PageSlot<'g> {
     pub(super) slot: &'g RcuSlot<Page>,
-    pub(super) spot: Spot<'g>,
+    pub(super) state: StateCell<'g>,
 }
 
-impl<'g> Place<'g> {
+impl<'g> PageSlot<'g> {
     pub(super) fn page(&self, g: &'g Guard) -> Option<&'g Page> {
         self.slot.load(g)
     }
 
-    /// Whether the page counts as one of the file. The slot is read first: see [`Spot`].
+    /// Whether the page counts as one of the file. The slot is read first: see [`StateCell`].
     pub(super) fn is_allocated(&self, g: &Guard) -> bool {
-        self.slot.load(g).is_some() || self.spot.get().is_allocated()
+        self.slot.load(g).is_some() || self.state.get().is_allocated()
     }
 
-    /// Takes the page away and leaves `mark`; true when the page was allocated. Gate closed.
-    pub(super) fn clear(&self, mark: Mark, g: &Guard) -> bool {
+    /// Takes the page away and leaves `state`; true when the page was allocated. Gate closed.
+    pub(super) fn clear(&self, state: SlotState, g: &Guard) -> bool {
         let allocated = self.is_allocated(g);
-        self.spot.set(mark);
+        self.state.set(state);
         if !self.slot.is_empty() && self.slot.take(g) {
-            epoch::weigh(Page::SIZE - size_of::<Page>(), g);
+            epoch::account(Page::SIZE - size_of::<Page>(), g);
         }
         allocated
     }

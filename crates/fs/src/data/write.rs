@@ -3,36 +3,36 @@
 use hearth_sync::epoch::Guard;
 
 use super::page::Page;
-use super::root::{Absent, Data, Look};
+use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
-use super::tree::{FAN, Place};
+use super::tree::{FAN, PageSlot};
 
 impl Data {
-    /// How many pages a write of this range would add: those of it that are not allocated. `Absent`
+    /// How many pages a write of this range would add: those of it that are not allocated. `PageMiss`
     /// when a page that the range covers in part must be loaded first, or when only the backend
     /// knows whether a page is allocated. Inside the gate.
-    pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, Absent> {
+    pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         if !self.is_complete() {
             self.check_writable(off, len, g)?;
         }
         let pages = touched(off, len);
         let there = self
             .walk(pages.clone(), g)
-            .filter(|(_, place)| place.is_allocated(g))
+            .filter(|(_, slot)| slot.is_allocated(g))
             .count();
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// The pages of this range that are not allocated. `Absent` when only the backend knows. Inside
+    /// The pages of this range that are not allocated. `PageMiss` when only the backend knows. Inside
     /// the gate.
-    pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, Absent> {
+    pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, PageMiss> {
         let pages = touched(off, len);
         if !self.is_complete() {
             self.check_known(pages.clone(), g)?;
         }
         let there = self.walk(pages.clone(), g);
         let mut there = there
-            .filter(|(_, place)| place.is_allocated(g))
+            .filter(|(_, slot)| slot.is_allocated(g))
             .map(|(index, _)| index)
             .peekable();
         Ok(pages
@@ -40,14 +40,15 @@ impl Data {
             .collect())
     }
 
-    /// Writes `src` at `off` and returns how many pages that added. `Absent`, like
+    /// Writes `src` at `off` and returns how many pages that added. `PageMiss`, like
     /// [`absent_pages`](Data::absent_pages), before anything was changed.
     ///
     /// Inside the gate: truncate and the like are excluded, other writers and readers are not. Each
     /// page changes as one; writers of different pages share nothing once the pages exist.
     ///
-    /// # Panics\nWhen the range ends past 2^63-1.
-    pub fn store(&self, off: u64, src: &[u8], g: &Guard) -> Result<Written, Absent> {
+    /// # Panics
+    /// When the range ends past 2^63-1.
+    pub fn store(&self, off: u64, src: &[u8], g: &Guard) -> Result<Written, PageMiss> {
         let len = src.len() as u64;
         checked_end(off, len);
         if !self.is_complete() {
@@ -62,27 +63,27 @@ impl Data {
             if span.index.is_multiple_of(FAN) || leaf.is_none() {
                 leaf = self.leaf(span.index, g);
             }
-            let place = match (span.index, leaf) {
-                (1.., Some(leaf)) => leaf.place(span.index),
+            let slot = match (span.index, leaf) {
+                (1.., Some(leaf)) => leaf.slot(span.index),
                 _ => self.grow(span.index, g),
             };
-            written.add(write_page(&place, span.bytes.start, bytes, g));
+            written.add(write_page(&slot, span.bytes.start, bytes, g));
         }
         Ok(written)
     }
 
     /// [`Data::store`] for tests that ask for the pages added alone.
     #[cfg(test)]
-    pub fn write(&self, off: u64, src: &[u8], g: &Guard) -> Result<u64, Absent> {
+    pub fn write(&self, off: u64, src: &[u8], g: &Guard) -> Result<u64, PageMiss> {
         self.store(off, src, g).map(|written| written.added)
     }
 
     /// Whether the range can be written without asking the backend.
-    pub(super) fn check_writable(&self, off: u64, len: u64, g: &Guard) -> Result<(), Absent> {
+    pub(super) fn check_writable(&self, off: u64, len: u64, g: &Guard) -> Result<(), PageMiss> {
         self.check_known(touched(off, len), g)?;
         edges(off, len).try_for_each(|span| match self.look(span.index, g) {
-            Look::Held | Look::Unknown => Err(Absent(span.index)),
-            Look::Page(_) | Look::Hole | Look::Blank => Ok(()),
+            PageLookup::AtBackend | PageLookup::Unknown => Err(PageMiss(span.index)),
+            PageLookup::Page(_) | PageLookup::Hole | PageLookup::Unwritten => Ok(()),
         })
     }
 }
@@ -104,23 +105,23 @@ impl Written {
 }
 
 /// Puts `bytes` into the page.
-fn write_page(place: &Place<'_>, start: usize, bytes: &[u8], g: &Guard) -> Written {
+fn write_page(slot: &PageSlot<'_>, start: usize, bytes: &[u8], g: &Guard) -> Written {
     debug_assert!(start + bytes.len() <= PAGE_BYTES);
-    if let Some(page) = place.slot.load(g) {
+    if let Some(page) = slot.slot.load(g) {
         page.write(start, bytes);
         return Written::default();
     }
     // While the slot is empty and the gate open, only a load may change the state, to a hole. Of
     // several writers only the one whose page is installed counts, and all see one state.
-    let added = u64::from(!place.spot.get().is_allocated());
-    match place.slot.install(Page::written(start, bytes), g) {
+    let added = u64::from(!slot.state.get().is_allocated());
+    match slot.slot.install(Page::written(start, bytes), g) {
         Ok(_) => Written {
             added,
             installed: 1,
         },
         Err(lost) => {
             drop(lost);
-            let page = place
+            let page = slot
                 .slot
                 .load(g)
                 .expect("a slot is emptied only with the gate closed");

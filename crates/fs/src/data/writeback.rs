@@ -4,9 +4,9 @@ use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::mark::Mark;
 use super::page::Page;
 use super::root::Data;
+use super::slot_state::SlotState;
 use super::span::{PAGE_BYTES, PAGES};
 
 /// Writes the page of this index to the backend.
@@ -36,15 +36,18 @@ impl Data {
     /// Copies the next dirty page from `from` on and marks it as under write-back.
     fn take_unsaved(&self, from: u64, bytes: &mut [u8; PAGE_BYTES]) -> Option<u64> {
         let g = &pin();
-        for (index, place) in self.walk(from..PAGES, g) {
-            match place.page(g) {
+        for (index, slot) in self.walk(from..PAGES, g) {
+            match slot.page(g) {
                 Some(page) if page.begin_flush() => {
                     page.copy(bytes);
                     return Some(index);
                 }
                 // Allocated, not known to the backend, and saved as zeros. A write may fill the
                 // slot meanwhile: then its page is dirty and the next flush writes it.
-                None if place.spot.replace(Mark::Fresh, Mark::Blank) => {
+                None if slot
+                    .state
+                    .replace(SlotState::UnwrittenDirty, SlotState::Unwritten) =>
+                {
                     bytes.fill(0);
                     return Some(index);
                 }
@@ -57,13 +60,14 @@ impl Data {
     /// Ends what `take_unsaved` began.
     fn end_save(&self, index: u64, saved: bool) {
         let g = &pin();
-        let Some(place) = self.place(index, g) else {
+        let Some(slot) = self.slot(index, g) else {
             return;
         };
-        match place.page(g) {
+        match slot.page(g) {
             Some(page) if page.is_flushing() => page.end_flush(saved),
             _ if !saved => {
-                place.spot.replace(Mark::Blank, Mark::Fresh);
+                slot.state
+                    .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
             }
             _ => {}
         }
@@ -80,7 +84,7 @@ impl Data {
         // Relaxed: the gate is closed, and its lock orders one call after the other.
         let start = hand.map_or(0, |hand| hand.load(Ordering::Relaxed));
         let mut evicted = 0;
-        for (index, place) in self.walk(start..PAGES, g).chain(self.walk(0..start, g)) {
+        for (index, slot) in self.walk(start..PAGES, g).chain(self.walk(0..start, g)) {
             if evicted == want {
                 if let Some(hand) = hand {
                     // Relaxed: see `start`.
@@ -88,9 +92,9 @@ impl Data {
                 }
                 break;
             }
-            if place.page(g).is_some_and(Page::is_cold) {
+            if slot.page(g).is_some_and(Page::is_evictable) {
                 self.status.set_partial();
-                place.clear(Mark::Held, g);
+                slot.clear(SlotState::AtBackend, g);
                 evicted += 1;
             }
         }

@@ -17,7 +17,7 @@ use hearth_sync::seq::SeqCount;
 pub(super) const INLINE: usize = 6;
 const OVERFLOW: usize = 7;
 /// Most negative entries of a bucket.
-pub(super) const ABSENCES: usize = 4;
+pub(super) const NEGATIVES: usize = 4;
 
 /// The entries are now in another table.
 const MOVED: u8 = 1;
@@ -158,17 +158,17 @@ impl Bucket {
 
     /// Puts a negative entry like [`Bucket::put`]. If there are many, it replaces another one,
     /// which the backend can give again; true then as well.
-    pub fn put_absence(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+    pub fn put_negative(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
             held.is_some_and(|(_, entry)| entry.is_negative())
         };
-        let mut absences = 0;
-        self.for_each_slot(g, |slot| absences += usize::from(is_negative(slot)));
-        let is_full = absences >= ABSENCES;
+        let mut negatives = 0;
+        self.for_each_slot(g, |slot| negatives += usize::from(is_negative(slot)));
+        let is_full = negatives >= NEGATIVES;
         if is_full {
             // Replaces an arbitrary one: the tag is as good as a random number.
-            let mut left = usize::from(tag) % absences;
+            let mut left = usize::from(tag) % negatives;
             self.for_each_slot(g, |slot| {
                 if is_negative(slot) {
                     if left == 0 {

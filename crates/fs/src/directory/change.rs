@@ -3,7 +3,7 @@
 use super::bucket::Bucket;
 use super::entry::Entry;
 use super::table::Table;
-use super::{Directory, FIRST_LOG2, Look, UNKNOWN};
+use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
 use crate::attr::Target;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
@@ -42,7 +42,7 @@ pub(crate) struct Locked<'a> {
 }
 
 /// One change: the name gets this inode, or none.
-pub(crate) struct Change<'n> {
+pub(crate) struct EntryChange<'n> {
     pub at: Hashed<'n>,
     pub to: Option<Target>,
 }
@@ -82,7 +82,7 @@ impl Directory {
 
     /// Begins the removal of an empty directory: every bucket is locked until the result is
     /// dropped.
-    pub fn kill<'a>(&'a self, g: &'a Guard) -> Result<Killing<'a>, Refused> {
+    pub fn begin_removal<'a>(&'a self, g: &'a Guard) -> Result<Removal<'a>, Refused> {
         let grow = self.growth.0.grow.try_lock().ok_or(Refused::Busy)?;
         if self.has_entries(g) {
             return Err(Refused::NotEmpty);
@@ -107,7 +107,7 @@ impl Directory {
         if !self.is_complete() {
             return Err(Refused::Unknown);
         }
-        Ok(Killing {
+        Ok(Removal {
             table,
             _held: held,
             _grow: grow,
@@ -142,7 +142,7 @@ impl Directory {
             .map(|bucket| bucket.seq.write())
             .collect();
         // Release: partner of `is_complete`.
-        self.known.store(UNKNOWN, Ordering::Release);
+        self.completeness.store(UNKNOWN, Ordering::Release);
         self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);
@@ -153,34 +153,34 @@ impl Directory {
 
 impl<'a> Locked<'a> {
     /// The entry of the locked name, or of another name in the same bucket.
-    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         match self.bucket.find(at.name, at.hash.tag(), g) {
-            Some(entry) if entry.is_negative() => Look::Absent,
-            Some(entry) => Look::Hit(entry),
+            Some(entry) if entry.is_negative() => Lookup::Negative,
+            Some(entry) => Lookup::Hit(entry),
             None => self.directory.absence(),
         }
     }
 
-    /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_a_part`]
+    /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_some`]
     /// has work to do: the bucket overflowed, two threads wanted it at once, or this name is one
     /// that helps a growing table. It is true seldom, because the caller then adds up the entries
     /// of all cores.
-    pub fn apply(self, change: Change<'_>, g: &Guard) -> bool {
+    pub fn apply(self, change: EntryChange<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        self.tell(g) | self.make(&change, g)
+        self.note_contention(g) | self.make(&change, g)
     }
 
     /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
-    fn make(&self, change: &Change<'_>, g: &Guard) -> bool {
-        let Change { at, to } = change;
+    fn make(&self, change: &EntryChange<'_>, g: &Guard) -> bool {
+        let EntryChange { at, to } = change;
         match to {
             Some(target) => {
-                let is_crowded = put(self.bucket, at, *target, g);
-                is_crowded || self.directory.is_turn(at.hash.value(), g)
+                let needs_growth = put(self.bucket, at, *target, g);
+                needs_growth || self.directory.is_grower(at.hash.value(), g)
             }
             // Without a negative entry the next lookup would have to ask the backend.
             None if !self.directory.is_complete() => {
-                put_absence(self.bucket, at, g);
+                put_negative(self.bucket, at, g);
                 false
             }
             None => {
@@ -192,8 +192,8 @@ impl<'a> Locked<'a> {
 
     /// Records whether two threads wanted the bucket at once. True if the table is too small for
     /// the threads that change it.
-    fn tell(&self, g: &Guard) -> bool {
-        self.is_contended && self.directory.meet(g)
+    fn note_contention(&self, g: &Guard) -> bool {
+        self.is_contended && self.directory.contend(g)
     }
 }
 
@@ -235,22 +235,25 @@ pub(crate) fn lock_pair<'a>(
 
 impl<'a> Pair<'a> {
     /// The entry of the first name (`second` false) or the second.
-    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Look<'a> {
+    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         self.side(second).find(at, g)
     }
 
     /// Makes both changes as one: no reader sees only one of them. The second name is changed
     /// first, so that even a reader that ignores sequence counts always finds one of them (C4).
-    pub fn apply(self, first: Change<'_>, second: Change<'_>, g: &Guard) -> bool {
+    pub fn apply(self, first: EntryChange<'_>, second: EntryChange<'_>, g: &Guard) -> bool {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
-        let mut is_crowded = self.first.tell(g);
-        is_crowded |= self.second.as_ref().is_some_and(|second| second.tell(g));
-        is_crowded |= self.side(true).make(&second, g);
+        let mut needs_growth = self.first.note_contention(g);
+        needs_growth |= self
+            .second
+            .as_ref()
+            .is_some_and(|second| second.note_contention(g));
+        needs_growth |= self.side(true).make(&second, g);
         self.side(false).make(&first, g);
         drop((write_a, write_b));
-        is_crowded
+        needs_growth
     }
 
     fn side(&self, second: bool) -> &Locked<'a> {
@@ -263,13 +266,13 @@ impl<'a> Pair<'a> {
 
 /// A directory that is being removed: until this is dropped, no entry can be added or found
 /// missing.
-pub(crate) struct Killing<'a> {
+pub(crate) struct Removal<'a> {
     table: &'a Table,
     _held: Vec<RawGuard<'a>>,
-    _grow: hearth_sync::lock::Guard<'a, super::Grow, ()>,
+    _grow: hearth_sync::lock::LockGuard<'a, super::Grow, ()>,
 }
 
-impl Killing<'_> {
+impl Removal<'_> {
     /// Makes the removal final: every later insertion fails.
     pub fn finish(self) {
         self.table.buckets().iter().for_each(Bucket::set_dead);
@@ -284,9 +287,9 @@ pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bo
 
 /// Puts a negative entry for a name that is not there. Returns whether a line was added to the
 /// bucket or another negative entry was replaced.
-pub(super) fn put_absence(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
+pub(super) fn put_negative(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
     let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
-    bucket.put_absence(at.hash.tag(), Box::new(entry), g)
+    bucket.put_negative(at.hash.tag(), Box::new(entry), g)
 }
 
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {

@@ -4,7 +4,7 @@
 
 use super::bucket::Bucket;
 use super::table::Table;
-use super::{APART, Directory, FULL, MAX_LOG2, MEETINGS, MOST_APART};
+use super::{BUCKETS_PER_CORE, CONTENTION, Directory, FULL, MAX_LOG2, MOST_BUCKETS};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
@@ -12,26 +12,26 @@ use hearth_sync::primitive::cores;
 
 /// Buckets that one insertion moves while a table grows: some 0.15 ms, during which it is pinned.
 /// With fewer at a time, more than one insertion in a thousand would be slowed.
-const PART: usize = if cfg!(feature = "shuttle") { 2 } else { 512 };
+const BUCKETS_PER_STEP: usize = if cfg!(feature = "shuttle") { 2 } else { 512 };
 /// One insertion in this many moves buckets.
-const TURN: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
+const ONE_IN: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
 
 // The next growth begins after at least `FULL` insertions for each bucket: all buckets have moved
 // by then.
-const _: () = assert!(PART as u64 * FULL > TURN);
+const _: () = assert!(BUCKETS_PER_STEP as u64 * FULL > ONE_IN);
 
 impl Directory {
     /// Moves some buckets if the table grows, or begins to grow it if it is too small: for
     /// `entries`, which is called only then, or because threads contended for a bucket. No lock may
     /// be held.
-    pub fn grow_a_part(&self, entries: impl FnOnce() -> u64, g: &Guard) {
+    pub fn grow_some(&self, entries: impl FnOnce() -> u64, g: &Guard) {
         let Some(table) = self.table.load(g) else {
             return;
         };
         // Checked first without the lock.
         let entries = if table.grows() { 0 } else { entries() };
         if table.grows() || self.wanted(entries, table.log2()).is_some() {
-            self.try_grow(entries, PART, g);
+            self.try_grow(entries, BUCKETS_PER_STEP, g);
         }
     }
 
@@ -49,8 +49,8 @@ impl Directory {
 
     /// Whether an insertion under the hash `value` is one that moves buckets.
     #[inline]
-    pub(super) fn is_turn(&self, value: u64, g: &Guard) -> bool {
-        value.is_multiple_of(TURN) && self.table.load(g).is_some_and(Table::grows)
+    pub(super) fn is_grower(&self, value: u64, g: &Guard) -> bool {
+        value.is_multiple_of(ONE_IN) && self.table.load(g).is_some_and(Table::grows)
     }
 
     /// Moves up to `most` buckets to the successor, which is made for `entries` if there is none.
@@ -140,8 +140,10 @@ impl Directory {
             log2 = buckets.trailing_zeros().min(MAX_LOG2);
         }
         // Relaxed: see `contend`.
-        if self.growth.0.meetings.load(Ordering::Relaxed) >= MEETINGS {
-            let buckets = (APART * cores()).next_power_of_two().min(MOST_APART);
+        if self.growth.0.contention.load(Ordering::Relaxed) >= CONTENTION {
+            let buckets = (BUCKETS_PER_CORE * cores())
+                .next_power_of_two()
+                .min(MOST_BUCKETS);
             log2 = log2.max(buckets.trailing_zeros());
         }
         (log2 > present).then_some(log2)

@@ -21,7 +21,7 @@ fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
     let mut all: BTreeSet<u64> = (1..=OLD).collect();
     let mut parts = 0;
     for n in OLD + 1.. {
-        directory.grow_a_part(|| 3 * OLD, &g);
+        directory.grow_some(|| 3 * OLD, &g);
         parts += 1;
         names.set(&format!("new-{n}"), Some(n));
         names.set(&format!("old-{}", n - OLD), None);
@@ -52,21 +52,24 @@ fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
         let names = Names::new();
         (1..=2_000).for_each(|n| names.set(&format!("{n}"), Some(n)));
         names.directory.grow(2_000, &g);
-        names.directory.grow_a_part(|| 6_000, &g);
+        names.directory.grow_some(|| 6_000, &g);
         let table = names.directory.table.load(&g);
         assert!(table.is_some_and(Table::grows));
         names
     };
     let names = half_grown();
-    assert_eq!(names.directory.kill(&g).err(), Some(Refused::NotEmpty));
+    assert_eq!(
+        names.directory.begin_removal(&g).err(),
+        Some(Refused::NotEmpty)
+    );
     let names = half_grown();
     (1..=2_000).for_each(|n| names.set(&format!("{n}"), None));
     {
         let table = names.directory.table.load(&g).expect("a table");
         let _last = table.buckets().last().expect("buckets").lock.lock_guard();
-        assert_eq!(names.directory.kill(&g).err(), Some(Refused::Busy));
+        assert_eq!(names.directory.begin_removal(&g).err(), Some(Refused::Busy));
     }
-    names.directory.kill(&g).expect("empty").finish();
+    names.directory.begin_removal(&g).expect("empty").finish();
     assert!(names.directory.lock(names.at("a"), &g).is_err());
 
     let names = half_grown();
@@ -84,7 +87,11 @@ fn a_removed_directory_does_not_grow() {
     let g = pin();
     names.set("a", Some(1));
     names.set("a", None);
-    names.directory.kill(&g).expect("it is empty").finish();
+    names
+        .directory
+        .begin_removal(&g)
+        .expect("it is empty")
+        .finish();
     names.directory.grow(1_000, &g);
     let at = names.at("a");
     assert!(names.directory.lock(at, &g).is_err());

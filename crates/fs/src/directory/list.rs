@@ -1,4 +1,4 @@
-//! Listing a directory: bucket after bucket, each as it was at one moment, its entries in cookie
+//! Listing a directory: bucket after bucket, each as it was at one version, its entries in cookie
 //! order.
 
 use super::{Directory, Entry};

@@ -15,21 +15,21 @@
 mod bucket;
 mod change;
 mod entry;
+mod fill;
+#[cfg(test)]
+mod fill_tests;
 mod grow;
 #[cfg(test)]
 mod grow_tests;
-mod learn;
-#[cfg(test)]
-mod learn_tests;
 mod list;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::{Change, Hashed, Killing, Locked, Pair, Refused, lock_pair};
+pub(crate) use change::{EntryChange, Hashed, Locked, Pair, Refused, Removal, lock_pair};
 pub(crate) use entry::Entry;
 
-use crate::line::OwnLine;
+use crate::cache_padded::CachePadded;
 use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
@@ -49,7 +49,7 @@ const LOADED: u8 = 1;
 /// no table cannot tell by the present state whether a load came in between.
 const NEW: u8 = 2;
 /// In place of the generation of a removed directory's parent: the parent is gone.
-pub(crate) const ALONE: u32 = u32::MAX;
+pub(crate) const NO_PARENT: u32 = u32::MAX;
 /// Buckets of a new table, as a power of two.
 const FIRST_LOG2: u32 = 3;
 /// Largest table; the cookie's upper bits choose the bucket.
@@ -58,10 +58,10 @@ const MAX_LOG2: u32 = 32;
 const FULL: u64 = 4;
 /// Buckets per core in the table of a directory that several threads change at once, and for all
 /// cores together.
-const APART: usize = 32;
-const MOST_APART: usize = 1024;
+const BUCKETS_PER_CORE: usize = 32;
+const MOST_BUCKETS: usize = 1024;
 /// How often two threads must have contended for a bucket before the table grows for it.
-const MEETINGS: u32 = 8;
+const CONTENTION: u32 = 8;
 
 struct Grow;
 impl Class for Grow {
@@ -84,7 +84,7 @@ pub(crate) struct Directory {
     table: RcuSlot<Table>,
     /// What a missing entry means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
     /// load of the whole directory, both under `grow` and every bucket lock.
-    known: AtomicU8,
+    completeness: AtomicU8,
     /// Inode number of the parent; a rename across directories changes it under the volume's rename
     /// lock.
     parent: AtomicU64,
@@ -93,14 +93,14 @@ pub(crate) struct Directory {
     pub moves: SeqCount<Moves>,
     /// Generation of the parent when this directory was removed; the parent's number may have been
     /// reused.
-    orphaned: AtomicU32,
-    growth: OwnLine<Growth>,
+    dead_parent: AtomicU32,
+    growth: CachePadded<Growth>,
 }
 
 /// State for changes of the table as a whole, apart from what every lookup reads.
 struct Growth {
-    /// How often two threads contended for one bucket, up to `MEETINGS`.
-    meetings: AtomicU32,
+    /// How often two threads contended for one bucket, up to `CONTENTION`.
+    contention: AtomicU32,
     grow: Lock<Grow, ()>,
     /// How many tables came before the present one. Written by the holder of `grow`.
     tables: AtomicU32,
@@ -109,9 +109,9 @@ struct Growth {
 }
 
 /// Result of a lookup.
-pub(crate) enum Look<'g> {
+pub(crate) enum Lookup<'g> {
     Hit(&'g Entry),
-    Absent,
+    Negative,
     /// Not in memory, and only the backend knows.
     Unknown,
 }
@@ -120,12 +120,12 @@ impl Directory {
     pub fn new(parent: u64, complete: bool) -> Directory {
         Directory {
             table: RcuSlot::empty(),
-            known: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
+            completeness: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
             parent: AtomicU64::new(parent),
             moves: SeqCount::new(),
-            orphaned: AtomicU32::new(0),
-            growth: OwnLine(Growth {
-                meetings: AtomicU32::new(0),
+            dead_parent: AtomicU32::new(0),
+            growth: CachePadded(Growth {
+                contention: AtomicU32::new(0),
                 grow: Lock::new(()),
                 tables: AtomicU32::new(0),
                 moved: AtomicUsize::new(0),
@@ -147,17 +147,17 @@ impl Directory {
         self.parent.load(Ordering::Relaxed)
     }
 
-    /// Generation of the parent when this directory was removed, or [`ALONE`].
-    pub fn orphaned(&self) -> u32 {
+    /// Generation of the parent when this directory was removed, or [`NO_PARENT`].
+    pub fn dead_parent(&self) -> u32 {
         // Relaxed: written before the link count that shows the removal, and once more when the
         // parent is found to be gone for good.
-        self.orphaned.load(Ordering::Relaxed)
+        self.dead_parent.load(Ordering::Relaxed)
     }
 
     /// Records the parent from which this directory was removed, or that the parent is gone.
-    pub fn orphan(&self, generation: u32) {
-        // Relaxed: see `orphaned`.
-        self.orphaned.store(generation, Ordering::Relaxed);
+    pub fn set_dead_parent(&self, generation: u32) {
+        // Relaxed: see `dead_parent`.
+        self.dead_parent.store(generation, Ordering::Relaxed);
     }
 
     pub fn set_parent(&self, ino: u64) {
@@ -166,12 +166,12 @@ impl Directory {
     }
 
     /// Looks `name` up without a lock or a shared write.
-    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Look<'g> {
+    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Lookup<'g> {
         loop {
             let Some((_, bucket)) = self.live(hash.value(), g) else {
                 return match self.is_new() {
-                    true => Look::Absent,
-                    false => Look::Unknown,
+                    true => Lookup::Negative,
+                    false => Lookup::Unknown,
                 };
             };
             let start = bucket.seq.read_begin();
@@ -182,8 +182,8 @@ impl Directory {
                 continue;
             }
             return match found {
-                Some(entry) if entry.is_negative() => Look::Absent,
-                Some(entry) => Look::Hit(entry),
+                Some(entry) if entry.is_negative() => Lookup::Negative,
+                Some(entry) => Lookup::Hit(entry),
                 None => absence,
             };
         }
@@ -227,32 +227,32 @@ impl Directory {
         }
     }
 
-    fn absence<'g>(&self) -> Look<'g> {
+    fn absence<'g>(&self) -> Lookup<'g> {
         if self.is_complete() {
-            Look::Absent
+            Lookup::Negative
         } else {
-            Look::Unknown
+            Lookup::Unknown
         }
     }
 
     pub fn is_complete(&self) -> bool {
         // Acquire: partner of the store in `evict` and `load`. A reader that still sees a complete
         // directory after an eviction dropped an entry also fails the bucket's sequence check.
-        self.known.load(Ordering::Acquire) != UNKNOWN
+        self.completeness.load(Ordering::Acquire) != UNKNOWN
     }
 
     /// Whether the directory was empty when no table was seen before.
     fn is_new(&self) -> bool {
         // Acquire: partner of the store in `evict`, which comes before the table goes.
-        self.known.load(Ordering::Acquire) == NEW
+        self.completeness.load(Ordering::Acquire) == NEW
     }
 
     /// Two threads contended for a bucket. True if the table should grow for it.
-    fn meet(&self, g: &Guard) -> bool {
+    fn contend(&self, g: &Guard) -> bool {
         // Relaxed: a hint; counts may be lost.
-        let met = self.growth.0.meetings.load(Ordering::Relaxed);
-        if met < MEETINGS {
-            self.growth.0.meetings.store(met + 1, Ordering::Relaxed);
+        let met = self.growth.0.contention.load(Ordering::Relaxed);
+        if met < CONTENTION {
+            self.growth.0.contention.store(met + 1, Ordering::Relaxed);
         }
         let table = self.table.load(g);
         table.is_some_and(|table| self.wanted(0, table.log2()).is_some())

@@ -36,7 +36,7 @@ impl Names {
         let g = pin();
         let locked = self.directory.lock(at, &g).expect("alive");
         locked.apply(
-            Change {
+            EntryChange {
                 at,
                 to: to.map(target),
             },
@@ -58,9 +58,9 @@ impl Names {
         let g = pin();
         let hash = NameHash::of(&self.keys, name.as_bytes());
         match self.directory.lookup(name.as_bytes(), hash, &g) {
-            Look::Hit(entry) => Some(entry.ino()),
-            Look::Absent => None,
-            Look::Unknown => panic!("a complete directory knows"),
+            Lookup::Hit(entry) => Some(entry.ino()),
+            Lookup::Negative => None,
+            Lookup::Unknown => panic!("a complete directory knows"),
         }
     }
 
@@ -92,7 +92,7 @@ fn names_with_one_hash_keep_apart_at_every_size() {
         names.directory.grow(1 << (n / 4), &g);
     }
     for (n, name) in all.iter().enumerate() {
-        let Look::Hit(entry) = names.directory.lookup(name.as_bytes(), hash, &g) else {
+        let Lookup::Hit(entry) = names.directory.lookup(name.as_bytes(), hash, &g) else {
             panic!("{name} is lost");
         };
         assert_eq!(entry.ino(), n as u64 + 1);
@@ -185,12 +185,15 @@ fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
     let names = Names::new();
     let g = pin();
     names.set("x", Some(7));
-    assert_eq!(names.directory.kill(&g).err(), Some(Refused::NotEmpty));
+    assert_eq!(
+        names.directory.begin_removal(&g).err(),
+        Some(Refused::NotEmpty)
+    );
     names.set("x", None);
-    drop(names.directory.kill(&g).expect("empty"));
+    drop(names.directory.begin_removal(&g).expect("empty"));
     names.set("x", Some(8));
     names.set("x", None);
-    names.directory.kill(&g).expect("empty").finish();
+    names.directory.begin_removal(&g).expect("empty").finish();
     let at = Hashed {
         name: b"y",
         hash: NameHash::of(&names.keys, b"y"),
@@ -199,7 +202,7 @@ fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
 }
 
 /// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later
-/// one: at every moment one of them exists (C4).
+/// one: at every version one of them exists (C4).
 #[test]
 fn who_misses_the_old_name_finds_the_new_one() {
     const LAST: u64 = 20_000;
@@ -221,8 +224,8 @@ fn who_misses_the_old_name_finds_the_new_one() {
                 };
                 let ends = ((&names.directory, 1, from), (&names.directory, 1, to));
                 let pair = lock_pair(ends.0, ends.1, &g).expect("alive");
-                let here = Change { at: from, to: None };
-                let there = Change {
+                let here = EntryChange { at: from, to: None };
+                let there = EntryChange {
                     at: to,
                     to: Some(target(1)),
                 };
@@ -301,7 +304,7 @@ fn a_directory_that_several_change_at_once_spreads_its_names() {
                 let (at, to) = (at("second"), Some(target(2)));
                 let g = pin();
                 let locked = names.directory.lock(at, &g).expect("alive");
-                if locked.apply(Change { at, to }, &g) {
+                if locked.apply(EntryChange { at, to }, &g) {
                     names.directory.grow(2, &g);
                 }
             });
@@ -309,7 +312,10 @@ fn a_directory_that_several_change_at_once_spreads_its_names() {
             drop(held);
         });
     }
-    assert_eq!(1 << names.log2(), (APART * cores()).next_power_of_two());
+    assert_eq!(
+        1 << names.log2(),
+        (BUCKETS_PER_CORE * cores()).next_power_of_two()
+    );
     assert_eq!(names.list().into_iter().collect::<BTreeSet<_>>().len(), 2);
     assert_eq!(names.directory.wanted(2, names.log2()), None);
 }

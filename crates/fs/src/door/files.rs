@@ -7,7 +7,7 @@ use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::Inode;
 use crate::locks::{Interrupt, LockRequest};
-use crate::ops::io::Place;
+use crate::ops::io::WriteAt;
 use crate::ops::open::OpenFile;
 use crate::ops::{io, list, lock, open, privilege, promise, range};
 use hearth_sync::epoch::pin;
@@ -139,7 +139,7 @@ impl Door {
         &self,
         caller: &Caller<'_>,
         file: &OpenFile,
-        place: Place,
+        place: WriteAt,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
@@ -179,7 +179,7 @@ impl Door {
         &self,
         caller: &Caller<'_>,
         ino: u64,
-        place: Place,
+        place: WriteAt,
         data: &[u8],
         kill_suidgid: bool,
     ) -> Result<usize> {
@@ -202,7 +202,7 @@ impl Door {
         touches: bool,
     ) -> Result<usize> {
         self.on(caller, ino, |cx, inode, g| {
-            let place = Place::At(off);
+            let place = WriteAt::At(off);
             let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, touches, g)?;
             Ok(done.1)
         })
@@ -372,11 +372,11 @@ fn is_append_only(inode: &Inode) -> bool {
 
 /// Where a write goes to a file that, if it is append-only, is written to at its end: it only ever
 /// grows, so what is not before its end now stays what it is.
-fn kept_end(inode: &Inode, place: Place) -> Result<Place> {
+fn kept_end(inode: &Inode, place: WriteAt) -> Result<WriteAt> {
     match place {
-        Place::At(_) if !is_append_only(inode) => Ok(place),
-        Place::At(off) if off < inode.meta.size() => Err(Errno::EPERM),
-        Place::At(off) => Ok(Place::EndFrom(off)),
+        WriteAt::At(_) if !is_append_only(inode) => Ok(place),
+        WriteAt::At(off) if off < inode.meta.size() => Err(Errno::EPERM),
+        WriteAt::At(off) => Ok(WriteAt::EndFrom(off)),
         end => Ok(end),
     }
 }

@@ -1,14 +1,14 @@
 //! Which slot beyond the first block is the lowest free one, and which core owns which block.
 
-use super::block::{BLOCK_PLACES, BLOCKS_MAX, place};
+use super::block::{BLOCK_SLOTS, BLOCKS_MAX, slot};
 
 /// What the allocation lock of a table protects.
 ///
 /// Under the lowest-first policy every slot beyond the first block becomes used or free under this
 /// lock too, and then:
 ///
-/// 1. every slot from the first of block 1 to below `next` is used;\n2. a block other than the
-/// first is in `full` exactly when all its slots are used.
+/// 1. every slot from the first of block 1 to below `next` is used;
+/// 2. a block other than the first is in `full` exactly when all its slots are used.
 ///
 /// Under the per-core policy `next` does not change and `full` is empty: neither says anything.
 pub(super) struct Alloc {
@@ -17,10 +17,10 @@ pub(super) struct Alloc {
     /// Blocks that a core allocates from. Per-core policy only.
     owned: Set,
     /// Where the search for a block to own goes on. Per-core policy only.
-    rover: u32,
+    scan_from: u32,
     /// The core that owned each block last; as long as the highest block ever owned requires.
     /// Per-core policy only.
-    homes: Vec<u32>,
+    last_owners: Vec<u32>,
 }
 
 /// Blocks that a search looks at; it checks a few of them for free slots.
@@ -33,11 +33,11 @@ struct Set(Vec<u64>);
 impl Default for Alloc {
     fn default() -> Alloc {
         Alloc {
-            next: BLOCK_PLACES,
+            next: BLOCK_SLOTS,
             full: Set::default(),
             owned: Set::default(),
-            rover: 0,
-            homes: Vec::new(),
+            scan_from: 0,
+            last_owners: Vec::new(),
         }
     }
 }
@@ -47,41 +47,41 @@ impl Alloc {
     /// block.
     pub(super) fn start(&self, min: u32) -> u32 {
         let from = min.max(self.next);
-        let block = from / BLOCK_PLACES;
+        let block = from / BLOCK_SLOTS;
         match self.full.first_absent(block) {
             same if same == block => from,
-            later => later * BLOCK_PLACES,
+            later => later * BLOCK_SLOTS,
         }
     }
 
-    /// Records that `place`, beyond the first block, is used now and was the lowest free one from
+    /// Records that `slot`, beyond the first block, is used now and was the lowest free one from
     /// `min` on.
-    pub(super) fn note_used(&mut self, place: u32, min: u32, block_is_full: bool) {
+    pub(super) fn mark_used(&mut self, slot: u32, min: u32, block_is_full: bool) {
         if min <= self.next {
-            self.next = place + 1;
+            self.next = slot + 1;
         }
         if block_is_full {
-            self.full.insert(place / BLOCK_PLACES);
+            self.full.insert(slot / BLOCK_SLOTS);
         }
     }
 
-    /// Records that `place`, beyond the first block, is used now, after a request for its number.
-    pub(super) fn note_taken(&mut self, place: u32, block_is_full: bool) {
-        if place == self.next {
-            self.next = place + 1;
+    /// Records that `slot`, beyond the first block, is used now, after a request for its number.
+    pub(super) fn mark_taken(&mut self, slot: u32, block_is_full: bool) {
+        if slot == self.next {
+            self.next = slot + 1;
         }
         if block_is_full {
-            self.full.insert(place / BLOCK_PLACES);
+            self.full.insert(slot / BLOCK_SLOTS);
         }
     }
 
-    /// Records that `place`, beyond the first block, is free now.
-    pub(super) fn note_free(&mut self, place: u32) {
-        self.next = self.next.min(place);
-        self.full.remove(place / BLOCK_PLACES);
+    /// Records that `slot`, beyond the first block, is free now.
+    pub(super) fn mark_free(&mut self, slot: u32) {
+        self.next = self.next.min(slot);
+        self.full.remove(slot / BLOCK_SLOTS);
     }
 
-    /// Chooses a block for `core` to own in place of `old`. A few blocks that it owned before are
+    /// Chooses a block for `core` to own in slot of `old`. A few blocks that it owned before are
     /// checked for free slots first, then the table grows by one, and only if it may not grow are
     /// all blocks checked. So cores do not contend for blocks whose descriptors another core opens
     /// and closes.
@@ -92,38 +92,39 @@ impl Alloc {
         limit: u32,
         has_room: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        const GLANCES: u32 = 16;
+        const CHECKS: u32 = 16;
         if let Some(old) = old {
             self.owned.remove(old);
         }
-        let blocks = place(limit).div_ceil(BLOCK_PLACES).min(BLOCKS_MAX);
-        let known = (self.homes.len() as u32).min(blocks);
+        let blocks = slot(limit).div_ceil(BLOCK_SLOTS).min(BLOCKS_MAX);
+        let known = (self.last_owners.len() as u32).min(blocks);
         let chosen = self
-            .rove(known, GLANCES, Some(core), &has_room)
+            .scan(known, CHECKS, Some(core), &has_room)
             .or_else(|| (known < blocks).then_some(known))
-            .or_else(|| self.rove(known, known, None, &has_room))?;
-        match self.homes.get_mut(chosen as usize) {
-            Some(home) => *home = core,
-            None => self.homes.push(core),
+            .or_else(|| self.scan(known, known, None, &has_room))?;
+        match self.last_owners.get_mut(chosen as usize) {
+            Some(last_owner) => *last_owner = core,
+            None => self.last_owners.push(core),
         }
         self.owned.insert(chosen);
         Some(chosen)
     }
 
-    /// Checks up to `glances` of the first `known` blocks, from where the last search ended; only
-    /// those of `home`, if one is given.
-    fn rove(
+    /// Checks up to `checks` of the first `known` blocks, from where the last search ended; only
+    /// those of `last_owner`, if one is given.
+    fn scan(
         &mut self,
         known: u32,
-        glances: u32,
-        home: Option<u32>,
+        checks: u32,
+        last_owner: Option<u32>,
         has_room: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let mut left = glances;
-        for _ in 0..known.min(SCANNED.max(glances)) {
-            let block = self.rover % known;
-            self.rover = block + 1;
-            let is_other = home.is_some_and(|home| self.homes[block as usize] != home);
+        let mut left = checks;
+        for _ in 0..known.min(SCANNED.max(checks)) {
+            let block = self.scan_from % known;
+            self.scan_from = block + 1;
+            let is_other =
+                last_owner.is_some_and(|last_owner| self.last_owners[block as usize] != last_owner);
             if is_other || self.owned.contains(block) {
                 continue;
             }

@@ -8,21 +8,21 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::rcu::{ArcSlot, Removed, Shared};
 
 /// Places in one block.
-pub(super) const BLOCK_PLACES: u32 = 64;
+pub(super) const BLOCK_SLOTS: u32 = 64;
 /// Descriptors that a table can have at most, whatever its limit is set to.
 pub const FDS_MAX: u32 = 1 << 20;
 /// Blocks that a table can have at most.
-pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_PLACES + 1;
+pub(super) const BLOCKS_MAX: u32 = FDS_MAX / BLOCK_SLOTS + 1;
 
 /// The slot of a descriptor: one further on, because slot 0 is none. Its bit in the first block is
 /// that block's lock (see `first_word.rs`).
-pub(super) const fn place(fd: u32) -> u32 {
+pub(super) const fn slot(fd: u32) -> u32 {
     fd + 1
 }
 
 /// The descriptor of a slot.
-pub(super) const fn descriptor(place: u32) -> u32 {
-    place - 1
+pub(super) const fn descriptor(slot: u32) -> u32 {
+    slot - 1
 }
 
 /// The states of a descriptor: *free* (bit clear, slot empty), *reserved* (bit set, slot empty;
@@ -42,11 +42,11 @@ pub(super) struct Block<T: Send + Sync + 'static> {
     /// of the reservation until the slot is open, then by the holder of the right to change the
     /// block.
     cloexec: AtomicU64,
-    slots: [OwnLine<T>; BLOCK_PLACES as usize],
+    slots: [PaddedSlot<T>; BLOCK_SLOTS as usize],
 }
 
 #[repr(align(64))]
-struct OwnLine<T: Send + Sync + 'static>(ArcSlot<T>);
+struct PaddedSlot<T: Send + Sync + 'static>(ArcSlot<T>);
 
 /// The right to change a block: its lock, or the locks that order changes lowest-first, which the
 /// caller holds then.
@@ -89,7 +89,7 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         file
     }
 
-    /// The lowest place in `from..end` that is free.
+    /// The lowest slot in `from..end` that is free.
     pub(super) fn first_free(&self, from: u32, end: u32) -> Option<u32> {
         lowest_clear(self.used(), from, end)
     }
@@ -109,7 +109,7 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
 pub(super) fn lowest_clear(bits: u64, from: u32, end: u32) -> Option<u32> {
     let below = (1u64 << from) - 1;
     let bit = (!bits & !below).trailing_zeros();
-    (bit < end.min(BLOCK_PLACES)).then_some(bit)
+    (bit < end.min(BLOCK_SLOTS)).then_some(bit)
 }
 
 impl<T: Send + Sync + 'static> Block<T> {
@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static> Block<T> {
             lock: RawLock::new(),
             used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
-            slots: [const { OwnLine(ArcSlot::empty()) }; BLOCK_PLACES as usize],
+            slots: [const { PaddedSlot(ArcSlot::empty()) }; BLOCK_SLOTS as usize],
         }
     }
 

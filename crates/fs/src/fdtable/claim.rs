@@ -2,7 +2,7 @@
 
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 
-use super::block::{BLOCK_PLACES, descriptor, place};
+use super::block::{BLOCK_SLOTS, descriptor, slot};
 use super::{Described, FdTable};
 
 /// What a core allocates from.
@@ -28,9 +28,9 @@ impl<T: Described> FdTable<T> {
     /// The lowest free descriptor from `min` on.
     #[inline]
     pub(super) fn claim_lowest(&self, min: u32, cloexec: bool) -> Option<u32> {
-        let (from, end) = (place(min), place(self.limit()));
+        let (from, end) = (slot(min), slot(self.limit()));
         if self.cores.is_none()
-            && from < BLOCK_PLACES
+            && from < BLOCK_SLOTS
             && let Ok(Some(bit)) = self.blocks.first().claim(from, end)
         {
             self.blocks.first().set_cloexec(bit, cloexec);
@@ -46,25 +46,25 @@ impl<T: Described> FdTable<T> {
     #[inline(never)]
     fn claim_locked(&self, from: u32, end: u32, cloexec: bool) -> Option<u32> {
         let mut alloc = self.alloc.0.lock();
-        if from < BLOCK_PLACES
+        if from < BLOCK_SLOTS
             && let Some(bit) = self.claim_first(from, end, cloexec)
         {
             return Some(descriptor(bit));
         }
-        let min = from.max(BLOCK_PLACES);
+        let min = from.max(BLOCK_SLOTS);
         let mut from = alloc.start(min);
         while from < end {
-            let first = from - from % BLOCK_PLACES;
-            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_PLACES);
+            let first = from - from % BLOCK_SLOTS;
+            let block = self.blocks.grow_to(&mut alloc, first / BLOCK_SLOTS);
             let mut used = self.change(block);
             if let Some(bit) = used.first_free(from - first, end - first) {
                 used.take(bit, cloexec);
                 if self.cores.is_none() {
-                    alloc.note_used(first + bit, min, used.is_full());
+                    alloc.mark_used(first + bit, min, used.is_full());
                 }
                 return Some(descriptor(first + bit));
             }
-            from = alloc.start(first + BLOCK_PLACES);
+            from = alloc.start(first + BLOCK_SLOTS);
         }
         None
     }
@@ -115,15 +115,15 @@ impl<T: Described> FdTable<T> {
 
     fn claim_in(&self, number: u32, limit: u32, cloexec: bool) -> Option<u32> {
         let block = self.blocks.get(number)?;
-        let first = number * BLOCK_PLACES;
+        let first = number * BLOCK_SLOTS;
         let mut used = self.change(block);
-        let bit = used.first_free(0, place(limit).saturating_sub(first))?;
+        let bit = used.first_free(0, slot(limit).saturating_sub(first))?;
         used.take(bit, cloexec);
         Some(descriptor(first + bit))
     }
 
     fn room(&self, number: u32, limit: u32) -> bool {
-        let end = place(limit).saturating_sub(number * BLOCK_PLACES);
+        let end = slot(limit).saturating_sub(number * BLOCK_SLOTS);
         self.blocks
             .get(number)
             .is_none_or(|block| self.change(block).first_free(0, end).is_some())

@@ -24,10 +24,10 @@ mod alloc;
 mod block;
 mod blocks;
 mod claim;
-mod front;
+mod first_word;
 mod handles;
 mod reserved;
-mod whole;
+mod snapshot;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -36,17 +36,17 @@ mod tests;
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::{Removed, Shared};
-use hearth_sync::spread::PerCore;
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
-use block::{BLOCK_PLACES, Block, Changing, descriptor, place};
+use block::{BLOCK_SLOTS, Block, Changing, descriptor, slot};
 use blocks::Blocks;
 use claim::CoreBlock;
-use front::Busy;
+use first_word::Busy;
 
 pub use block::FDS_MAX;
 pub use handles::{Closed, Described, Handles};
@@ -70,18 +70,18 @@ pub enum FdPolicy {
 /// A table of descriptors.
 pub struct FdTable<T: Described> {
     blocks: Blocks<T>,
-    cores: Option<PerCore<CoreBlock>>,
+    cores: Option<PerCpu<CoreBlock>>,
     /// Descriptors from here on are refused. Any thread may set it.
     limit: AtomicU32,
-    alloc: OwnLine<Lock<AllocClass, Alloc>>,
+    alloc: PaddedLock<Lock<AllocClass, Alloc>>,
 }
 
 #[repr(align(64))]
-struct OwnLine<V>(V);
+struct PaddedLock<V>(V);
 
 lock_class!(AllocClass = "fd-alloc", ALLOC_RANK);
 
-type AllocGuard<'t> = lock::Guard<'t, AllocClass, Alloc>;
+type AllocGuard<'t> = lock::LockGuard<'t, AllocClass, Alloc>;
 
 impl<T: Described> Default for FdTable<T> {
     fn default() -> FdTable<T> {
@@ -99,9 +99,9 @@ impl<T: Described> FdTable<T> {
         }
         FdTable {
             blocks,
-            cores: per_core.then(|| PerCore::new(CoreBlock::new)),
+            cores: per_core.then(|| PerCpu::new(CoreBlock::new)),
             limit: AtomicU32::new(FDS_MAX),
-            alloc: OwnLine(Lock::new(Alloc::default())),
+            alloc: PaddedLock(Lock::new(Alloc::default())),
         }
     }
 
@@ -163,7 +163,7 @@ impl<T: Described> FdTable<T> {
     /// Sets whether `fd` is closed when a program is executed.
     pub fn set_cloexec(&self, fd: i32, cloexec: bool) -> Result<()> {
         let (block, bit) = self.find(fd)?;
-        let _whole = self.lock_whole();
+        let _frozen = self.freeze();
         let _still = self.change(block);
         if block.slot(bit).is_empty() {
             return Err(Errno::EBADF);
@@ -223,12 +223,12 @@ impl<T: Described> FdTable<T> {
     pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
         let file = match self.cores {
-            None if place(fd as u32) < BLOCK_PLACES => self.close_first(bit),
+            None if slot(fd as u32) < BLOCK_SLOTS => self.close_first(bit),
             None => {
                 let mut alloc = self.alloc.0.lock();
                 let file = block.change(true).close(bit);
                 if file.is_some() {
-                    alloc.note_free(place(fd as u32));
+                    alloc.mark_free(slot(fd as u32));
                 }
                 file
             }
@@ -250,32 +250,32 @@ impl<T: Described> FdTable<T> {
 
     /// The open descriptors, ascending.
     pub fn open_fds(&self) -> Vec<i32> {
-        let bits = || 0..BLOCK_PLACES;
+        let bits = || 0..BLOCK_SLOTS;
         let all = self
             .blocks
             .iter()
             .flat_map(|(n, block)| bits().map(move |b| (n, block, b)));
         let open = all.filter(|(_, block, bit)| !block.slot(*bit).is_empty());
-        open.map(|(number, _, bit)| descriptor(number * BLOCK_PLACES + bit) as i32)
+        open.map(|(number, _, bit)| descriptor(number * BLOCK_SLOTS + bit) as i32)
             .collect()
     }
 
     fn find(&self, fd: i32) -> Result<(&Block<T>, u32)> {
-        let place = place(u32::try_from(fd).map_err(|_| Errno::EBADF)?);
-        let block = self.blocks.get(place / BLOCK_PLACES);
-        Ok((block.ok_or(Errno::EBADF)?, place % BLOCK_PLACES))
+        let slot = slot(u32::try_from(fd).map_err(|_| Errno::EBADF)?);
+        let block = self.blocks.get(slot / BLOCK_SLOTS);
+        Ok((block.ok_or(Errno::EBADF)?, slot % BLOCK_SLOTS))
     }
 
     /// From open to free in the first block, lowest-first.
     #[inline(always)]
     fn close_first(&self, bit: u32) -> Option<Removed<T>> {
         let block = self.blocks.first();
-        match block.try_gate() {
+        match block.try_lock_word() {
             Ok(_gate) => block.change(true).close(bit),
             Err(Busy) => {
                 // A thread that waits for long sleeps for the lock; one at a time spins on the word
                 // lock.
-                let _whole = self.lock_whole();
+                let _frozen = self.freeze();
                 block.change(true).close(bit)
             }
         }
@@ -302,11 +302,11 @@ impl<T: Described> FdTable<T> {
             return Err(Errno::EBADF);
         }
         let before = {
-            let (number, bit) = (place(new) / BLOCK_PLACES, place(new) % BLOCK_PLACES);
-            let mut whole = self.lock_whole();
-            let block = match (self.blocks.get(number), &mut whole) {
+            let (number, bit) = (slot(new) / BLOCK_SLOTS, slot(new) % BLOCK_SLOTS);
+            let mut frozen = self.freeze();
+            let block = match (self.blocks.get(number), &mut frozen) {
                 (Some(block), _) => block,
-                (None, Some(whole)) => self.blocks.grow_to(&mut whole.alloc, number),
+                (None, Some(frozen)) => self.blocks.grow_to(&mut frozen.alloc, number),
                 (None, None) => {
                     let mut alloc = self.alloc.0.lock();
                     self.blocks.grow_to(&mut alloc, number)
@@ -320,10 +320,10 @@ impl<T: Described> FdTable<T> {
             let file = self.retained(old, g)?;
             used.take(bit, cloexec);
             let before = block.put(bit, file);
-            if let Some(whole) = &mut whole
+            if let Some(frozen) = &mut frozen
                 && number > 0
             {
-                whole.alloc.note_taken(place(new), used.is_full());
+                frozen.alloc.mark_taken(slot(new), used.is_full());
             }
             before
         };

@@ -3,7 +3,7 @@
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::Arc;
 
-use super::block::{BLOCK_PLACES, place};
+use super::block::{BLOCK_SLOTS, slot};
 use super::{Described, FdTable};
 use crate::errno::Result;
 
@@ -49,18 +49,18 @@ impl<T: Described> Drop for Reserved<'_, T> {
         let Ok((block, bit)) = self.table.find(self.fd()) else {
             return;
         };
-        let place = place(self.fd);
+        let slot = slot(self.fd);
         if self.table.cores.is_some() {
             self.table.change(block).remove(bit);
-        } else if place < BLOCK_PLACES {
+        } else if slot < BLOCK_SLOTS {
             if block.free(bit).is_err() {
-                let _whole = self.table.lock_whole();
+                let _frozen = self.table.freeze();
                 self.table.change(block).remove(bit);
             }
         } else {
             let mut alloc = self.table.alloc.0.lock();
             self.table.change(block).remove(bit);
-            alloc.note_free(place);
+            alloc.mark_free(slot);
         }
     }
 }

@@ -5,8 +5,8 @@ use super::allowance::{Allowance, Budget, Recorded};
 use super::key::{Access, Key};
 use super::line::{BUSY, ENDED, FREE, Line, Spilled, bump};
 use super::warmth::Counts;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::spread::PerCore;
 
 /// Lines of a core; a power of two. A model checker sees the same with few.
 const LINES: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
@@ -48,7 +48,7 @@ pub(crate) struct Ended {
 
 /// The lines and rings of every core.
 pub(crate) struct Cells {
-    cores: PerCore<CoreCells>,
+    cores: PerCpu<CoreCells>,
 }
 
 /// What a fold has seen of each line. One for each [`Cells`].
@@ -105,7 +105,7 @@ fn line_of(key: Key) -> usize {
 impl Cells {
     pub fn new() -> Cells {
         Cells {
-            cores: PerCore::new(|_| CoreCells::new()),
+            cores: PerCpu::new(|_| CoreCells::new()),
         }
     }
 

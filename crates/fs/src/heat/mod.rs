@@ -50,7 +50,7 @@ pub use tenants::Tenant;
 pub use transfer::{Exported, Imported};
 
 use crate::errno::{Errno, Result};
-use crate::inode::{Inode, InodeExt, Mark};
+use crate::inode::{Inode, InodeExt, StateBit};
 use crate::superblock::Superblock;
 use allowance::PERIOD;
 use cells::{Cells, Found, RANGE_SHIFT, Seen};
@@ -184,7 +184,7 @@ impl Tracker {
         for range in first..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
-            let key = Key::new(inode.alias.number, inode.alias.generation, range);
+            let key = Key::new(inode.id.number, inode.id.generation, range);
             let key = if range == first { key } else { key.going_on() };
             let noted = state.cells.note(key, access, weight, to - from);
             if noted.is_pressed {
@@ -321,10 +321,10 @@ impl Tracker {
         let state: &State = self.state.get()?;
         // Whoever was out of memory meanwhile has lost its marks.
         let evictable = sb.objects.backend.evictable();
-        let marked = |mark| evictable || inode.marks.has(mark);
+        let marked = |mark| evictable || inode.state.has(mark);
         // A fold that sets it beside us looks again whether the inode has ended; what both miss the
         // sweep finds.
-        marked(Mark::Tracked).then(|| (state, marked(Mark::TrackedApart)))
+        marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
     }
 }
 
@@ -512,9 +512,9 @@ fn of_file(key: Key, counts: &Counts) -> Counts {
 
 /// There will be a record of the range.
 fn mark(inode: &Inode, range: u64) {
-    inode.marks.set(Mark::Tracked);
+    inode.state.set(StateBit::Tracked);
     if range >> STRIPE_SHIFT > 0 {
-        inode.marks.set(Mark::TrackedApart);
+        inode.state.set(StateBit::TrackedApart);
     }
 }
 

@@ -157,7 +157,7 @@ impl Meta {
         self.owner_lock.read(|| self.owner_fields())
     }
 
-    /// Marks the inode as counted or not; true if that changed.
+    /// StateBits the inode as counted or not; true if that changed.
     pub fn set_awaited(&self, awaited: bool) -> bool {
         self.awaited.load(Relaxed) != awaited && self.awaited.swap(awaited, Relaxed) != awaited
     }
@@ -184,11 +184,11 @@ impl Meta {
 
     /// Whether it has no name left, or has none yet.
     pub fn is_unlinked(&self) -> bool {
-        self.flags.load(Relaxed) & NAMELESS != 0
+        self.flags.load(Relaxed) & UNLINKED != 0
     }
 
     pub fn flags(&self) -> u32 {
-        self.flags.load(Relaxed) & !(NAMELESS | LINKABLE | ACLS)
+        self.flags.load(Relaxed) & !(UNLINKED | LINKABLE | ACLS)
     }
 
     /// The ACLs that exist, as bits of [`ACLS`].
@@ -290,7 +290,7 @@ impl Meta {
 }
 
 /// A bit in the word of `flags` beside the inode flags: whether `nlink` is 0.
-const NAMELESS: u32 = 1 << 31;
+const UNLINKED: u32 = 1 << 31;
 /// A bit in the word of `flags`: [`Fields::linkable`].
 const LINKABLE: u32 = 1 << 27;
 /// A bit in the word of `flags`: whether there is an access ACL. It is read at one moment with the
@@ -305,9 +305,9 @@ const ACLS: u32 = ACCESS | DEFAULT;
 impl Fields {
     /// Inode flags, existing ACLs, and whether there is a name, in one word.
     fn word(&self) -> u32 {
-        debug_assert_eq!(self.flags & (NAMELESS | LINKABLE | ACLS), 0);
+        debug_assert_eq!(self.flags & (UNLINKED | LINKABLE | ACLS), 0);
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-        let name = bit(self.nlink == 0, NAMELESS) | bit(self.linkable, LINKABLE);
+        let name = bit(self.nlink == 0, UNLINKED) | bit(self.linkable, LINKABLE);
         self.flags | self.acls | name
     }
 

@@ -18,17 +18,17 @@
 //! The holder of `growth` does not wait for `change`: a truncate drops file capabilities under
 //! neither.
 
-mod extra;
-mod marks;
 mod meta;
-mod own_bytes;
-mod rare;
+mod optional;
+mod padded_bytes;
+mod state;
 mod xattrs;
+mod xattrs_acls;
 
-pub(crate) use extra::{CAPABILITY, Extra};
-pub(crate) use marks::{Mark, Marks};
 pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
-pub(crate) use own_bytes::OwnBytes;
+pub(crate) use padded_bytes::PaddedBytes;
+pub(crate) use state::{StateBit, StateBits};
+pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls};
 
 use crate::acl::Acl;
 use crate::attr::{Attr, Kind, Target, Time};
@@ -38,15 +38,15 @@ use crate::locks::{FileLocks, LockAllowance};
 use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
-use hearth_sync::object::{Gate, Held, Object};
+use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use meta::Meta;
-use rare::Rare;
+use optional::OptionalParts;
 
 /// An inode in its table: what the table counts, around the inode itself.
 pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
-pub(crate) type InodeRef = Held<InodeInner>;
+pub(crate) type InodeRef = ObjRef<InodeInner>;
 
 /// Lane of the number of pages or entries.
 pub(crate) const COUNT: usize = 2;
@@ -71,25 +71,25 @@ lock_class!(pub(crate) GateLock = "inode.gate", 60);
 #[repr(C)]
 pub(crate) struct InodeInner {
     /// On the first line: closing a file and checking permissions read it.
-    rare: Rare,
+    optional: OptionalParts,
     pub meta: Meta,
     _rest_of_growth: [u64; 6],
     pub body: Body,
     /// Pages that lie wholly below the size, or fewer. An access inside them need not read the
     /// size, so appends do not disturb it. Written by the holder of `growth`, before the size
     /// shrinks and after it grows.
-    whole: AtomicU32,
+    full_pages: AtomicU32,
     /// Writers of existing bytes enter it; truncate and range operations close it.
-    pub gate: Gate<GateLock>,
+    pub gate: PerCpuRwLock<GateLock>,
     /// See [`StateBits`].
-    pub marks: Marks,
-    pub alias: Alias,
+    pub state: StateBits,
+    pub id: InodeId,
 }
 
 /// Number and generation of the inode, on the line that every use of the contents reads anyway: the
 /// object's own copy lies on a line that changes of owner and mode write. Immutable.
 #[derive(Clone, Copy)]
-pub(crate) struct Alias {
+pub(crate) struct InodeId {
     pub number: u64,
     pub generation: u32,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Alias {
 pub(crate) enum Body {
     File(Data),
     Directory(Box<Directory>),
-    Symlink(OwnBytes),
+    Symlink(PaddedBytes),
     /// A device (with its number), FIFO or socket (0).
     Special(u32),
     /// A file below `.hearth`, by its index there.
@@ -116,11 +116,11 @@ impl InodeInner {
             meta: Meta::new(kind, fields),
             _rest_of_growth: [0; 6],
             body,
-            whole: AtomicU32::new(whole_pages(fields.size)),
-            gate: Gate::new(),
-            marks: Marks::default(),
-            alias: Alias { number, generation },
-            rare: Rare::default(),
+            full_pages: AtomicU32::new(full_pages_of(fields.size)),
+            gate: PerCpuRwLock::new(),
+            state: StateBits::default(),
+            id: InodeId { number, generation },
+            optional: OptionalParts::default(),
         }
     }
 
@@ -128,22 +128,22 @@ impl InodeInner {
     pub fn reaches(&self, end: u64) -> bool {
         // Relaxed: one number. A reader of bytes checks again afterwards, and a writer of bytes is
         // inside the gate, which a truncate closes before it changes anything.
-        end <= u64::from(self.whole.load(Relaxed)) * PAGE || end <= self.meta.size()
+        end <= u64::from(self.full_pages.load(Relaxed)) * PAGE || end <= self.meta.size()
     }
 
     /// Sets the size. The caller holds `growth`, and has closed the gate if the file shrinks.
     pub fn set_size(&self, size: u64) {
-        let whole = whole_pages(size);
+        let full_pages = full_pages_of(size);
         // Relaxed: only the holder of `growth` writes it; see `reaches`.
-        let old = self.whole.load(Relaxed);
-        if whole < old {
+        let old = self.full_pages.load(Relaxed);
+        if full_pages < old {
             // Relaxed: see `reaches`.
-            self.whole.store(whole, Relaxed);
+            self.full_pages.store(full_pages, Relaxed);
         }
         self.meta.set_size(size);
-        if whole > old {
+        if full_pages > old {
             // Relaxed: see `reaches`.
-            self.whole.store(whole, Relaxed);
+            self.full_pages.store(full_pages, Relaxed);
         }
     }
 
@@ -174,11 +174,11 @@ impl InodeInner {
     ///
     /// The mode summarises the ACL, so nobody may see one without the other: an ACL is there before
     /// mode and state bit say so, and goes after they say that it is gone.
-    pub fn set_extra(&self, extra: Extra, change: impl FnOnce(&mut Fields), g: &Guard) {
-        let was_capable = self.extra(g).is_some_and(Extra::has_capability);
+    pub fn set_extra(&self, extra: XattrsAcls, change: impl FnOnce(&mut Fields), g: &Guard) {
+        let was_capable = self.extra(g).is_some_and(XattrsAcls::has_capability);
         match (was_capable, extra.has_capability()) {
-            (false, true) => self.marks.set(Mark::Capable),
-            (true, false) => self.marks.clear(Mark::Capable),
+            (false, true) => self.state.set(StateBit::Capable),
+            (true, false) => self.state.clear(StateBit::Capable),
             // The state bits lie on a line that truncates write.
             _ => {}
         }
@@ -191,11 +191,11 @@ impl InodeInner {
         };
         let extra = (!extra.is_empty()).then(|| Box::new(extra));
         if self.meta.acls() & !acls == 0 {
-            self.rare.set_extra(extra, g);
+            self.optional.set_extra(extra, g);
             update();
         } else {
             update();
-            self.rare.set_extra(extra, g);
+            self.optional.set_extra(extra, g);
         }
     }
 
@@ -227,19 +227,19 @@ impl InodeInner {
         }
     }
 
-    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g Extra> {
-        self.rare.extra(g)
+    pub fn extra<'g>(&'g self, g: &'g Guard) -> Option<&'g XattrsAcls> {
+        self.optional.extra(g)
     }
 
     /// The advisory locks, if there ever were any.
     #[inline]
     pub fn taken_locks(&self) -> Option<&FileLocks> {
-        self.rare.locks()
+        self.optional.locks()
     }
 
     /// The advisory locks, made on first use within the volume's `allowance`.
     pub fn locks(&self, allowance: &LockAllowance) -> &FileLocks {
-        self.rare.locks_within(allowance)
+        self.optional.locks_within(allowance)
     }
 }
 
@@ -321,7 +321,7 @@ impl InodeExt for Inode {
     }
 
     fn count(&self) -> i64 {
-        self.shares().sum(COUNT).max(0)
+        self.percpu().sum(COUNT).max(0)
     }
 
     fn pages(&self) -> u64 {
@@ -336,11 +336,11 @@ impl InodeExt for Inode {
     }
 
     fn touch(&self, now: Time) {
-        self.shares().raise(TOUCHED, now.nanos());
+        self.percpu().raise(TOUCHED, now.nanos());
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.shares().add(
+        self.percpu().add(
             COUNT,
             if subdirectory {
                 delta * (SUBDIR + 1)
@@ -365,7 +365,7 @@ impl InodeExt for Inode {
 
     fn fields(&self) -> Fields {
         let mut f = self.meta.read();
-        let touched = self.shares().max(TOUCHED);
+        let touched = self.percpu().max(TOUCHED);
         if touched != 0 {
             f.mtime = Time::from_nanos(touched);
             f.ctime = f.ctime.max(f.mtime);
@@ -374,7 +374,7 @@ impl InodeExt for Inode {
     }
 }
 
-fn whole_pages(size: u64) -> u32 {
+fn full_pages_of(size: u64) -> u32 {
     u32::try_from(size / PAGE).unwrap_or(u32::MAX)
 }
 
@@ -384,7 +384,7 @@ const ENTRY_SIZE: u64 = 20;
 // What stat reads and what commuting writers count lie on different cache lines, and an inode takes
 // five lines.
 #[cfg(not(feature = "shuttle"))]
-const _: () = assert!(Inode::SHARES_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
+const _: () = assert!(Inode::PERCPU_AT.is_multiple_of(64) && size_of::<Inode>() <= 320);
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
     let inode = Inode::VALUE_AT;

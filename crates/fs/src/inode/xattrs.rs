@@ -1,6 +1,6 @@
 //! The extended attributes of one inode.
 
-use super::own_bytes::OwnBytes;
+use super::padded_bytes::PaddedBytes;
 
 /// Bytes before each name: its length and that of the value, little-endian.
 const HEAD: usize = 2 * WORD;
@@ -11,7 +11,7 @@ const WORD: usize = size_of::<u32>();
 /// every reader of one attribute reads it, and its neighbours may be written all the time. Replaced
 /// as a whole.
 #[derive(Clone, Default)]
-pub(crate) struct Xattrs(Option<OwnBytes>);
+pub(crate) struct Xattrs(Option<PaddedBytes>);
 
 impl Xattrs {
     pub fn is_empty(&self) -> bool {
@@ -79,7 +79,7 @@ impl<'a> FromIterator<(&'a [u8], &'a [u8])> for Xattrs {
             bytes.extend_from_slice(name);
             bytes.extend_from_slice(value);
         }
-        Xattrs((!bytes.is_empty()).then(|| OwnBytes::new(&bytes)))
+        Xattrs((!bytes.is_empty()).then(|| PaddedBytes::new(&bytes)))
     }
 }
 

@@ -15,19 +15,19 @@ use hearth_sync::primitive::{Arc, cores};
 /// The counts of all owners. Clones share them.
 #[derive(Clone)]
 pub struct LockAllowance {
-    account: Arc<Account>,
+    account: Arc<RangeCounts>,
 }
 
-struct Account {
+struct RangeCounts {
     /// Ranges that one owner may hold beyond the first of each file. Immutable.
     most: u64,
-    parts: Box<[Part]>,
+    shards: Box<[RangeShard]>,
 }
 
 /// Counted ranges, by owner; an owner without any has no entry.
 #[repr(align(64))]
 #[derive(Default)]
-struct Part(Lock<AllowanceClass, HashMap<u64, u64>>);
+struct RangeShard(Lock<AllowanceClass, HashMap<u64, u64>>);
 
 lock_class!(
     AllowanceClass = "file-locks.allowance",
@@ -36,7 +36,7 @@ lock_class!(
 
 /// Number of shards. About as many owners are at work at one time as there are cores, so two of
 /// them hardly ever share a shard.
-const PARTS: usize = 64;
+const SHARDS: usize = 64;
 
 impl Default for LockAllowance {
     fn default() -> LockAllowance {
@@ -48,9 +48,11 @@ impl LockAllowance {
     /// Allows `most` ranges to each owner, beyond the first of each file.
     pub fn new(most: u64) -> LockAllowance {
         LockAllowance {
-            account: Arc::new(Account {
+            account: Arc::new(RangeCounts {
                 most,
-                parts: (0..PARTS * cores()).map(|_| Part::default()).collect(),
+                shards: (0..SHARDS * cores())
+                    .map(|_| RangeShard::default())
+                    .collect(),
             }),
         }
     }
@@ -63,7 +65,7 @@ impl LockAllowance {
         if more == 0 {
             return true;
         }
-        let mut held = self.part_of(owner).0.lock();
+        let mut held = self.shard_of(owner).0.lock();
         let now = held.get(&owner).copied().unwrap_or(0);
         match now.saturating_add_signed(more) {
             then if more > 0 && then > self.account.most => return false,
@@ -75,11 +77,11 @@ impl LockAllowance {
 
     /// Owners are addresses, and objects of one type lie a large power of two apart: only the high
     /// bits of a product depend on all bits of the address.
-    fn part_of(&self, owner: u64) -> &Part {
-        let parts = &self.account.parts;
+    fn shard_of(&self, owner: u64) -> &RangeShard {
+        let shards = &self.account.shards;
         let mixed = owner.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let part = (u128::from(mixed) * parts.len() as u128) >> u64::BITS;
-        &parts[part as usize]
+        let part = (u128::from(mixed) * shards.len() as u128) >> u64::BITS;
+        &shards[part as usize]
     }
 }
 
@@ -94,10 +96,10 @@ mod tests {
         let allowance = LockAllowance::default();
         for shift in 6..24 {
             let owners = (0..16).map(|n: u64| 0x7f3a_1000_0040 + (n << shift));
-            let parts: HashSet<_> = owners
-                .map(|owner| std::ptr::from_ref(allowance.part_of(owner)))
+            let shards: HashSet<_> = owners
+                .map(|owner| std::ptr::from_ref(allowance.shard_of(owner)))
                 .collect();
-            assert!(parts.len() >= 12, "{} parts at 2^{shift}", parts.len());
+            assert!(shards.len() >= 12, "{} shards at 2^{shift}", shards.len());
         }
     }
 }

@@ -19,8 +19,8 @@ mod held;
 mod interrupt;
 mod ranges;
 mod request;
-mod ticket;
 mod wait;
+mod waiting;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -33,11 +33,11 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
+use crate::cache_padded::CachePadded;
 use crate::errno::Errno;
-use crate::line::OwnLine;
 use held::Held;
-use ticket::{DEADLOCKED, GRANTED, REFUSED, Ticket, WAITING, wake};
 use wait::WaitId;
+use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
 
 pub use allowance::LockAllowance;
 pub use interrupt::Interrupt;
@@ -55,15 +55,15 @@ const BED_RANK: u32 = 940;
 // Every close reads this: it shares no line with other allocations.
 #[repr(align(64))]
 pub struct FileLocks {
-    shared: Arc<Shared>,
+    shared: Arc<FileLocksShared>,
 }
 
 #[repr(align(64))]
-struct Shared {
-    state: Lock<FileClass, State>,
+struct FileLocksShared {
+    state: Lock<FileClass, LockState>,
     /// Whether anybody holds a record lock, and whether anybody holds an `flock`. Written under the
     /// lock of `state`; an owner without locks reads it and leaves the lock alone.
-    any: [OwnLine<AtomicBool>; 2],
+    any: [CachePadded<AtomicBool>; 2],
 }
 
 /// How to wait for a lock that cannot be granted at once.
@@ -82,12 +82,12 @@ lock_class! {
 }
 
 /// Protected by the lock of [`FileLocks`].
-struct State {
+struct LockState {
     held: Held,
     /// How much owners may hold, over all files of the volume.
     allowance: LockAllowance,
     /// Waiting requests, oldest first. Each conflicts with a held lock.
-    queue: VecDeque<Arc<Ticket>>,
+    queue: VecDeque<Arc<WaitingRequest>>,
 }
 
 impl Default for FileLocks {
@@ -105,13 +105,13 @@ impl FileLocks {
     /// No locks and no waiters, in a volume with this allowance.
     pub fn within(allowance: LockAllowance) -> FileLocks {
         FileLocks {
-            shared: Arc::new(Shared {
-                state: Lock::new(State {
+            shared: Arc::new(FileLocksShared {
+                state: Lock::new(LockState {
                     held: Held::default(),
                     allowance,
                     queue: VecDeque::new(),
                 }),
-                any: [const { OwnLine(AtomicBool::new(false)) }; 2],
+                any: [const { CachePadded(AtomicBool::new(false)) }; 2],
             }),
         }
     }
@@ -170,8 +170,8 @@ impl FileLocks {
         fence(Ordering::SeqCst);
         match answer {
             Ok(None) => (Ok(()), Some(Waited::No)),
-            Ok(Some(ticket)) => {
-                let woken = self.sleep(&ticket);
+            Ok(Some(waiting)) => {
+                let woken = self.sleep(&waiting);
                 (woken, woken.is_ok().then_some(Waited::Yes))
             }
             Err(errno) => (Err(errno), None),
@@ -203,19 +203,19 @@ impl FileLocks {
         wake(decided);
     }
 
-    fn sleep(&self, ticket: &Arc<Ticket>) -> Result<(), Errno> {
-        ticket.bed.sleep_until(|| ticket.outcome() != WAITING);
-        if ticket.outcome() == WAITING {
+    fn sleep(&self, waiting: &Arc<WaitingRequest>) -> Result<(), Errno> {
+        waiting.bed.sleep_until(|| waiting.outcome() != WAITING);
+        if waiting.outcome() == WAITING {
             let mut state = self.shared.state.lock();
             // Under the file's lock the outcome is final: either the request was decided after the
             // interrupt, and that counts, or it can not be decided any more.
-            if ticket.outcome() == WAITING {
-                state.queue.retain(|other| !Arc::ptr_eq(other, ticket));
-                ticket.leave_queue();
+            if waiting.outcome() == WAITING {
+                state.queue.retain(|other| !Arc::ptr_eq(other, waiting));
+                waiting.leave_queue();
                 return Err(Errno::EINTR);
             }
         }
-        match ticket.outcome() {
+        match waiting.outcome() {
             GRANTED => Ok(()),
             REFUSED => Err(Errno::ENOLCK),
             _ => Err(Errno::EDEADLK),
@@ -223,9 +223,9 @@ impl FileLocks {
     }
 }
 
-impl Shared {
+impl FileLocksShared {
     /// Records what is held; the caller holds the lock of `state`.
-    fn note(&self, state: &State) {
+    fn note(&self, state: &LockState) {
         for (any, is_held) in self.any.iter().zip(state.held.sorts()) {
             // Relaxed: the lock orders writers, a fence the reader that does not take it.
             if any.0.load(Ordering::Relaxed) != is_held {
@@ -235,15 +235,15 @@ impl Shared {
     }
 }
 
-impl State {
+impl LockState {
     /// Decides a request now (`None`) or queues it. Waiting requests that this decides as well are
     /// added to `decided`, to be woken once the file's lock is released.
     fn set(
         &mut self,
         request: &LockRequest,
         wait: Option<Wait<'_>>,
-        decided: &mut Vec<Arc<Ticket>>,
-    ) -> Result<Option<Arc<Ticket>>, Errno> {
+        decided: &mut Vec<Arc<WaitingRequest>>,
+    ) -> Result<Option<Arc<WaitingRequest>>, Errno> {
         if request.flock {
             if self.held.has_flock(request) {
                 return Ok(None);
@@ -269,14 +269,18 @@ impl State {
         self.held.release(owner, flock);
     }
 
-    fn enqueue(&mut self, request: &LockRequest, wait: Wait<'_>) -> Result<Arc<Ticket>, Errno> {
-        let ticket = Arc::new(Ticket::new(request, wait));
-        if !ticket.enter_graph(&self.held) {
+    fn enqueue(
+        &mut self,
+        request: &LockRequest,
+        wait: Wait<'_>,
+    ) -> Result<Arc<WaitingRequest>, Errno> {
+        let waiting = Arc::new(WaitingRequest::new(request, wait));
+        if !waiting.enter_graph(&self.held) {
             return Err(Errno::EDEADLK);
         }
-        ticket.graph.begin();
-        self.queue.push_back(Arc::clone(&ticket));
-        Ok(ticket)
+        waiting.graph.begin();
+        self.queue.push_back(Arc::clone(&waiting));
+        Ok(waiting)
     }
 
     /// Decides every waiting request that the held locks decide now: first those without a
@@ -285,8 +289,8 @@ impl State {
     /// Granting one may free the way for an earlier one (it may turn an exclusive range of its
     /// owner into a shared one), so this repeats until nothing changes. Only then are cycles looked
     /// for: a request that is about to be granted waits for nobody.
-    fn settle(&mut self, decided: &mut Vec<Arc<Ticket>>) {
-        let State {
+    fn settle(&mut self, decided: &mut Vec<Arc<WaitingRequest>>) {
+        let LockState {
             held,
             queue,
             allowance,
@@ -294,31 +298,31 @@ impl State {
         let mut changed = !queue.is_empty();
         while changed {
             changed = false;
-            queue.retain(|ticket| {
-                if held.conflicts(&ticket.request).next().is_some() {
+            queue.retain(|waiting| {
+                if held.conflicts(&waiting.request).next().is_some() {
                     return true;
                 }
                 changed = true;
-                let outcome = match apply(held, &ticket.request, allowance) {
+                let outcome = match apply(held, &waiting.request, allowance) {
                     Ok(()) => GRANTED,
                     Err(_) => REFUSED,
                 };
-                ticket.end(outcome);
-                decided.push(Arc::clone(ticket));
+                waiting.end(outcome);
+                decided.push(Arc::clone(waiting));
                 false
             });
         }
-        let waits = queue.iter().filter(|ticket| ticket.detects_deadlock());
-        let waits: Vec<_> = waits.map(|ticket| ticket.edges(held)).collect();
+        let waits = queue.iter().filter(|waiting| waiting.detects_deadlock());
+        let waits: Vec<_> = waits.map(|waiting| waiting.edges(held)).collect();
         let Some(first) = queue.front().filter(|_| !waits.is_empty()) else {
             return;
         };
         let refused = first.graph.renew(waits);
-        queue.retain(|ticket| {
-            let is_refused = refused.contains(&WaitId::of(&**ticket));
+        queue.retain(|waiting| {
+            let is_refused = refused.contains(&WaitId::of(&**waiting));
             if is_refused {
-                ticket.end(DEADLOCKED);
-                decided.push(Arc::clone(ticket));
+                waiting.end(DEADLOCKED);
+                decided.push(Arc::clone(waiting));
             }
             !is_refused
         });

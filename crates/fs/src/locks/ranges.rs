@@ -6,8 +6,9 @@ use super::request::LockKind;
 
 /// One owner's ranges.
 ///
-/// 1. Ranges do not overlap.\n2. Two ranges of one kind never touch: they would be one.\n3. No
-/// range has the kind `Unlock`.
+/// 1. Ranges do not overlap.
+/// 2. Two ranges of one kind never touch: they would be one.
+/// 3. No range has the kind `Unlock`.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     by_start: BTreeMap<u64, Range>,

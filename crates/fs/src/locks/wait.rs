@@ -16,10 +16,10 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 /// The wait-for graph of one volume. Clones are the same graph.
 #[derive(Clone)]
 pub struct WaitGraph {
-    shared: Arc<Shared>,
+    shared: Arc<GraphShared>,
 }
 
-struct Shared {
+struct GraphShared {
     edges: Lock<GraphClass, Graph>,
     /// Waiting requests of all sorts. Written at the beginning and the end of a wait, under the
     /// lock of the file.
@@ -68,7 +68,7 @@ impl WaitGraph {
     /// A graph without edges.
     pub fn new() -> WaitGraph {
         WaitGraph {
-            shared: Arc::new(Shared {
+            shared: Arc::new(GraphShared {
                 edges: Lock::new(Graph::default()),
                 waiting: AtomicU64::new(0),
             }),

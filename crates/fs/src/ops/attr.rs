@@ -8,14 +8,14 @@ use crate::attr::{SetAttr, SetTime, Time};
 use crate::data::MAX_SIZE;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED};
+use crate::inode::{Fields, GrowthLock, Inode, InodeExt, Owner, TOUCHED, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::Owners;
 use crate::superblock::Attempt;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 
 /// Makes all changes in `set`, or none. `opened`: the file is open for writing, so its size may be
 /// set whatever its mode says.
@@ -51,7 +51,7 @@ pub(crate) fn setattr_acknowledged(
     // A thread that grows the file holds this lock when it enters the gate.
     let growth = size.map(|_| inode.meta.growth.lock());
     // Writers inside would charge the old owner.
-    let closed = (gives && inode.data().is_some()).then(|| inode.gate.close(inode.shares()));
+    let closed = (gives && inode.data().is_some()).then(|| inode.gate.write(inode.percpu()));
     let before = gives.then(|| inode.meta.read());
     if gives {
         give(cx, inode, set, g)?;
@@ -76,7 +76,7 @@ pub(crate) fn setattr_acknowledged(
         // The per-core times of the last change are merged in before a new time replaces them.
         let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
-            inode.shares().reset_max(TOUCHED, 0);
+            inode.percpu().reset_max(TOUCHED, 0);
         }
         let kind = inode.kind();
         inode.meta.update(|fields| {
@@ -119,8 +119,8 @@ fn resize(
     cx: &Ctx<'_>,
     inode: &Inode,
     (size, opened): (u64, bool),
-    growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Attempt<()> {
     if set_size(cx, inode, size, growth, closed, g)? || opened {
@@ -276,6 +276,6 @@ fn chmod_acl(inode: &Inode, mode: u16, g: &Guard) {
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        inode.set_extra(Extra { access, ..extra }, |_| {}, g);
+        inode.set_extra(XattrsAcls { access, ..extra }, |_| {}, g);
     }
 }

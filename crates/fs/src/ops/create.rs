@@ -7,10 +7,10 @@ use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
 use crate::data::Data;
-use crate::directory::{Change, Directory, Look};
+use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Body, Extra, Fields, Inode, InodeExt, InodeRef, OwnBytes};
+use crate::inode::{Body, Fields, Inode, InodeExt, InodeRef, PaddedBytes, XattrsAcls};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
@@ -76,9 +76,9 @@ pub(crate) fn create(
     let _parent = cx.pin_inode(parent, g)?;
     let inode = make(cx, parent, new, mode, g)?;
     match insert(cx, parent, directory, at, &inode, g) {
-        Ok(crowded) => {
-            if crowded {
-                directory.grow_a_part(|| parent.entries(), g);
+        Ok(needs_growth) => {
+            if needs_growth {
+                directory.grow_some(|| parent.entries(), g);
             }
             cx.entry_changed(parent, name);
             Ok(inode)
@@ -108,7 +108,7 @@ pub(crate) fn tmpfile(
             .sb
             .objects
             .backend
-            .commit(&[backend::Change::Put(&record_of(&inode, g))]);
+            .commit(&[backend::BackendOp::Put(&record_of(&inode, g))]);
         if let Err(errno) = put {
             discard(cx, inode, g);
             return Err(errno.into());
@@ -127,13 +127,13 @@ fn insert(
 ) -> Attempt<bool> {
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Absent => {}
-        Look::Hit(_) => return Err(Errno::EEXIST.into()),
-        Look::Unknown => return Err(unknown(parent, at.name)),
+        Lookup::Negative => {}
+        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
+        Lookup::Unknown => return Err(unknown(parent, at.name)),
     }
     let to = inode.target();
     if cx.sb.objects.backend.evictable() {
-        let link = backend::Change::Link {
+        let link = backend::BackendOp::Link {
             dir: parent.number(),
             name: at.name,
             to,
@@ -141,11 +141,11 @@ fn insert(
         cx.sb
             .objects
             .backend
-            .commit(&[backend::Change::Put(&record_of(inode, g)), link])?;
+            .commit(&[backend::BackendOp::Put(&record_of(inode, g)), link])?;
     }
-    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     parent.count_entry(1, to.kind == Kind::Directory, cx.sb.now());
-    Ok(crowded)
+    Ok(needs_growth)
 }
 
 /// A new inode with the attributes that `parent` and the caller give it.
@@ -187,7 +187,7 @@ pub(crate) fn make(
     let body = match new {
         New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
-        New::Symlink(target) => Body::Symlink(OwnBytes::new(target)),
+        New::Symlink(target) => Body::Symlink(PaddedBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
@@ -202,7 +202,7 @@ fn inherit_acl(
     kind: Kind,
     fields: &mut Fields,
     g: &Guard,
-) -> Option<Extra> {
+) -> Option<XattrsAcls> {
     if kind == Kind::Symlink {
         fields.perm = 0o777;
         return None;
@@ -215,10 +215,10 @@ fn inherit_acl(
     let (perm, access) = default.create_masq(fields.perm);
     fields.perm = perm;
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
-    let extra = Extra {
+    let extra = XattrsAcls {
         access,
         default: handed_on,
-        ..Extra::default()
+        ..XattrsAcls::default()
     };
     (!extra.is_empty()).then_some(extra)
 }

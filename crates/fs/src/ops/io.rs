@@ -9,17 +9,17 @@ use super::promise;
 use crate::attr::Time;
 use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Absent, Data, PAGE};
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
-use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, Mark};
+use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, StateBit};
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
-use hearth_sync::object::GateClosed;
+use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
 /// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
@@ -94,7 +94,7 @@ fn below_size(inode: &Inode, off: u64, len: usize) -> usize {
 
 /// The target offset of a write.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum WriteAt {
     /// At this offset.
     At(u64),
     /// At the end of the file (`O_APPEND`).
@@ -103,22 +103,22 @@ pub enum Place {
     EndFrom(u64),
 }
 
-impl Place {
+impl WriteAt {
     /// The target of the rest of a write after `done` bytes are written.
-    pub fn after(self, done: usize) -> Place {
+    pub fn after(self, done: usize) -> WriteAt {
         match self {
-            Place::At(off) => Place::At(off + done as u64),
-            Place::End => Place::End,
-            Place::EndFrom(off) => Place::EndFrom(off + done as u64),
+            WriteAt::At(off) => WriteAt::At(off + done as u64),
+            WriteAt::End => WriteAt::End,
+            WriteAt::EndFrom(off) => WriteAt::EndFrom(off + done as u64),
         }
     }
 
     /// The offset in a file of `size` bytes.
     pub(crate) fn offset(self, size: u64) -> u64 {
         match self {
-            Place::At(off) => off,
-            Place::End => size,
-            Place::EndFrom(off) => off.max(size),
+            WriteAt::At(off) => off,
+            WriteAt::End => size,
+            WriteAt::EndFrom(off) => off.max(size),
         }
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn is_changeable(cx: &Ctx<'_>, inode: &Inode) -> bool {
 pub(crate) fn write(
     cx: &Ctx<'_>,
     inode: &Inode,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     g: &Guard,
@@ -159,7 +159,7 @@ pub(crate) fn write(
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     inode: &Inode,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
     touches: bool,
@@ -171,7 +171,7 @@ pub(crate) fn write_acknowledged(
     }
     let _kept = cx.pin_inode(inode, g)?;
     let done = match place {
-        Place::At(off) if off < MAX_SIZE && inode.reaches(off + src.len() as u64) => {
+        WriteAt::At(off) if off < MAX_SIZE && inode.reaches(off + src.len() as u64) => {
             write_inside(cx, inode, data, off, src, g)?
         }
         _ => None,
@@ -201,7 +201,7 @@ fn write_inside(
     g: &Guard,
 ) -> Attempt<Option<(u64, usize)>> {
     let reaches = || inode.reaches(off + src.len() as u64);
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -210,7 +210,7 @@ fn write_inside(
     if !is_refused(&done) {
         return done.map(|()| Some((off, src.len())));
     }
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
@@ -222,7 +222,7 @@ fn write_extending(
     cx: &Ctx<'_>,
     inode: &Inode,
     data: &Data,
-    place: Place,
+    place: WriteAt,
     src: &[u8],
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
@@ -241,14 +241,14 @@ fn write_extending(
         }
         Ok((off, len))
     };
-    let inside = inode.gate.enter(inode.shares());
+    let inside = inode.gate.read(inode.percpu());
     let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) {
         done?;
         return grow(len);
     }
     drop(inside);
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     grow(store_what_fits(cx, inode, data, off, src, g)?)
 }
 
@@ -299,7 +299,7 @@ fn store_all(
     g: &Guard,
 ) -> Attempt<()> {
     // Reservations for this write were made before it was requested.
-    if inode.marks.has(Mark::Promised) {
+    if inode.state.has(StateBit::Promised) {
         let installed = promise::store(cx, inode, data, (off, src), g)?;
         cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
@@ -328,7 +328,7 @@ fn store_all(
     );
     if let Some(room) = &mut room {
         room.spend(written.added);
-        inode.shares().add(COUNT, written.added as i64);
+        inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
         cx.sb
@@ -361,7 +361,7 @@ pub(crate) fn edit<T>(
 /// Accounts for pages that are gone and gives their blocks back.
 pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
-        inode.shares().add(COUNT, -(removed as i64));
+        inode.percpu().add(COUNT, -(removed as i64));
         let account = inode.meta.account();
         cx.sb
             .quotas
@@ -376,8 +376,8 @@ pub(crate) fn set_size(
     cx: &Ctx<'_>,
     inode: &Inode,
     size: u64,
-    _growth: &lock::Guard<'_, GrowthLock, ()>,
-    closed: Option<&GateClosed<'_>>,
+    _growth: &lock::LockGuard<'_, GrowthLock, ()>,
+    closed: Option<&WriteGuard<'_>>,
     g: &Guard,
 ) -> Attempt<bool> {
     let data = data_of(inode)?;
@@ -388,7 +388,7 @@ pub(crate) fn set_size(
     // XFS and tmpfs. Under `growth` none are added.
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
-        let _closed = closed.is_none().then(|| inode.gate.close(inode.shares()));
+        let _closed = closed.is_none().then(|| inode.gate.write(inode.percpu()));
         let ino = inode.number();
         if cx.sb.objects.backend.evictable() {
             if !size.is_multiple_of(PAGE) {
@@ -399,7 +399,7 @@ pub(crate) fn set_size(
             cx.sb
                 .objects
                 .backend
-                .commit(&[backend::Change::Truncate { ino, size }])?;
+                .commit(&[backend::BackendOp::Truncate { ino, size }])?;
         }
         inode.set_size(size);
         let removed = edit(cx, data, g, || {
@@ -448,7 +448,7 @@ pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
     }
 }
 
-pub(crate) fn page(inode: &Inode, Absent(index): Absent) -> Stop {
+pub(crate) fn page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
     Stop::Miss(Fetch::Page {
         ino: inode.number(),
         index,

@@ -78,7 +78,7 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
     let mut owners = old.owners();
     owners.project = project.unwrap_or(owners.project);
     let _closed = (owners != old.owners() && inode.data().is_some())
-        .then(|| inode.gate.close(inode.shares()));
+        .then(|| inode.gate.write(inode.percpu()));
     let account = match owners == old.owners() {
         true => old.account,
         false => recharge(cx, inode, owners, keeper, g)?,

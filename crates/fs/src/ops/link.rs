@@ -5,7 +5,7 @@ use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::backend;
 use crate::caller::Caller;
-use crate::directory::{Change, Look};
+use crate::directory::{EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
@@ -47,9 +47,9 @@ pub(crate) fn link(
     };
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Absent => {}
-        Look::Hit(_) => return Err(Errno::EEXIST.into()),
-        Look::Unknown => return Err(unknown(parent, name)),
+        Lookup::Negative => {}
+        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
+        Lookup::Unknown => return Err(unknown(parent, name)),
     }
     let now = cx.sb.now();
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.
@@ -69,7 +69,7 @@ pub(crate) fn link(
     }
     let to = inode.target();
     if cx.sb.objects.backend.evictable() {
-        let entry = backend::Change::Link {
+        let entry = backend::BackendOp::Link {
             dir: parent.number(),
             name,
             to,
@@ -84,10 +84,10 @@ pub(crate) fn link(
             return Err(errno.into());
         }
     }
-    let crowded = locked.apply(Change { at, to: Some(to) }, g);
+    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     parent.count_entry(1, false, now);
-    if crowded {
-        directory.grow_a_part(|| parent.entries(), g);
+    if needs_growth {
+        directory.grow_some(|| parent.entries(), g);
     }
     cx.entry_changed(parent, name);
     cx.inode_changed(inode, None);

@@ -2,7 +2,7 @@
 
 use super::perm::may_search;
 use crate::attr::Kind;
-use crate::directory::{ALONE, Directory, Entry, Hashed, Look};
+use crate::directory::{Directory, Entry, Hashed, Lookup, NO_PARENT};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeInner};
 use crate::name::{NAME_MAX, NameHash};
@@ -12,7 +12,7 @@ use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// The end of a walk: an inode, or only its name.
-pub(crate) trait Found<'g>: Copy {
+pub(crate) trait WalkEnd<'g>: Copy {
     /// The result for `name` in `parent`.
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self>;
 
@@ -24,7 +24,7 @@ pub(crate) trait Found<'g>: Copy {
     fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode>;
 }
 
-impl<'g> Found<'g> for &'g Inode {
+impl<'g> WalkEnd<'g> for &'g Inode {
     #[inline]
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         lookup(cx, parent, name, g)
@@ -59,7 +59,7 @@ impl Named<'_> {
     }
 }
 
-impl<'g> Found<'g> for Named<'g> {
+impl<'g> WalkEnd<'g> for Named<'g> {
     fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, name, g)
     }
@@ -141,10 +141,10 @@ fn above<'g>(
     let above = cx.sb.inode(directory.parent(), g);
     let removed = here.meta.is_unlinked();
     match above {
-        _ if removed && directory.orphaned() == ALONE => Err(Errno::ENOENT.into()),
+        _ if removed && directory.dead_parent() == NO_PARENT => Err(Errno::ENOENT.into()),
         Err(Stop::Miss(_)) => Err(Stop::Miss(Fetch::Above(here.number()))),
         above if !removed => above,
-        Ok(inode) if inode.generation() == directory.orphaned() => Ok(inode),
+        Ok(inode) if inode.generation() == directory.dead_parent() => Ok(inode),
         _ => Err(Errno::ENOENT.into()),
     }
 }
@@ -157,9 +157,9 @@ pub(crate) fn find<'g>(
 ) -> Attempt<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     match directory.lookup(at.name, at.hash, g) {
-        Look::Hit(entry) => Ok(Some(entry)),
-        Look::Absent => Ok(None),
-        Look::Unknown => Err(unknown(parent, at.name)),
+        Lookup::Hit(entry) => Ok(Some(entry)),
+        Lookup::Negative => Ok(None),
+        Lookup::Unknown => Err(unknown(parent, at.name)),
     }
 }
 

@@ -7,19 +7,19 @@ use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
 use super::promise;
 use crate::attr::Kind;
+use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt, InodeInner, InodeRef};
-use crate::line::OwnLine;
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, OpenControl, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
@@ -29,7 +29,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[repr(align(64))]
 pub struct OpenFile {
     /// The inode, kept by a counted reference until the last close.
-    inode: HeldSlot<InodeInner>,
+    inode: RefSlot<InodeInner>,
     kind: Kind,
     ino: u64,
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
@@ -57,9 +57,9 @@ lock_class!(pub(crate) PositionLock = "file.position", 5);
 struct Moving {
     /// File offset, or directory cookie. Held while a read or write that moves it runs, as Linux
     /// does.
-    position: OwnLine<Lock<PositionLock, u64>>,
+    position: CachePadded<Lock<PositionLock, u64>>,
     /// Descriptors that refer to it.
-    handles: OwnLine<Handles>,
+    handles: CachePadded<Handles>,
 }
 
 impl OpenFile {
@@ -71,11 +71,11 @@ impl OpenFile {
         OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
-            inode: HeldSlot::new(inode),
+            inode: RefSlot::new(inode),
             flags: AtomicU32::new(flags as u32),
             moving: Moving {
-                position: OwnLine(Lock::new(0)),
-                handles: OwnLine(Handles::new()),
+                position: CachePadded(Lock::new(0)),
+                handles: CachePadded(Handles::new()),
             },
             charged: AtomicBool::new(false),
             opener: Opener {

@@ -1,6 +1,6 @@
 //! Permission checks: mode bits, ACLs, inode flags, the sticky bit.
 
-use crate::acl::Subject;
+use crate::acl::Requester;
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
@@ -73,8 +73,8 @@ pub(crate) fn may_access(
     if granted { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-fn subject<'a>(caller: &Caller<'a>) -> Subject<'a> {
-    Subject {
+fn subject<'a>(caller: &Caller<'a>) -> Requester<'a> {
+    Requester {
         uid: caller.uid,
         gid: caller.gid,
         groups: caller.groups,

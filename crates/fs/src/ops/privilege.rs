@@ -3,7 +3,7 @@
 
 use super::xattr::publish;
 use crate::caller::Caller;
-use crate::inode::{CAPABILITY, ChangeLock, Inode, Mark};
+use crate::inode::{CAPABILITY, ChangeLock, Inode, StateBit};
 use crate::ops::ctx::Ctx;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
@@ -48,7 +48,7 @@ pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
 
 /// Drops the capabilities of a file whose contents have changed.
 pub(crate) fn drop_capability(cx: &Ctx<'_>, inode: &Inode, g: &Guard) {
-    if inode.marks.has(Mark::Capable) {
+    if inode.state.has(StateBit::Capable) {
         drop_capability_held(cx, inode, &inode.meta.change.lock(), g);
     }
 }
@@ -57,10 +57,10 @@ pub(crate) fn drop_capability(cx: &Ctx<'_>, inode: &Inode, g: &Guard) {
 pub(crate) fn drop_capability_held(
     cx: &Ctx<'_>,
     inode: &Inode,
-    _change: &lock::Guard<'_, ChangeLock, ()>,
+    _change: &lock::LockGuard<'_, ChangeLock, ()>,
     g: &Guard,
 ) {
-    if !inode.marks.has(Mark::Capable) || cx.sb.payer(inode).is_err() {
+    if !inode.state.has(StateBit::Capable) || cx.sb.payer(inode).is_err() {
         return;
     }
     if let Some(mut extra) = inode.extra(g).cloned()

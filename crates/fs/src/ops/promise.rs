@@ -1,9 +1,9 @@
 //! Reservations: blocks for writes that a kernel in front may acknowledge by itself. See "Charged
 //! before it is acknowledged" in `docs/design/quota.md`.
 
-use crate::data::{Absent, Data};
+use crate::data::{Data, PageMiss};
 use crate::errno::Errno;
-use crate::inode::{COUNT, Inode, Mark};
+use crate::inode::{COUNT, Inode, StateBit};
 use crate::ops::ctx::Ctx;
 use crate::quota::{Promised, Resource};
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
@@ -19,26 +19,26 @@ pub(crate) fn add_writer(sb: &Superblock, inode: &Inode) -> bool {
     let mut promised = sb.quotas.promises.of(inode.number());
     promised.add_writer();
     // Under the lock, like the clearing of the bit.
-    inode.marks.set(Mark::Charged);
+    inode.state.set(StateBit::Charged);
     true
 }
 
 /// Whether there are writers that are charged first. A reader that opens at the same time as the
 /// first one has its pages dropped when that one maps the file.
 pub(crate) fn has_writers(inode: &Inode) -> bool {
-    inode.marks.has(Mark::Charged)
+    inode.state.has(StateBit::Charged)
 }
 
 /// A writer of `inode` that was charged first is closed.
 pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
-    let _inside = inode.gate.enter(inode.shares());
+    let _inside = inode.gate.read(inode.percpu());
     let mut promised = sb.quotas.promises.of(inode.number());
     let Some(left) = promised.remove_writer() else {
         return;
     };
     // Under the lock, like the setting of the bits.
-    inode.marks.clear(Mark::Charged);
-    inode.marks.clear(Mark::Promised);
+    inode.state.clear(StateBit::Charged);
+    inode.state.clear(StateBit::Promised);
     sb.quotas
         .ledger
         .free(inode.meta.account(), Resource::Blocks, left, g);
@@ -49,7 +49,7 @@ pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
 pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Guard) -> Attempt<()> {
     let data = inode.data().ok_or(Errno::EINVAL)?;
     let unpaid = || -> Attempt<_> {
-        let absent = |Absent(index)| load(inode, index);
+        let absent = |PageMiss(index)| load(inode, index);
         let mut holes = data.holes(off, len as u64, g).map_err(absent)?;
         if holes.is_empty() {
             return Ok(None);
@@ -60,13 +60,13 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
         Ok(is_needed.then_some((promised, holes)))
     };
     {
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         if unpaid()?.is_none() {
             return Ok(());
         }
     }
     // A write inside the gate may be about to fill a hole without a reservation, and to pay for it.
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     let Some(account) = cx.sb.payer(inode)? else {
         return Ok(());
     };
@@ -82,7 +82,7 @@ pub(crate) fn promise(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
     room.spend(more);
     promised.add(new);
     // The write that needs the reservation comes after the result of this read.
-    inode.marks.set(Mark::Promised);
+    inode.state.set(StateBit::Promised);
     Ok(())
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn store(
     (off, src): (u64, &[u8]),
     g: &Guard,
 ) -> Attempt<u64> {
-    let absent = |Absent(index)| load(inode, index);
+    let absent = |PageMiss(index)| load(inode, index);
     // The pages that it writes in part must be in memory.
     data.absent_pages(off, src.len() as u64, g)
         .map_err(absent)?;
@@ -120,7 +120,7 @@ pub(crate) fn store(
         .quotas
         .ledger
         .free(account, Resource::Blocks, unused, g);
-    inode.shares().add(COUNT, written.added as i64);
+    inode.percpu().add(COUNT, written.added as i64);
     Ok(written.installed)
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Taken<'a> {
 
 /// The reservations of these pages; `None` for most files. The gate is closed.
 pub(crate) fn taken<'a>(sb: &'a Superblock, inode: &Inode, pages: Range<u64>) -> Option<Taken<'a>> {
-    inode.marks.has(Mark::Promised).then(|| {
+    inode.state.has(StateBit::Promised).then(|| {
         let promised = sb.quotas.promises.of(inode.number());
         let pages = promised.within(pages);
         Taken { promised, pages }
@@ -165,7 +165,7 @@ impl Taken<'_> {
 /// Blocks that are reserved for `inode`. The caller keeps others out of the gate, or accepts what
 /// they change meanwhile.
 pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
-    match inode.marks.has(Mark::Promised) {
+    match inode.state.has(StateBit::Promised) {
         true => sb.quotas.promises.of(inode.number()).count(),
         false => 0,
     }

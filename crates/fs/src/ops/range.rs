@@ -1,11 +1,11 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, Place, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::promise;
 use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Absent, Data, PAGE};
+use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, InodeExt};
@@ -35,7 +35,7 @@ pub(crate) fn fallocate(
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();
     let _growth = inode.meta.growth.lock();
-    let _closed = inode.gate.close(inode.shares());
+    let _closed = inode.gate.write(inode.percpu());
     if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
         rewrite(cx, inode, data, g)?;
     }
@@ -171,7 +171,7 @@ pub(crate) fn check_allocate(
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let pages = off / PAGE..end.div_ceil(PAGE);
     let need = {
-        let _inside = inode.gate.enter(inode.shares());
+        let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
             .map_err(|absent| page(inode, absent))?
     };
@@ -195,12 +195,12 @@ pub(crate) fn check_allocate(
 /// gets them again.
 fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(inode, Absent(index)));
+        return Err(page(inode, PageMiss(index)));
     }
     cx.sb
         .objects
         .backend
-        .commit(&[backend::Change::Rewrite(inode.number())])?;
+        .commit(&[backend::BackendOp::Rewrite(inode.number())])?;
     data.mark_all_dirty(g);
     Ok(())
 }
@@ -234,7 +234,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         promised.spend();
     }
     room.spend(added - paid);
-    inode.shares().add(COUNT, added as i64);
+    inode.percpu().add(COUNT, added as i64);
     Ok(())
 }
 
@@ -358,7 +358,7 @@ fn copy_chunk(
     if got == 0 {
         return Ok(0);
     }
-    let place = Place::At(to_off + copying.done);
+    let place = WriteAt::At(to_off + copying.done);
     let kill = kills_suid_untold(cx.caller);
     io::write(cx, to, place, &chunk[..got], kill, g).map(|(_, n)| n)
 }

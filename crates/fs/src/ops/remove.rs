@@ -4,7 +4,7 @@ use super::create::whole;
 use super::lookup::{find, hashed, unknown};
 use super::perm::may_delete;
 use crate::backend;
-use crate::directory::{Change, Hashed, Killing, Locked, Look, Refused};
+use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt};
 use crate::name::NAME_MAX;
@@ -46,11 +46,11 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
-    let killing = kill(victim, g)?;
+    let killing = begin_removal(victim, g)?;
     take_out(cx, parent, locked, at, g)?;
     killing.finish();
     if let Some(directory) = victim.directory() {
-        directory.orphan(parent.generation());
+        directory.set_dead_parent(parent.generation());
     }
     let now = cx.sb.now();
     parent.count_entry(-1, true, now);
@@ -82,9 +82,9 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Atte
 
 /// Makes sure that directory `victim` is and stays empty. A thread at work in it may wait for a
 /// bucket that this thread holds, so its buckets are only tried.
-pub(crate) fn kill<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Killing<'g>> {
+pub(crate) fn begin_removal<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Removal<'g>> {
     let directory = victim.directory().ok_or(Errno::ENOTDIR)?;
-    directory.kill(g).map_err(|refused| match refused {
+    directory.begin_removal(g).map_err(|refused| match refused {
         Refused::NotEmpty => Stop::Errno(Errno::ENOTEMPTY),
         Refused::Busy => Stop::Restart,
         Refused::Unknown => whole(victim),
@@ -111,12 +111,12 @@ fn lock_victim<'g, 'n>(
     }
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
-        Look::Hit(entry) => {
+        Lookup::Hit(entry) => {
             let victim = cx.sb.entry_inode(parent, entry, g)?;
             Ok((locked, at, victim))
         }
-        Look::Absent => Err(Errno::ENOENT.into()),
-        Look::Unknown => Err(unknown(parent, name)),
+        Lookup::Negative => Err(Errno::ENOENT.into()),
+        Lookup::Unknown => Err(unknown(parent, name)),
     }
 }
 
@@ -129,13 +129,13 @@ fn take_out(
     g: &Guard,
 ) -> Attempt<()> {
     if cx.sb.objects.backend.evictable() {
-        let gone = backend::Change::Unlink {
+        let gone = backend::BackendOp::Unlink {
             dir: parent.number(),
             name: at.name,
         };
         cx.sb.objects.backend.commit(&[gone])?;
     }
-    locked.apply(Change { at, to: None }, g);
+    locked.apply(EntryChange { at, to: None }, g);
     Ok(())
 }
 
@@ -145,16 +145,16 @@ pub(crate) fn check_replace<'g>(
     source: &Inode,
     target: &'g Inode,
     g: &'g Guard,
-) -> Attempt<Option<Killing<'g>>> {
+) -> Attempt<Option<Removal<'g>>> {
     check_kinds(source, target)?;
     if target.is_dir() {
-        kill(target, g).map(Some)
+        begin_removal(target, g).map(Some)
     } else {
         Ok(None)
     }
 }
 
-/// Only a directory replaces a directory.
+/// A directory replaces only a directory, and anything else only anything else.
 pub(crate) fn check_kinds(source: &Inode, target: &Inode) -> Result<(), Errno> {
     match (source.is_dir(), target.is_dir()) {
         (true, false) => Err(Errno::ENOTDIR),

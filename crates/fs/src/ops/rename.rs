@@ -14,7 +14,7 @@ use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::backend;
 use crate::cache::record_of;
-use crate::directory::{Change, Directory, Hashed, Look, Pair, lock_pair};
+use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
@@ -102,18 +102,18 @@ pub(crate) fn rename(
         moves_tree: tree.is_some(),
         g,
     };
-    let crowded = turn.run(pair)?;
+    let needs_growth = turn.run(pair)?;
     drop(tree);
-    if crowded {
-        a.grow_a_part(|| from.parent.entries(), g);
-        b.grow_a_part(|| to.parent.entries(), g);
+    if needs_growth {
+        a.grow_some(|| from.parent.entries(), g);
+        b.grow_some(|| to.parent.entries(), g);
     }
     Ok(())
 }
 
 /// Excludes renames that give directories other parents.
 #[track_caller]
-fn hold_tree(sb: &Superblock) -> lock::Guard<'_, RenameLock, ()> {
+fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
     sb.names.rename.0.lock()
 }
 
@@ -174,20 +174,20 @@ impl<'a> Turn<'a> {
             return Err(stop);
         }
         let left = whiteout.as_ref().map(|inode| inode.target());
-        let here = Change {
+        let here = EntryChange {
             at: self.from_at,
             to: left,
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, None, here, there);
+        let needs_growth = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
         }
         self.settle(source, target, whiteout.is_some());
-        Ok(crowded)
+        Ok(needs_growth)
     }
 
     /// Applies the rename. A walk that passed through a moved directory notices by its `moves`.
@@ -196,8 +196,8 @@ impl<'a> Turn<'a> {
         pair: Pair<'_>,
         source: &Inode,
         exchanged: Option<&Inode>,
-        here: Change<'_>,
-        there: Change<'_>,
+        here: EntryChange<'_>,
+        there: EntryChange<'_>,
     ) -> bool {
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
@@ -233,7 +233,7 @@ impl<'a> Turn<'a> {
         if let Some(target) = target {
             self.to.parent.count_entry(-1, target.is_dir(), now);
             if let Some(directory) = target.directory() {
-                directory.orphan(self.to.parent.generation());
+                directory.set_dead_parent(self.to.parent.generation());
             }
             target.change_meta(now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
@@ -256,15 +256,15 @@ impl<'a> Turn<'a> {
         check_project(source, self.to.parent)?;
         check_project(target, self.from.parent)?;
         self.commit(source, None, true, Some(target))?;
-        let here = Change {
+        let here = EntryChange {
             at: self.from_at,
             to: Some(target.target()),
         };
-        let there = Change {
+        let there = EntryChange {
             at: self.to_at,
             to: Some(source.target()),
         };
-        let crowded = self.apply(pair, source, Some(target), here, there);
+        let needs_growth = self.apply(pair, source, Some(target), here, there);
         let now = cx.sb.now();
         for (parent, gone, come) in [
             (self.from.parent, source, target),
@@ -276,7 +276,7 @@ impl<'a> Turn<'a> {
         }
         self.tell(source);
         cx.inode_changed(target, None);
-        Ok(crowded)
+        Ok(needs_growth)
     }
 
     fn tell(&self, source: &Inode) {
@@ -292,9 +292,9 @@ impl<'a> Turn<'a> {
             (self.from_at, self.from.parent)
         };
         match pair.find(second, at, self.g) {
-            Look::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
-            Look::Absent => Ok(None),
-            Look::Unknown => Err(unknown(parent, at.name)),
+            Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
+            Lookup::Negative => Ok(None),
+            Lookup::Unknown => Err(unknown(parent, at.name)),
         }
     }
 
@@ -335,7 +335,7 @@ impl<'a> Turn<'a> {
             return Ok(());
         }
         let (from, to) = (self.from.parent.number(), self.to.parent.number());
-        let link = |dir, name, inode: &Inode| backend::Change::Link {
+        let link = |dir, name, inode: &Inode| backend::BackendOp::Link {
             dir,
             name,
             to: inode.target(),
@@ -346,14 +346,14 @@ impl<'a> Turn<'a> {
             (Some(inode), _) => changes.push(link(from, self.from.name, inode)),
             (None, Some(target)) => changes.push(link(from, self.from.name, target)),
             (None, None) => {
-                changes.push(backend::Change::Unlink {
+                changes.push(backend::BackendOp::Unlink {
                     dir: from,
                     name: self.from.name,
                 });
             }
         }
         if let Some(record) = &record {
-            changes.push(backend::Change::Put(record));
+            changes.push(backend::BackendOp::Put(record));
         }
         Ok(backend.commit(&changes)?)
     }

@@ -10,7 +10,7 @@ use crate::errno::Result;
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use crate::volume::absent::{self, may_wait};
-use hearth_sync::epoch::{Guard, pace, pin};
+use hearth_sync::epoch::{Guard, pin, throttle};
 use std::cell::RefCell;
 
 /// One operation over all its attempts: what it has changed so far, for observers.
@@ -31,7 +31,7 @@ impl Superblock {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.keep_budget()?;
-        pace();
+        throttle();
         let guard = pin();
         let run = Run::new(self, caller.origin, &guard);
         match run.attempt(caller, &mut operation, &guard) {

@@ -5,7 +5,7 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{Extra, Fields, Inode};
+use crate::inode::{Fields, Inode, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::{Charge, Resource};
@@ -56,7 +56,7 @@ pub(crate) fn set(
 ) -> Attempt<()> {
     check_request(name, value, flags)?;
     let space = space_of(name)?;
-    let change = |extra: &mut Extra| {
+    let change = |extra: &mut XattrsAcls| {
         check_served(name, &space)?;
         let there = extra.xattrs.contains(name);
         if flags & libc::XATTR_CREATE != 0 && there {
@@ -132,7 +132,7 @@ fn update(
     cx: &Ctx<'_>,
     inode: &Inode,
     space: &Space,
-    change: impl FnOnce(&mut Extra) -> Result<(), Errno>,
+    change: impl FnOnce(&mut XattrsAcls) -> Result<(), Errno>,
     g: &Guard,
 ) -> Attempt<()> {
     cx.sb.check_writable()?;
@@ -196,7 +196,7 @@ fn set_acl(
 fn charge<'g>(
     cx: &Ctx<'g>,
     inode: &Inode,
-    extra: &Extra,
+    extra: &XattrsAcls,
     g: &'g Guard,
 ) -> Attempt<Option<Charge<'g>>> {
     let more = extra.blocks().saturating_sub(inode.extra_blocks());
@@ -214,7 +214,7 @@ fn charge<'g>(
 pub(super) fn publish(
     cx: &Ctx<'_>,
     inode: &Inode,
-    extra: Extra,
+    extra: XattrsAcls,
     room: Option<Charge<'_>>,
     change: impl FnOnce(&mut Fields),
     g: &Guard,

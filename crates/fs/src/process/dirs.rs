@@ -13,7 +13,7 @@ use crate::ops::perm::{EXEC, READ, may};
 use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::object::HeldSlot;
+use hearth_sync::object::RefSlot;
 
 /// A [`DirEntry`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Process {
 }
 
 /// Stores `inode` in the slot. It may have had its last use meanwhile: then the call looks again.
-fn enter(cx: &Ctx<'_>, slot: &HeldSlot<InodeInner>, inode: &Inode, g: &Guard) -> Attempt<()> {
+fn enter(cx: &Ctx<'_>, slot: &RefSlot<InodeInner>, inode: &Inode, g: &Guard) -> Attempt<()> {
     if !inode.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }

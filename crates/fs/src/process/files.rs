@@ -6,7 +6,7 @@ use crate::calls::Call;
 use crate::data::MAX_SIZE;
 use crate::errno::{Errno, Result};
 use crate::ops::ctx::Ctx;
-use crate::ops::io::{self, Place};
+use crate::ops::io::{self, WriteAt};
 use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
 use crate::superblock::{Attempt, Stop};
@@ -288,8 +288,8 @@ pub(super) fn write_at(
         return Ok((off, control.write(cx.sb, cx.caller, off, data)?));
     }
     let place = match file.flags() & libc::O_APPEND {
-        0 => Place::At(off),
-        _ => Place::End,
+        0 => WriteAt::At(off),
+        _ => WriteAt::End,
     };
     let kill = kills_suid(cx.caller);
     io::write(cx, file.inode(g)?, place, data, kill, g)

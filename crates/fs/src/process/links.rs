@@ -6,7 +6,7 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::create::{New, create};
 use crate::ops::ctx::Ctx;
-use crate::ops::lookup::{Found, Named};
+use crate::ops::lookup::{Named, WalkEnd};
 use crate::ops::{link, remove, rename};
 use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, ToName, walk};

@@ -32,9 +32,9 @@ use crate::ops::open::OpenFile;
 use crate::ops::run::Run;
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::volume::Volume;
-use crate::walk::{Follow, From, ToName, ToNode, walk};
-use hearth_sync::epoch::{Guard, pace, pin};
-use hearth_sync::object::HeldSlot;
+use crate::walk::{Follow, From, ToInode, ToName, walk};
+use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 use hearth_sync::rcu::RcuCell;
 use hearth_sync::rcu::Shared;
@@ -54,9 +54,9 @@ pub struct Process {
     /// File mode creation mask.
     umask: AtomicU32,
     /// Working directory. Empty only during the drop.
-    cwd: HeldSlot<InodeInner>,
+    cwd: RefSlot<InodeInner>,
     /// The directory of `/`. Empty only during the drop.
-    root: HeldSlot<InodeInner>,
+    root: RefSlot<InodeInner>,
     /// Its address tells processes apart as owners of record locks.
     identity: Box<u8>,
     /// The system's process id: read once, because every operation uses it. Immutable.
@@ -85,8 +85,8 @@ impl Process {
             files: FdTable::new(FdPolicy::Lowest),
             credentials: RcuCell::new(credentials),
             umask: AtomicU32::new(0o022),
-            cwd: HeldSlot::new(root.0),
-            root: HeldSlot::new(root.1),
+            cwd: RefSlot::new(root.0),
+            root: RefSlot::new(root.1),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -96,7 +96,8 @@ impl Process {
     /// opens and closes on different cores then share nothing. For a process without open
     /// descriptors.
     ///
-    /// # Errors\n`EBUSY` if something is open.
+    /// # Errors
+    /// `EBUSY` if something is open.
     pub fn set_fd_policy(&mut self, policy: FdPolicy) -> Result<()> {
         if !self.files.open_fds().is_empty() {
             return Err(Errno::EBUSY);
@@ -130,8 +131,8 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: HeldSlot::new(self.hold_place(&self.cwd, &g)),
-            root: HeldSlot::new(self.hold_place(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_place(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_place(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -167,7 +168,7 @@ impl Process {
     )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
         // Here, where no file offset is locked yet.
-        pace();
+        throttle();
         let result = f();
         self.count(call);
         if let Err(_) = result {
@@ -185,7 +186,7 @@ impl Process {
     /// it waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.sb().keep_budget()?;
-        pace();
+        throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
         let run = Run::new(self.sb(), Origin::Library, &g);
@@ -225,7 +226,7 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToNode<'x>, &'x Guard) -> Attempt<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(|cx, g| {
             let from = self.from(dirfd, path, g)?;
@@ -277,12 +278,12 @@ impl Process {
         }
     }
 
-    fn place<'g>(&self, slot: &HeldSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
+    fn place<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &HeldSlot<InodeInner>, g: &Guard) -> InodeRef {
+    fn hold_place(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
             // Another thread may be changing directory; the inode that it leaves may end at once.
             if let Some(held) = self.place(slot, g).hold() {

@@ -4,7 +4,7 @@ use super::{AT_FDCWD, Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::ctx::Ctx;
-use crate::ops::lookup::{Found, lookup};
+use crate::ops::lookup::{WalkEnd, lookup};
 use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
 use crate::superblock::{Attempt, Stop};
 use crate::walk::{Follow, Last, Walked};
@@ -53,7 +53,7 @@ impl Process {
     }
 }
 
-fn open_walked<'x, F: Found<'x>>(
+fn open_walked<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     walked: &Walked<'x, F>,
     flags: i32,

@@ -11,7 +11,7 @@ mod table;
 mod tests;
 
 pub use columns::Columns;
-pub use hearth_sync::profile::{Counts as LockCounts, Draw as LockDraw, Side as LockSide};
+pub use hearth_sync::profile::{Counts as LockCounts, Sampling as LockSampling, Side as LockSide};
 
 use hearth_sync::profile::{self, Snapshot};
 
@@ -20,7 +20,7 @@ use hearth_sync::profile::{self, Snapshot};
 pub struct LockProfile {
     /// Whether it goes on.
     pub running: bool,
-    /// Whether every lock is recorded, see [`LockDraw::All`].
+    /// Whether every lock is recorded, see [`LockSampling::All`].
     pub exact: bool,
     /// From the start, or the last reset, to now or to the stop.
     pub elapsed_ns: u64,

@@ -6,9 +6,9 @@
 //! proofs in `docs/design/quota.md`, and nothing else is published through it.
 
 use super::kind::Resource;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{OnceLock, core};
-use hearth_sync::spread::PerCore;
 
 /// Bit of a closed word; the other bits are 0 then.
 const CLOSED: u64 = 1 << 63;
@@ -21,7 +21,7 @@ pub(crate) struct Credit {
     inline: Inline,
     /// Words for every core, once a second one came. They begin closed; what `inline` held then
     /// stays there until it is recalled.
-    parts: OnceLock<PerCore<Words>>,
+    parts: OnceLock<PerCpu<Words>>,
     /// The core that uses `inline`, plus one; 0 for none yet. A matter of speed only.
     owner: AtomicU32,
 }
@@ -120,12 +120,12 @@ impl Credit {
         {
             return &self.inline.0[resource];
         }
-        let parts = self.parts.get_or_init(|| PerCore::new(|_| closed_words()));
+        let parts = self.parts.get_or_init(|| PerCpu::new(|_| closed_words()));
         &parts.get()[resource]
     }
 
     fn words(&self, resource: Resource) -> impl Iterator<Item = &AtomicU64> {
-        let parts = self.parts.get().into_iter().flat_map(PerCore::iter);
+        let parts = self.parts.get().into_iter().flat_map(PerCpu::iter);
         std::iter::once(&self.inline.0)
             .chain(parts)
             .map(move |words| &words[resource as usize])

@@ -7,8 +7,8 @@ use super::slots::Slots;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use hearth_sync::spread::PerCore;
 
 /// The quota ledger of a volume.
 pub(crate) struct Ledger {
@@ -16,7 +16,7 @@ pub(crate) struct Ledger {
     /// Numbers of accounts by their owners. Written under `book`.
     numbers: ConcurrentMap<Owners, u32>,
     /// The account that each core looked up last; a hint.
-    recent: PerCore<AtomicU32>,
+    recent: PerCpu<AtomicU32>,
     book: BookLine,
     /// Seconds of the wall clock.
     clock: Box<dyn Fn() -> i64 + Send + Sync>,
@@ -61,7 +61,7 @@ impl Ledger {
         Ledger {
             slots: Slots::new(),
             numbers: ConcurrentMap::new(),
-            recent: PerCore::new(|_| AtomicU32::new(NO_ACCOUNT)),
+            recent: PerCpu::new(|_| AtomicU32::new(NO_ACCOUNT)),
             book: BookLine(Lock::new(Book::new(tuning, blocks, inodes))),
             clock: Box::new(clock),
             keep: tuning.keep(),
@@ -209,7 +209,7 @@ impl Ledger {
 
     /// Runs `work` with the book. Nothing else is locked inside.
     pub fn with_book<R>(&self, g: &Guard, work: impl FnOnce(&mut Book, &Hand<'_>) -> R) -> R {
-        let mut book: lock::Guard<'_, BookLock, Book> = self.book.0.lock();
+        let mut book: lock::LockGuard<'_, BookLock, Book> = self.book.0.lock();
         let hand = Hand {
             slots: &self.slots,
             numbers: &self.numbers,

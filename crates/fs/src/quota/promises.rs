@@ -3,7 +3,7 @@
 //!
 //! Charged to the inode's account like use; `docs/design/quota.md` says who promises and who takes.
 
-use hearth_sync::lock::{Guard, Lock};
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct Promise {
 /// The promises of one inode, and the lock of its part.
 pub(crate) struct Promised<'a> {
     ino: u64,
-    part: Guard<'a, PromisesLock, Part>,
+    part: LockGuard<'a, PromisesLock, Part>,
 }
 
 impl Promises {

@@ -2,7 +2,7 @@
 
 use super::tree::Walk;
 use super::{Quota, QuotaError};
-use crate::inode::{Extra, Inode, InodeExt};
+use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
 use crate::ops::promise;
@@ -121,7 +121,7 @@ impl Count {
         let pages = inode
             .data()
             .map_or(0, |data| data.allocated(g).len() as u64);
-        let held = pages + inode.extra(g).map_or(0, Extra::blocks);
+        let held = pages + inode.extra(g).map_or(0, XattrsAcls::blocks);
         if inode.blocks() != held {
             self.result.wrong_blocks.push((ino, inode.blocks(), held));
         }

@@ -81,7 +81,7 @@ async fn run(volume: Weak<Superblock>, sched: hearth_sched::Handle) {
         });
         drop(sb);
         if std::mem::take(&mut jobs.freed) {
-            epoch::give_way();
+            epoch::throttle_background();
         }
         timer.count_as_own();
         match wait {
@@ -170,7 +170,7 @@ impl Jobs {
     /// Reclaims a slice; true if there is more to free. It goes on to a little below the budget, so
     /// that it is not due again at once.
     fn reclaim(&mut self, sb: &Superblock) -> bool {
-        sb.cache.mem_usage.lower_mark();
+        sb.cache.mem_usage.lower_watermark();
         let over = sb.over_budget();
         if over > 0 {
             self.spare = sb.cache.mem_usage.budget() / SPARE;

@@ -1,4 +1,4 @@
-//! What a volume is built with: plain data, and the parts that are handed in.
+//! What a volume is built with: plain data, and its replaceable parts.
 
 use crate::backend::{Backend, MemoryBackend};
 use crate::clock::{Clock, SystemClock};
@@ -17,7 +17,7 @@ pub enum AtimeMode {
     No,
 }
 
-/// What a panic in an operation leads to, as `errors=` of ext4.
+/// What a panic in an operation leads to, like `errors=` of ext4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// The volume becomes read-only.
@@ -29,27 +29,27 @@ pub enum OnError {
     Panic,
 }
 
-/// What keeps users from each other's tricks with links in directories that all may write to, as
-/// the `fs.protected_*` settings of Linux. Off by default, as in Linux itself (most distributions
-/// turn it on). On a mount the kernel's own settings hold, and `hardlinks` beside them: the kernel
-/// follows symbolic links and looks for what `O_CREAT` names before the volume is asked.
+/// Protection against attacks through links in world-writable directories, like the
+/// `fs.protected_*` settings of Linux. Off by default, as in Linux itself (most distributions turn
+/// it on). On a mount the kernel's own settings hold, and `hardlinks` in addition: the kernel
+/// follows symbolic links and looks up the name of an `O_CREAT` before it asks the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// `protected_hardlinks`: a file that is not the caller's is linked only if it is a regular
     /// one, without setuid and executable setgid, that the caller may read and write (`EPERM`).
     pub hardlinks: bool,
-    /// `protected_symlinks`: a symbolic link in a sticky directory that all may write to is
-    /// followed only if it belongs to the caller or to the directory's owner (`EACCES`).
+    /// `protected_symlinks`: a symbolic link in a sticky, world-writable directory is followed only
+    /// if it belongs to the caller or to the directory's owner (`EACCES`).
     pub symlinks: bool,
-    /// `protected_regular`: `O_CREAT` does not open the file of somebody who is neither the caller
-    /// nor the directory's owner, in a sticky directory that all may write to (1) or that its group
+    /// `protected_regular`: `O_CREAT` does not open a file that belongs neither to the caller nor
+    /// to the directory's owner, in a sticky directory that all may write to (1) or that its group
     /// may write to (2) (`EACCES`).
     pub regular: u8,
 }
 
-/// BuildOptions of a volume; see [`crate::VolumeBuilder`] for what each means.
+/// The options of a volume; see [`crate::VolumeBuilder`] for the meaning of each.
 pub(crate) struct BuildOptions {
-    /// `None` where nobody said: half of the memory.
+    /// `None` if not given: half of the machine's memory.
     pub size: Option<u64>,
     pub inodes: u64,
     pub budget: u64,
@@ -58,7 +58,7 @@ pub(crate) struct BuildOptions {
     pub read_only: bool,
     /// Whether heat is tracked from the start.
     pub hot_track: bool,
-    /// Threads for what no request waits for.
+    /// Threads for work that no request waits for.
     pub workers: usize,
     /// Threads of front ends that may take part in the scheduler.
     pub seats: usize,
@@ -69,9 +69,9 @@ pub(crate) struct BuildOptions {
     pub protection: Protection,
     pub backend: Box<dyn Backend>,
     pub clock: Arc<dyn Clock>,
-    /// Whether users, groups and projects are told apart.
+    /// Whether users, groups and projects are accounted for.
     pub quotas: bool,
-    /// Whether a kernel in front acknowledges nothing that is not charged, limits or not.
+    /// Whether a kernel in front acknowledges only what is charged, limits or not.
     pub charge_first: bool,
 }
 
@@ -101,13 +101,13 @@ impl Default for BuildOptions {
 }
 
 impl BuildOptions {
-    /// Bytes that the volume has room for.
+    /// Size of the volume in bytes.
     pub fn bytes(&self) -> u64 {
         self.size.unwrap_or_else(half_of_memory)
     }
 }
 
-/// As tmpfs: half of the machine's memory.
+/// Half of the machine's memory, as in tmpfs.
 fn half_of_memory() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram / 2)

@@ -12,8 +12,8 @@ use super::mem_usage::MemUsage;
 use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
+use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::AtomicU64;
-use hearth_sync::spread::Counter;
 use std::collections::HashMap;
 
 lock_class! {

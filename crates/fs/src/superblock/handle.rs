@@ -6,8 +6,8 @@
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::{Arc, Weak};
-use hearth_sync::spread::PerCore;
 use std::ops::Deref;
 
 /// What handles of this kind can lead to.
@@ -29,7 +29,7 @@ struct Share<T> {
 }
 
 /// The share of each core, while it has handles.
-pub(crate) struct HandleShares<T>(PerCore<Lock<HandleSharesLock, Weak<Share<T>>>>);
+pub(crate) struct HandleShares<T>(PerCpu<Lock<HandleSharesLock, Weak<Share<T>>>>);
 
 lock_class!(HandleSharesLock = "volume.share", 946);
 
@@ -53,7 +53,7 @@ impl<T: HasHandles> Handle<T> {
 
 impl<T> HandleShares<T> {
     pub fn new() -> HandleShares<T> {
-        HandleShares(PerCore::new(|_| Lock::new(Weak::new())))
+        HandleShares(PerCpu::new(|_| Lock::new(Weak::new())))
     }
 }
 

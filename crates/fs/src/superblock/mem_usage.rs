@@ -1,71 +1,70 @@
-//! How many bytes are in memory, and the budget for them.
+//! Memory accounting: the bytes in memory, and the budget for them.
 //!
-//! Each core counts what it brings in and gives back on a line of its own. Whether the sum of all
-//! is beyond the budget is a question that reads the lines of all cores, so it is not asked before
-//! every operation: a core asks when its own part has grown by a [grain](MemUsage::grain) since it
-//! last asked. All cores together may so be beyond the budget by a [`SLACK`]th of it before one of
-//! them sees it.
+//! Each core counts the bytes that it brings in and gives back on a cache line of its own. Adding
+//! up all cores reads all these lines, so it is not done before every operation: a core adds them
+//! up when its own count has grown by a [batch](MemUsage::batch) since it last did. All cores
+//! together may so exceed the budget by a [`SLACK`]th of it before one of them sees it.
 //!
-//! A budget that was lowered is met without haste; what comes in beyond it is won back as it comes.
-//! The [mark](MemUsage::ahead) tells them apart.
+//! A lowered budget is met slowly, but bytes that come in beyond it are reclaimed as they come. The
+//! [watermark](MemUsage::excess) distinguishes the two.
 
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::cores;
-use hearth_sync::spread::PerCore;
 
-/// Of so many parts of the budget, the grains of all cores are one.
+/// The batches of all cores together are one part in this many of the budget.
 pub(crate) const SLACK: u64 = 64;
 
-/// Bytes in memory that reclaim could win back, for backends that take them back; nothing is counted
-/// for others.
+/// Bytes in memory that reclaim could free. Nothing is counted for backends that take nothing back.
 pub(crate) struct MemUsage {
-    /// Whether the backend takes anything back. Immutable.
+    /// Whether the backend takes objects back. Immutable.
     counts: bool,
-    parts: PerCore<Part>,
-    /// Bytes; 0 is no budget. A tunable of its own (Relaxed).
+    parts: PerCpu<CoreBytes>,
+    /// Bytes; 0 is no budget. Relaxed: an option of its own.
     budget: AtomicU64,
-    /// The least that was in memory when somebody looked since the budget was set; counts where it
-    /// is beyond the budget. Relaxed: what is a little old is met with a little more haste, or
-    /// less.
-    mark: AtomicI64,
+    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget was
+    /// set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
+    /// reclaim a little faster or slower.
+    watermark: AtomicI64,
 }
 
-/// What a core that asks is told: bytes, none of them 0 but `ahead`.
+/// The result of a core's check, in bytes; all but `ahead` are above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Excess {
     /// Beyond the budget.
     pub over: u64,
-    /// Beyond the budget and the mark.
+    /// Beyond both the budget and the watermark.
     pub ahead: u64,
-    /// What this core brought in since it last asked.
+    /// What this core brought in since its last check.
     pub grown: u64,
 }
 
-/// Relaxed throughout: a sum that is a little old makes a sweep begin a little later.
-struct Part {
-    /// What was brought in and given back on this core; what came in on another may make it
-    /// negative.
+/// The count of one core. Relaxed throughout: a slightly old sum only makes a sweep begin a little
+/// later.
+struct CoreBytes {
+    /// Bytes brought in minus bytes given back on this core. It may be negative, because another
+    /// core may have brought them in.
     bytes: AtomicI64,
-    /// `bytes` when this core last asked for the sum, or less where `bytes` fell since.
-    asked: AtomicI64,
+    /// `bytes` at the core's last check, or less where `bytes` fell since.
+    checked: AtomicI64,
 }
 
-/// What `asked` is while the core is to ask again whatever it has.
-const ASK: i64 = i64::MIN / 2;
+/// The value of `checked` that makes the core check again at once.
+const CHECK: i64 = i64::MIN / 2;
 
 impl MemUsage {
-    /// Nothing yet, with a budget of so many bytes or, for 0, without one; `counts`: the backend takes
+    /// No bytes yet, with a budget of `budget` bytes, or none if 0; `counts`: the backend takes
     /// objects back.
     pub fn new(budget: u64, counts: bool) -> MemUsage {
-        let part = |_| Part {
+        let part = |_| CoreBytes {
             bytes: AtomicI64::new(0),
-            asked: AtomicI64::new(ASK),
+            checked: AtomicI64::new(CHECK),
         };
         MemUsage {
             counts,
-            parts: PerCore::new(part),
+            parts: PerCpu::new(part),
             budget: AtomicU64::new(budget),
-            mark: AtomicI64::new(0),
+            watermark: AtomicI64::new(0),
         }
     }
 
@@ -75,19 +74,20 @@ impl MemUsage {
         self.budget.load(Relaxed)
     }
 
-    /// Sets the budget; every core looks anew. What is there now need not go at once.
+    /// Sets the budget, and makes every core check again. The bytes that are in memory now may be
+    /// freed slowly.
     pub fn set_budget(&self, bytes: u64) {
         if self.budget() == bytes {
             return;
         }
-        self.mark.store(self.sum(), Relaxed);
+        self.watermark.store(self.sum(), Relaxed);
         self.budget.store(bytes, Relaxed);
         for part in self.parts.iter() {
-            part.asked.store(ASK, Relaxed);
+            part.checked.store(CHECK, Relaxed);
         }
     }
 
-    /// So many bytes more, or less, are in memory.
+    /// `delta` more bytes, or fewer, are in memory.
     #[inline]
     pub fn add(&self, delta: i64) {
         if self.counts {
@@ -95,7 +95,7 @@ impl MemUsage {
         }
     }
 
-    /// The bytes: exact when nobody adds meanwhile.
+    /// The bytes in memory: exact when no core adds meanwhile.
     pub fn sum(&self) -> i64 {
         let parts = self.parts.iter().map(|part| part.bytes.load(Relaxed));
         parts.fold(0, i64::wrapping_add)
@@ -109,40 +109,43 @@ impl MemUsage {
         }
     }
 
-    /// Bytes that came in beyond the budget, or beyond what was there when it was lowered and is
-    /// not won back yet.
+    /// Bytes that came in beyond the budget, or beyond the watermark of a lowered budget.
     pub fn ahead(&self) -> u64 {
         match self.budget() {
             0 => 0,
-            budget => beyond(self.sum(), self.mark.load(Relaxed).max(budget as i64)),
+            budget => beyond(self.sum(), self.watermark.load(Relaxed).max(budget as i64)),
         }
     }
 
-    /// What is won back does not come in again without being seen.
-    pub fn lower_mark(&self) {
+    /// Lowers the watermark to the bytes in memory: reclaimed bytes that come in again count as
+    /// growth.
+    pub fn lower_watermark(&self) {
         let sum = self.sum();
-        if sum < self.mark.load(Relaxed) {
-            self.mark.store(sum, Relaxed);
+        if sum < self.watermark.load(Relaxed) {
+            self.watermark.store(sum, Relaxed);
         }
     }
 
-    /// What is too much, if this core has brought in enough to ask.
-    pub fn ask(&self) -> Option<Excess> {
+    /// What exceeds the budget, if this core has brought in enough to check.
+    pub fn check(&self) -> Option<Excess> {
         let part = self.parts.get();
-        let (bytes, asked) = (part.bytes.load(Relaxed), part.asked.load(Relaxed));
-        // Not over what a new budget wants of every core.
-        let now = |bytes| part.asked.compare_exchange(asked, bytes, Relaxed, Relaxed);
-        if bytes < asked {
-            // Others may bring in what this one gave back.
+        let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
+        // By exchange: a new budget has priority, which makes every core check again.
+        let now = |bytes| {
+            part.checked
+                .compare_exchange(checked, bytes, Relaxed, Relaxed)
+        };
+        if bytes < checked {
+            // Other cores may bring in what this one gave back.
             let _ = now(bytes);
         }
-        if bytes < asked + self.grain() {
+        if bytes < checked + self.batch() {
             return None;
         }
         let _ = now(bytes);
-        let grown = match asked {
-            ASK => self.grain(),
-            asked => bytes - asked,
+        let grown = match checked {
+            CHECK => self.batch(),
+            checked => bytes - checked,
         };
         Some(Excess {
             over: self.over(),
@@ -152,8 +155,8 @@ impl MemUsage {
         .filter(|excess| excess.over > 0)
     }
 
-    /// Bytes that a core may bring in between two questions, at least one.
-    fn grain(&self) -> i64 {
+    /// Bytes that a core may bring in between two checks, at least one.
+    fn batch(&self) -> i64 {
         (self.budget() / (SLACK * cores() as u64)).max(1) as i64
     }
 }
@@ -168,104 +171,104 @@ mod tests {
 
     const BUDGET: u64 = 1 << 20;
 
-    fn over(resident: &MemUsage) -> u64 {
-        resident.ask().map_or(0, |excess| excess.over)
+    fn over(mem_usage: &MemUsage) -> u64 {
+        mem_usage.check().map_or(0, |excess| excess.over)
     }
 
     #[test]
-    fn a_core_asks_when_it_has_grown_by_a_grain() {
-        let resident = MemUsage::new(BUDGET, true);
-        assert_eq!(resident.ask(), None);
-        // In one step beyond the budget: seen at once, by every core once.
-        resident.add(BUDGET as i64 + 100);
-        assert_eq!((resident.over(), resident.ahead()), (100, 100));
-        let told = (0..100).filter_map(|_| resident.ask()).count();
+    fn a_core_checks_when_it_has_grown_by_a_batch() {
+        let mem_usage = MemUsage::new(BUDGET, true);
+        assert_eq!(mem_usage.check(), None);
+        // Beyond the budget in one step: every core sees it at once, and once.
+        mem_usage.add(BUDGET as i64 + 100);
+        assert_eq!((mem_usage.over(), mem_usage.ahead()), (100, 100));
+        let told = (0..100).filter_map(|_| mem_usage.check()).count();
         assert!((1..=cores()).contains(&told), "{told} times");
-        resident.add(resident.grain());
-        // The thread may have gone to another core, which has not asked yet.
-        let grain = resident.grain().unsigned_abs();
+        mem_usage.add(mem_usage.batch());
+        // The thread may have moved to another core, which has not checked yet.
+        let batch = mem_usage.batch().unsigned_abs();
         let excess = Excess {
-            over: 100 + grain,
-            ahead: 100 + grain,
-            grown: grain,
+            over: 100 + batch,
+            ahead: 100 + batch,
+            grown: batch,
         };
-        assert!(resident.ask().is_none_or(|told| told == excess));
-        resident.add(-100 - 2 * resident.grain());
-        assert_eq!((resident.ask(), resident.over()), (None, 0));
+        assert!(mem_usage.check().is_none_or(|told| told == excess));
+        mem_usage.add(-100 - 2 * mem_usage.batch());
+        assert_eq!((mem_usage.check(), mem_usage.over()), (None, 0));
     }
 
     #[test]
-    fn what_is_overlooked_is_less_than_the_grains_of_all_cores() {
-        let resident = MemUsage::new(BUDGET, true);
-        resident.add(BUDGET as i64 - 50_000);
+    fn what_is_overlooked_is_less_than_the_batches_of_all_cores() {
+        let mem_usage = MemUsage::new(BUDGET, true);
+        mem_usage.add(BUDGET as i64 - 50_000);
         let mut seen = 0;
         while seen == 0 {
-            resident.add(100);
-            seen = over(&resident);
-            assert!(resident.over() <= BUDGET / SLACK + 100);
+            mem_usage.add(100);
+            seen = over(&mem_usage);
+            assert!(mem_usage.over() <= BUDGET / SLACK + 100);
         }
     }
 
     #[test]
-    fn who_has_brought_in_little_does_not_ask() {
-        let resident = MemUsage::new(BUDGET, true);
-        resident.add(BUDGET as i64);
-        // Every core has asked, whichever this thread goes to.
-        for part in resident.parts.iter() {
-            part.asked.store(part.bytes.load(Relaxed), Relaxed);
+    fn a_core_that_has_brought_in_little_does_not_check() {
+        let mem_usage = MemUsage::new(BUDGET, true);
+        mem_usage.add(BUDGET as i64);
+        // Every core has checked, wherever this thread runs.
+        for part in mem_usage.parts.iter() {
+            part.checked.store(part.bytes.load(Relaxed), Relaxed);
         }
-        resident.add(1);
-        assert_eq!((over(&resident), resident.over()), (0, 1));
+        mem_usage.add(1);
+        assert_eq!((over(&mem_usage), mem_usage.over()), (0, 1));
     }
 
     #[test]
     fn a_new_budget_is_seen_by_all_cores() {
-        let resident = MemUsage::new(0, true);
-        resident.add(BUDGET as i64);
-        assert_eq!((over(&resident), resident.over()), (0, 0));
-        resident.set_budget(BUDGET - 1);
-        for part in resident.parts.iter() {
-            assert_eq!(part.asked.load(Relaxed), ASK);
+        let mem_usage = MemUsage::new(0, true);
+        mem_usage.add(BUDGET as i64);
+        assert_eq!((over(&mem_usage), mem_usage.over()), (0, 0));
+        mem_usage.set_budget(BUDGET - 1);
+        for part in mem_usage.parts.iter() {
+            assert_eq!(part.checked.load(Relaxed), CHECK);
         }
-        assert_eq!(over(&resident), 1);
+        assert_eq!(over(&mem_usage), 1);
     }
 
     #[test]
     fn a_lowered_budget_is_no_growth_and_what_was_won_back_is_when_it_comes_again() {
-        let resident = MemUsage::new(BUDGET, true);
-        resident.add(BUDGET as i64);
-        resident.set_budget(BUDGET / 2);
-        assert_eq!((resident.over(), resident.ahead()), (BUDGET / 2, 0));
-        resident.add(10_000);
-        assert_eq!(resident.ahead(), 10_000);
-        resident.add(-110_000);
-        assert_eq!(resident.ahead(), 0);
-        resident.lower_mark();
-        resident.add(30_000);
-        assert_eq!(resident.ahead(), 30_000);
-        // The mark goes with what is there, but the budget may be filled.
-        resident.add(-(BUDGET as i64));
-        resident.lower_mark();
-        resident.add(BUDGET as i64 / 2 - resident.sum());
-        assert_eq!((resident.over(), resident.ahead()), (0, 0));
-        resident.add(1);
-        assert_eq!((resident.over(), resident.ahead()), (1, 1));
+        let mem_usage = MemUsage::new(BUDGET, true);
+        mem_usage.add(BUDGET as i64);
+        mem_usage.set_budget(BUDGET / 2);
+        assert_eq!((mem_usage.over(), mem_usage.ahead()), (BUDGET / 2, 0));
+        mem_usage.add(10_000);
+        assert_eq!(mem_usage.ahead(), 10_000);
+        mem_usage.add(-110_000);
+        assert_eq!(mem_usage.ahead(), 0);
+        mem_usage.lower_watermark();
+        mem_usage.add(30_000);
+        assert_eq!(mem_usage.ahead(), 30_000);
+        // The watermark follows what is in memory, but the budget may be filled.
+        mem_usage.add(-(BUDGET as i64));
+        mem_usage.lower_watermark();
+        mem_usage.add(BUDGET as i64 / 2 - mem_usage.sum());
+        assert_eq!((mem_usage.over(), mem_usage.ahead()), (0, 0));
+        mem_usage.add(1);
+        assert_eq!((mem_usage.over(), mem_usage.ahead()), (1, 1));
     }
 
     #[test]
     fn what_was_given_back_and_taken_again_is_growth() {
-        let resident = MemUsage::new(BUDGET, true);
-        resident.add(BUDGET as i64 / 2);
-        assert_eq!(over(&resident), 0);
-        resident.add(-(BUDGET as i64) / 2);
-        assert_eq!(over(&resident), 0);
+        let mem_usage = MemUsage::new(BUDGET, true);
+        mem_usage.add(BUDGET as i64 / 2);
+        assert_eq!(over(&mem_usage), 0);
+        mem_usage.add(-(BUDGET as i64) / 2);
+        assert_eq!(over(&mem_usage), 0);
         // Meanwhile another core has filled the half.
-        resident
+        mem_usage
             .parts
             .of(cores() - 1)
             .bytes
             .fetch_add(BUDGET as i64 / 2, Relaxed);
-        resident.add(BUDGET as i64 / 2 + 1);
-        assert_eq!(over(&resident), 1);
+        mem_usage.add(BUDGET as i64 / 2 + 1);
+        assert_eq!(over(&mem_usage), 1);
     }
 }

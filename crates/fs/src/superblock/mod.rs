@@ -3,7 +3,7 @@
 //! | part | what | changed by |
 //! |---|---|---|
 //! | [`Objects`] | in-core inodes, backend, clock | nobody; the table synchronises itself |
-//! | [`Names`] | hash keys, rename lock | renames hold the lock |
+//! | [`Namespace`] | hash keys, rename lock | renames hold the lock |
 //! | [`Quotas`] | ledger, reservations | operations charge, `quotactl` sets limits |
 //! | [`CacheState`] | memory in use, orphans, I/O locks | `cache` |
 //! | [`Options`] | mount options | control files, [`crate::Volume`] |
@@ -50,7 +50,7 @@ use crate::attr::{Kind, Time};
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
-use crate::inode::{Body, Extra, Fields, Inode, InodeInner, InodeRef};
+use crate::inode::{Body, Fields, Inode, InodeInner, InodeRef, XattrsAcls};
 use crate::number::{ROOT, is_control};
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
@@ -64,7 +64,7 @@ use hearth_sync::object::Table;
 use hearth_sync::primitive::Weak;
 use maintenance::Maintenance;
 use mem_usage::MemUsage;
-use names::Names;
+use names::Namespace;
 use observers::Observers;
 use options::Options;
 use quotas::Quotas;
@@ -81,7 +81,7 @@ pub(crate) const PAGE_BYTES: i64 = 4160;
 pub(crate) struct Superblock {
     me: Weak<Superblock>,
     pub objects: Objects,
-    pub names: Names,
+    pub names: Namespace,
     pub quotas: Quotas,
     pub cache: CacheState,
     pub options: Options,
@@ -113,7 +113,7 @@ impl Superblock {
             options: Options::new(&options),
             quotas,
             cache: CacheState::new(mem_usage),
-            names: Names::new(),
+            names: Namespace::new(),
             file_locks: FileLocking::new(options.lock_ranges),
             stats: Stats::new(),
             heat: Tracker::new(options.hot_track),
@@ -170,7 +170,7 @@ impl Superblock {
         &self,
         (kind, mut fields): (Kind, Fields),
         body: Body,
-        extra: Option<Extra>,
+        extra: Option<XattrsAcls>,
         hint: u32,
         g: &Guard,
     ) -> Result<InodeRef> {
@@ -178,7 +178,7 @@ impl Superblock {
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;
         fields.account = inode_charge.account();
-        let blocks = extra.as_ref().map_or(0, Extra::blocks);
+        let blocks = extra.as_ref().map_or(0, XattrsAcls::blocks);
         let mut block_charge =
             self.quotas
                 .ledger
@@ -225,7 +225,7 @@ pub(crate) fn scheduler(options: &BuildOptions) -> std::result::Result<Scheduler
     // Without workers, a task without a run queue of its own needs one that no front end takes.
     let spare = usize::from(options.workers == 0 && options.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(options.workers);
-    builder.seats(options.seats + spare).start()
+    builder.external_workers(options.seats + spare).start()
 }
 
 impl Drop for Superblock {

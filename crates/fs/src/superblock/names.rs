@@ -1,17 +1,17 @@
 //! What name lookups and renames share: the keys of the name hash and the rename lock.
 
 use super::Superblock;
-use crate::line::OwnLine;
+use crate::cache_padded::CachePadded;
 use crate::name::NameHash;
 use ahash::RandomState;
 use hearth_sync::lock::{Class, Lock};
 
 /// The keys of the name hash, and the lock of renames across directories.
-pub(crate) struct Names {
+pub(crate) struct Namespace {
     /// Keys of the name hash. Immutable.
     keys: RandomState,
     /// Held by renames of directories across directories, on a cache line of its own.
-    pub rename: OwnLine<Lock<RenameLock, ()>>,
+    pub rename: CachePadded<Lock<RenameLock, ()>>,
 }
 
 pub(crate) struct RenameLock;
@@ -20,11 +20,11 @@ impl Class for RenameLock {
     const RANK: u32 = 10;
 }
 
-impl Names {
-    pub fn new() -> Names {
-        Names {
+impl Namespace {
+    pub fn new() -> Namespace {
+        Namespace {
             keys: keys(),
-            rename: OwnLine(Lock::new(())),
+            rename: CachePadded(Lock::new(())),
         }
     }
 }

@@ -8,7 +8,7 @@ pub use error::BuildError;
 
 use crate::errno::Result;
 use crate::observer::Observer;
-use crate::profile::{LockDraw, LockProfile};
+use crate::profile::{LockProfile, LockSampling};
 use crate::service;
 use crate::stats::Stats;
 use crate::superblock::{BuildOptions, Handle, Superblock, scheduler};
@@ -79,7 +79,7 @@ impl Volume {
 
     /// Begins a lock profile, unless one that samples in this way is on. False if this build has no
     /// profile.
-    pub fn start_lock_profile(&self, draw: LockDraw) -> bool {
+    pub fn start_lock_profile(&self, draw: LockSampling) -> bool {
         hearth_sync::profile::start(draw)
     }
 

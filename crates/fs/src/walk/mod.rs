@@ -6,18 +6,18 @@
 //! ([`SeqTrail`]). A walk that finds its name and uses no `..` needs no such check. After
 //! [`RESTARTS`] attempts the walk is made under the rename lock.
 
-mod trail;
+mod seq_trail;
 
 use crate::attr::Kind;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
 use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Found, Named};
+use crate::ops::lookup::{Named, WalkEnd};
 use crate::stats::Event;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
-use trail::Trail;
+use seq_trail::SeqTrail;
 
 /// Symbolic links followed in one walk at most, as in Linux.
 const LINKS: u32 = 40;
@@ -71,11 +71,11 @@ pub(crate) struct Walked<'x, F> {
 }
 
 /// A walk that ends with an inode.
-pub(crate) type ToNode<'x> = Walked<'x, &'x Inode>;
+pub(crate) type ToInode<'x> = Walked<'x, &'x Inode>;
 /// A walk that ends with a name.
 pub(crate) type ToName<'x> = Walked<'x, Named<'x>>;
 
-impl<'x, F: Found<'x>> Walked<'x, F> {
+impl<'x, F: WalkEnd<'x>> Walked<'x, F> {
     /// The inode or entry; `ENOENT` without one, `ENOTDIR` if slashes follow something that is no
     /// directory.
     pub fn existing(&self) -> Result<F, Errno> {
@@ -94,7 +94,7 @@ impl<'x, F: Found<'x>> Walked<'x, F> {
 }
 
 /// Walks `path`.
-pub(crate) fn walk<'x, F: Found<'x>>(
+pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
@@ -115,7 +115,7 @@ pub(crate) fn walk<'x, F: Found<'x>>(
                 Ok(walked) => walked.found.is_none(),
                 Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
             };
-        if !doubtful || walker.trail.is_whole() {
+        if !doubtful || walker.trail.is_valid() {
             return walked;
         }
         cx.sb.stats.event(Event::WalkRestart);
@@ -125,7 +125,7 @@ pub(crate) fn walk<'x, F: Found<'x>>(
 
 /// Walks under the rename lock: no directory moves meanwhile.
 #[cold]
-fn walk_slowly<'x, F: Found<'x>>(
+fn walk_slowly<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
     path: &'x [u8],
@@ -145,7 +145,7 @@ struct Walker<'c, 'x> {
     inner: u32,
     /// Whether `..` was used.
     up: bool,
-    trail: Trail<'x>,
+    trail: SeqTrail<'x>,
     g: &'x Guard,
 }
 
@@ -157,12 +157,12 @@ impl<'c, 'x> Walker<'c, 'x> {
             links: 0,
             inner: 0,
             up: false,
-            trail: Trail::new(),
+            trail: SeqTrail::new(),
             g,
         }
     }
 
-    fn run<F: Found<'x>>(
+    fn run<F: WalkEnd<'x>>(
         &mut self,
         start: &'x Inode,
         path: &'x [u8],
@@ -207,7 +207,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    fn last<F: Found<'x>>(
+    fn last<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
         name: &'x [u8],
@@ -248,7 +248,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         })
     }
 
-    fn step<F: Found<'x>>(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<F> {
+    fn step<F: WalkEnd<'x>>(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<F> {
         if name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
@@ -258,7 +258,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         F::find(self.cx, here, name, self.g)
     }
 
-    fn follow<F: Found<'x>>(
+    fn follow<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
         link: &'x Inode,

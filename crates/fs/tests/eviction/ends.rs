@@ -1,6 +1,6 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
-use hearth::backend::{Backend, Change, InodeRecord, TestBackend};
+use hearth::backend::{Backend, BackendOp, InodeRecord, TestBackend};
 use hearth::{Credentials, Errno, Process, Result, Target, Volume, without_waiting};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -73,10 +73,10 @@ impl Backend for Hooked {
     fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
         self.backend.list_pages(ino)
     }
-    fn commit(&self, changes: &[Change<'_>]) -> Result<()> {
+    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
         if changes
             .iter()
-            .any(|change| matches!(change, Change::Drop(_)))
+            .any(|change| matches!(change, BackendOp::Drop(_)))
         {
             self.before(Doing::Drop);
             if self.keeps_all.load(Relaxed) {

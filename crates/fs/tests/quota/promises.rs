@@ -1,7 +1,7 @@
 //! What a kernel in front may acknowledge by itself is charged before: through the door it uses.
 
 use super::{PAGE, Site, site};
-use hearth::{Caller, Door, Errno, OpenFile, Place, QuotaId};
+use hearth::{Caller, Door, Errno, OpenFile, QuotaId, WriteAt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -25,7 +25,7 @@ fn read(door: &Door, file: &OpenFile, page: u64, pages: u64) -> Result<usize, Er
 
 fn write(door: &Door, ino: u64, page: u64) -> Result<usize, Errno> {
     let bytes = [7; PAGE as usize];
-    door.write_node(&Caller::ROOT, ino, Place::At(page * PAGE), &bytes, false)
+    door.write_node(&Caller::ROOT, ino, WriteAt::At(page * PAGE), &bytes, false)
 }
 
 fn fallocate(site: &Site, mode: i32, page: u64, pages: u64) -> Result<(), Errno> {

@@ -10,7 +10,7 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
-use hearth::{Errno, Kind, OpenFile, Place, SetAttr};
+use hearth::{Errno, Kind, OpenFile, SetAttr, WriteAt};
 use hearth_fuse::ReadDirPlus;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -285,8 +285,8 @@ impl Filesystem for Peer {
                 .write_back(&caller, ino.0, offset, data, kill, touches)
         } else {
             let place = match flags.0 & libc::O_APPEND {
-                0 => Place::At(offset),
-                _ => Place::End,
+                0 => WriteAt::At(offset),
+                _ => WriteAt::End,
             };
             self.on(handle, |file| {
                 self.door.write(&caller, file, place, data, kill)

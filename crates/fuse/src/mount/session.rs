@@ -154,7 +154,7 @@ impl Session {
             idle: self.idle.clone(),
         });
         if let Some(idle) = self.idle.clone() {
-            shared.sched.begin_threads_with(be_usual);
+            shared.sched.on_thread_start(be_usual);
             let watch = Builder::new().name("hearth-policy".into());
             self.threads.lock().push(watch.spawn(move || idle.watch())?);
         }

@@ -122,7 +122,7 @@ fn receive(kernel: &Device) -> (OutHeader, Vec<u8>) {
 #[test]
 fn every_kind_of_reply_reaches_the_kernel_and_garbage_ends_nothing() {
     let (device, kernel, socket) = pair();
-    let scheduler = Scheduler::builder().seats(1).start().unwrap();
+    let scheduler = Scheduler::builder().external_workers(1).start().unwrap();
     let shared = shared(&scheduler, Park::Needed);
     let reader = Reader {
         place: None,
@@ -140,7 +140,7 @@ fn every_kind_of_reply_reaches_the_kernel_and_garbage_ends_nothing() {
 fn every_kind_of_reply_can_be_sent_by_a_task() {
     for park in [Park::Needed, Park::Every] {
         let (device, kernel, socket) = pair();
-        let scheduler = Scheduler::builder().seats(1).start().unwrap();
+        let scheduler = Scheduler::builder().external_workers(1).start().unwrap();
         let shared = shared(&scheduler, park);
         let reader = reader(device, &shared);
         let thread = thread::spawn(move || reader.run());

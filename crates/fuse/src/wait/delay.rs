@@ -27,7 +27,7 @@ pub(crate) async fn delay(
     let mut allowed = pin!(async {
         // One after the other: the position at each limit is taken already.
         for permit in permits.into_iter().flatten() {
-            sched.turn(permit).await;
+            sched.rate_limit(permit).await;
         }
     });
     let mut came = false;

@@ -1,6 +1,6 @@
 //! What work on a request leads to: it is finished, or it waits for something.
 
-use hearth::sched::Ticket;
+use hearth::sched::Permit;
 use hearth::{Absent, Errno, Op};
 use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
@@ -70,7 +70,7 @@ impl<T> Outcome<T> {
 }
 
 /// Positions at the rate limits of the tenants that a request is charged to.
-pub(crate) type Permits = [Option<Ticket>; 2];
+pub(crate) type Permits = [Option<Permit>; 2];
 
 /// What an attempt missed.
 pub(crate) struct Missing {

@@ -14,7 +14,7 @@ use super::session_shared::SessionShared;
 use crate::placement::idle_policy::ServingThread;
 use crate::wire::InHeader;
 use hearth::TenantId;
-use hearth::sched::{Spec, Tenant, Ticket, Unpark, Worker};
+use hearth::sched::{Spec, Tenant, Permit, Unpark, Worker};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
@@ -53,7 +53,7 @@ impl<S: Service> RequestQueue<S> {
         unpark: Unpark,
     ) -> Option<RequestQueue<S>> {
         Some(RequestQueue {
-            worker: shared.sched.worker_alone(Some(unpark)).ok()?,
+            worker: shared.sched.pinned_worker(Some(unpark)).ok()?,
             shared: Arc::clone(shared),
             own: None,
             open: Arc::new(AtomicUsize::new(0)),
@@ -76,7 +76,7 @@ impl<S: Service> RequestQueue<S> {
         if tenant != self.recent[0].0 || self.endings != self.shared.sched.endings() {
             self.change_tenant(tenant);
         }
-        if self.shared.park == Park::Needed && !self.shared.sched.has_ceilings() {
+        if self.shared.park == Park::Needed && !self.shared.sched.has_limits() {
             return None;
         }
         self.admit_limited(header, args)
@@ -85,7 +85,7 @@ impl<S: Service> RequestQueue<S> {
     /// Charges a request of the tenant last admitted, which was handled at once.
     #[inline]
     pub fn served(&mut self, span: &Span) {
-        self.worker.note(self.recent[0].1, span.ns());
+        self.worker.defer_charge(self.recent[0].1, span.ns());
         if let Some(serving) = &mut self.serving {
             serving.served(span);
         }
@@ -121,15 +121,15 @@ impl<S: Service> RequestQueue<S> {
     /// Makes a task of a request of the tenant last admitted, which waits for `first`.
     pub fn spawn(&mut self, request: impl PendingRequest, first: WaitFor) {
         let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
-        self.worker.settle();
-        let spec = Spec::of(self.recent[0].1).with_key(self.worker.station() as u64);
+        self.worker.flush_charges();
+        let spec = Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64);
         drop(self.shared.sched.spawn(spec, task));
     }
 
     /// Whether tasks of this queue are open, or its run queue has work left from before. Then the
     /// thread sleeps only in [`RequestQueue::wait`].
     pub fn is_busy(&self) -> bool {
-        self.has_open() || self.worker.has_any()
+        self.has_open() || self.worker.has_pending()
     }
 
     /// `shared` for the tenant last admitted.
@@ -202,7 +202,7 @@ impl<S: Service> RequestQueue<S> {
     }
 
     /// A copy that brings bytes to another tenant counts at that tenant's rate limits too.
-    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Ticket> {
+    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Permit> {
         let target = InHeader {
             nodeid: copy_target(header, args)?,
             ..*header
@@ -222,7 +222,7 @@ impl<S: Service> RequestQueue<S> {
             return (is_test && has_reply(header)).then_some(WaitFor::Test);
         };
         let sched = &self.shared.sched;
-        if sched.has_ceilings() && !hearth::is_control(header.nodeid) {
+        if sched.has_limits() && !hearth::is_control(header.nodeid) {
             let own = sched.charge(self.recent[0].1, 1, bytes);
             let permits = [own, self.charge_target(header, args, bytes)];
             if permits.iter().any(Option::is_some) {

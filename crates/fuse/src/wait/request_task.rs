@@ -160,7 +160,7 @@ impl<S: Service> Waits<'_, S> {
         if shared.waiting.is_closed() {
             return Err(Failure::SessionEnds);
         }
-        let permit = match bytes > 0 && shared.sched.has_ceilings() {
+        let permit = match bytes > 0 && shared.sched.has_limits() {
             true => shared.sched.charge(shared.tenant(), 0, bytes),
             false => None,
         };

@@ -6,7 +6,7 @@
 //! work queues, tenants are served by weight, and whatever a thread does counts in their shares.
 
 use super::outcome::{BlockingClass, InlineReply, Offload};
-use hearth::sched::{Handle, Outside, Rounds};
+use hearth::sched::{Handle, ExternalTask, FairQueue};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
@@ -58,7 +58,7 @@ struct Pool {
 
 #[derive(Default)]
 struct PoolState {
-    queue: Rounds<QueuedWork>,
+    queue: FairQueue<QueuedWork>,
     /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
     /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
     idle: usize,
@@ -69,7 +69,7 @@ struct PoolState {
 
 /// Work that waits for a thread.
 struct QueuedWork {
-    outside: Outside,
+    outside: ExternalTask,
     offload: Offload,
     finish: Finish,
 }
@@ -148,7 +148,7 @@ impl QueuedWork {
 impl Pool {
     fn submit(self: &Arc<Pool>, tenant: TenantId, offload: Offload, finish: Finish) {
         let tenant = self.sched.tenant(tenant.number());
-        let outside = self.sched.outside(tenant);
+        let outside = self.sched.external_task(tenant);
         let mut state = self.state.lock();
         let spawn = state.queue.len() >= state.idle;
         if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
@@ -172,7 +172,7 @@ impl Pool {
     }
 
     fn spawn(self: &Arc<Pool>) {
-        self.sched.thread_begins();
+        self.sched.run_thread_start_hook();
         let pool = Arc::clone(self);
         let builder = thread::Builder::new()
             .name(self.name.to_owned())
@@ -201,7 +201,7 @@ impl Pool {
     }
 
     fn work(&self) {
-        self.sched.thread_begins();
+        self.sched.run_thread_start_hook();
         let mut state = self.state.lock();
         loop {
             if let Some(piece) = state.queue.pop(&self.sched) {
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
         let scheduler = Scheduler::builder().start().unwrap();
-        scheduler.begin_threads_with(crate::placement::idle_policy::be_usual);
+        scheduler.on_thread_start(crate::placement::idle_policy::be_usual);
         let workers = Workers::new(&scheduler);
         let policies = thread::spawn(move || {
             cpu::be_idle(0).unwrap();

@@ -1,15 +1,15 @@
-//! The tasks of one station: realtime, then normal by virtual deadline, then idle.
+//! The tasks of one run queue: realtime, then normal by virtual deadline, then idle.
 //!
-//! A queue is plain data behind its station's lock. It also keeps the accounts: who runs since
+//! A queue is plain data behind its run queue's lock. It also keeps the accounts: who runs since
 //! when, what it is charged, how long it waited.
 
-mod fair;
+mod eevdf;
 #[cfg(test)]
 mod tests;
 
 use crate::class::{Class, Job, Weights};
 use crate::stats::{CoreStats, Histogram, Service};
-pub(crate) use fair::Fair;
+pub(crate) use eevdf::Eevdf;
 use std::collections::VecDeque;
 
 /// Service of other classes that earns one part of idle service.
@@ -27,9 +27,9 @@ const MOST_STOLEN: usize = 32;
 
 /// Tasks that wait, and the one that runs.
 #[derive(Debug)]
-pub struct Queue<T> {
+pub struct ReadyQueue<T> {
     realtime: VecDeque<Ready<T>>,
-    normal: Fair<Ready<T>>,
+    normal: Eevdf<Ready<T>>,
     idle: VecDeque<Ready<T>>,
     /// Idle service that is owed, in [`IDLE_PART`]s of a nanosecond.
     credit: i64,
@@ -66,12 +66,12 @@ struct Running {
     paid: bool,
 }
 
-impl<T: Job> Queue<T> {
+impl<T: Job> ReadyQueue<T> {
     /// Nothing waits; a request of a tenant is `slice_ns` of service.
-    pub fn new(slice_ns: u64) -> Queue<T> {
-        Queue {
+    pub fn new(slice_ns: u64) -> ReadyQueue<T> {
+        ReadyQueue {
             realtime: VecDeque::new(),
-            normal: Fair::new(slice_ns),
+            normal: Eevdf::new(slice_ns),
             idle: VecDeque::new(),
             credit: 0,
             running: None,
@@ -127,11 +127,11 @@ impl<T: Job> Queue<T> {
     /// Whether the clock need not be read for the next switch: tasks run shorter than a
     /// reading is worth, and all are of one tenant, so that it does not matter whose time it was.
     #[inline]
-    pub fn may_coast(&self) -> bool {
+    pub fn may_fast_switch(&self) -> bool {
         self.is_short
             && self.realtime.is_empty()
             && self.idle.is_empty()
-            && self.normal.is_alone()
+            && self.normal.is_single()
             && self
                 .running
                 .is_some_and(|running| running.class == Class::Normal)
@@ -140,7 +140,7 @@ impl<T: Job> Queue<T> {
     /// The task that ran steps back and the next runs, both in one time that is charged at the
     /// end. `now` was read before.
     #[inline]
-    pub fn coast(&mut self, task: T, now: u64) -> T {
+    pub fn fast_switch(&mut self, task: T, now: u64) -> T {
         let Ready { task, since } = self.normal.rotate(Ready { task, since: now });
         if let Some(running) = &mut self.running {
             running.runs += 1;
@@ -191,7 +191,8 @@ impl<T: Job> Queue<T> {
     /// Counts `runs` pieces of work, of `ns` together, that were never queued as service of a
     /// tenant.
     pub fn serve(&mut self, tenant: usize, ns: u64, runs: u32, weights: &impl Weights) {
-        self.normal.serve(tenant, || weights.weight(tenant), ns);
+        self.normal
+            .charge_unqueued(tenant, || weights.weight(tenant), ns);
         self.account(Class::Normal, tenant, ns, runs).served += u64::from(runs);
         self.stats.served += u64::from(runs);
     }
@@ -200,7 +201,7 @@ impl<T: Job> Queue<T> {
     /// stay only one is taken, the one whose turn it is, and only when `behind`. The flag says that
     /// something was left for that reason.
     pub fn steal(&mut self, behind: bool, out: &mut Vec<Ready<T>>) -> bool {
-        let may_go = |ready: &Ready<T>| !ready.task.stays();
+        let may_go = |ready: &Ready<T>| !ready.task.is_affine();
         let user = self.user_len();
         let half = |len: usize| len.div_ceil(2).min(MOST_STOLEN);
         if user > 0 {
@@ -221,7 +222,7 @@ impl<T: Job> Queue<T> {
                 return false;
             }
         }
-        let may_go = |ready: &Ready<T>| behind || !ready.task.stays();
+        let may_go = |ready: &Ready<T>| behind || !ready.task.is_affine();
         let most = half(self.idle.len());
         let mut taken = 0;
         while taken < most && self.idle.front().is_some_and(&may_go) {
@@ -270,13 +271,13 @@ impl<T: Job> Queue<T> {
         all.into_iter().map(|ready| ready.task).collect()
     }
 
-    /// The station's own counters.
+    /// The run queue's own counters.
     pub fn stats_mut(&mut self) -> &mut CoreStats {
         &mut self.stats
     }
 
     /// What was counted, with the queue's present lengths. Waits are those of tenants that were
-    /// forgotten; who wants all adds those of [`Queue::services`].
+    /// forgotten; who wants all adds those of [`ReadyQueue::services`].
     pub fn stats(&self) -> CoreStats {
         CoreStats {
             realtime: self.realtime.len(),

@@ -2,22 +2,22 @@ use super::*;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug, PartialEq)]
-struct Work {
+struct TestTask {
     class: Class,
     tenant: usize,
     number: usize,
-    stays: bool,
+    is_affine: bool,
 }
 
-impl Job for Work {
+impl Job for TestTask {
     fn class(&self) -> Class {
         self.class
     }
     fn tenant(&self) -> usize {
         self.tenant
     }
-    fn stays(&self) -> bool {
-        self.stays
+    fn is_affine(&self) -> bool {
+        self.is_affine
     }
 }
 
@@ -31,18 +31,18 @@ impl Weights for Table {
 
 const SLICE_NS: u64 = 200_000;
 
-fn work(class: Class, tenant: usize, number: usize) -> Work {
-    Work {
+fn work(class: Class, tenant: usize, number: usize) -> TestTask {
+    TestTask {
         class,
         tenant,
         number,
-        stays: false,
+        is_affine: false,
     }
 }
 
 /// A core in simulated time.
 struct Core {
-    queue: Queue<Work>,
+    queue: ReadyQueue<TestTask>,
     weights: Table,
     now: u64,
 }
@@ -50,20 +50,20 @@ struct Core {
 impl Core {
     fn new(weights: &[u32]) -> Core {
         Core {
-            queue: Queue::new(SLICE_NS),
+            queue: ReadyQueue::new(SLICE_NS),
             weights: Table(weights.to_vec()),
             now: 0,
         }
     }
 
-    fn push(&mut self, task: Work) {
+    fn push(&mut self, task: TestTask) {
         let since = self.now;
         let pushed = self.queue.push(Ready { task, since }, &self.weights);
         pushed.expect("the queue is open");
     }
 
     /// Runs the next task for `ns`.
-    fn run(&mut self, ns: u64) -> Option<Work> {
+    fn run(&mut self, ns: u64) -> Option<TestTask> {
         let task = self.queue.pick(self.now, || true)?;
         self.now += ns;
         self.queue.finish(self.now, |ns| ns, &self.weights);
@@ -71,7 +71,7 @@ impl Core {
     }
 
     /// Runs the next task for as long as `ns` says and puts it back, until `end`.
-    fn saturate(&mut self, end: u64, ns: impl Fn(&Work) -> u64) {
+    fn saturate(&mut self, end: u64, ns: impl Fn(&TestTask) -> u64) {
         while self.now < end {
             let task = self.queue.pick(self.now, || true).expect("tasks come back");
             self.now += ns(&task);
@@ -234,20 +234,20 @@ fn a_thief_takes_the_oldest_half_and_leaves_what_stays() {
     for number in 0..12 {
         core.now = number as u64;
         let mut task = work(Class::Normal, number % 3, number);
-        task.stays = number % 3 == 2;
+        task.is_affine = number % 3 == 2;
         core.push(task);
     }
-    let mut loot = Vec::new();
-    assert!(!core.queue.steal(false, &mut loot));
-    let numbers: Vec<_> = loot.iter().map(|ready| ready.task.number).collect();
-    assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
-    loot.clear();
-    core.queue.steal(false, &mut loot);
-    core.queue.steal(false, &mut loot);
+    let mut stolen = Vec::new();
+    assert!(!core.queue.steal(false, &mut stolen));
+    let indexes: Vec<_> = stolen.iter().map(|ready| ready.task.number).collect();
+    assert_eq!(indexes, [0, 1, 3, 4, 6, 7]);
+    stolen.clear();
+    core.queue.steal(false, &mut stolen);
+    core.queue.steal(false, &mut stolen);
     assert_eq!(core.queue.len(), 4);
-    assert!(core.queue.steal(false, &mut loot), "the rest stays");
+    assert!(core.queue.steal(false, &mut stolen), "the rest stays");
     assert!(
-        !core.queue.steal(true, &mut loot),
+        !core.queue.steal(true, &mut stolen),
         "unless the core is behind"
     );
     assert_eq!(core.queue.len(), 3, "one at a time");
@@ -259,8 +259,8 @@ fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
     let mut served = [0u64; 2];
     for number in 0..64 {
         for tenant in 0..2 {
-            core.push(Work {
-                stays: true,
+            core.push(TestTask {
+                is_affine: true,
                 ..work(Class::Normal, tenant, number)
             });
         }
@@ -269,10 +269,10 @@ fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
     for round in 0..20_000 {
         let next = match round % 5 {
             0 | 2 => {
-                let mut loot = Vec::new();
-                core.queue.steal(true, &mut loot);
-                assert_eq!(loot.len(), 1, "one at a time");
-                loot.pop().map(|ready| ready.task)
+                let mut stolen = Vec::new();
+                core.queue.steal(true, &mut stolen);
+                assert_eq!(stolen.len(), 1, "one at a time");
+                stolen.pop().map(|ready| ready.task)
             }
             _ => core.run(10_000),
         };
@@ -349,19 +349,19 @@ proptest! {
     ) {
         let mut core = Core::new(&[1, 100, 300, 10_000]);
         let (mut put, mut seen) = (0, Vec::new());
-        for (what, tenant, stays) in steps {
+        for (what, tenant, is_affine) in steps {
             match what {
                 0..=3 => {
                     let class = [Class::Normal, Class::Normal, Class::Realtime, Class::Idle];
                     let mut task = work(class[usize::from(what)], tenant, put);
-                    task.stays = stays;
+                    task.is_affine = is_affine;
                     put += 1;
                     core.push(task);
                 }
                 4 => {
-                    let mut loot = Vec::new();
-                    core.queue.steal(stays, &mut loot);
-                    seen.extend(loot.into_iter().map(|ready| ready.task.number));
+                    let mut stolen = Vec::new();
+                    core.queue.steal(is_affine, &mut stolen);
+                    seen.extend(stolen.into_iter().map(|ready| ready.task.number));
                 }
                 _ => seen.extend(core.run(1000 << tenant).map(|task| task.number)),
             }

@@ -82,11 +82,11 @@ pub struct TenantStats {
     pub share: f64,
     /// Tasks of it that were begun.
     pub tasks: u64,
-    /// Operations charged to its ceilings.
+    /// Operations charged to its rate limits.
     pub ops: u64,
-    /// Bytes charged to its ceilings.
+    /// Bytes charged to its rate limits.
     pub bytes: u64,
-    /// Sum of the delays that its ceilings imposed, in nanoseconds.
+    /// Sum of the delays that its rate limits imposed, in nanoseconds.
     pub throttled_ns: u64,
 }
 

@@ -11,10 +11,10 @@
 //! ends.
 
 use super::{BEGUN, BYTES, COUNTS, ENDED, OPS, RUNS};
-use super::{DEFAULT_WEIGHT, IDLE, NAMED, OVER, Record, Tenants};
+use super::{DEFAULT_WEIGHT, IDLE, NAMED, RETIRED, Record, Tenants};
 use hearth_sync::primitive::atomic::Ordering;
 
-/// What a look at the stations says about a tenant: how often it ran, or `None` while something of
+/// What a look at the run queues says about a tenant: how often it ran, or `None` while something of
 /// it is there.
 pub type Seen = Option<u64>;
 
@@ -28,8 +28,8 @@ impl Tenants {
 
     /// How many are named at present.
     pub fn named(&self) -> usize {
-        let numbers = self.numbers.lock();
-        numbers.count as usize - numbers.ended.len() - numbers.free.len()
+        let indexes = self.indexes.lock();
+        indexes.count as usize - indexes.ended.len() - indexes.free.len()
     }
 
     /// Ends the tenant, if it has no settings and was not used for `idle` nanoseconds, as far as is
@@ -53,7 +53,7 @@ impl Tenants {
             return false;
         }
         let id = record.id.load(Ordering::Relaxed);
-        let mut numbers = self.numbers.lock();
+        let mut indexes = self.indexes.lock();
         if self.known(id).is_none_or(|known| known.index() != index) {
             return false;
         }
@@ -63,12 +63,12 @@ impl Tenants {
         }
         // Partner: `Tenants::touch`. Either that was first, or who names it sees that it ended, and
         // waits for the lock.
-        let ended = state.compare_exchange(IDLE, OVER, Ordering::Relaxed, Ordering::Relaxed);
+        let ended = state.compare_exchange(IDLE, RETIRED, Ordering::Relaxed, Ordering::Relaxed);
         if ended.is_err() {
             return false;
         }
         self.by_id.remove(&id);
-        numbers.ended.push_back((index as u32, now));
+        indexes.ended.push_back((index as u32, now));
         self.endings.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -76,19 +76,19 @@ impl Tenants {
     /// The tenant that ended first, if that was `idle` nanoseconds ago: its place is another's with
     /// [`Tenants::free`].
     pub fn first_ended(&self, now: u64, idle: u64) -> Option<usize> {
-        let numbers = self.numbers.lock();
-        let &(index, since) = numbers.ended.front()?;
+        let indexes = self.indexes.lock();
+        let &(index, since) = indexes.ended.front()?;
         (now.saturating_sub(since) >= idle).then_some(index as usize)
     }
 
     /// Gives the place of the tenant that ended first, if it is this one, to whoever is named next,
     /// unless something of it is open, set or still `here`: then it waits once more.
     pub fn free(&self, index: usize, here: bool, now: u64) {
-        let mut numbers = self.numbers.lock();
-        if numbers.ended.front().map(|ended| ended.0 as usize) != Some(index) {
+        let mut indexes = self.indexes.lock();
+        if indexes.ended.front().map(|ended| ended.0 as usize) != Some(index) {
             return;
         }
-        numbers.ended.pop_front();
+        indexes.ended.pop_front();
         let clean = self.record(index).filter(|record| {
             let clean = !here && !record.is_open() && !record.is_set();
             if clean {
@@ -97,8 +97,8 @@ impl Tenants {
             clean
         });
         match clean {
-            Some(_) => numbers.free.push(index as u32),
-            None => numbers.ended.push_back((index as u32, now)),
+            Some(_) => indexes.free.push(index as u32),
+            None => indexes.ended.push_back((index as u32, now)),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Record {
     fn is_set(&self) -> bool {
         // Relaxed: single values, in force soon.
         self.weight.load(Ordering::Relaxed) != DEFAULT_WEIGHT
-            || self.is_held.load(Ordering::Relaxed)
+            || self.is_limited.load(Ordering::Relaxed)
     }
 
     /// Nobody's: the next begins with nothing. It has no settings, so there are none to reset.

@@ -1,24 +1,24 @@
-//! Tenants: their weights, ceilings and counters.
+//! Tenants: their weights, rate limits and counters.
 
-mod ceiling;
-mod ceilings;
 mod ending;
+mod limiter;
 mod settings;
+mod token_bucket;
 
-pub use ceilings::{Ticket, Waiter};
 pub use ending::Seen;
+pub use limiter::{Permit, Waiter};
 
 use crate::class::Weights;
 use crate::error::SchedError;
-use ceilings::{Ceilings, CeilingsLock};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::map::ConcurrentMap;
+use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use hearth_sync::spread::Spread;
+use limiter::{Limiter, LimiterLock};
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -67,7 +67,7 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
-/// Another value for one ceiling, `None` for no ceiling.
+/// Another value for one rate limit, `None` for no rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitChange {
     /// Operations a second.
@@ -79,12 +79,12 @@ pub enum LimitChange {
 /// All tenants that were named and have not [ended](ending).
 #[derive(Debug)]
 pub struct Tenants {
-    /// Changed with `numbers` locked.
+    /// Changed with `indexes` locked.
     by_id: ConcurrentMap<u64, u32>,
-    numbers: Lock<TenantLock, Numbers>,
-    /// How many have ceilings. Relaxed: in force soon.
-    held: AtomicUsize,
-    /// See [`Tenants::endings`]. Written with `numbers` locked.
+    indexes: Lock<TenantLock, Indexes>,
+    /// How many have rate limits. Relaxed: in force soon.
+    limited: AtomicUsize,
+    /// See [`Tenants::endings`]. Written with `indexes` locked.
     endings: AtomicU64,
     /// Records by index, in chunks that double: 64, 64, 128, 256, ...
     chunks: [OnceLock<Box<[Record]>>; CHUNKS],
@@ -92,7 +92,7 @@ pub struct Tenants {
 
 /// Which places there are.
 #[derive(Debug, Default)]
-struct Numbers {
+struct Indexes {
     /// Of records, used or not: those after it never were.
     count: u32,
     /// Those of tenants that ended, and since when, the first first.
@@ -108,13 +108,13 @@ const FIRST_CHUNK: usize = 64;
 struct Record {
     id: AtomicU64,
     weight: AtomicU32,
-    /// Whether it has ceilings. Written with their lock held; Relaxed: in force soon.
-    is_held: AtomicBool,
-    ceilings: Lock<CeilingsLock, Ceilings>,
+    /// Whether it has rate limits. Written with their lock held; Relaxed: in force soon.
+    is_limited: AtomicBool,
+    limiter: Lock<LimiterLock, Limiter>,
     throttled_ns: AtomicU64,
     /// See [`OPS`] and those after it.
-    counts: Spread<COUNTS>,
-    /// [`IDLE`], [`NAMED`] or [`OVER`]. Relaxed: its own order of changes is all that counts.
+    counts: PerCpuCounters<COUNTS>,
+    /// [`IDLE`], [`NAMED`] or [`RETIRED`]. Relaxed: its own order of changes is all that counts.
     state: AtomicU8,
     /// What had been done for it when [`Tenants::end_idle`] last looked.
     used: AtomicU64,
@@ -127,7 +127,7 @@ const IDLE: u8 = 0;
 /// Named since then.
 const NAMED: u8 = 1;
 /// Nobody's, or of a tenant that ended.
-const OVER: u8 = 2;
+const RETIRED: u8 = 2;
 
 /// Operations charged.
 const OPS: usize = 0;
@@ -135,7 +135,7 @@ const OPS: usize = 0;
 const BYTES: usize = 1;
 /// Tasks begun.
 const TASKS: usize = 2;
-/// Tasks begun, and pieces of work outside of the stations.
+/// Tasks begun, and pieces of work outside of the run queues.
 const BEGUN: usize = 3;
 /// Those of them that have ended.
 const ENDED: usize = 4;
@@ -147,17 +147,17 @@ const COUNTS: usize = 7;
 
 /// What is known of a tenant besides its service.
 #[derive(Clone, Copy, Debug)]
-pub struct Charged {
+pub struct TenantCounters {
     pub id: u64,
     pub weight: u32,
     pub ops: u64,
     pub bytes: u64,
     pub throttled_ns: u64,
     pub tasks: u64,
-    /// Work that was done outside of the stations, and how long it took.
+    /// Work that was done outside of the run queues, and how long it took.
     pub runs: u64,
     pub run_ns: u64,
-    /// Whether its weight or a ceiling is other than a new tenant's.
+    /// Whether its weight or a rate limit is other than a new tenant's.
     pub is_set: bool,
 }
 
@@ -166,8 +166,8 @@ impl Tenants {
     pub fn new() -> Tenants {
         let tenants = Tenants {
             by_id: ConcurrentMap::new(),
-            numbers: Lock::new(Numbers::default()),
-            held: AtomicUsize::new(0),
+            indexes: Lock::new(Indexes::default()),
+            limited: AtomicUsize::new(0),
             endings: AtomicU64::new(0),
             chunks: std::array::from_fn(|_| OnceLock::new()),
         };
@@ -185,17 +185,17 @@ impl Tenants {
         if let Some(tenant) = self.touch(id) {
             return tenant;
         }
-        let mut numbers = self.numbers.lock();
+        let mut indexes = self.indexes.lock();
         if let Some(tenant) = self.touch(id) {
             return tenant;
         }
-        self.make(&mut numbers, id)
+        self.make(&mut indexes, id)
     }
 
     /// A tenant with this number, which none has.
-    fn make(&self, numbers: &mut Numbers, id: u64) -> Tenant {
-        let index = numbers.free.pop().unwrap_or(numbers.count);
-        let (chunk, at) = place(index as usize);
+    fn make(&self, indexes: &mut Indexes, id: u64) -> Tenant {
+        let index = indexes.free.pop().unwrap_or(indexes.count);
+        let (chunk, at) = locate(index as usize);
         let records = self.chunks[chunk].get_or_init(|| {
             let len = FIRST_CHUNK << chunk.saturating_sub(1);
             (0..len).map(|_| Record::new()).collect()
@@ -203,7 +203,7 @@ impl Tenants {
         // Relaxed: published by the map, or by the lock.
         records[at].id.store(id, Ordering::Relaxed);
         records[at].state.store(NAMED, Ordering::Relaxed);
-        numbers.count = numbers.count.max(index + 1);
+        indexes.count = indexes.count.max(index + 1);
         self.by_id.insert(id, index);
         Tenant(index)
     }
@@ -223,53 +223,53 @@ impl Tenants {
 
     /// How many places there are.
     pub fn count(&self) -> usize {
-        self.numbers.lock().count as usize
+        self.indexes.lock().count as usize
     }
 
     /// Charges work at `now`; `None` when it may go on.
-    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Ticket> {
+    pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Permit> {
         let record = self.record(tenant.index())?;
         record.counts.add(OPS, ops as i64);
         record.counts.add(BYTES, bytes as i64);
-        match record.is_held.load(Ordering::Relaxed) {
-            true => record.ceilings.lock().charge(tenant, ops, bytes, now),
+        match record.is_limited.load(Ordering::Relaxed) {
+            true => record.limiter.lock().charge(tenant, ops, bytes, now),
             false => None,
         }
     }
 
-    /// When the work of a ticket may go on, as it is at `now`. If that is later, `waker` is woken
-    /// when a ceiling changes, in the place of the waiter before.
+    /// When the work of a permit may go on, as it is at `now`. If that is later, `waker` is woken
+    /// when a rate limit changes, in the place of the waiter before.
     pub fn ask(
         &self,
-        ticket: Ticket,
+        permit: Permit,
         now: u64,
         before: Option<Waiter>,
         waker: &Waker,
     ) -> (u64, Option<Waiter>) {
-        let Some(record) = self.record(ticket.tenant.index()) else {
+        let Some(record) = self.record(permit.tenant.index()) else {
             return (now, None);
         };
         let waker = waker.clone();
-        let mut ceilings = record.ceilings.lock();
-        let go = ceilings.go(ticket, now);
-        if go <= now {
+        let mut limiter = record.limiter.lock();
+        let admit_at = limiter.admit_at(permit, now);
+        if admit_at <= now {
             return (now, before);
         }
-        let (waiter, old) = ceilings.listen(before, waker);
-        drop(ceilings);
+        let (waiter, old) = limiter.listen(before, waker);
+        drop(limiter);
         // The last waker of a task frees it: not under the lock.
         drop(old);
-        (go, Some(waiter))
+        (admit_at, Some(waiter))
     }
 
-    /// A ticket is not waited for any more, after a delay of so long.
-    pub fn end(&self, ticket: Ticket, waiter: Option<Waiter>, delay_ns: u64) {
-        let Some(record) = self.record(ticket.tenant.index()) else {
+    /// A permit is not waited for any more, after a delay of so long.
+    pub fn end(&self, permit: Permit, waiter: Option<Waiter>, delay_ns: u64) {
+        let Some(record) = self.record(permit.tenant.index()) else {
             return;
         };
         // Relaxed: a counter.
         record.throttled_ns.fetch_add(delay_ns, Ordering::Relaxed);
-        let old = waiter.and_then(|waiter| record.ceilings.lock().forget(waiter));
+        let old = waiter.and_then(|waiter| record.limiter.lock().forget(waiter));
         // As above.
         drop(old);
     }
@@ -279,7 +279,7 @@ impl Tenants {
     pub fn close(&self) {
         let all = (0..self.count()).filter_map(|index| self.record(index));
         for record in all {
-            let wakers = record.ceilings.lock().end();
+            let wakers = record.limiter.lock().end();
             drop(wakers);
         }
     }
@@ -292,7 +292,7 @@ impl Tenants {
         }
     }
 
-    /// Work of the tenant outside of the stations begins.
+    /// Work of the tenant outside of the run queues begins.
     pub fn begin(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
             record.counts.add(BEGUN, 1);
@@ -315,15 +315,15 @@ impl Tenants {
     }
 
     /// The counters of a tenant.
-    pub fn charged(&self, index: usize) -> Option<Charged> {
+    pub fn charged(&self, index: usize) -> Option<TenantCounters> {
         let record = self.record(index)?;
         // Relaxed: single values.
         let weight = record.weight.load(Ordering::Relaxed);
-        let is_held = record.is_held.load(Ordering::Relaxed);
-        Some(Charged {
+        let is_limited = record.is_limited.load(Ordering::Relaxed);
+        Some(TenantCounters {
             id: record.id.load(Ordering::Relaxed),
             weight,
-            is_set: weight != DEFAULT_WEIGHT || is_held,
+            is_set: weight != DEFAULT_WEIGHT || is_limited,
             ops: record.counts.sum(OPS) as u64,
             bytes: record.counts.sum(BYTES) as u64,
             throttled_ns: record.throttled_ns.load(Ordering::Relaxed),
@@ -334,7 +334,7 @@ impl Tenants {
     }
 
     fn record(&self, index: usize) -> Option<&Record> {
-        let (chunk, at) = place(index);
+        let (chunk, at) = locate(index);
         Some(&self.chunks[chunk].get()?[at])
     }
 }
@@ -354,11 +354,11 @@ impl Record {
         Record {
             id: AtomicU64::new(0),
             weight: AtomicU32::new(DEFAULT_WEIGHT),
-            is_held: AtomicBool::new(false),
-            ceilings: Lock::new(Ceilings::default()),
+            is_limited: AtomicBool::new(false),
+            limiter: Lock::new(Limiter::default()),
             throttled_ns: AtomicU64::new(0),
-            counts: Spread::new(),
-            state: AtomicU8::new(OVER),
+            counts: PerCpuCounters::new(),
+            state: AtomicU8::new(RETIRED),
             used: AtomicU64::new(0),
             since: AtomicU64::new(0),
         }
@@ -366,7 +366,7 @@ impl Record {
 }
 
 /// Chunk and place in it.
-fn place(index: usize) -> (usize, usize) {
+fn locate(index: usize) -> (usize, usize) {
     if index < FIRST_CHUNK {
         return (0, index);
     }
@@ -438,15 +438,15 @@ mod tests {
             )
             .unwrap();
         assert_eq!(tenants.charge(ci, 1, 500, 0), None);
-        let ticket = tenants.charge(ci, 1, 500, 0).unwrap();
-        let (go, waiter) = tenants.ask(ticket, 0, None, Waker::noop());
-        assert_eq!(go, 450_000_000);
-        tenants.end(ticket, waiter, go);
+        let permit = tenants.charge(ci, 1, 500, 0).unwrap();
+        let (admit_at, waiter) = tenants.ask(permit, 0, None, Waker::noop());
+        assert_eq!(admit_at, 450_000_000);
+        tenants.end(permit, waiter, admit_at);
         assert!(
             tenants
                 .record(ci.index())
                 .unwrap()
-                .ceilings
+                .limiter
                 .lock()
                 .end()
                 .is_empty()
@@ -454,7 +454,7 @@ mod tests {
         let charged = tenants.charged(ci.index()).unwrap();
         assert_eq!(
             (charged.ops, charged.bytes, charged.throttled_ns),
-            (2, 1000, go)
+            (2, 1000, admit_at)
         );
     }
 
@@ -464,15 +464,15 @@ mod tests {
         some.ops = Some(1);
         let [one, two] = [1, 2].map(|id| tenants.find(id));
         let set = |tenant, limits| tenants.set_limits(tenant, limits, 0).unwrap();
-        assert!(!tenants.has_ceilings());
+        assert!(!tenants.has_limits());
         for tenant in [one, two, one] {
             set(tenant, some);
         }
         set(one, Limits::default());
-        assert!(tenants.has_ceilings());
+        assert!(tenants.has_limits());
         for _ in 0..2 {
             set(two, Limits::default());
         }
-        assert!(!tenants.has_ceilings());
+        assert!(!tenants.has_limits());
     }
 }

@@ -1,6 +1,6 @@
-//! Weights and ceilings of tenants. Settings are made where no tenant can end: none is lost.
+//! Weights and rate limits of tenants. Settings are made where no tenant can end: none is lost.
 
-use super::{LimitChange, Limits, NAMED, Numbers, Record, Tenant, Tenants, check_weight};
+use super::{Indexes, LimitChange, Limits, NAMED, Record, Tenant, Tenants, check_weight};
 use crate::error::SchedError;
 use hearth_sync::primitive::atomic::Ordering;
 use std::task::Waker;
@@ -9,15 +9,15 @@ impl Tenants {
     /// Sets a weight.
     pub fn set_weight(&self, tenant: Tenant, weight: u32) -> Result<(), SchedError> {
         check_weight(weight)?;
-        let mut numbers = self.numbers.lock();
-        if let Some(record) = self.in_force(&mut numbers, tenant) {
+        let mut indexes = self.indexes.lock();
+        if let Some(record) = self.in_force(&mut indexes, tenant) {
             // Relaxed: in force soon.
             record.weight.store(weight, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Changes ceilings at `now`, one after the other and others not, and has everybody ask again
+    /// Changes rate limits at `now`, one after the other and others not, and has everybody ask again
     /// who waits for them.
     pub fn change_limits(
         &self,
@@ -34,46 +34,49 @@ impl Tenants {
                 return Err(SchedError::Limit { what });
             }
         }
-        let mut numbers = self.numbers.lock();
-        let Some(record) = self.in_force(&mut numbers, tenant) else {
+        let mut indexes = self.indexes.lock();
+        let Some(record) = self.in_force(&mut indexes, tenant) else {
             return Ok(());
         };
-        let mut ceilings = record.ceilings.lock();
-        let mut limits = ceilings.limits();
+        let mut limiter = record.limiter.lock();
+        let mut limits = limiter.limits();
         for change in changes {
             match *change {
                 LimitChange::Ops(limit) => limits.ops = limit,
                 LimitChange::Bytes(limit) => limits.bytes = limit,
             }
         }
-        let woken = ceilings.set(limits, now);
-        let is_held = limits != Limits::default();
+        let woken = limiter.set(limits, now);
+        let is_limited = limits != Limits::default();
         // Relaxed: see the fields. One after the other, by the lock.
-        match (record.is_held.swap(is_held, Ordering::Relaxed), is_held) {
-            (false, true) => _ = self.held.fetch_add(1, Ordering::Relaxed),
-            (true, false) => _ = self.held.fetch_sub(1, Ordering::Relaxed),
+        match (
+            record.is_limited.swap(is_limited, Ordering::Relaxed),
+            is_limited,
+        ) {
+            (false, true) => _ = self.limited.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.limited.fetch_sub(1, Ordering::Relaxed),
             _ => {}
         }
-        drop(ceilings);
-        drop(numbers);
+        drop(limiter);
+        drop(indexes);
         woken.into_values().for_each(Waker::wake);
         Ok(())
     }
 
     /// The record that the tenant's number has: another's place, or a new one, if it has ended. It
     /// does not end before the lock is given up, nor after that with what was set.
-    fn in_force(&self, numbers: &mut Numbers, tenant: Tenant) -> Option<&Record> {
+    fn in_force(&self, indexes: &mut Indexes, tenant: Tenant) -> Option<&Record> {
         // Relaxed: whoever has the tenant sees its number.
         let id = self.record(tenant.index())?.id.load(Ordering::Relaxed);
         let known = self.known(id);
-        let tenant = known.unwrap_or_else(|| self.make(numbers, id));
+        let tenant = known.unwrap_or_else(|| self.make(indexes, id));
         let record = self.record(tenant.index())?;
         // Partner: `Tenants::end_idle`, under the same lock.
         record.state.store(NAMED, Ordering::Relaxed);
         Some(record)
     }
 
-    /// Sets both ceilings.
+    /// Sets both rate limits.
     pub fn set_limits(&self, tenant: Tenant, limits: Limits, now: u64) -> Result<(), SchedError> {
         let both = [
             LimitChange::Ops(limits.ops),
@@ -82,17 +85,17 @@ impl Tenants {
         self.change_limits(tenant, &both, now)
     }
 
-    /// The ceilings.
+    /// The rate limits.
     pub fn limits(&self, tenant: Tenant) -> Limits {
         self.record(tenant.index())
-            .map(|record| record.ceilings.lock().limits())
+            .map(|record| record.limiter.lock().limits())
             .unwrap_or_default()
     }
 
-    /// Whether any tenant has a ceiling.
+    /// Whether any tenant has a rate limit.
     #[inline]
-    pub fn has_ceilings(&self) -> bool {
-        self.held.load(Ordering::Relaxed) > 0
+    pub fn has_limits(&self) -> bool {
+        self.limited.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -124,9 +127,9 @@ mod tests {
     #[test]
     fn a_setting_for_a_tenant_that_has_just_ended_is_its_numbers() {
         let tenants = Tenants::new();
-        let [weighted, held] = [1, 2].map(|id| ended(&tenants, id));
+        let [weighted, limited] = [1, 2].map(|id| ended(&tenants, id));
         tenants.set_weight(weighted, 300).unwrap();
-        tenants.set_limits(held, SOME, 0).unwrap();
+        tenants.set_limits(limited, SOME, 0).unwrap();
         free(&tenants);
         let [one, two] = [1, 2].map(|id| tenants.known(id).expect("it was named anew"));
         assert_eq!(tenants.weight(one.index()), 300);
@@ -138,7 +141,7 @@ mod tests {
             assert_eq!(tenants.limits(other), Limits::default());
         }
         tenants.set_limits(two, Limits::default(), 0).unwrap();
-        assert!(!tenants.has_ceilings());
+        assert!(!tenants.has_limits());
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! No epoch: what is retired is dropped when the thread's outermost guard is. For one thread, to
-//! measure what waiting for others costs; never part of a build that anybody uses.
+//! No epoch: retired values are dropped when the outermost guard of the thread is. For one thread,
+//! to measure what waiting for others costs; never part of a build that anybody uses.
 //!
-//! The first thread that pins owns the process; a pin on another one panics, so that nothing can
-//! be dropped under a reader.
+//! The first thread that pins owns the process. A pin on another one panics, so nothing can be
+//! dropped under a reader.
 
-use super::work::Work;
+use super::deferred::Deferred;
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,23 +19,23 @@ thread_local! {
         assert!(!TAKEN.swap(true, Ordering::Relaxed), "hearth_free_at_once is for one thread");
         Cell::new(0)
     };
-    static RETIRED: RefCell<VecDeque<Work>> = const { RefCell::new(VecDeque::new()) };
+    static RETIRED: RefCell<VecDeque<Deferred>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// A pinned participant.
+/// A pinned thread.
 #[derive(Debug)]
-pub(super) struct Guard(());
+pub(super) struct Pin(());
 
 #[inline]
-pub(super) fn pin() -> Guard {
+pub(super) fn pin() -> Pin {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
-    Guard(())
+    Pin(())
 }
 
-/// There is no other thread that could have a guard.
+/// Returns at once: no other thread can have a guard.
 pub(super) fn synchronize() {}
 
-impl Guard {
+impl Pin {
     pub(super) fn flush(&self) {}
 
     pub(super) fn repin(&mut self) {
@@ -49,12 +49,12 @@ impl Guard {
     /// As [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises it.
-        let work = unsafe { Work::new(work) };
+        let work = unsafe { Deferred::new(work) };
         RETIRED.with_borrow_mut(|retired| retired.push_back(work));
     }
 }
 
-impl Drop for Guard {
+impl Drop for Pin {
     #[inline]
     fn drop(&mut self) {
         let depth = DEPTH.with(|depth| {

@@ -1,13 +1,14 @@
-//! What one thread has retired, closed: freed as a whole, by whoever takes it when it is due.
+//! A bag: what one thread has retired, sealed. It is freed as a whole by the thread that takes it
+//! once it has expired.
 
-use super::work::Work;
+use super::deferred::Deferred;
 use std::time::Instant;
 
-/// Retired things.
+/// A sealed bag of deferred drops.
 pub(super) struct Bag {
-    /// The epoch in which it was closed.
+    /// The epoch in which it was sealed.
     pub stamp: u64,
-    /// When it was closed.
-    pub since: Instant,
-    pub works: Vec<Work>,
+    /// When it was sealed.
+    pub sealed_at: Instant,
+    pub deferred: Vec<Deferred>,
 }

@@ -1,32 +1,33 @@
-//! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004, section 5.2.3): when a bag
-//! of retired things is due.
+//! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004, section 5.2.3): decides when
+//! a bag of retired values has expired.
 //!
-//! There is one epoch. A thread says in which one it was pinned; the epoch ends when all that are
-//! pinned say the present one. A bag is stamped with the epoch in which it was closed, and due two
-//! epochs later: whoever could have found one of its things was pinned in that epoch or before, and
-//! the second end waited for that guard.
+//! There is one global epoch. A pinned thread publishes the epoch in which it was pinned. The epoch
+//! advances when all pinned threads have published the current one. A bag is stamped with the epoch
+//! in which it was sealed and expires two epochs later: every thread that could have found one of
+//! its values was pinned in the stamped epoch or before, and the second advance waited for that
+//! guard.
 //!
 //! The orderings are in `docs/design/sync.md`, section 3; `tests/loom_epoch.rs` checks them.
 
 use super::bag::Bag;
-use super::participant::Participant;
-use super::work::Work;
+use super::deferred::Deferred;
+use super::local::Local;
 use crate::primitive::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use crossbeam_utils::CachePadded;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-/// Ends of epochs that a bag waits for.
+/// Advances of the epoch that a bag waits for.
 const GRACE: u64 = 2;
-/// The first epoch: nothing is stamped with what a bag waits for less than that.
+/// The first epoch: `stamp - GRACE` never underflows.
 const FIRST: u64 = GRACE;
 
-/// The epoch, and who takes part.
+/// The global epoch and the list of threads.
 pub(super) struct Collector {
     epoch: CachePadded<AtomicU64>,
-    /// The youngest participant; the others hang behind it. Changes with the most threads that
-    /// there ever were at a time.
-    first: AtomicPtr<Participant>,
+    /// The newest [`Local`]; the others are linked behind it. It grows with the largest number of
+    /// threads at a time.
+    first: AtomicPtr<Local>,
 }
 
 impl Collector {
@@ -38,7 +39,7 @@ impl Collector {
         }
     }
 
-    /// The same for the model checker, whose atomics cannot be made at compile time.
+    /// Not `const` under loom, whose atomics have no const constructors.
     #[cfg(feature = "loom")]
     pub fn new() -> Collector {
         Collector {
@@ -47,21 +48,21 @@ impl Collector {
         }
     }
 
-    /// A participant for the calling thread, which has to [leave](Participant::leave) it.
-    pub fn join(&self) -> &'static Participant {
-        if let Some(left) = self.participants().find(|one| one.take()) {
+    /// Registers the calling thread, which has to [release](Local::release) the result.
+    pub fn join(&self) -> &'static Local {
+        if let Some(left) = self.locals().find(|one| one.try_acquire()) {
             return left;
         }
         let mut first = self.first();
         loop {
-            let mine = Box::into_raw(Box::new(Participant::new(first)));
+            let mine = Box::into_raw(Box::new(Local::new(first)));
             let before = first.map_or(ptr::null_mut(), |first| ptr::from_ref(first).cast_mut());
             // Release: pairs with the Acquire in `first`.
             let pushed =
                 self.first
                     .compare_exchange(before, mine, Ordering::Release, Ordering::Relaxed);
             if pushed.is_ok() {
-                // SAFETY: it was just made and is never freed from here on.
+                // SAFETY: it was just allocated and is never freed from here on.
                 return unsafe { &*mine };
             }
             // SAFETY: nobody else has seen it.
@@ -70,101 +71,102 @@ impl Collector {
         }
     }
 
-    /// Pins the thread whose participant `me` is.
+    /// Pins the thread that owns `me`.
     #[inline]
-    pub fn pin(&self, me: &Participant) {
-        // Relaxed: an old epoch only holds back more than need be.
+    pub fn pin(&self, me: &Local) {
+        // Relaxed: an old epoch only holds back more than necessary.
         me.pin(self.epoch.load(Ordering::Relaxed));
     }
 
-    /// The present epoch; what happened before it began has happened.
+    /// The current epoch, with Acquire: what happened before the epoch began is visible.
     pub fn epoch(&self) -> u64 {
         // Acquire: pairs with the exchange in `advance`.
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Closes a bag of things that nobody can find any more who is not pinned already.
-    pub fn close(&self, me: &Participant, works: Vec<Work>, since: Instant) {
+    /// Seals a bag of values that no thread can find any more unless it is pinned already.
+    pub fn seal(&self, me: &Local, deferred: Vec<Deferred>, sealed_at: Instant) {
         let stamp = self.stamp();
         me.push(Bag {
             stamp,
-            since,
-            works,
+            sealed_at,
+            deferred,
         });
     }
 
-    /// The stamp of what nobody can find any more who is not pinned already.
+    /// The stamp for values that no thread can find any more unless it is pinned already.
     pub fn stamp(&self) -> u64 {
-        // SeqCst: whoever pins behind this fence finds nothing of it, and the stamp is not less
-        // than the epoch of anybody who pinned before.
+        // SeqCst: a thread that pins behind this fence finds none of these values, and the stamp is
+        // not less than the epoch of any thread that pinned before.
         fence(Ordering::SeqCst);
         // Relaxed: behind the fence.
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Whether every guard is gone that may see what was stamped so.
-    pub fn is_due(&self, stamp: u64) -> bool {
-        stamp <= self.latest_due()
+    /// Whether every guard is gone that may see values with this stamp.
+    pub fn is_expired(&self, stamp: u64) -> bool {
+        stamp <= self.latest_expired()
     }
 
-    /// Ends the epoch if all who are pinned allow it.
+    /// Advances the epoch if all pinned threads allow it.
     pub fn advance(&self) {
         // Relaxed: before the fence.
         let epoch = self.epoch.load(Ordering::Relaxed);
-        // SeqCst: sees every pin that was said before the one that loaded a later epoch.
+        // SeqCst: sees every pin that was published before the pin of a thread that loaded a later
+        // epoch.
         fence(Ordering::SeqCst);
-        if !self.participants().all(|one| one.allows_end_of(epoch)) {
+        if !self.locals().all(|one| one.allows_advance_from(epoch)) {
             return;
         }
-        // Acquire: pairs with the Releases of `Participant::pin` and `unpin`.
+        // Acquire: pairs with the Releases of `Local::pin` and `Local::unpin`.
         fence(Ordering::Acquire);
         // Release, behind the fence: what was read under the guards that have ended happened before
-        // the new epoch, and so did all that happened before this one. Relaxed: another one has
-        // ended it.
+        // the new epoch, and so did all that happened before this one. Relaxed on failure: another
+        // thread has advanced it.
         let _ = self
             .epoch
             .compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// The oldest bag of the thread itself, once it is due.
-    pub fn take_due(&self, me: &Participant) -> Option<Vec<Work>> {
-        let latest = self.latest_due();
+    /// The oldest bag of this thread, if it has expired.
+    pub fn take_expired(&self, me: &Local) -> Option<Vec<Deferred>> {
+        let latest = self.latest_expired();
         if me.oldest() > latest {
             return None;
         }
-        Some(me.pop(latest)?.works)
+        Some(me.pop(latest)?.deferred)
     }
 
-    /// A due bag whose thread has ended, or has not come for it in `patience`.
-    pub fn take_left(&self, now: Instant, patience: Duration) -> Option<Vec<Work>> {
-        let latest = self.latest_due();
-        let mut due = self.participants().filter(|one| one.oldest() <= latest);
+    /// An expired bag whose thread has exited, or has not collected for `patience`.
+    pub fn take_abandoned(&self, now: Instant, patience: Duration) -> Option<Vec<Deferred>> {
+        let latest = self.latest_expired();
+        let mut due = self.locals().filter(|one| one.oldest() <= latest);
         Some(
-            due.find_map(|one| one.pop_left(latest, now, patience))?
-                .works,
+            due.find_map(|one| one.steal(latest, now, patience))?
+                .deferred,
         )
     }
 
-    /// Whether some bag waits for the end of an epoch.
-    pub fn is_waited_for(&self) -> bool {
-        let latest = self.latest_due();
-        self.participants()
-            .any(|one| one.has_closed() && one.oldest() > latest)
+    /// Whether some bag waits for an advance of the epoch.
+    pub fn has_waiting_bags(&self) -> bool {
+        let latest = self.latest_expired();
+        self.locals()
+            .any(|one| one.has_bags() && one.oldest() > latest)
     }
 
-    /// Bags with this stamp are due, and all before.
-    fn latest_due(&self) -> u64 {
+    /// The largest stamp that has expired.
+    fn latest_expired(&self) -> u64 {
         self.epoch() - GRACE
     }
 
-    fn participants(&self) -> impl Iterator<Item = &'static Participant> {
+    fn locals(&self) -> impl Iterator<Item = &'static Local> {
         std::iter::successors(self.first(), |one| one.next)
     }
 
-    fn first(&self) -> Option<&'static Participant> {
+    fn first(&self) -> Option<&'static Local> {
         // Acquire: pairs with the Release in `join`.
         let first = self.first.load(Ordering::Acquire);
-        // SAFETY: null, or made by `join` from a box and never freed.
+        // SAFETY: null, or allocated by `join` and never freed.
         unsafe { first.as_ref() }
     }
 }

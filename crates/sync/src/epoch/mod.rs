@@ -1,13 +1,13 @@
-//! Values that are dropped once nobody can see them any more.
+//! Epoch-based memory reclamation: values are dropped once nobody can see them any more.
 //!
-//! A reader pins the epoch and may then follow pointers that others retire meanwhile: what is
-//! retired while a guard lives is dropped only after that guard. Pinning writes to a line of
-//! the pinning thread only.
+//! A reader pins the epoch and may then follow pointers that other threads retire meanwhile: what
+//! is retired while a guard lives is dropped only after that guard. Pinning writes to a cache line
+//! of the pinning thread only.
 //!
-//! A collector says when what was retired is due, and threads free what they retired themselves
-//! (`collector`, `native`). Above it, under a model checker, a small deterministic stand-in takes
-//! its place, which drops every retired value at the first moment the contract allows. A build that
-//! frees at once, for one thread, is what `hearth-bench freeing` compares with.
+//! The collector decides when retired values have expired, and threads free what they retired
+//! themselves (`collector`, `native`). Under a model checker a small deterministic stand-in takes
+//! its place, which drops every retired value at the first moment that the contract allows. A build
+//! that frees at once, for one thread, is what `hearth-bench freeing` compares with.
 
 #[cfg(hearth_free_at_once)]
 mod at_once;
@@ -19,24 +19,24 @@ mod collector;
     test,
     not(any(feature = "loom", feature = "shuttle", hearth_free_at_once))
 ))]
-mod crowd;
+mod cpu_hog;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod deferred;
+#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+mod local;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod native;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod pace;
-#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
-#[path = "unpaced.rs"]
-mod pace;
+mod preempt;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod participant;
+mod throttle;
+#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
+#[path = "unthrottled.rs"]
+mod throttle;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 mod tick;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
-mod turn;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
-mod work;
 
 #[cfg(hearth_free_at_once)]
 use at_once as backend;
@@ -45,16 +45,16 @@ use modelled as backend;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 use native as backend;
 
-pub use pace::{give_way, pace, pending};
+pub use throttle::{pending, throttle, throttle_background};
 
 use crate::primitive::Arc;
 
-/// While it lives, nothing that was reachable when it was made is dropped.
+/// While a guard lives, nothing that was reachable when it was created is dropped.
 ///
-/// Keep guards short: one guard that stays holds back everything that is retired meanwhile.
+/// Keep guards short: one long guard holds back everything that is retired meanwhile.
 #[derive(Debug)]
 #[must_use = "protection ends when the guard is dropped"]
-pub struct Guard(backend::Guard);
+pub struct Guard(backend::Pin);
 
 /// Pins the epoch for this thread. Pinning again while pinned is cheap.
 #[inline]
@@ -64,22 +64,22 @@ pub fn pin() -> Guard {
 
 /// Drops `value` once no guard that exists now is left.
 ///
-/// Which thread drops it, and when, is not specified.
+/// It is not specified which thread drops it, and when.
 pub fn retire<T: Send + 'static>(value: Box<T>, g: &Guard) {
     let value = Box::into_raw(value);
     // SAFETY: the pointer comes from a box that was owned here, and nobody else frees it.
     unsafe { retire_raw(value, g) };
 }
 
-/// What was retired under `g` owns `bytes` besides its own size: they count for what may wait, see
-/// [`pace()`].
+/// Accounts for `bytes` that a value retired under `g` owns besides its own size: they count
+/// towards the bound of [`throttle()`].
 #[inline]
-pub fn weigh(bytes: usize, g: &Guard) {
-    pace::retired(bytes, g);
+pub fn account(bytes: usize, g: &Guard) {
+    throttle::account(bytes, g);
 }
 
-/// Waits until every guard that exists now is gone. Whoever pins from then on sees what was written
-/// before the call, whatever its ordering: as `synchronize_rcu` of Linux.
+/// Waits until every guard that exists now is gone. A thread that pins from then on sees what was
+/// written before the call, with any ordering, as with Linux's `synchronize_rcu`.
 ///
 /// # Panics
 /// In debug builds, if the calling thread has a guard: it would wait for itself.
@@ -90,10 +90,9 @@ pub fn synchronize() {
 }
 
 impl Guard {
-    /// Hands what this thread has retired to the collector, which works a little, and drops what is
-    /// due of it.
+    /// Seals the bag of this thread, tries to advance the epoch, and frees what has expired.
     pub fn flush(&self) {
-        pace::send(self);
+        throttle::flush_batch(self);
         self.0.flush();
     }
 
@@ -102,15 +101,15 @@ impl Guard {
         self.0.repin();
     }
 
-    /// Runs `work` once no guard that exists now is left.
+    /// Runs `deferred` once no guard that exists now is left.
     ///
     /// # Safety
     ///
-    /// `work` may run on any thread, and after everything it borrows is gone unless its owner
+    /// `deferred` may run on any thread, and after everything it borrows is gone unless its owner
     /// sees to it: what it captures must be sendable and stay valid until it has run.
-    pub(crate) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+    pub(crate) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         // SAFETY: the caller promises what the backend asks for.
-        unsafe { self.0.defer(work) };
+        unsafe { self.0.defer(deferred) };
     }
 }
 
@@ -121,7 +120,7 @@ impl Guard {
 /// `value` comes from [`Box::into_raw`], is freed by nobody else, and new readers can no longer
 /// find it.
 pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
-    // SAFETY: T is Send and 'static, so it may be dropped later on any thread. It is made a box
+    // SAFETY: T is Send and 'static, so it may be dropped later on any thread. It becomes a box
     // again only then: readers may hold references until that moment.
     unsafe {
         g.defer(move || {
@@ -130,18 +129,18 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
             drop(Box::from_raw(value));
         });
     }
-    pace::retired(size_of::<T>(), g);
+    throttle::account(size_of::<T>(), g);
 }
 
-/// Gives up one share of a counted value once no guard that exists now is left. The value counts
-/// as retired: the share is mostly its last one.
+/// Drops one share of an `Arc` once no guard that exists now is left. The value counts as retired:
+/// the share is mostly its last one.
 ///
 /// # Safety
 ///
-/// `value` comes from [`Arc::into_raw`], its share is given up by nobody else, and new readers can
-/// no longer find it where it was.
+/// `value` comes from [`Arc::into_raw`], its share is dropped by nobody else, and new readers can
+/// no longer find it.
 pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: &Guard) {
-    // SAFETY: T is Send, Sync and 'static, so a share may be given up later on any thread.
+    // SAFETY: T is Send, Sync and 'static, so a share may be dropped later on any thread.
     unsafe {
         g.defer(move || {
             let value = value;
@@ -149,7 +148,7 @@ pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: 
             drop(Arc::from_raw(value));
         });
     }
-    pace::retired(size_of::<T>(), g);
+    throttle::account(size_of::<T>(), g);
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -157,9 +156,9 @@ mod tests {
     use super::*;
     use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    struct Counted(Arc<AtomicUsize>);
+    struct DropCount(Arc<AtomicUsize>);
 
-    impl Drop for Counted {
+    impl Drop for DropCount {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -183,7 +182,7 @@ mod tests {
         let reader = pin();
         let writer = Arc::clone(&dropped);
         std::thread::spawn(move || {
-            retire(Box::new(Counted(writer)), &pin());
+            retire(Box::new(DropCount(writer)), &pin());
             for _ in 0..1_000 {
                 pin().flush();
             }
@@ -209,7 +208,7 @@ mod tests {
         }
         ends.store(true, Ordering::SeqCst);
         drop(reader);
-        // One after the other there is always a guard.
+        // There is a guard at every moment, but each one ends.
         let mut last = pin();
         while !waits.is_finished() {
             let next = std::thread::spawn(|| drop(pin()));
@@ -223,7 +222,7 @@ mod tests {
     fn every_retired_value_is_dropped_once() {
         let dropped = Arc::new(AtomicUsize::new(0));
         for _ in 0..1_000 {
-            retire(Box::new(Counted(Arc::clone(&dropped))), &pin());
+            retire(Box::new(DropCount(Arc::clone(&dropped))), &pin());
         }
         collect_until(&dropped, 1_000);
         for _ in 0..100 {

@@ -1,16 +1,16 @@
-//! A stand-in for the epoch under loom and shuttle, which run all tasks on one thread of the
-//! operating system.
+//! A stand-in for the epoch under loom and shuttle, which run all tasks on one operating-system
+//! thread.
 //!
-//! It is deterministic and strict: a retired value waits for the guards that existed when it was
-//! retired, then for those that were made until that moment, and is dropped at once. The second
-//! wait is what a real epoch does too: a guard that was made just after the retirement may still
+//! It is deterministic and strict. A retired value waits for the guards that existed when it was
+//! retired, then for those that were created until that moment, and is dropped at once. A real
+//! epoch makes the second wait too: a guard that was created just after the retirement may still
 //! find the value, because nothing has told its task yet that the value is unlinked.
 //!
-//! Under loom, pinning and unpinning are steps that the model sees, so that it tries them in
-//! every order. They order as little as a real epoch must: when the first wait of some value is
-//! over, whoever pins from then on sees what was done before anything was retired. Nothing is
-//! ordered before that, which keeps missing orderings between the tasks visible. All this proves
-//! nothing about the collector itself, which `tests/loom_epoch.rs` does.
+//! Under loom, pinning and unpinning are steps of the model, which tries them in every order. They
+//! order no more than a real epoch must: when the first wait of some value is over, a task that
+//! pins from then on sees what was done before anything was retired. Nothing is ordered before
+//! that, which keeps missing orderings between the tasks visible. This proves nothing about the
+//! collector itself; `tests/loom_epoch.rs` does.
 
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use crate::primitive::{Arc, thread};
@@ -19,15 +19,15 @@ use std::collections::BTreeSet;
 
 /// A pinned task: the number of its pin in the order of all pins.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct Pin {
     number: u64,
 }
 
-pub(super) fn pin() -> Guard {
-    Guard { number: begin() }
+pub(super) fn pin() -> Pin {
+    Pin { number: begin() }
 }
 
-/// Waits for the drop of something that is retired now.
+/// Waits for the drop of a value that is retired now.
 pub(super) fn synchronize() {
     let passed = Arc::new(AtomicBool::new(false));
     let word = Arc::clone(&passed);
@@ -42,7 +42,7 @@ pub(super) fn synchronize() {
     }
 }
 
-impl Guard {
+impl Pin {
     pub(super) fn flush(&self) {}
 
     pub(super) fn repin(&mut self) {
@@ -53,20 +53,20 @@ impl Guard {
     /// # Safety
     ///
     /// As [`super::Guard::defer`].
-    pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
+    pub(super) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         order::retired();
         EPOCH.with_borrow_mut(|epoch| {
             let (below, announced) = (epoch.next, false);
             epoch.garbage.push(Retired {
                 below,
                 announced,
-                work: Box::new(work),
+                deferred: Box::new(deferred),
             });
         });
     }
 }
 
-impl Drop for Guard {
+impl Drop for Pin {
     fn drop(&mut self) {
         end(self.number);
     }
@@ -76,7 +76,7 @@ impl Drop for Guard {
 struct Epoch {
     /// The number of the next pin.
     next: u64,
-    /// Pins that still live.
+    /// Pins that are still active.
     pinned: BTreeSet<u64>,
     garbage: Vec<Retired>,
 }
@@ -84,14 +84,14 @@ struct Epoch {
 struct Retired {
     /// Waits for all pins below this number.
     below: u64,
-    /// The first wait is over: this is the second.
+    /// The first wait is over; this is the second.
     announced: bool,
     /// Drops the value.
-    work: Box<dyn FnOnce()>,
+    deferred: Box<dyn FnOnce()>,
 }
 
 impl Epoch {
-    /// Ends waits and answers what is due.
+    /// Advances the waits and returns what may be dropped.
     fn advance(&mut self) -> Vec<Retired> {
         let oldest = self.pinned.first().copied().unwrap_or(u64::MAX);
         for retired in &mut self.garbage {
@@ -131,11 +131,11 @@ fn end(number: u64) {
     }
     // Outside the borrow: a drop may pin and retire again.
     for retired in due {
-        (retired.work)();
+        (retired.deferred)();
     }
 }
 
-/// What loom sees of the epoch.
+/// The accesses of the epoch that loom sees.
 #[cfg(feature = "loom")]
 mod order {
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -143,9 +143,9 @@ mod order {
     use loom::sync::atomic::{AtomicUsize, Ordering, fence};
 
     struct Order {
-        /// Every step is an addition of nothing, which reads the latest one.
+        /// Every step adds zero, which reads the latest value.
         steps: AtomicUsize,
-        /// Some first wait is over in this run of the model. Not seen by the model.
+        /// Some first wait is over in this run of the model. Invisible to the model.
         announced: AtomicBool,
     }
 
@@ -169,12 +169,12 @@ mod order {
         }
     }
 
-    /// Relaxed: only a step.
+    /// Relaxed: it is only a step.
     pub(super) fn unpinned() {
         ORDER.steps.fetch_add(0, Ordering::Relaxed);
     }
 
-    /// From now on pins order.
+    /// From now on pins are Acquire.
     pub(super) fn announced() {
         ORDER.announced.store(true, SeqCst);
     }
@@ -185,7 +185,7 @@ mod order {
     }
 }
 
-/// shuttle runs every step as if sequentially consistent: nothing to add.
+/// shuttle runs every step sequentially consistent: nothing to add.
 #[cfg(feature = "shuttle")]
 mod order {
     pub(super) fn retired() {}

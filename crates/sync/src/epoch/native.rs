@@ -1,15 +1,15 @@
-//! The calling thread's part in the collector: its guards, its bags, and when it works.
+//! The per-thread side of the collector: guards, the open bag, and when to collect.
 //!
-//! What a thread retires it gathers in a bag and frees itself, so that memory stays with the core
-//! that uses it. Others free a bag only if its thread has ended, or was away for long: every
-//! so many pins a thread looks for such bags, also one that only reads.
+//! A thread gathers what it retires in a bag and frees it itself, so that memory stays with the
+//! core that uses it. Other threads free a bag only if its thread has exited or was away for long.
+//! Every [`SWEEP_INTERVAL`] pins a thread looks for such bags, also a thread that only reads.
 //!
-//! Freeing runs code of others, so it is done where that is expected: when a thread is pinned no
-//! longer.
+//! Freeing runs destructors of arbitrary types, so it happens only when the thread is no longer
+//! pinned.
 
 use super::collector::Collector;
-use super::participant::Participant;
-use super::work::Work;
+use super::deferred::Deferred;
+use super::local::Local;
 use crate::primitive::atomic::{AtomicI64, Ordering};
 use crate::primitive::thread;
 use crossbeam_utils::CachePadded;
@@ -18,137 +18,139 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// Things retired between two looks at what is due, and in a bag that is closed at one; what is
-/// retired under one guard stays together, so it may be more.
-const FULL: usize = 64;
-/// Pins of a thread between two sweeps through what others have left.
-const SWEEP: u32 = 4096;
-/// How long a bag waits for its thread: longer than it takes 24 others to have a core in turn, each
-/// for the kernel's turn of 4 ms.
-const WAIT: Duration = Duration::from_millis(100);
-/// Bags of others that one sweep frees: whoever sweeps does it on the way to something else.
-const MOST: usize = 4;
+/// Values retired between two collections, and the size at which a bag is sealed. What is retired
+/// under one guard stays together, so a bag may be larger.
+const BAG_SIZE: usize = 64;
+/// Pins of a thread between two sweeps for abandoned bags.
+const SWEEP_INTERVAL: u32 = 4096;
+/// How long a bag waits for its thread: longer than 24 other threads take to run on its core one
+/// after the other, each for the kernel's slice of 4 ms.
+const STEAL_AFTER: Duration = Duration::from_millis(100);
+/// Bags of others that one sweep frees at most: the sweeping thread is on its way to something
+/// else.
+const MAX_STOLEN: usize = 4;
 
 static COLLECTOR: Collector = Collector::new();
 
-/// Threads that take part. Relaxed: a figure by itself.
+/// The number of registered threads. Relaxed: a statistic.
 static THREADS: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 
-/// A pinned thread; not for another one.
-pub(super) struct Guard(PhantomData<*mut ()>);
+/// A pinned thread; cannot be sent to another one.
+pub(super) struct Pin(PhantomData<*mut ()>);
 
-/// What a pin looks at. Needs no destructor, so it is there as long as the thread is.
-struct Local {
-    /// Its place in the collector, from the first pin on.
-    me: Cell<Option<&'static Participant>>,
-    /// Guards.
+/// The state that a pin reads. It needs no destructor, so it lives as long as the thread.
+struct ThreadState {
+    /// Its record in the collector, from the first pin on.
+    me: Cell<Option<&'static Local>>,
+    /// Nested guards.
     depth: Cell<usize>,
-    /// Outermost guards ever made.
+    /// Outermost guards ever created.
     pins: Cell<u32>,
-    /// There is something to look at.
-    looks: Cell<bool>,
+    /// Collect when the thread is next unpinned.
+    needs_collect: Cell<bool>,
 }
 
-/// What a thread has retired.
+/// The values that a thread has retired and not sealed yet.
 #[derive(Default)]
-struct Own {
-    open: RefCell<Vec<Work>>,
-    /// The room of a bag that was emptied, for the next one.
-    spare: Cell<Vec<Work>>,
-    /// It is at work: what that retires in turn waits for the next look.
+struct LocalGarbage {
+    open: RefCell<Vec<Deferred>>,
+    /// The allocation of an emptied bag, for the next one.
+    spare: Cell<Vec<Deferred>>,
+    /// A collection is running; what it retires waits for the next one.
     is_busy: Cell<bool>,
-    /// The bag is to be closed though it is not full.
-    is_wanted: Cell<bool>,
-    /// The epoch at the last look.
-    seen: Cell<u64>,
+    /// Seal the bag although it is not full.
+    seal_early: Cell<bool>,
+    /// The epoch at the last collection.
+    last_epoch: Cell<u64>,
     /// Pins at the last sweep.
-    swept: Cell<u32>,
+    last_sweep: Cell<u32>,
 }
 
-/// Ends a time of being busy, also when what is freed panics.
-struct Busy<'a>(&'a Cell<bool>);
+/// Clears `is_busy` on drop, also when a destructor panics.
+struct BusyGuard<'a>(&'a Cell<bool>);
 
 thread_local! {
-    static LOCAL: Local = const {
-        Local {
+    static THREAD: ThreadState = const {
+        ThreadState {
             me: Cell::new(None),
             depth: Cell::new(0),
             pins: Cell::new(0),
-            looks: Cell::new(false),
+            needs_collect: Cell::new(false),
         }
     };
-    static OWN: Own = Own::default();
+    static GARBAGE: LocalGarbage = LocalGarbage::default();
 }
 
 #[inline]
-pub(super) fn pin() -> Guard {
-    LOCAL.with(|local| {
-        let depth = local.depth.get();
+pub(super) fn pin() -> Pin {
+    THREAD.with(|thread_state| {
+        let depth = thread_state.depth.get();
         if depth == 0 {
-            local.enter();
+            thread_state.pin();
         }
-        local.depth.set(depth + 1);
+        thread_state.depth.set(depth + 1);
     });
-    Guard(PhantomData)
+    Pin(PhantomData)
 }
 
 /// Whether this thread has a guard.
 pub(super) fn is_pinned() -> bool {
-    LOCAL.with(|local| local.depth.get() > 0)
+    THREAD.with(|thread_state| thread_state.depth.get() > 0)
 }
 
-/// Threads that have pinned and not ended.
+/// Threads that have pinned and not exited.
 pub(super) fn threads() -> i64 {
     THREADS.load(Ordering::Relaxed)
 }
 
-/// Frees what other threads have not come for, for want of room.
-pub(super) fn free_left() {
-    let _ = OWN.try_with(|own| {
-        if let Some(_busy) = own.begin() {
+/// Frees every expired bag of other threads, because too much memory waits.
+pub(super) fn free_abandoned() {
+    let _ = GARBAGE.try_with(|garbage| {
+        if let Some(_busy) = garbage.try_begin() {
             free_others(usize::MAX, Duration::ZERO);
         }
     });
 }
 
-/// Waits until every guard that exists now is gone; needs no bag, which others may have to free.
+/// Waits until every guard that exists now is gone. Uses no bag, which another thread might have to
+/// free.
 pub(super) fn synchronize() {
     let stamp = COLLECTOR.stamp();
-    while !COLLECTOR.is_due(stamp) {
+    while !COLLECTOR.is_expired(stamp) {
         COLLECTOR.advance();
         thread::yield_now();
     }
 }
 
-/// Has the thread close its bag when it is pinned no longer.
-pub(super) fn close_soon() {
-    let _ = OWN.try_with(|own| own.is_wanted.set(true));
-    LOCAL.with(|local| local.looks.set(true));
+/// Makes the thread seal its bag when it is next unpinned.
+pub(super) fn seal_soon() {
+    let _ = GARBAGE.try_with(|garbage| garbage.seal_early.set(true));
+    THREAD.with(|thread_state| thread_state.needs_collect.set(true));
 }
 
-impl Drop for Guard {
+impl Drop for Pin {
     #[inline]
     fn drop(&mut self) {
-        LOCAL.with(|local| {
-            let depth = local.depth.get() - 1;
-            local.depth.set(depth);
+        THREAD.with(|thread_state| {
+            let depth = thread_state.depth.get() - 1;
+            thread_state.depth.set(depth);
             if depth == 0 {
-                local.exit();
+                thread_state.unpin();
             }
         });
     }
 }
 
-impl Guard {
+impl Pin {
     pub(super) fn flush(&self) {
-        LOCAL.with(|local| {
-            let _ = OWN.try_with(|own| own.flush(local));
+        THREAD.with(|thread_state| {
+            let _ = GARBAGE.try_with(|garbage| garbage.flush(thread_state));
         });
     }
 
     pub(super) fn repin(&mut self) {
-        LOCAL.with(|local| {
-            if let (1, Some(me)) = (local.depth.get(), local.me.get()) {
+        THREAD.with(|thread_state| {
+            if let (1, Some(me)) = (thread_state.depth.get(), thread_state.me.get()) {
                 COLLECTOR.pin(me);
             }
         });
@@ -160,39 +162,40 @@ impl Guard {
     #[inline]
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises that `work` may run later on any thread.
-        let mut work = Some(unsafe { Work::new(work) });
-        let kept = OWN.try_with(|own| {
-            let mut open = own.open.borrow_mut();
+        let mut work = Some(unsafe { Deferred::new(work) });
+        let kept = GARBAGE.try_with(|garbage| {
+            let mut open = garbage.open.borrow_mut();
             open.extend(work.take());
-            if open.len().is_multiple_of(FULL) {
-                LOCAL.with(|local| local.looks.set(true));
+            if open.len().is_multiple_of(BAG_SIZE) {
+                THREAD.with(|thread_state| thread_state.needs_collect.set(true));
             }
         });
         if let (Err(_), Some(work)) = (kept, work) {
-            hand_over(work);
+            seal_alone(work);
         }
     }
 }
 
-/// The thread is ending and has no bag any more.
+/// Seals a bag with one value: the thread is exiting and has no open bag any more.
 #[cold]
-fn hand_over(work: Work) {
-    let me = LOCAL.with(|local| local.me.get());
-    let me = me.expect("a guard has a participant");
-    COLLECTOR.close(me, vec![work], Instant::now());
+fn seal_alone(work: Deferred) {
+    let me = THREAD.with(|thread_state| thread_state.me.get());
+    let me = me.expect("a guard has a local record");
+    COLLECTOR.seal(me, vec![work], Instant::now());
 }
 
-/// Frees at most so many bags of others.
+/// Frees at most `most` bags of others.
 fn free_others(most: usize, patience: Duration) {
     let now = Instant::now();
-    let left = std::iter::from_fn(|| COLLECTOR.take_left(now, patience));
-    left.take(most).for_each(|mut works| run_all(&mut works));
+    let left = std::iter::from_fn(|| COLLECTOR.take_abandoned(now, patience));
+    left.take(most)
+        .for_each(|mut deferred| run_all(&mut deferred));
 }
 
-/// Does all of it. A panic is passed on when the rest is done.
-fn run_all(works: &mut Vec<Work>) {
+/// Runs all closures. A panic is resumed when the rest is done.
+fn run_all(deferred: &mut Vec<Deferred>) {
     let mut panicked = None;
-    for work in works.drain(..) {
+    for work in deferred.drain(..) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work.run())) {
             panicked.get_or_insert(panic);
         }
@@ -202,153 +205,159 @@ fn run_all(works: &mut Vec<Work>) {
     }
 }
 
-impl Local {
+impl ThreadState {
     #[inline]
-    fn enter(&self) {
+    fn pin(&self) {
         COLLECTOR.pin(self.me.get().unwrap_or_else(|| self.join()));
         let pins = self.pins.get().wrapping_add(1);
         self.pins.set(pins);
-        if pins.is_multiple_of(SWEEP) {
-            self.looks.set(true);
+        if pins.is_multiple_of(SWEEP_INTERVAL) {
+            self.needs_collect.set(true);
         }
     }
 
     #[inline]
-    fn exit(&self) {
+    fn unpin(&self) {
         if let Some(me) = self.me.get() {
             me.unpin();
         }
-        if self.looks.get() {
-            self.look();
+        if self.needs_collect.get() {
+            self.collect();
         }
     }
 
     #[cold]
-    fn join(&self) -> &'static Participant {
+    fn join(&self) -> &'static Local {
         let me = COLLECTOR.join();
         self.me.set(Some(me));
         THREADS.fetch_add(1, Ordering::Relaxed);
-        // At the end of this guard a thread does its part for those that ended before it; one that
-        // is ending itself has no bags any more, and leaves.
-        let _ = OWN.try_with(|own| own.swept.set(self.pins.get().wrapping_sub(SWEEP)));
-        self.looks.set(true);
+        // Makes the thread sweep at the end of this guard, for threads that ended before it. A
+        // thread that is exiting itself has no bag any more, and releases its record there.
+        let _ = GARBAGE.try_with(|garbage| {
+            garbage
+                .last_sweep
+                .set(self.pins.get().wrapping_sub(SWEEP_INTERVAL))
+        });
+        self.needs_collect.set(true);
         me
     }
 
     #[cold]
-    fn look(&self) {
-        if OWN.try_with(|own| own.look(self)).is_err() {
-            self.leave();
+    fn collect(&self) {
+        if GARBAGE.try_with(|garbage| garbage.collect(self)).is_err() {
+            self.release();
         }
     }
 
-    /// The thread ends.
-    fn leave(&self) {
-        self.looks.set(false);
+    /// Releases the record: the thread exits.
+    fn release(&self) {
+        self.needs_collect.set(false);
         if let Some(me) = self.me.take() {
-            me.leave();
+            me.release();
             THREADS.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Own {
-    /// Closes the bag if it is full, frees what is due, and sweeps now and then.
-    fn look(&self, local: &Local) {
-        let (Some(me), Some(_busy)) = (local.me.get(), self.begin()) else {
+impl LocalGarbage {
+    /// Seals the bag if it is full, frees what has expired, and sweeps now and then.
+    fn collect(&self, thread_state: &ThreadState) {
+        let (Some(me), Some(_busy)) = (thread_state.me.get(), self.try_begin()) else {
             return;
         };
-        local.looks.set(false);
-        if self.is_wanted.get() || self.open.borrow().len() >= FULL {
-            self.close(me);
+        thread_state.needs_collect.set(false);
+        if self.seal_early.get() || self.open.borrow().len() >= BAG_SIZE {
+            self.seal(me);
         }
-        // Where others have ended epochs since the last look, they do enough of it.
-        if me.has_closed() && COLLECTOR.epoch() == self.seen.get() {
+        // If other threads have advanced the epoch since the last collection, they do so often
+        // enough.
+        if me.has_bags() && COLLECTOR.epoch() == self.last_epoch.get() {
             COLLECTOR.advance();
         }
-        self.seen.set(COLLECTOR.epoch());
-        self.free_due(me);
-        if local.pins.get().wrapping_sub(self.swept.get()) >= SWEEP {
-            self.sweep(local);
+        self.last_epoch.set(COLLECTOR.epoch());
+        self.free_expired(me);
+        if thread_state.pins.get().wrapping_sub(self.last_sweep.get()) >= SWEEP_INTERVAL {
+            self.sweep(thread_state);
         }
-        // What that has retired: the thread may not come again, so it is for others too.
-        if self.is_wanted.get() || self.open.borrow().len() >= FULL {
-            self.close(me);
+        // Seals what the destructors above have retired: the thread may not collect again, so
+        // others must be able to free it.
+        if self.seal_early.get() || self.open.borrow().len() >= BAG_SIZE {
+            self.seal(me);
         }
     }
 
-    /// Closes the bag, ends the epoch if that may be, and frees what is due.
-    fn flush(&self, local: &Local) {
-        let (Some(me), Some(_busy)) = (local.me.get(), self.begin()) else {
-            // It is at work, and looks once more when that is done.
-            self.is_wanted.set(true);
-            local.looks.set(true);
+    /// Seals the bag, advances the epoch if possible, and frees what has expired.
+    fn flush(&self, thread_state: &ThreadState) {
+        let (Some(me), Some(_busy)) = (thread_state.me.get(), self.try_begin()) else {
+            // A collection is running; the thread collects once more after it.
+            self.seal_early.set(true);
+            thread_state.needs_collect.set(true);
             return;
         };
-        self.close(me);
+        self.seal(me);
         COLLECTOR.advance();
-        self.free_due(me);
-        self.sweep(local);
+        self.free_expired(me);
+        self.sweep(thread_state);
     }
 
-    /// `None` if the thread is at work already.
-    fn begin(&self) -> Option<Busy<'_>> {
+    /// `None` if a collection is running on this thread already.
+    fn try_begin(&self) -> Option<BusyGuard<'_>> {
         let was_busy = self.is_busy.replace(true);
-        (!was_busy).then(|| Busy(&self.is_busy))
+        (!was_busy).then(|| BusyGuard(&self.is_busy))
     }
 
-    fn close(&self, me: &Participant) {
-        self.is_wanted.set(false);
+    fn seal(&self, me: &Local) {
+        self.seal_early.set(false);
         if self.open.borrow().is_empty() {
             return;
         }
         let mut empty = self.spare.take();
-        empty.reserve(FULL);
-        COLLECTOR.close(me, self.open.replace(empty), Instant::now());
+        empty.reserve(BAG_SIZE);
+        COLLECTOR.seal(me, self.open.replace(empty), Instant::now());
     }
 
-    /// Frees the bags of this thread that are due.
-    fn free_due(&self, me: &Participant) {
-        while let Some(mut works) = COLLECTOR.take_due(me) {
-            run_all(&mut works);
-            self.spare.set(works);
+    /// Frees the expired bags of this thread.
+    fn free_expired(&self, me: &Local) {
+        while let Some(mut deferred) = COLLECTOR.take_expired(me) {
+            run_all(&mut deferred);
+            self.spare.set(deferred);
         }
     }
 
-    /// Sees to it that what others have left is freed in the end.
-    fn sweep(&self, local: &Local) {
-        self.swept.set(local.pins.get());
-        if COLLECTOR.is_waited_for() {
+    /// Makes sure that abandoned bags are freed in the end.
+    fn sweep(&self, thread_state: &ThreadState) {
+        self.last_sweep.set(thread_state.pins.get());
+        if COLLECTOR.has_waiting_bags() {
             COLLECTOR.advance();
         }
-        free_others(MOST, WAIT);
+        free_others(MAX_STOLEN, STEAL_AFTER);
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
-/// The thread ends: what it has retired is for others. It frees nothing any more: that runs code
-/// which may need what the thread has lost already.
-impl Drop for Own {
+/// The thread exits: other threads free what it has retired. It frees nothing itself: destructors
+/// may need thread-local variables that are gone already.
+impl Drop for LocalGarbage {
     fn drop(&mut self) {
-        LOCAL.with(|local| {
-            if let Some(me) = local.me.get() {
-                self.close(me);
+        THREAD.with(|thread_state| {
+            if let Some(me) = thread_state.me.get() {
+                self.seal(me);
             }
-            match local.depth.get() {
-                0 => local.leave(),
-                // The last guard sees to it.
-                _ => local.looks.set(true),
+            match thread_state.depth.get() {
+                0 => thread_state.release(),
+                // The last guard releases the record.
+                _ => thread_state.needs_collect.set(true),
             }
         });
     }
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for Pin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("pinned")
     }

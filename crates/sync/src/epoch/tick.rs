@@ -12,37 +12,37 @@ use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 
 /// Nanoseconds between two looks that are near enough to tell by them.
-const NEAR: u64 = 200_000;
+const MAX_GAP: u64 = 200_000;
 /// Nanoseconds between two interrupts, at least; less means that there is no coarse clock.
-const SHORTEST: u64 = 900_000;
+const MIN_PERIOD: u64 = 900_000;
 /// Nanoseconds without one where it was expected, after which the next that is seen counts whatever
 /// it says: the one before may have come late itself.
-const ANEW: u64 = 50_000_000;
+const RESYNC: u64 = 50_000_000;
 /// Nanoseconds after which what was seen is forgotten.
 const STALE: u64 = 1_000_000_000;
 
-/// Nanoseconds until the next interrupt, or up to [`NEAR`] more; `None` if nobody has seen one
-/// lately. To be asked often: only who looks again within [`NEAR`] sees any. Wrong for [`ANEW`] and
+/// Nanoseconds until the next interrupt, or up to [`MAX_GAP`] more; `None` if nobody has seen one
+/// lately. To be asked often: only who looks again within [`MAX_GAP`] sees any. Wrong for [`RESYNC`] and
 /// until one more is seen, where the first one came late.
-pub(super) fn left() -> Option<u64> {
+pub(super) fn until_next() -> Option<u64> {
     let period = period()?;
-    let here = Look::now()?;
+    let here = Sample::now()?;
     let before = LAST.replace(here);
-    if before.has_seen(here) {
-        TICK.see(here.end, period);
+    if before.saw_tick(here) {
+        TICK.observe(here.end, period);
     }
-    IS_NEAR.set(here.is_within(NEAR / 2, before));
-    TICK.left(here.end, period)
+    DENSE.set(here.is_within(MAX_GAP / 2, before));
+    TICK.until_next(here.end, period)
 }
 
 /// Whether the last two looks of this thread were so near that it may ask less often.
-pub(super) fn is_near() -> bool {
-    IS_NEAR.get()
+pub(super) fn samples_are_dense() -> bool {
+    DENSE.get()
 }
 
 thread_local! {
-    static LAST: Cell<Look> = const { Cell::new(Look { begin: 0, coarse: 0, end: 0 }) };
-    static IS_NEAR: Cell<bool> = const { Cell::new(true) };
+    static LAST: Cell<Sample> = const { Cell::new(Sample { begin: 0, coarse: 0, end: 0 }) };
+    static DENSE: Cell<bool> = const { Cell::new(true) };
 }
 
 static TICK: CachePadded<Tick> = CachePadded::new(Tick(AtomicU64::new(0)));
@@ -51,22 +51,22 @@ static TICK: CachePadded<Tick> = CachePadded::new(Tick(AtomicU64::new(0)));
 /// clock is as fine as the other.
 fn period() -> Option<u64> {
     static PERIOD: OnceLock<Option<u64>> = OnceLock::new();
-    let coarse = || resolution(libc::CLOCK_MONOTONIC_COARSE).filter(|&ns| ns >= SHORTEST);
+    let coarse = || resolution(libc::CLOCK_MONOTONIC_COARSE).filter(|&ns| ns >= MIN_PERIOD);
     *PERIOD.get_or_init(coarse)
 }
 
 /// The coarse clock, and the fine one before and after it, in nanoseconds: a thread may be off its
 /// core in between.
 #[derive(Clone, Copy)]
-struct Look {
+struct Sample {
     begin: u64,
     coarse: u64,
     end: u64,
 }
 
-impl Look {
-    fn now() -> Option<Look> {
-        Some(Look {
+impl Sample {
+    fn now() -> Option<Sample> {
+        Some(Sample {
             begin: clock(libc::CLOCK_MONOTONIC)?,
             coarse: clock(libc::CLOCK_MONOTONIC_COARSE)?,
             end: clock(libc::CLOCK_MONOTONIC)?,
@@ -74,37 +74,37 @@ impl Look {
     }
 
     /// Whether all of this and of `before` was within so many nanoseconds.
-    fn is_within(self, ns: u64, before: Look) -> bool {
+    fn is_within(self, ns: u64, before: Sample) -> bool {
         let apart = self.end.checked_sub(before.begin);
         apart.is_some_and(|apart| apart <= ns)
     }
 
     /// Whether there was an interrupt just before the end of `next`, the next look of the same
     /// thread.
-    fn has_seen(self, next: Look) -> bool {
-        next.coarse != self.coarse && next.is_within(NEAR, self)
+    fn saw_tick(self, next: Sample) -> bool {
+        next.coarse != self.coarse && next.is_within(MAX_GAP, self)
     }
 }
 
-/// When an interrupt was seen, up to [`NEAR`] late; 0 before the first. Relaxed throughout: it is
+/// When an interrupt was seen, up to [`MAX_GAP`] late; 0 before the first. Relaxed throughout: it is
 /// a word by itself, and a wrong one costs a slice.
 struct Tick(AtomicU64);
 
 impl Tick {
-    /// There was one at `now`, or up to [`NEAR`] before.
-    fn see(&self, now: u64, period: u64) {
-        let seen = match self.left_within(ANEW, now, period) {
+    /// There was one at `now`, or up to [`MAX_GAP`] before.
+    fn observe(&self, now: u64, period: u64) {
+        let seen = match self.left_within(RESYNC, now, period) {
             None => now,
             // Who looks sooner after one knows it better: it is expected soon then, but has been.
-            Some(left) if left <= NEAR => now,
+            Some(left) if left <= MAX_GAP => now,
             // It came when it was expected.
-            Some(left) if left + NEAR >= period => now - (period - left),
+            Some(left) if left + MAX_GAP >= period => now - (period - left),
             Some(_) => return,
         };
         self.0.store(seen, Ordering::Relaxed);
     }
 
-    fn left(&self, now: u64, period: u64) -> Option<u64> {
+    fn until_next(&self, now: u64, period: u64) -> Option<u64> {
         self.left_within(STALE, now, period)
     }
 
@@ -127,21 +127,21 @@ mod tests {
     #[test]
     fn who_looks_soonest_after_one_knows_best_when_the_next_comes() {
         let tick = Tick(AtomicU64::new(0));
-        assert_eq!(tick.left(7 * SECOND, PERIOD), None);
+        assert_eq!(tick.until_next(7 * SECOND, PERIOD), None);
         // They come at whole periods; it is seen 150, 30 and 90 microseconds late.
         let at = |periods: u64, late: u64| 7 * SECOND + periods * PERIOD + late;
-        tick.see(at(0, 150_000), PERIOD);
-        assert_eq!(tick.left(at(3, 0), PERIOD), Some(150_000));
-        tick.see(at(3, 30_000), PERIOD);
-        tick.see(at(5, 90_000), PERIOD);
-        assert_eq!(tick.left(at(6, 0), PERIOD), Some(30_000));
-        assert_eq!(tick.left(at(6, 30_000), PERIOD), Some(PERIOD));
-        assert_eq!(tick.left(at(6, 1_000_000), PERIOD), Some(3_030_000));
+        tick.observe(at(0, 150_000), PERIOD);
+        assert_eq!(tick.until_next(at(3, 0), PERIOD), Some(150_000));
+        tick.observe(at(3, 30_000), PERIOD);
+        tick.observe(at(5, 90_000), PERIOD);
+        assert_eq!(tick.until_next(at(6, 0), PERIOD), Some(30_000));
+        assert_eq!(tick.until_next(at(6, 30_000), PERIOD), Some(PERIOD));
+        assert_eq!(tick.until_next(at(6, 1_000_000), PERIOD), Some(3_030_000));
         // A look that was before what is known by now.
-        assert_eq!(tick.left(at(2, 0), PERIOD), Some(PERIOD));
-        assert_eq!(tick.left(at(5, 30_001) + SECOND, PERIOD), None);
-        tick.see(at(300, 180_000), PERIOD);
-        assert_eq!(tick.left(at(301, 0), PERIOD), Some(180_000));
+        assert_eq!(tick.until_next(at(2, 0), PERIOD), Some(PERIOD));
+        assert_eq!(tick.until_next(at(5, 30_001) + SECOND, PERIOD), None);
+        tick.observe(at(300, 180_000), PERIOD);
+        assert_eq!(tick.until_next(at(301, 0), PERIOD), Some(180_000));
     }
 
     #[test]
@@ -149,24 +149,24 @@ mod tests {
         let tick = Tick(AtomicU64::new(0));
         // They come 3 ms before whole periods from the one that was seen first.
         let at = |periods: u64| SECOND + periods * PERIOD;
-        tick.see(at(0) + 3_000_000, PERIOD);
-        tick.see(at(1), PERIOD);
-        assert_eq!(tick.left(at(2), PERIOD), Some(3_000_000));
-        tick.see(at(13), PERIOD);
-        assert_eq!(tick.left(at(2 * 13), PERIOD), Some(3_000_000));
-        tick.see(at(14), PERIOD);
-        assert_eq!(tick.left(at(2 * 14), PERIOD), Some(PERIOD));
+        tick.observe(at(0) + 3_000_000, PERIOD);
+        tick.observe(at(1), PERIOD);
+        assert_eq!(tick.until_next(at(2), PERIOD), Some(3_000_000));
+        tick.observe(at(13), PERIOD);
+        assert_eq!(tick.until_next(at(2 * 13), PERIOD), Some(3_000_000));
+        tick.observe(at(14), PERIOD);
+        assert_eq!(tick.until_next(at(2 * 14), PERIOD), Some(PERIOD));
     }
 
     #[test]
     fn one_that_comes_late_does_not_count_where_others_come_as_expected() {
         let tick = Tick(AtomicU64::new(0));
         let at = |periods: u64| SECOND + periods * PERIOD;
-        tick.see(at(0), PERIOD);
+        tick.observe(at(0), PERIOD);
         for periods in 1..100 {
-            tick.see(at(periods) + NEAR, PERIOD);
-            tick.see(at(periods) + 2_000_000, PERIOD);
-            assert_eq!(tick.left(at(periods + 1), PERIOD), Some(PERIOD));
+            tick.observe(at(periods) + MAX_GAP, PERIOD);
+            tick.observe(at(periods) + 2_000_000, PERIOD);
+            assert_eq!(tick.until_next(at(periods + 1), PERIOD), Some(PERIOD));
         }
     }
 
@@ -179,18 +179,19 @@ mod tests {
             return;
         };
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        let is_near = |left: Option<u64>| left.is_some_and(|n| n <= NEAR || n + NEAR >= period);
+        let samples_are_dense =
+            |left: Option<u64>| left.is_some_and(|n| n <= MAX_GAP || n + MAX_GAP >= period);
         // Nobody foresees anything who always says "now".
         let twenty_are_foreseen = || {
             let (mut seen, mut foreseen) = (0, 0);
             let (mut looks, mut near) = (0u64, 0);
-            let mut before = Look::now().expect("a clock");
+            let mut before = Sample::now().expect("a clock");
             while seen < 20 {
                 let is_over = std::time::Instant::now() > limit;
                 assert!(!is_over, "twenty in a row were not foreseen");
-                let expected = is_near(left());
-                let here = Look::now().expect("a clock");
-                if before.has_seen(here) {
+                let expected = samples_are_dense(until_next());
+                let here = Sample::now().expect("a clock");
+                if before.saw_tick(here) {
                     seen += 1;
                     foreseen += u32::from(expected);
                 }
@@ -205,15 +206,15 @@ mod tests {
 
     #[test]
     fn only_two_looks_side_by_side_tell_of_one() {
-        let look = |begin, coarse, end| Look { begin, coarse, end };
-        let before = look(10 * NEAR, 0, 10 * NEAR + 1);
-        assert!(before.has_seen(look(10 * NEAR + 2, PERIOD, 11 * NEAR)));
-        assert!(!before.has_seen(look(10 * NEAR + 2, 0, 11 * NEAR)));
-        assert!(!before.has_seen(look(10 * NEAR + 2, PERIOD, 11 * NEAR + 1)));
+        let look = |begin, coarse, end| Sample { begin, coarse, end };
+        let before = look(10 * MAX_GAP, 0, 10 * MAX_GAP + 1);
+        assert!(before.saw_tick(look(10 * MAX_GAP + 2, PERIOD, 11 * MAX_GAP)));
+        assert!(!before.saw_tick(look(10 * MAX_GAP + 2, 0, 11 * MAX_GAP)));
+        assert!(!before.saw_tick(look(10 * MAX_GAP + 2, PERIOD, 11 * MAX_GAP + 1)));
         // The coarse clock was read long before the end of the first look.
-        let long = look(0, 0, 10 * NEAR);
-        assert!(!long.has_seen(look(10 * NEAR + 1, PERIOD, 10 * NEAR + 2)));
+        let long = look(0, 0, 10 * MAX_GAP);
+        assert!(!long.saw_tick(look(10 * MAX_GAP + 1, PERIOD, 10 * MAX_GAP + 2)));
         // A clock that goes back.
-        assert!(!before.has_seen(look(0, PERIOD, 1)));
+        assert!(!before.saw_tick(look(0, PERIOD, 1)));
     }
 }

@@ -6,18 +6,18 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::class::Class;
-use super::watch;
+use super::profiled;
 use crate::primitive::{Condvar, Mutex, WordLock};
 
-pub(super) struct Cell<C, T> {
+pub(super) struct LockCell<C, T> {
     word: WordLock,
     class: PhantomData<fn() -> C>,
     value: UnsafeCell<T>,
 }
 
 /// The right to the value of a cell; gives the lock up when dropped. Stays on its thread.
-pub(super) struct Holding<'a, C: Class, T> {
-    cell: &'a Cell<C, T>,
+pub(super) struct CellGuard<'a, C: Class, T> {
+    cell: &'a LockCell<C, T>,
     thread: PhantomData<*const ()>,
 }
 
@@ -31,13 +31,13 @@ pub struct Condition {
     changed: Condvar,
 }
 
-// SAFETY: the value is reached through `Holding` only, which exists at most once, or through
+// SAFETY: the value is reached through `CellGuard` only, which exists at most once, or through
 // exclusive access to the cell; so sharing the cell moves the value between threads at most.
-unsafe impl<C, T: Send> Sync for Cell<C, T> {}
+unsafe impl<C, T: Send> Sync for LockCell<C, T> {}
 
-impl<C: Class, T> Cell<C, T> {
-    pub(super) const fn new(value: T) -> Cell<C, T> {
-        Cell {
+impl<C: Class, T> LockCell<C, T> {
+    pub(super) const fn new(value: T) -> LockCell<C, T> {
+        LockCell {
             word: WordLock::new(),
             class: PhantomData,
             value: UnsafeCell::new(value),
@@ -46,16 +46,17 @@ impl<C: Class, T> Cell<C, T> {
 
     #[inline]
     #[track_caller]
-    pub(super) fn lock(&self) -> Holding<'_, C, T> {
+    pub(super) fn lock(&self) -> CellGuard<'_, C, T> {
         self.take(Location::caller());
         self.held()
     }
 
     #[inline]
     #[track_caller]
-    pub(super) fn try_lock(&self) -> Option<Holding<'_, C, T>> {
+    pub(super) fn try_lock(&self) -> Option<CellGuard<'_, C, T>> {
         let site = Location::caller();
-        let locked = watch::take_free(&self.word) || watch::try_lock(&self.word, C::NAME, site);
+        let locked =
+            profiled::take_free(&self.word) || profiled::try_lock(&self.word, C::NAME, site);
         locked.then(|| self.held())
     }
 
@@ -69,27 +70,27 @@ impl<C: Class, T> Cell<C, T> {
 
     #[inline]
     fn take(&self, site: &'static Location<'static>) {
-        if !watch::take_free(&self.word) {
-            watch::lock(&self.word, C::NAME, site);
+        if !profiled::take_free(&self.word) {
+            profiled::lock(&self.word, C::NAME, site);
         }
     }
 
     /// The caller has taken the lock.
     #[inline]
-    fn held(&self) -> Holding<'_, C, T> {
-        Holding {
+    fn held(&self) -> CellGuard<'_, C, T> {
+        CellGuard {
             cell: self,
             thread: PhantomData,
         }
     }
 }
 
-impl<C: Class, T> Holding<'_, C, T> {
+impl<C: Class, T> CellGuard<'_, C, T> {
     /// Gives the lock up, sleeps until `condition` is notified, takes the lock again.
     #[track_caller]
     pub(super) fn wait(&mut self, condition: &Condition) {
         let mut gate = condition.gate.lock();
-        watch::unlock(&self.cell.word);
+        profiled::unlock(&self.cell.word);
         condition.changed.wait(&mut gate);
         drop(gate);
         self.cell.take(Location::caller());
@@ -99,7 +100,7 @@ impl<C: Class, T> Holding<'_, C, T> {
     #[track_caller]
     pub(super) fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
         let mut gate = condition.gate.lock();
-        watch::unlock(&self.cell.word);
+        profiled::unlock(&self.cell.word);
         let timed_out = condition.changed.wait_for(&mut gate, limit);
         drop(gate);
         self.cell.take(Location::caller());
@@ -129,7 +130,7 @@ impl Condition {
     }
 }
 
-impl<C: Class, T> std::ops::Deref for Holding<'_, C, T> {
+impl<C: Class, T> std::ops::Deref for CellGuard<'_, C, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -138,7 +139,7 @@ impl<C: Class, T> std::ops::Deref for Holding<'_, C, T> {
     }
 }
 
-impl<C: Class, T> std::ops::DerefMut for Holding<'_, C, T> {
+impl<C: Class, T> std::ops::DerefMut for CellGuard<'_, C, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`, and the borrow is exclusive.
@@ -146,9 +147,9 @@ impl<C: Class, T> std::ops::DerefMut for Holding<'_, C, T> {
     }
 }
 
-impl<C: Class, T> Drop for Holding<'_, C, T> {
+impl<C: Class, T> Drop for CellGuard<'_, C, T> {
     #[inline]
     fn drop(&mut self) {
-        watch::unlock(&self.cell.word);
+        profiled::unlock(&self.cell.word);
     }
 }

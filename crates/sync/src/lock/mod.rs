@@ -10,9 +10,9 @@
 
 mod class;
 mod order;
+mod profiled;
 mod raw;
 mod waiting;
-mod watch;
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod cell;
@@ -22,9 +22,9 @@ mod modelled;
 use std::time::Duration;
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-use cell::{Cell, Holding};
+use cell::{CellGuard, LockCell};
 #[cfg(any(feature = "loom", feature = "shuttle"))]
-use modelled::{Cell, Holding};
+use modelled::{CellGuard, LockCell};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use cell::Condition;
@@ -38,22 +38,22 @@ use crate::primitive::const_unless_loom;
 
 /// A lock of class `C` around a value.
 pub struct Lock<C, T> {
-    value: Cell<C, T>,
+    value: LockCell<C, T>,
 }
 
 /// Proof that a [`Lock`] is held; gives it up when dropped.
 #[must_use = "the lock is given up when the guard is dropped"]
-pub struct Guard<'a, C: Class, T> {
-    value: Holding<'a, C, T>,
+pub struct LockGuard<'a, C: Class, T> {
+    value: CellGuard<'a, C, T>,
     /// Dropped after `value` gave the lock up.
-    _held: order::Held<C>,
+    _held: order::HeldClass<C>,
 }
 
 impl<C: Class, T> Lock<C, T> {
     const_unless_loom! {
         /// An open lock.
         pub fn new(value: T) -> Lock<C, T> {
-            Lock { value: Cell::new(value) }
+            Lock { value: LockCell::new(value) }
         }
     }
 
@@ -64,9 +64,9 @@ impl<C: Class, T> Lock<C, T> {
     /// In debug builds, when this thread holds a lock of the same or a higher rank.
     #[inline]
     #[track_caller]
-    pub fn lock(&self) -> Guard<'_, C, T> {
-        let held = order::Held::above();
-        Guard {
+    pub fn lock(&self) -> LockGuard<'_, C, T> {
+        let held = order::HeldClass::above();
+        LockGuard {
             value: self.value.lock(),
             _held: held,
         }
@@ -75,11 +75,11 @@ impl<C: Class, T> Lock<C, T> {
     /// Takes the lock if nobody has it. May be tried out of order: it never waits.
     #[inline]
     #[track_caller]
-    pub fn try_lock(&self) -> Option<Guard<'_, C, T>> {
+    pub fn try_lock(&self) -> Option<LockGuard<'_, C, T>> {
         let value = self.value.try_lock()?;
-        Some(Guard {
+        Some(LockGuard {
             value,
-            _held: order::Held::anywhere(),
+            _held: order::HeldClass::anywhere(),
         })
     }
 
@@ -92,9 +92,9 @@ impl<C: Class, T> Lock<C, T> {
     /// In debug builds, when this thread holds a lock of a higher rank.
     #[inline]
     #[track_caller]
-    pub fn lock_nested(&self) -> Guard<'_, C, T> {
-        let held = order::Held::beside();
-        Guard {
+    pub fn lock_nested(&self) -> LockGuard<'_, C, T> {
+        let held = order::HeldClass::beside();
+        LockGuard {
             value: self.value.lock(),
             _held: held,
         }
@@ -121,7 +121,7 @@ impl<C: Class, T> Lock<C, T> {
 pub fn lock_two<'a, C: Class, T>(
     a: &'a Lock<C, T>,
     b: &'a Lock<C, T>,
-) -> (Guard<'a, C, T>, Option<Guard<'a, C, T>>) {
+) -> (LockGuard<'a, C, T>, Option<LockGuard<'a, C, T>>) {
     if std::ptr::eq(a, b) {
         return (a.lock(), None);
     }
@@ -134,7 +134,7 @@ pub fn lock_two<'a, C: Class, T>(
     }
 }
 
-impl<C: Class, T> Guard<'_, C, T> {
+impl<C: Class, T> LockGuard<'_, C, T> {
     /// Gives the lock up, sleeps until `condition` is notified, takes the lock again.
     ///
     /// The class counts as held meanwhile: what the thread takes after is above it anyway.
@@ -143,14 +143,14 @@ impl<C: Class, T> Guard<'_, C, T> {
         self.value.wait(condition);
     }
 
-    /// Like [`Guard::wait`] for at most `limit`; true when the time ran out.
+    /// Like [`LockGuard::wait`] for at most `limit`; true when the time ran out.
     #[track_caller]
     pub fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
         self.value.wait_for(condition, limit)
     }
 }
 
-impl<C: Class, T> std::ops::Deref for Guard<'_, C, T> {
+impl<C: Class, T> std::ops::Deref for LockGuard<'_, C, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -158,7 +158,7 @@ impl<C: Class, T> std::ops::Deref for Guard<'_, C, T> {
     }
 }
 
-impl<C: Class, T> std::ops::DerefMut for Guard<'_, C, T> {
+impl<C: Class, T> std::ops::DerefMut for LockGuard<'_, C, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
@@ -177,7 +177,7 @@ impl<C: Class, T> std::fmt::Debug for Lock<C, T> {
     }
 }
 
-impl<C: Class, T: std::fmt::Debug> std::fmt::Debug for Guard<'_, C, T> {
+impl<C: Class, T: std::fmt::Debug> std::fmt::Debug for LockGuard<'_, C, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple(C::NAME).field(&*self.value).finish()
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::class::Class;
 use crate::primitive::{Condvar, Mutex, MutexGuard, const_unless_loom};
 
-pub(super) struct Cell<C, T> {
+pub(super) struct LockCell<C, T> {
     value: Mutex<T>,
     class: PhantomData<fn() -> C>,
 }
 
-pub(super) struct Holding<'a, C: Class, T> {
+pub(super) struct CellGuard<'a, C: Class, T> {
     value: MutexGuard<'a, T>,
     class: PhantomData<fn() -> C>,
 }
@@ -20,22 +20,22 @@ pub(super) struct Holding<'a, C: Class, T> {
 #[derive(Debug, Default)]
 pub struct Condition(Condvar);
 
-impl<C: Class, T> Cell<C, T> {
+impl<C: Class, T> LockCell<C, T> {
     const_unless_loom! {
-        pub(super) fn new(value: T) -> Cell<C, T> {
-            Cell { value: Mutex::new(value), class: PhantomData }
+        pub(super) fn new(value: T) -> LockCell<C, T> {
+            LockCell { value: Mutex::new(value), class: PhantomData }
         }
     }
 
-    pub(super) fn lock(&self) -> Holding<'_, C, T> {
-        Holding {
+    pub(super) fn lock(&self) -> CellGuard<'_, C, T> {
+        CellGuard {
             value: self.value.lock(),
             class: PhantomData,
         }
     }
 
-    pub(super) fn try_lock(&self) -> Option<Holding<'_, C, T>> {
-        Some(Holding {
+    pub(super) fn try_lock(&self) -> Option<CellGuard<'_, C, T>> {
+        Some(CellGuard {
             value: self.value.try_lock()?,
             class: PhantomData,
         })
@@ -50,7 +50,7 @@ impl<C: Class, T> Cell<C, T> {
     }
 }
 
-impl<C: Class, T> Holding<'_, C, T> {
+impl<C: Class, T> CellGuard<'_, C, T> {
     pub(super) fn wait(&mut self, condition: &Condition) {
         condition.0.wait(&mut self.value);
     }
@@ -79,14 +79,14 @@ impl Condition {
     }
 }
 
-impl<C: Class, T> std::ops::Deref for Holding<'_, C, T> {
+impl<C: Class, T> std::ops::Deref for CellGuard<'_, C, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
     }
 }
 
-impl<C: Class, T> std::ops::DerefMut for Holding<'_, C, T> {
+impl<C: Class, T> std::ops::DerefMut for CellGuard<'_, C, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

@@ -1,9 +1,9 @@
 //! The order in which a thread takes locks, checked in debug builds.
 
 #[cfg(debug_assertions)]
-pub(super) use checked::Held;
+pub(super) use checked::HeldClass;
 #[cfg(not(debug_assertions))]
-pub(super) use unchecked::Held;
+pub(super) use unchecked::HeldClass;
 
 /// The classes that a thread holds, in debug builds.
 #[cfg(debug_assertions)]
@@ -16,29 +16,29 @@ mod checked {
     use crate::primitive::thread_local;
 
     /// One entry in the list of this thread. Bound to the thread: the list is.
-    pub(in crate::lock) struct Held<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
+    pub(in crate::lock) struct HeldClass<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
 
     thread_local! {
         static HELD: RefCell<Vec<(u32, &'static str)>> = RefCell::default();
     }
 
-    impl<C: Class> Held<C> {
+    impl<C: Class> HeldClass<C> {
         /// Enters the class; all held ones must have lower ranks.
-        pub(in crate::lock) fn above() -> Held<C> {
+        pub(in crate::lock) fn above() -> HeldClass<C> {
             Self::enter(|rank| rank < C::RANK)
         }
 
         /// Enters the class; all held ones must have lower ranks or the same.
-        pub(in crate::lock) fn beside() -> Held<C> {
+        pub(in crate::lock) fn beside() -> HeldClass<C> {
             Self::enter(|rank| rank <= C::RANK)
         }
 
         /// Enters the class whatever is held.
-        pub(in crate::lock) fn anywhere() -> Held<C> {
+        pub(in crate::lock) fn anywhere() -> HeldClass<C> {
             Self::enter(|_| true)
         }
 
-        fn enter(may_be_held: impl Fn(u32) -> bool) -> Held<C> {
+        fn enter(may_be_held: impl Fn(u32) -> bool) -> HeldClass<C> {
             let wrong = HELD.with(|held| {
                 let mut held = held.borrow_mut();
                 let wrong = held.iter().copied().find(|&(rank, _)| !may_be_held(rank));
@@ -54,11 +54,11 @@ mod checked {
                     C::RANK
                 );
             }
-            Held(PhantomData, PhantomData)
+            HeldClass(PhantomData, PhantomData)
         }
     }
 
-    impl<C: Class> Drop for Held<C> {
+    impl<C: Class> Drop for HeldClass<C> {
         fn drop(&mut self) {
             // While a thread ends, its list may be gone before its last guard.
             let found = HELD.try_with(|held| {
@@ -84,22 +84,22 @@ mod unchecked {
 
     use crate::lock::Class;
 
-    pub(in crate::lock) struct Held<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
+    pub(in crate::lock) struct HeldClass<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
 
-    impl<C: Class> Held<C> {
+    impl<C: Class> HeldClass<C> {
         #[inline]
-        pub(in crate::lock) fn above() -> Held<C> {
-            Held(PhantomData, PhantomData)
+        pub(in crate::lock) fn above() -> HeldClass<C> {
+            HeldClass(PhantomData, PhantomData)
         }
 
         #[inline]
-        pub(in crate::lock) fn beside() -> Held<C> {
-            Held(PhantomData, PhantomData)
+        pub(in crate::lock) fn beside() -> HeldClass<C> {
+            HeldClass(PhantomData, PhantomData)
         }
 
         #[inline]
-        pub(in crate::lock) fn anywhere() -> Held<C> {
-            Held(PhantomData, PhantomData)
+        pub(in crate::lock) fn anywhere() -> HeldClass<C> {
+            HeldClass(PhantomData, PhantomData)
         }
     }
 }

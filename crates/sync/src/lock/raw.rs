@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::class::Class;
-use super::watch;
+use super::profiled;
 use crate::primitive::{WordLock, const_unless_loom};
 
 /// A lock of two bytes and class `C` that guards what its owner says it guards.
@@ -43,7 +43,8 @@ impl<C: Class> RawLock<C> {
     #[track_caller]
     pub fn lock_guard_noticing(&self) -> (RawGuard<'_>, bool) {
         let site = Location::caller();
-        let had_to_wait = !watch::take_free(&self.word) && watch::lock(&self.word, C::NAME, site);
+        let had_to_wait =
+            !profiled::take_free(&self.word) && profiled::lock(&self.word, C::NAME, site);
         (RawGuard::of(&self.word), had_to_wait)
     }
 
@@ -52,7 +53,8 @@ impl<C: Class> RawLock<C> {
     #[track_caller]
     pub fn try_lock_guard(&self) -> Option<RawGuard<'_>> {
         let site = Location::caller();
-        let locked = watch::take_free(&self.word) || watch::try_lock(&self.word, C::NAME, site);
+        let locked =
+            profiled::take_free(&self.word) || profiled::try_lock(&self.word, C::NAME, site);
         locked.then(|| RawGuard::of(&self.word))
     }
 
@@ -93,6 +95,6 @@ impl std::fmt::Debug for RawGuard<'_> {
 impl Drop for RawGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        watch::unlock(self.word);
+        profiled::unlock(self.word);
     }
 }

@@ -22,7 +22,7 @@ impl<C: Class> Waiting<C> {
     #[track_caller]
     pub fn begin() -> Waiting<C> {
         Waiting {
-            since: profile::watched().then(profile::now),
+            since: profile::is_on().then(profile::now),
             site: Location::caller(),
             class: PhantomData,
         }
@@ -46,7 +46,7 @@ impl<C: Class> Drop for Waiting<C> {
 /// like and answers whether it had to wait for it; `None` if it was not granted.
 #[track_caller]
 pub fn request<C: Class, T>(wait: impl FnOnce() -> (T, Option<Waited>)) -> T {
-    if !profile::watched() {
+    if !profile::is_on() {
         return wait().0;
     }
     let (site, since) = (Location::caller(), profile::now());

@@ -1,14 +1,15 @@
-//! Shared objects, found by number and kept by per-core references.
+//! Shared objects, found by number and kept alive by per-CPU reference counts.
 //!
-//! A [`Table`] maps numbers to [`Object`]s, which lie in the order of their numbers. Finding one
-//! writes nothing shared: the epoch keeps it alive for the length of a guard. Who needs it longer
-//! takes a reference ([`Held`]), counted in the object's [`Spread`](crate::spread::Spread), so that
-//! two cores that hold and release one object write different lines.
+//! A [`Table`] maps numbers to [`Object`]s, which are stored in the order of their numbers. A
+//! lookup writes nothing shared: the epoch keeps the object alive for the length of a guard. A
+//! caller that needs it longer takes a reference ([`ObjRef`]). References are counted in the
+//! object's [`PerCpuCounters`](crate::percpu::PerCpuCounters), so two cores that take and release
+//! references to one object write different cache lines.
 //!
-//! Nobody watches such a count fall to zero. Whoever knows that an object may go (its last name
-//! was removed, memory is short) asks for it with [`Table::retire`] or [`Table::evict`], which
-//! find out whether a reference is left: "dead, then undo" (see `refs.rs` and
-//! `docs/design/sync.md`).
+//! Such a count is never seen to reach zero by itself. A caller that knows that an object may go
+//! (its last name was removed, memory is short) asks with [`Table::retire`] or [`Table::evict`].
+//! These find out whether a reference is left, by the protocol "dead, then undo" (see
+//! `lifecycle.rs` and `docs/design/sync.md`).
 //!
 //! ```
 //! use hearth_sync::{epoch, object::Table};
@@ -25,22 +26,22 @@
 //! assert!(table.get(number, &g).is_none());
 //! ```
 
-mod gate;
-mod held;
+mod entry;
+mod lifecycle;
 mod numbers;
-mod place;
+mod obj_ref;
+mod percpu_rwlock;
 mod radix;
-mod refs;
+mod ref_slot;
 mod slabs;
-mod slot;
 mod storage;
 mod table;
 
-pub use gate::{Gate, GateClosed, GateEntry};
-pub use held::{Held, Object};
+pub use lifecycle::SLOTS;
 pub use numbers::BLOCK;
-pub use refs::LANES;
-pub use slot::HeldSlot;
+pub use obj_ref::{ObjRef, Object};
+pub use percpu_rwlock::{PerCpuRwLock, ReadGuard, WriteGuard};
+pub use ref_slot::RefSlot;
 pub use table::{Table, TableError};
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]

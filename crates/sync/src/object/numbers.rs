@@ -1,4 +1,4 @@
-//! Which numbers are free.
+//! The allocator of object numbers.
 //!
 //! Lock order:
 //!
@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 
 use crate::lock::Lock;
 use crate::lock_class;
+use crate::percpu::PerCpu;
 use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::spread::PerCore;
 
-/// How many numbers a core takes at a time.
+/// The number of object numbers that a core takes at a time.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
 
-// Small under a model checker, where each slot is an object that it keeps track of, and under Miri,
-// which keeps track of every byte.
+// Small under a model checker, which tracks each slot as an object, and under Miri, which tracks
+// every byte.
 pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
     1
 } else if cfg!(feature = "shuttle") {
@@ -29,9 +29,9 @@ pub(super) const BLOCK_BITS: u32 = if cfg!(feature = "loom") {
     10
 };
 
-/// How many numbers that came back rest before the first of them is given out again, as long as
-/// the core has fresh ones: somebody may still read the last object in the place of each.
-const RESTING: usize = BLOCK as usize / 2;
+/// Freed numbers that a core keeps in quarantine as long as it has fresh ones: a reader may still
+/// use the last object in the entry of each.
+const QUARANTINE: usize = BLOCK as usize / 2;
 
 /// The generation of a number that was never used before.
 const FIRST_GENERATION: u32 = 1;
@@ -39,48 +39,48 @@ const FIRST_GENERATION: u32 = 1;
 /// A free number and the generation of its next object.
 pub(super) type Free = (u64, u32);
 
-/// Free numbers: blocks of [`BLOCK`] per core, and what came back.
+/// Free numbers: blocks of [`BLOCK`] per core, and freed ones.
 ///
-/// Two cores meet only when one of them has used a whole block, or has collected two blocks of
-/// numbers that came back and passes one on.
+/// Two cores share a write only when one of them has used a whole block, or has collected two
+/// blocks of freed numbers and passes one on.
 pub(super) struct Numbers {
-    /// The lowest number ever given out. Immutable.
+    /// The lowest number ever allocated. Immutable.
     first: u64,
     /// The start of the next block that no core has taken; atomic.
     next_block: AtomicU64,
-    /// What each core has.
-    cores: PerCore<Lock<CoreNumbers, OfCore>>,
-    /// Numbers that some core has too many of, by the block.
+    /// The numbers of each core.
+    cores: PerCpu<Lock<CpuNumbersLock, CpuNumbers>>,
+    /// Freed numbers that some core has too many of, by the block.
     pool: Lock<NumberPool, Vec<VecDeque<Free>>>,
-    /// How many blocks are in `pool`; written under its lock, a hint without.
+    /// The number of blocks in `pool`; written under its lock, read without it as a hint.
     pooled: AtomicUsize,
 }
 
 lock_class! {
-    CoreNumbers = "object.numbers", 950;
+    CpuNumbersLock = "object.numbers", 950;
     NumberPool = "object.number-pool", 951;
 }
 
 #[derive(Default)]
-struct OfCore {
-    /// Where the core's block starts.
+struct CpuNumbers {
+    /// The first number of the core's block.
     block: u64,
-    /// How many numbers of the block are left.
+    /// The numbers of the block that are left.
     left: u64,
-    /// Numbers that came back on this core, those that rest longest first.
-    back: VecDeque<Free>,
+    /// Numbers freed on this core, the oldest first.
+    returned: VecDeque<Free>,
 }
 
-impl OfCore {
-    /// Whether the next number is one that came back, if there is any.
-    fn gives_back(&self) -> bool {
-        self.back.len() > RESTING || self.left == 0
+impl CpuNumbers {
+    /// Whether the next number is a freed one, if there is any.
+    fn prefers_returned(&self) -> bool {
+        self.returned.len() > QUARANTINE || self.left == 0
     }
 
     /// The next number, if the core has one.
     fn next(&self) -> Option<u64> {
-        match self.back.front() {
-            Some(&(number, _)) if self.gives_back() => Some(number),
+        match self.returned.front() {
+            Some(&(number, _)) if self.prefers_returned() => Some(number),
             _ => (self.left > 0).then(|| self.block + (BLOCK - self.left)),
         }
     }
@@ -91,14 +91,14 @@ impl Numbers {
         Numbers {
             first,
             next_block: AtomicU64::new(first - first % BLOCK),
-            cores: PerCore::new(|_| Lock::new(OfCore::default())),
+            cores: PerCpu::new(|_| Lock::new(CpuNumbers::default())),
             pool: Lock::new(Vec::new()),
             pooled: AtomicUsize::new(0),
         }
     }
 
-    /// Gives out nothing up to `number` from now on, but what cores have taken.
-    pub(super) fn pass(&self, number: u64) {
+    /// Allocates nothing up to `number` from now on, except from blocks that cores have taken.
+    pub(super) fn skip_past(&self, number: u64) {
         // Relaxed: blocks are taken by exchanges of this word alone.
         self.next_block
             .fetch_max((number + 1).next_multiple_of(BLOCK), Ordering::Relaxed);
@@ -106,20 +106,20 @@ impl Numbers {
 
     /// A number that nobody has.
     pub(super) fn take(&self) -> Free {
-        self.take_ahead().0
+        self.take_and_peek().0
     }
 
-    /// The same, and the number that this core will most likely give out next.
-    pub(super) fn take_ahead(&self) -> (Free, Option<u64>) {
+    /// A number that nobody has, and the number that this core will most likely allocate next.
+    pub(super) fn take_and_peek(&self) -> (Free, Option<u64>) {
         let mut core = self.cores.get().lock();
         let free = self.take_from(&mut core);
         (free, core.next())
     }
 
-    fn take_from(&self, core: &mut OfCore) -> Free {
+    fn take_from(&self, core: &mut CpuNumbers) -> Free {
         loop {
-            if core.gives_back()
-                && let Some(free) = core.back.pop_front()
+            if core.prefers_returned()
+                && let Some(free) = core.returned.pop_front()
             {
                 return free;
             }
@@ -135,16 +135,16 @@ impl Numbers {
         }
     }
 
-    /// Takes back a number whose object of `generation` is gone.
+    /// Frees a number whose object of `generation` is gone.
     pub(super) fn give(&self, number: u64, generation: u32) {
-        // A number whose generations are used up is never seen again.
+        // A number whose generations are used up is never allocated again.
         let Some(generation) = generation.checked_add(1) else {
             return;
         };
         let mut core = self.cores.get().lock();
-        core.back.push_back((number, generation));
-        if core.back.len() as u64 >= 2 * BLOCK {
-            let surplus = core.back.drain(..BLOCK as usize).collect();
+        core.returned.push_back((number, generation));
+        if core.returned.len() as u64 >= 2 * BLOCK {
+            let surplus = core.returned.drain(..BLOCK as usize).collect();
             let mut pool = self.pool.lock();
             pool.push(surplus);
             // Relaxed: a hint.
@@ -154,7 +154,7 @@ impl Numbers {
 
     /// Gives a core a block from the pool, or one that was never used.
     #[cold]
-    fn refill(&self, core: &mut OfCore) {
+    fn refill(&self, core: &mut CpuNumbers) {
         // Relaxed: a hint; the pool's lock decides.
         if self.pooled.load(Ordering::Relaxed) != 0 {
             let mut pool = self.pool.lock();
@@ -162,7 +162,7 @@ impl Numbers {
             // Relaxed: a hint.
             self.pooled.store(pool.len(), Ordering::Relaxed);
             if let Some(block) = block {
-                core.back = block;
+                core.returned = block;
                 return;
             }
         }
@@ -212,7 +212,7 @@ mod tests {
     fn a_number_that_rested_comes_before_a_fresh_one() {
         force_core(0);
         let numbers = Numbers::new(0);
-        let taken: Vec<_> = (0..=RESTING).map(|_| numbers.take()).collect();
+        let taken: Vec<_> = (0..=QUARANTINE).map(|_| numbers.take()).collect();
         for &(number, generation) in &taken {
             numbers.give(number, generation);
         }
@@ -227,7 +227,7 @@ mod tests {
         let block = || -> Vec<Free> {
             let mut next = None;
             let taken = (0..BLOCK).map(|n| {
-                let (free, after) = numbers.take_ahead();
+                let (free, after) = numbers.take_and_peek();
                 assert!(next.is_none_or(|next| next == free.0), "{n}: {next:?}");
                 assert_eq!(
                     after.is_none(),
@@ -243,8 +243,8 @@ mod tests {
         for (number, generation) in fresh {
             numbers.give(number, generation);
         }
-        let back = block();
-        assert!(back.iter().all(|free| free.1 == FIRST_GENERATION + 1));
+        let returned = block();
+        assert!(returned.iter().all(|free| free.1 == FIRST_GENERATION + 1));
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
         }
         assert!(
             highest < 8 * BLOCK,
-            "{highest}: numbers that came back lie idle"
+            "{highest}: numbers that came returned lie idle"
         );
     }
 }

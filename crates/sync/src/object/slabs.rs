@@ -1,15 +1,15 @@
-//! Memory for the places of objects, in pieces that keep their address until the end.
+//! Memory for table entries, in chunks that keep their address until the table is freed.
 //!
-//! A small table takes what it needs piece by piece. Once it has [`SMALL`] pieces the next ones are
-//! cut from regions of whole huge pages, and the kernel is asked for huge pages there: a lookup
-//! among a million objects then misses the cache, but not the tables that translate addresses.
+//! A small table maps its chunks one by one. Once it has [`SMALL`] of them, further chunks are cut
+//! from regions of whole huge pages, and the kernel is asked for huge pages there. A lookup among a
+//! million objects then misses the cache, but not the TLB.
 
 use std::ptr::NonNull;
 
 use crate::lock::Lock;
 use crate::lock_class;
 
-/// Pieces that are taken one by one.
+/// Chunks that are mapped one by one.
 const SMALL: usize = 8;
 /// A huge page.
 const REGION: usize = 2 << 20;
@@ -23,13 +23,14 @@ pub(super) struct Slabs {
 
 #[derive(Default)]
 struct State {
-    /// What to give back: address and length.
+    /// The mappings to free: address and length.
     regions: Vec<(NonNull<u8>, usize)>,
     /// The part of the last region that is left: address and length.
     left: Option<(NonNull<u8>, usize)>,
 }
 
-// SAFETY: the addresses are only kept here; what lies there is up to the user.
+// SAFETY: the addresses are only stored here; the user of the memory is responsible for its
+// contents.
 unsafe impl Send for State {}
 
 impl Slabs {
@@ -67,13 +68,14 @@ impl Slabs {
 impl Drop for Slabs {
     fn drop(&mut self) {
         for (at, length) in self.state.get_mut().regions.drain(..) {
-            // SAFETY: mapped by `take` with this length, and the owner says that nobody is left.
+            // SAFETY: mapped by `take` with this length, and the owner guarantees that it is no
+            // longer used.
             unsafe { memory::unmap(at, length) };
         }
     }
 }
 
-/// Straight from the kernel: zeroed, and untouched pages take no memory.
+/// Mapped from the kernel: zeroed, and untouched pages take no memory.
 #[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
 mod memory {
     use std::alloc::{Layout, handle_alloc_error};
@@ -95,8 +97,7 @@ mod memory {
             unmap(start, skip);
             unmap(at.add(length), slack - skip);
         }
-        // A wish: what the kernel answers changes nothing but speed.
-        // SAFETY: the range was mapped just now.
+        // Advice only: the result changes nothing but speed.
         unsafe { libc::madvise(at.as_ptr().cast(), length, libc::MADV_HUGEPAGE) };
         at
     }
@@ -144,7 +145,7 @@ mod memory {
     }
 
     fn layout(length: usize) -> Layout {
-        Layout::from_size_align(length, 64).expect("pieces are far below the end of memory")
+        Layout::from_size_align(length, 64).expect("chunks are far below the end of memory")
     }
 }
 
@@ -154,31 +155,31 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "it would look at each of five million bytes")]
-    fn pieces_are_zeroed_aligned_and_apart() {
+    fn chunks_are_zeroed_aligned_and_disjoint() {
         let slabs = Slabs::new();
         let bytes = 192 << 10;
-        let mut pieces: Vec<_> = (0..3 * SMALL).map(|_| slabs.take(bytes)).collect();
-        for (n, piece) in pieces.iter().enumerate() {
-            assert_eq!(piece.as_ptr().align_offset(64), 0);
-            // SAFETY: the piece is ours and has this many bytes.
-            let piece = unsafe { std::slice::from_raw_parts_mut(piece.as_ptr(), bytes) };
-            assert!(piece.iter().all(|&byte| byte == 0), "piece {n}");
-            piece.fill(n as u8 + 1);
+        let mut chunks: Vec<_> = (0..3 * SMALL).map(|_| slabs.take(bytes)).collect();
+        for (n, chunk) in chunks.iter().enumerate() {
+            assert_eq!(chunk.as_ptr().align_offset(64), 0);
+            // SAFETY: the chunk is ours and has this many bytes.
+            let chunk = unsafe { std::slice::from_raw_parts_mut(chunk.as_ptr(), bytes) };
+            assert!(chunk.iter().all(|&byte| byte == 0), "chunk {n}");
+            chunk.fill(n as u8 + 1);
         }
-        pieces.sort();
-        let apart = pieces
+        chunks.sort();
+        let apart = chunks
             .windows(2)
             .all(|two| two[1].addr().get() - two[0].addr().get() >= bytes);
         assert!(apart);
     }
 
     #[test]
-    fn a_piece_larger_than_a_huge_page_is_one() {
+    fn a_chunk_larger_than_a_huge_page_is_contiguous() {
         let slabs = Slabs::new();
         for _ in 0..SMALL + 2 {
-            let piece = slabs.take(REGION + 64);
-            // SAFETY: the piece has this many bytes.
-            unsafe { piece.add(REGION + 63).write(1) };
+            let chunk = slabs.take(REGION + 64);
+            // SAFETY: the chunk has this many bytes.
+            unsafe { chunk.add(REGION + 63).write(1) };
         }
     }
 }

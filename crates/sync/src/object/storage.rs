@@ -1,97 +1,97 @@
-//! Where a table keeps its objects, and how their memory comes free.
+//! The storage of a table's objects, and how their memory is freed.
 //!
-//! An object that was ended is dropped through the epoch, later and by any thread, so the tree may
-//! go only when that is over: it counts what is on its way, per core, and after the table was
-//! dropped it goes through the epoch itself, again and again until nothing is on its way.
+//! A dead object is dropped through the epoch, later and by any thread, so the tree may be freed
+//! only after that. It counts pending drops per core. When the table was dropped, the tree goes
+//! through the epoch itself, again and again until no drop is pending.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::held::Object;
-use super::place::Place;
+use super::entry::Entry;
+use super::obj_ref::Object;
 use super::radix::Radix;
 use crate::epoch::{self, Guard};
+use crate::percpu::PerCpu;
 use crate::primitive::atomic::{AtomicI64, Ordering};
-use crate::spread::PerCore;
 
-/// The places of a table, on the heap; goes by [`Storage::free`] or stays for ever.
+/// The entries of a table, on the heap. Freed by [`Storage::free`], or never.
 ///
-/// Not in a box: a box says that nobody else uses what is in it, and what is on its way has the
-/// address, also while the box would move.
-pub(super) struct Storage<T: Send + Sync + 'static>(NonNull<Parts<T>>);
+/// Not a `Box`, which asserts unique access: pending drops have the address too, also while the box
+/// would move.
+pub(super) struct Storage<T: Send + Sync + 'static>(NonNull<StorageInner<T>>);
 
-pub(super) struct Parts<T: Send + Sync + 'static> {
-    pub(super) places: Radix<T>,
-    /// Objects in places that were ended and are not dropped yet: what each core added and took.
-    ending: PerCore<AtomicI64>,
+pub(super) struct StorageInner<T: Send + Sync + 'static> {
+    pub(super) entries: Radix<T>,
+    /// Dead inline objects that are not dropped yet: what each core added and subtracted.
+    pending_drops: PerCpu<AtomicI64>,
 }
 
-/// An address that may go to another thread.
-struct Address<T>(NonNull<T>);
+/// A pointer that may be sent to another thread.
+struct SendPtr<T>(NonNull<T>);
 
-// SAFETY: only [`Storage`] makes one, of objects and places that may be used from any thread.
-unsafe impl<T> Send for Address<T> {}
+// SAFETY: only [`Storage`] makes one, of objects and entries that may be used from any thread.
+unsafe impl<T> Send for SendPtr<T> {}
 
-// SAFETY: the places and the counts may be used from any thread, and freed by any.
+// SAFETY: the entries and the counts may be used from any thread, and freed by any.
 unsafe impl<T: Send + Sync + 'static> Send for Storage<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Send + Sync + 'static> Sync for Storage<T> {}
 
-/// The end of one object: counted when it goes, also after a drop that panicked.
-struct End<'a>(&'a PerCore<AtomicI64>);
+/// One pending drop; subtracted when this is dropped, also if the object's drop panicked.
+struct PendingDrop<'a>(&'a PerCpu<AtomicI64>);
 
-impl Drop for End<'_> {
+impl Drop for PendingDrop<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `is_quiet`: the room is used no more.
+        // Release: pairs with the Acquire in `is_drained`: the memory is no longer used.
         self.0.get().fetch_sub(1, Ordering::Release);
     }
 }
 
 impl<T: Send + Sync + 'static> Storage<T> {
     pub(super) fn new() -> Storage<T> {
-        let parts = Box::new(Parts {
-            places: Radix::new(),
-            ending: PerCore::new(|_| AtomicI64::new(0)),
+        let inner = Box::new(StorageInner {
+            entries: Radix::new(),
+            pending_drops: PerCpu::new(|_| AtomicI64::new(0)),
         });
-        Storage(NonNull::from(Box::leak(parts)))
+        Storage(NonNull::from(Box::leak(inner)))
     }
 
     /// Drops an object once no guard that exists now is left.
     ///
     /// # Safety
     ///
-    /// The object was ended and cleared from `place`, by the caller.
-    pub(super) unsafe fn retire(&self, place: Place<'_, T>, object: NonNull<Object<T>>, g: &Guard) {
-        if !place.is_room_of(object) {
+    /// The object is dead, and the caller has cleared it from `entry`.
+    pub(super) unsafe fn retire(&self, entry: Entry<'_, T>, object: NonNull<Object<T>>, g: &Guard) {
+        if !entry.holds_inline(object) {
             // SAFETY: it is on the heap, and the caller has it alone but for readers under guards.
             return unsafe { epoch::retire_raw(object.as_ptr(), g) };
         }
         // Relaxed: every addition happens before the table is dropped, and so before `free` looks.
-        self.ending.get().fetch_add(1, Ordering::Relaxed);
-        let (parts, object) = (Address(self.0), Address(object));
+        self.pending_drops.get().fetch_add(1, Ordering::Relaxed);
+        let (inner, object) = (SendPtr(self.0), SendPtr(object));
         let work = move || {
-            let (Address(parts), Address(object)) = (parts, object);
-            // SAFETY: the storage waits for the count, which falls when `_end` goes.
-            let _end = End(unsafe { &parts.as_ref().ending });
+            let (SendPtr(inner), SendPtr(object)) = (inner, object);
+            // SAFETY: the storage waits for the count, which falls when `_end` is dropped.
+            let _end = PendingDrop(unsafe { &inner.as_ref().pending_drops });
             // SAFETY: no guard is left that could see the object.
-            unsafe { Place::new(object).empty_room() };
+            unsafe { Entry::new(object).drop_inline() };
         };
         // SAFETY: what is captured may go to any thread and stays valid, as said above.
         unsafe { g.defer(work) };
-        epoch::weigh(size_of::<Object<T>>(), g);
+        epoch::account(size_of::<Object<T>>(), g);
     }
 
-    /// Frees the memory once no guard that exists now is left and every ended object is dropped.
+    /// Frees the memory once no guard that exists now is left and every dead object is dropped.
     ///
     /// # Safety
     ///
-    /// It is not used again, but by those whose guards exist now.
+    /// It is not used again, except by readers whose guards exist now.
     pub(super) unsafe fn free(&self, g: &Guard) {
         let storage = Storage(self.0);
         let work = move || {
             let storage = storage;
-            if !storage.is_quiet() {
-                // SAFETY: as the caller of the first one said.
+            if !storage.is_drained() {
+                // SAFETY: as the caller of the first call promised.
                 return unsafe { storage.free(&epoch::pin()) };
             }
             // SAFETY: it comes from a box, and nobody has its address any more.
@@ -101,21 +101,21 @@ impl<T: Send + Sync + 'static> Storage<T> {
         unsafe { g.defer(work) };
     }
 
-    /// Whether every ended object is dropped. Only while nobody ends one, as when the table is
-    /// gone: nothing is added any more, so what is seen of the sum is never too little.
-    pub(super) fn is_quiet(&self) -> bool {
-        // Acquire: pairs with the Release of `End`.
+    /// Whether every dead object is dropped. Only valid while no object is evicted, as when the
+    /// table is gone: nothing is added any more, so the sum that is seen is never too small.
+    pub(super) fn is_drained(&self) -> bool {
+        // Acquire: pairs with the Release of `PendingDrop`.
         let of_core = |core: &AtomicI64| core.load(Ordering::Acquire);
-        self.ending.iter().map(of_core).sum::<i64>() == 0
+        self.pending_drops.iter().map(of_core).sum::<i64>() == 0
     }
 }
 
 impl<T: Send + Sync + 'static> Deref for Storage<T> {
-    type Target = Parts<T>;
+    type Target = StorageInner<T>;
 
     #[inline]
-    fn deref(&self) -> &Parts<T> {
-        // SAFETY: it was made with the storage and is there until that is freed.
+    fn deref(&self) -> &StorageInner<T> {
+        // SAFETY: it was allocated with the storage and lives until that is freed.
         unsafe { self.0.as_ref() }
     }
 }

@@ -3,26 +3,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use crate::epoch;
 use crate::lock_class;
+use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use crate::primitive::{Arc, force_core, rounds};
-use crate::spread::Spread;
 
-struct Node {
+struct Tracked {
     number: u64,
     alive: Arc<AtomicUsize>,
 }
 
-impl Node {
-    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Node {
+impl Tracked {
+    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Tracked {
         alive.fetch_add(1, Ordering::SeqCst);
-        Node {
+        Tracked {
             number,
             alive: Arc::clone(alive),
         }
     }
 }
 
-impl Drop for Node {
+impl Drop for Tracked {
     fn drop(&mut self) {
         self.number = u64::MAX;
         self.alive.fetch_sub(1, Ordering::SeqCst);
@@ -45,17 +45,17 @@ lock_class!(Guarded = "guarded", 2);
 
 #[test]
 fn an_object_is_small_and_alone_on_its_lines() {
-    assert!(Object::<()>::SHARES_AT + size_of::<Spread<LANES>>() <= 128);
+    assert!(Object::<()>::PERCPU_AT + size_of::<PerCpuCounters<SLOTS>>() <= 128);
     assert_eq!(align_of::<Object<u8>>(), 64);
-    assert_eq!(Object::<[u64; 5]>::SHARES_AT, 64);
-    assert_eq!(size_of::<Held<u8>>(), 8);
-    assert_eq!(size_of::<HeldSlot<u8>>(), 8);
+    assert_eq!(Object::<[u64; 5]>::PERCPU_AT, 64);
+    assert_eq!(size_of::<ObjRef<u8>>(), 8);
+    assert_eq!(size_of::<RefSlot<u8>>(), 8);
 }
 
 #[test]
 fn a_held_object_is_not_retired() {
     let (table, alive) = (Table::new(2), Arc::default());
-    let held = table.insert(|number, _| Node::new(number, &alive));
+    let held = table.insert(|number, _| Tracked::new(number, &alive));
     let g = epoch::pin();
     let second = table.hold(held.number(), &g).expect("it lives");
     assert_eq!(held.references(), 2);
@@ -76,7 +76,7 @@ fn references_given_on_another_core_count() {
     let (table, alive) = (Table::new(1), Arc::default());
     let g = epoch::pin();
     force_core(0);
-    let held = table.insert(|number, _| Node::new(number, &alive));
+    let held = table.insert(|number, _| Tracked::new(number, &alive));
     let clones: Vec<_> = (0..4)
         .map(|core| {
             force_core(core);
@@ -108,7 +108,7 @@ fn a_number_comes_back_with_the_next_generation() {
         .map(|_| table.insert(|number, generation| (number, generation)))
         .collect();
     let second = others.iter().find(|other| other.number() == number);
-    let second = second.expect("it comes back before another block is begun");
+    let second = second.expect("it comes returned before another block is begun");
     assert_eq!(***second, (number, generation + 1));
     assert_eq!(second.generation(), generation + 1);
 }
@@ -125,14 +125,17 @@ fn an_evicted_number_stays_taken_until_its_object_is_restored() {
     assert!(table.get(number, &g).is_none());
     let others: Vec<_> = (0..3 * BLOCK).map(|_| table.insert(|_, _| 'x')).collect();
     assert!(others.iter().all(|other| other.number() != number));
-    let (back, is_new) = table
-        .restore(number, generation, |_, _, shares| {
-            shares.add(2, 7);
+    let (returned, is_new) = table
+        .restore(number, generation, |_, _, percpu| {
+            percpu.add(2, 7);
             'b'
         })
         .expect("nobody else has it");
-    assert_eq!((**back, back.generation(), is_new), ('b', generation, true));
-    assert_eq!(back.shares().sum(2), 7);
+    assert_eq!(
+        (**returned, returned.generation(), is_new),
+        ('b', generation, true)
+    );
+    assert_eq!(returned.percpu().sum(2), 7);
     let (again, is_new) = table
         .restore(number, generation, |_, _, _| 'c')
         .expect("the same object");
@@ -180,7 +183,7 @@ fn fixed_numbers_reach_as_far_as_numbers_go() {
 fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
     let (table, alive) = (Table::new(1), Arc::default());
     let make = |generation| {
-        let held = table.insert_at(9, generation, |number, _| Node::new(number, &alive));
+        let held = table.insert_at(9, generation, |number, _| Tracked::new(number, &alive));
         held.expect("the number is free").into_raw_count();
         let g = epoch::pin();
         let object = table.get(9, &g).expect("it was put there");
@@ -247,7 +250,7 @@ fn a_table_goes_after_the_last_object_that_was_ended() {
                 scope.spawn(|| {
                     let g = epoch::pin();
                     for _ in 0..100 {
-                        let held = table.insert(|number, _| Node::new(number, &alive));
+                        let held = table.insert(|number, _| Tracked::new(number, &alive));
                         let object = held.pinned(&g);
                         drop(held);
                         assert!(table.retire(object, &g));
@@ -255,7 +258,7 @@ fn a_table_goes_after_the_last_object_that_was_ended() {
                 });
             }
         });
-        let held = table.insert(|number, _| Node::new(number, &alive));
+        let held = table.insert(|number, _| Tracked::new(number, &alive));
         let seen = held.pinned(&reader);
         drop(held);
         drop(table);
@@ -315,7 +318,7 @@ fn an_object_whose_drop_panics_holds_up_neither_its_room_nor_its_table() {
             std::thread::yield_now();
             assert!(std::time::Instant::now() < limit, "it is never dropped");
         }
-        while !table.storage.is_quiet() {
+        while !table.storage.is_drained() {
             std::thread::yield_now();
             assert!(std::time::Instant::now() < limit, "its end is not counted");
         }
@@ -343,7 +346,7 @@ fn a_reserved_number_is_given_out_once() {
 fn bare_counts_keep_an_object_and_too_many_puts_harm_no_handle() {
     let (table, alive) = (Table::new(1), Arc::default());
     let g = epoch::pin();
-    let held = table.insert(|number, _| Node::new(number, &alive));
+    let held = table.insert(|number, _| Tracked::new(number, &alive));
     let object = held.pinned(&g);
     for _ in 0..3 {
         held.clone().into_raw_count();
@@ -363,7 +366,7 @@ fn bare_counts_keep_an_object_and_too_many_puts_harm_no_handle() {
 fn a_slot_gives_its_reference_up_once() {
     let table = Table::new(1);
     let g = epoch::pin();
-    let slot = HeldSlot::new(table.insert(|_, _| 'a'));
+    let slot = RefSlot::new(table.insert(|_, _| 'a'));
     let object = slot.get(&g).expect("filled");
     assert!(!table.retire(object, &g));
     let old = slot
@@ -376,7 +379,7 @@ fn a_slot_gives_its_reference_up_once() {
     assert!(slot.take().is_some() && slot.take().is_none() && slot.is_empty());
     drop(old);
     assert!(table.retire(object, &g));
-    drop(HeldSlot::new(table.insert(|_, _| 'c')));
+    drop(RefSlot::new(table.insert(|_, _| 'c')));
     let mut ended = 0;
     table.scan(0, &g, |object| {
         ended += usize::from(table.retire(object, &g));
@@ -395,9 +398,9 @@ fn a_table_drops_its_objects_but_not_what_is_held() {
     let alive = Arc::default();
     let table = Table::new(1);
     for _ in 0..rounds(3_000) {
-        table.insert(|number, _| Node::new(number, &alive));
+        table.insert(|number, _| Tracked::new(number, &alive));
     }
-    let held = table.insert(|number, _| Node::new(number, &alive));
+    let held = table.insert(|number, _| Tracked::new(number, &alive));
     drop(table);
     wait_until_alive(&alive, 1);
     assert_eq!(held.number, held.number());
@@ -406,7 +409,7 @@ fn a_table_drops_its_objects_but_not_what_is_held() {
 #[test]
 fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
     let table = Table::new(1);
-    let held = table.insert(|_, _| (Gate::<Guarded>::new(), AtomicI64::new(0)));
+    let held = table.insert(|_, _| (PerCpuRwLock::<Guarded>::new(), AtomicI64::new(0)));
     let (gate, inside) = &**held;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -415,22 +418,22 @@ fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
             scope.spawn(move || {
                 force_core(core);
                 while !stop.load(Ordering::Relaxed) {
-                    let _entry = gate.enter(held.shares());
+                    let _entry = gate.read(held.percpu());
                     inside.fetch_add(1, Ordering::Relaxed);
                     inside.fetch_sub(1, Ordering::Relaxed);
                 }
             });
         }
         for _ in 0..rounds(2_000) {
-            let _closed = gate.close(held.shares());
+            let _closed = gate.write(held.percpu());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
-            assert!(gate.try_enter(held.shares()).is_none());
+            assert!(gate.try_read(held.percpu()).is_none());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(gate.try_enter(held.shares()).is_some());
-    assert_eq!(held.shares().sum(1), 0);
+    assert!(gate.try_read(held.percpu()).is_some());
+    assert_eq!(held.percpu().sum(1), 0);
 }
 
 /// Threads hold, clone and drop one object after the other while others retire whatever they
@@ -438,7 +441,7 @@ fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
 #[test]
 fn getters_and_killers_agree_on_every_object() {
     const SLOTS: u64 = 8;
-    let (table, alive) = (Table::<Node>::new(SLOTS), Arc::default());
+    let (table, alive) = (Table::<Tracked>::new(SLOTS), Arc::default());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for core in 0..2 {
@@ -455,7 +458,7 @@ fn getters_and_killers_agree_on_every_object() {
                         let second = held.clone();
                         force_core(core + 2);
                         drop(held);
-                        let node: &Node = &second;
+                        let node: &Tracked = &second;
                         assert_eq!(node.number, number);
                         drop(second);
                     }
@@ -469,7 +472,7 @@ fn getters_and_killers_agree_on_every_object() {
             if let Some(object) = table.get(number, &g) {
                 ended += u64::from(table.evict(object, &g));
             }
-            drop(table.restore(number, 1, |number, _, _| Node::new(number, &alive)));
+            drop(table.restore(number, 1, |number, _, _| Tracked::new(number, &alive)));
         }
         stop.store(true, Ordering::Relaxed);
         assert!(ended > rounds(1_000), "{ended} of {}", rounds(100_000));
@@ -485,7 +488,7 @@ fn concurrent_restores_make_one_object() {
     for _ in 0..rounds(2_000) {
         let objects: Vec<usize> = std::thread::scope(|scope| {
             let restore = || {
-                let held = table.restore(3, 1, |number, _, _| Node::new(number, &alive));
+                let held = table.restore(3, 1, |number, _, _| Tracked::new(number, &alive));
                 let (held, _) = held.expect("the generation is right");
                 held.into_raw_count();
                 let g = epoch::pin();

@@ -6,7 +6,7 @@
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod cpu;
-pub(crate) mod fenced;
+pub(crate) mod dekker;
 mod last_core;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
@@ -14,8 +14,8 @@ mod modelled;
 mod native;
 mod parking;
 mod prefetch;
+mod stopwatch;
 mod thread_time;
-mod ticks;
 mod word_lock;
 
 pub use last_core::LastCore;
@@ -24,13 +24,13 @@ pub use modelled::*;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub use native::*;
 pub use prefetch::prefetch;
+pub use stopwatch::Stopwatch;
 pub use thread_time::{clock, resolution, thread_time};
-pub use ticks::Stopwatch;
 pub use word_lock::WordLock;
 
 /// Atomics that no model checker replaces.
 ///
-/// For bulk bytes that carry no protocol ([`crate::words`]): replacing them would only slow the
+/// For bulk bytes that carry no protocol ([`crate::atomic_bytes`]): replacing them would only slow the
 /// model checker down.
 pub(crate) mod plain {
     pub use std::sync::atomic::{AtomicU64, Ordering};

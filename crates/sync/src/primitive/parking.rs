@@ -1,9 +1,9 @@
 //! Sleeping in a queue that is found by an address.
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
-pub(super) use modelled::{Patience, unpark_one};
+pub(super) use modelled::{SpinWait, unpark_one};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-pub(super) use native::{Patience, unpark_one};
+pub(super) use native::{SpinWait, unpark_one};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod native {
@@ -18,14 +18,14 @@ mod native {
     const YIELDS: u32 = 40;
 
     /// A few looks before it is worth to sleep.
-    pub(in super::super) struct Patience {
+    pub(in super::super) struct SpinWait {
         pauses: crossbeam_utils::Backoff,
         yields: u32,
     }
 
-    impl Patience {
-        pub(in super::super) fn new() -> Patience {
-            Patience {
+    impl SpinWait {
+        pub(in super::super) fn new() -> SpinWait {
+            SpinWait {
                 pauses: crossbeam_utils::Backoff::new(),
                 yields: 0,
             }
@@ -58,7 +58,7 @@ mod native {
             let result = unsafe {
                 parking_lot_core::park(key, must_sleep, asleep, timed_out, DEFAULT_PARK_TOKEN, None)
             };
-            *self = Patience::new();
+            *self = SpinWait::new();
             matches!(result, ParkResult::Unparked(HANDED_OVER))
         }
     }
@@ -85,11 +85,11 @@ mod native {
 mod modelled {
     use crate::primitive::Backoff;
 
-    pub(in super::super) struct Patience(Backoff);
+    pub(in super::super) struct SpinWait(Backoff);
 
-    impl Patience {
-        pub(in super::super) fn new() -> Patience {
-            Patience(Backoff::new())
+    impl SpinWait {
+        pub(in super::super) fn new() -> SpinWait {
+            SpinWait(Backoff::new())
         }
 
         /// loom spins for ever: with the sleepers' bit it has too many interleavings to go

@@ -92,7 +92,7 @@ pub struct Row {
 pub struct Snapshot {
     /// Whether it goes on.
     pub running: bool,
-    /// Whether every lock is recorded, see [`Draw::All`](super::Draw::All).
+    /// Whether every lock is recorded, see [`Sampling::All`](super::Sampling::All).
     pub exact: bool,
     /// Nanoseconds from the start, or the last reset, to now or to the stop.
     pub elapsed_ns: u64,

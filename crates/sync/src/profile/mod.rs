@@ -6,38 +6,40 @@
 //!
 //! The profile is of the process: locks of one class count together whichever object they are in.
 
-#[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
-mod absent;
 mod clock;
 mod counts;
-#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
-mod live;
-#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
-mod local;
+#[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
+mod disabled;
 mod recorder;
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+mod session;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 mod switch;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
+mod thread_profile;
 
 pub use clock::TestClock;
 pub use counts::{Counts, Key, Row, Side, Snapshot};
 pub use recorder::Recorder;
 
 #[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
-pub(crate) use absent::{granted, now, odd, pass, refused, released, taken, waited, watched};
+pub(crate) use disabled::{
+    granted, is_on, now, refused, released, taken, try_unsampled, waited, write_mask,
+};
 #[cfg(any(feature = "loom", feature = "shuttle", feature = "unprofiled"))]
-pub use absent::{reset, snapshot, start, stop};
+pub use disabled::{reset, snapshot, start, stop};
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
-pub use live::{reset, snapshot, start, stop};
+pub use session::{reset, snapshot, start, stop};
 #[cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 pub(crate) use {
     clock::now,
-    local::{granted, pass, refused, released, taken, waited},
-    switch::{odd, watched},
+    switch::{is_on, write_mask},
+    thread_profile::{granted, refused, released, taken, try_unsampled, waited},
 };
 
 /// Which of the locks that are free when they are asked for are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draw {
+pub enum Sampling {
     /// All by threads that take few; of a busy thread one in about 64 microseconds, which then
     /// stands for the others.
     Adaptive,

@@ -31,13 +31,13 @@ pub struct Recorder {
     session: AtomicU32,
     /// Requests that found no cell.
     lost: AtomicU64,
-    cells: Box<[Cell]>,
+    cells: Box<[SiteCell]>,
 }
 
 /// Two lines, so that no two recorders share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Cell {
+struct SiteCell {
     /// Whose cell it is; set once, by the owner.
     key: OnceLock<Key>,
     /// In the order of the fields of [`Counts`].
@@ -48,7 +48,7 @@ const NUMBERS: usize = 9;
 
 /// Which cell of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct SiteIndex(usize);
 
 impl Recorder {
     /// Empty cells that belong to no session.
@@ -57,7 +57,7 @@ impl Recorder {
         Recorder {
             session: AtomicU32::new(NONE),
             lost: AtomicU64::new(0),
-            cells: (0..CELLS).map(|_| Cell::default()).collect(),
+            cells: (0..CELLS).map(|_| SiteCell::default()).collect(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Recorder {
 
     /// The cell of `key`; `None` when all cells are taken, which `requests` are lost by. Called by
     /// the owner.
-    pub fn place(&self, key: &Key, requests: u64) -> Option<Place> {
+    pub fn site(&self, key: &Key, requests: u64) -> Option<SiteIndex> {
         let site = std::ptr::from_ref(key.site).addr();
         let first = (site >> 3) ^ (key.class.as_ptr().addr() >> 4) ^ key.side as usize;
         for step in 0..self.cells.len() {
@@ -93,10 +93,10 @@ impl Recorder {
             let cell = &self.cells[place];
             if let Some(taken) = cell.key.get() {
                 if taken.is(key) {
-                    return Some(Place(place));
+                    return Some(SiteIndex(place));
                 }
             } else if cell.key.set(*key).is_ok() {
-                return Some(Place(place));
+                return Some(SiteIndex(place));
             }
         }
         bump(&self.lost, requests);
@@ -104,7 +104,7 @@ impl Recorder {
     }
 
     /// Adds to a cell. Called by the owner.
-    pub fn add(&self, place: Place, counts: &Counts) {
+    pub fn add(&self, place: SiteIndex, counts: &Counts) {
         let numbers = &self.cells[place.0].numbers;
         let [sums @ .., _, _, _] = numbers;
         let [_, _, _, _, _, _, hold_max, wait, wait_max] = numbers;
@@ -157,7 +157,7 @@ impl Key {
     }
 }
 
-impl Cell {
+impl SiteCell {
     fn counts(&self) -> Counts {
         // Relaxed: each is a count of its own.
         let [
@@ -187,12 +187,12 @@ impl Cell {
 
 /// Adds without a read-modify-write: the owner alone writes.
 fn bump(number: &AtomicU64, more: u64) {
-    // Relaxed: see `Cell::counts`.
+    // Relaxed: see `SiteCell::counts`.
     number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 fn raise(number: &AtomicU64, to: u64) {
-    // Relaxed: see `Cell::counts`.
+    // Relaxed: see `SiteCell::counts`.
     if number.load(Ordering::Relaxed) < to {
         number.store(to, Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ struct Switch {
     exact: AtomicBool,
     /// The bits of a sequence count of which one at least makes a writer go the slow way: the one
     /// that says that somebody writes, or, while the profile is on, all.
-    odd: AtomicU32,
+    write_mask: AtomicU32,
     /// Number of the session; 0 before the first one.
     session: AtomicU32,
     /// Holds that end later end then.
@@ -29,14 +29,14 @@ const OPEN: u64 = u64::MAX;
 static SWITCH: Switch = Switch {
     on: AtomicU64::new(0),
     exact: AtomicBool::new(false),
-    odd: AtomicU32::new(WRITING),
+    write_mask: AtomicU32::new(WRITING),
     session: AtomicU32::new(0),
     until: AtomicU64::new(OPEN),
 };
 
 /// Whether locks are to be recorded.
 #[inline(always)]
-pub(crate) fn watched() -> bool {
+pub(crate) fn is_on() -> bool {
     on() != 0
 }
 
@@ -46,10 +46,10 @@ pub(super) fn on() -> u64 {
     SWITCH.on.load(Ordering::Relaxed)
 }
 
-/// See [`Switch::odd`].
+/// See [`Switch::write_mask`].
 #[inline(always)]
-pub(crate) fn odd() -> u32 {
-    SWITCH.odd.load(Ordering::Relaxed)
+pub(crate) fn write_mask() -> u32 {
+    SWITCH.write_mask.load(Ordering::Relaxed)
 }
 
 #[inline]
@@ -70,13 +70,13 @@ pub(super) fn turn_on(exact: bool) {
     SWITCH.exact.store(exact, Ordering::Relaxed);
     SWITCH.until.store(OPEN, Ordering::Relaxed);
     begin_session();
-    SWITCH.odd.store(u32::MAX, Ordering::Relaxed);
+    SWITCH.write_mask.store(u32::MAX, Ordering::Relaxed);
     SWITCH.on.store(half(session()), Ordering::Relaxed);
 }
 
 pub(super) fn turn_off(now: u64) {
     SWITCH.on.store(0, Ordering::Relaxed);
-    SWITCH.odd.store(WRITING, Ordering::Relaxed);
+    SWITCH.write_mask.store(WRITING, Ordering::Relaxed);
     end_at(now);
 }
 
@@ -89,7 +89,7 @@ pub(super) fn end_at(until: u64) {
 pub(super) fn begin_session() {
     let next = session().wrapping_add(1).max(1);
     SWITCH.session.store(next, Ordering::Relaxed);
-    if watched() {
+    if is_on() {
         SWITCH.on.store(half(next), Ordering::Relaxed);
     }
 }

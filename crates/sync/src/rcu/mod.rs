@@ -13,17 +13,17 @@
 //! when it goes, without waiting for guards. A slot inside an object that is itself found under
 //! the guard lives as long as the guard, so the second borrow costs nothing there.
 
-mod cell;
-mod once;
-mod shared;
-mod slot;
-mod tag;
+mod arc_slot;
+mod once_slot;
+mod rcu_cell;
+mod rcu_slot;
+mod tag_slot;
 
-pub use cell::RcuCell;
-pub use once::OnceSlot;
-pub use shared::{ArcSlot, Removed, Shared};
-pub use slot::RcuSlot;
-pub use tag::TagSlot;
+pub use arc_slot::{ArcSlot, Removed, Shared};
+pub use once_slot::OnceSlot;
+pub use rcu_cell::RcuCell;
+pub use rcu_slot::RcuSlot;
+pub use tag_slot::TagSlot;
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;

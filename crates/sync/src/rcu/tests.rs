@@ -4,16 +4,16 @@ use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::primitive::{Arc, rounds};
 
 /// A value that is counted while it lives and spoilt when dropped.
-struct Counted {
+struct Checked {
     value: u64,
     check: u64,
     alive: Arc<AtomicUsize>,
 }
 
-impl Counted {
-    fn new(value: u64, alive: &Arc<AtomicUsize>) -> Box<Counted> {
+impl Checked {
+    fn new(value: u64, alive: &Arc<AtomicUsize>) -> Box<Checked> {
         alive.fetch_add(1, Ordering::SeqCst);
-        Box::new(Counted {
+        Box::new(Checked {
             value,
             check: !value,
             alive: Arc::clone(alive),
@@ -26,7 +26,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for Checked {
     fn drop(&mut self) {
         self.check = self.value;
         self.alive.fetch_sub(1, Ordering::SeqCst);
@@ -51,11 +51,11 @@ fn a_slot_gives_what_was_stored_last() {
     let slot = RcuSlot::empty();
     let g = epoch::pin();
     assert!(slot.is_empty() && slot.load(&g).is_none() && !slot.take(&g));
-    slot.store(Some(Counted::new(1, &alive)), &g);
+    slot.store(Some(Checked::new(1, &alive)), &g);
     let first = slot.load(&g).expect("stored");
-    slot.store(Some(Counted::new(2, &alive)), &g);
+    slot.store(Some(Checked::new(2, &alive)), &g);
     assert_eq!(
-        (first.read(), slot.load(&g).map(Counted::read)),
+        (first.read(), slot.load(&g).map(Checked::read)),
         (1, Some(2))
     );
     assert!(slot.take(&g));
@@ -70,12 +70,12 @@ fn only_one_install_wins_and_the_other_gets_its_value_back() {
     let g = epoch::pin();
     let mut slot = RcuSlot::empty();
     assert_eq!(
-        slot.install(Counted::new(1, &alive), &g)
-            .map(Counted::read)
+        slot.install(Checked::new(1, &alive), &g)
+            .map(Checked::read)
             .ok(),
         Some(1)
     );
-    let back = slot.install(Counted::new(2, &alive), &g).map(Counted::read);
+    let back = slot.install(Checked::new(2, &alive), &g).map(Checked::read);
     assert_eq!(back.map_err(|value| value.read()), Err(2));
     slot.get_mut().expect("filled").alive = Arc::clone(&alive);
     drop(slot);
@@ -90,13 +90,13 @@ fn only_one_install_wins_and_the_other_gets_its_value_back() {
 fn a_move_leaves_nothing_behind() {
     let alive = Arc::default();
     let g = epoch::pin();
-    let (from, to) = (RcuSlot::new(Counted::new(1, &alive)), RcuSlot::empty());
-    to.store(Some(Counted::new(9, &alive)), &g);
+    let (from, to) = (RcuSlot::new(Checked::new(1, &alive)), RcuSlot::empty());
+    to.store(Some(Checked::new(9, &alive)), &g);
     from.move_to(&to, &g);
     assert!(from.is_empty());
-    assert_eq!(to.load(&g).map(Counted::read), Some(1));
+    assert_eq!(to.load(&g).map(Checked::read), Some(1));
     to.move_to(&to, &g);
-    assert_eq!(to.load(&g).map(Counted::read), Some(1));
+    assert_eq!(to.load(&g).map(Checked::read), Some(1));
     drop(g);
     wait_until_alive(&alive, 1);
 }
@@ -112,11 +112,11 @@ fn a_tag_is_kept_with_its_value() {
         "no value has no tag, not tag 0"
     );
     for tag in [0, 1, 0x8000, u16::MAX] {
-        from.store(Some((tag, Counted::new(tag.into(), &alive))), &g);
+        from.store(Some((tag, Checked::new(tag.into(), &alive))), &g);
         assert_eq!(from.tag(), Some(tag));
         let (found, value) = from.load(&g).expect("stored");
         assert_eq!((found, value.read()), (tag, tag.into()));
-        assert_eq!(from.load_if(tag, &g).map(Counted::read), Some(tag.into()));
+        assert_eq!(from.load_if(tag, &g).map(Checked::read), Some(tag.into()));
         assert!(from.load_if(tag ^ 1, &g).is_none());
     }
     from.move_to(&to, &g);
@@ -130,14 +130,14 @@ fn a_tag_is_kept_with_its_value() {
 #[test]
 fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
     let alive = Arc::default();
-    let (slot, kept) = (ArcSlot::empty(), Arc::new(*Counted::new(1, &alive)));
+    let (slot, kept) = (ArcSlot::empty(), Arc::new(*Checked::new(1, &alive)));
     assert!(slot.install(Arc::clone(&kept)).is_ok() && !slot.is_empty());
-    let refused = slot.install(Arc::new(*Counted::new(2, &alive)));
+    let refused = slot.install(Arc::new(*Checked::new(2, &alive)));
     assert_eq!(refused.map_err(|back| back.read()), Err(2));
     let g = epoch::pin();
     let seen = slot.load(&g).expect("installed");
     assert_eq!(Arc::strong_count(&kept), 2, "to look counts nothing");
-    let before = slot.swap(Some(Arc::new(*Counted::new(3, &alive))), &g);
+    let before = slot.swap(Some(Arc::new(*Checked::new(3, &alive))), &g);
     assert_eq!(before.map(|before| before.read()), Some(1));
     drop(kept);
     assert_eq!(seen.read(), 1, "the guard keeps it");
@@ -149,7 +149,7 @@ fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
     assert_eq!(later.read(), 1, "a share of one's own keeps it");
     drop(later);
     assert_eq!(alive.load(Ordering::SeqCst), 0);
-    assert!(slot.install(Arc::new(*Counted::new(4, &alive))).is_ok());
+    assert!(slot.install(Arc::new(*Checked::new(4, &alive))).is_ok());
     drop(slot);
     assert_eq!(
         alive.load(Ordering::SeqCst),
@@ -162,7 +162,7 @@ fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
 fn what_was_taken_out_is_seen_until_it_is_retired_and_by_who_still_may() {
     let alive = Arc::default();
     let slot = ArcSlot::empty();
-    let put = |value| slot.install(Arc::new(*Counted::new(value, &alive))).is_ok();
+    let put = |value| slot.install(Arc::new(*Checked::new(value, &alive))).is_ok();
     assert!(put(1));
     let removed = slot.exchange(None).expect("installed");
     assert!(slot.is_empty() && slot.exchange(None).is_none());
@@ -189,7 +189,7 @@ fn a_cell_always_has_a_value() {
 #[test]
 fn readers_never_see_a_dropped_value() {
     let alive = Arc::default();
-    let slots: [RcuSlot<Counted>; 2] = [RcuSlot::new(Counted::new(0, &alive)), RcuSlot::empty()];
+    let slots: [RcuSlot<Checked>; 2] = [RcuSlot::new(Checked::new(0, &alive)), RcuSlot::empty()];
     let tagged = TagSlot::empty();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -201,7 +201,7 @@ fn readers_never_see_a_dropped_value() {
                         value.read();
                     }
                     if let Some((tag, value)) = tagged.load(&g) {
-                        let value: &Counted = value;
+                        let value: &Checked = value;
                         assert_eq!(value.read() as u16, tag);
                     }
                 }
@@ -209,9 +209,9 @@ fn readers_never_see_a_dropped_value() {
         }
         for i in 0..rounds(20_000) {
             let g = epoch::pin();
-            slots[1].store(Some(Counted::new(i, &alive)), &g);
+            slots[1].store(Some(Checked::new(i, &alive)), &g);
             slots[1].move_to(&slots[0], &g);
-            tagged.store(Some((i as u16, Counted::new(i, &alive))), &g);
+            tagged.store(Some((i as u16, Checked::new(i, &alive))), &g);
         }
         stop.store(true, Ordering::Relaxed);
     });

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hearth_sync::profile::{self, Counts, Draw, Row, Side, TestClock};
+use hearth_sync::profile::{self, Counts, Row, Sampling, Side, TestClock};
 
 static TURNS: Mutex<()> = Mutex::new(());
 
@@ -25,7 +25,7 @@ impl Turn {
     }
 
     /// With the profile on and a clock that stands.
-    pub fn stopped_clock(draw: Draw) -> Turn {
+    pub fn stopped_clock(draw: Sampling) -> Turn {
         let mut turn = Turn::off();
         turn.clock = Some(TestClock::new());
         assert!(profile::start(draw));
@@ -33,7 +33,7 @@ impl Turn {
     }
 
     /// With the profile on.
-    pub fn real_clock(draw: Draw) -> Turn {
+    pub fn real_clock(draw: Sampling) -> Turn {
         let turn = Turn::off();
         assert!(profile::start(draw));
         turn

@@ -49,7 +49,7 @@ pub fn run_loops() -> Result<(), String> {
     let core = *allowed_cores().first().ok_or("no core may be used")?;
     pin(core).map_err(|error| format!("core {core}: {error}"))?;
     for tasks in SIZES {
-        let scheduler = Scheduler::builder().seats(1).start();
+        let scheduler = Scheduler::builder().external_workers(1).start();
         let scheduler = scheduler.map_err(|error| error.to_string())?;
         let tasks: Vec<JoinHandle<()>> = (0..tasks)
             .map(|_| {

@@ -2,8 +2,6 @@
 //! cores.
 
 mod instructions;
-#[cfg(feature = "recorder")]
-pub mod shared_lines;
 
 pub use instructions::{LOOPS, run_loops};
 
@@ -11,7 +9,7 @@ use super::options::SeedOptions;
 use super::{Family, families};
 use crate::activity::Activity;
 use crate::allocations;
-use crate::conflicts::instrumented;
+use crate::instrumented;
 use crate::measure::prepare;
 use crate::row::Row;
 use crate::table::Table;
@@ -62,8 +60,10 @@ impl Fact {
 
 /// An activity of a family.
 pub struct Wanted {
-    family: &'static str,
-    activity: Box<dyn Activity>,
+    /// Name of the family.
+    pub family: &'static str,
+    /// What is done.
+    pub activity: Box<dyn Activity>,
 }
 
 /// The facts of activities on the library.
@@ -217,6 +217,14 @@ fn wanted_of_all(options: &SeedOptions) -> Vec<Wanted> {
     let families = families();
     let all: Vec<&dyn Family> = families.iter().map(|family| &**family).collect();
     wanted(&all, options)
+}
+
+/// The activities that these arguments of `hearth-bench seeds` name, in order.
+///
+/// # Errors
+/// The arguments are wrong.
+pub fn wanted_of_args(args: &[String]) -> Result<Vec<Wanted>, String> {
+    Ok(wanted_of_all(&SeedOptions::parse(args)?))
 }
 
 /// Repetitions of which allocations are counted, in strides.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hearth_sync::epoch::{Guard, pin};
 use proptest::prelude::*;
 
-use super::super::root::{Absent, Data};
+use super::super::root::{Data, PageMiss};
 use super::super::span::{PAGE, PAGE_BYTES};
 use super::page_at;
 
@@ -194,11 +194,11 @@ impl Check {
     }
 
     /// Repeats `act` until nothing is missing; what is missing comes from the backend.
-    fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, Absent>) -> R {
+    fn retry<R>(&self, g: &Guard, act: impl Fn(&Data) -> Result<R, PageMiss>) -> R {
         for _ in 0..20_000 {
             match act(&self.data) {
                 Ok(done) => return done,
-                Err(Absent(index)) => {
+                Err(PageMiss(index)) => {
                     assert!(!self.data.is_complete(), "{index} absent in complete data");
                     assert!(page_at(&self.data, index, g).is_err(), "{index} is there");
                     let bytes = self.stale.get(&index).map(|bytes| &bytes[..]);
@@ -309,7 +309,7 @@ impl Check {
 
     fn rewrite(&mut self, g: &Guard) {
         self.retry(g, |data| match data.first_held(g) {
-            Some(index) => Err(Absent(index)),
+            Some(index) => Err(PageMiss(index)),
             None => Ok(()),
         });
         self.data.mark_all_dirty(g);

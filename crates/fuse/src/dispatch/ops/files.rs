@@ -11,7 +11,7 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, OpenFile, Place};
+use hearth::{Errno, OpenFile, WriteAt};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
@@ -122,13 +122,13 @@ impl Dispatcher {
     }
 
     /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
-    fn place(&self, args: &WriteIn, offset: u64) -> Place {
+    fn place(&self, args: &WriteIn, offset: u64) -> WriteAt {
         match args.flags as i32 & libc::O_APPEND {
-            0 => Place::At(offset),
-            _ if !self.settings.writeback => Place::End,
+            0 => WriteAt::At(offset),
+            _ if !self.settings.writeback => WriteAt::End,
             // The kernel knows the end of what it has not yet written back, and the volume what the
             // library has appended.
-            _ => Place::EndFrom(offset),
+            _ => WriteAt::EndFrom(offset),
         }
     }
 

@@ -274,7 +274,7 @@ impl Copy {
                 copied => copied.unwrap_or(0),
             };
             done += copied;
-            let paid = done >= COPY_MAX && sched.has_ceilings();
+            let paid = done >= COPY_MAX && sched.has_limits();
             match copied < want || done >= len || paid {
                 true => Ok(Outcome::Done(copied_out(done, wide))),
                 false => Ok(Outcome::Wait(WaitFor::NextChunk(0))),

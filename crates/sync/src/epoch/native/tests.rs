@@ -1,7 +1,7 @@
 //! Who frees what a thread has retired.
 
 use super::super::{pin, retire};
-use super::FULL;
+use super::BAG_SIZE;
 use crate::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::primitive::{Arc, rounds, thread};
 use std::sync::mpsc;
@@ -41,7 +41,7 @@ fn wait_until(met: impl Fn() -> bool) {
 fn who_goes_on_frees_what_it_retired_itself() {
     // Tests beside this one may let so much wait that all free whatever they find.
     let mut attempts = std::iter::repeat_with(frees_of_who_goes_on).take(10);
-    let is_own = attempts.any(|[own, others]| own > others);
+    let is_own = attempts.any(|[garbage, others]| garbage > others);
     assert!(is_own, "others free more in ten attempts");
 }
 
@@ -49,14 +49,14 @@ fn who_goes_on_frees_what_it_retired_itself() {
 fn frees_of_who_goes_on() -> [usize; 2] {
     let drops = Arc::new(Drops::default());
     let done = Arc::new(AtomicUsize::new(0));
-    let (busy, seen) = (Arc::clone(&drops), Arc::clone(&done));
+    let (busy, last_epoch) = (Arc::clone(&drops), Arc::clone(&done));
     let busy = thread::spawn(move || {
         let by = || [0, 1].map(|whose| busy.0[whose].load(SeqCst));
         // Until much was dropped: tests beside this one pin as well.
-        while by().iter().sum::<usize>() < 100 * FULL {
-            retire_some(&busy, FULL);
+        while by().iter().sum::<usize>() < 100 * BAG_SIZE {
+            retire_some(&busy, BAG_SIZE);
         }
-        seen.store(1, SeqCst);
+        last_epoch.store(1, SeqCst);
         by()
     });
     // Another one works at the collector all the time.
@@ -76,12 +76,12 @@ fn who_pauses_for_a_moment_frees_what_it_left_itself() {
         let thread = {
             let drops = Arc::clone(&drops);
             thread::spawn(move || {
-                retire_some(&drops, FULL);
+                retire_some(&drops, BAG_SIZE);
                 pauses.send(()).unwrap();
                 go_on.recv().unwrap();
                 while drops.0.iter().all(|by| by.load(SeqCst) == 0) {
                     retire_some(&drops, 1);
-                    super::close_soon();
+                    super::seal_soon();
                 }
                 [0, 1].map(|whose| drops.0[whose].load(SeqCst))
             })
@@ -93,13 +93,13 @@ fn who_pauses_for_a_moment_frees_what_it_left_itself() {
             wait_until(|| later.0.iter().any(|by| by.load(SeqCst) > 0));
         }
         goes_on.send(()).unwrap();
-        let [own, others] = thread.join().unwrap();
-        if own >= FULL && others == 0 {
+        let [garbage, others] = thread.join().unwrap();
+        if garbage >= BAG_SIZE && others == 0 {
             return;
         }
         assert!(
             Instant::now() < limit,
-            "{own} by itself, {others} by others"
+            "{garbage} by itself, {others} by others"
         );
     }
 }
@@ -115,8 +115,8 @@ fn threads_that_begin_free_what_many_others_left() {
             let drops = Arc::clone(&drops);
             thread::spawn(move || {
                 for _ in 0..bags {
-                    retire_some(&drops, FULL);
-                    super::close_soon();
+                    retire_some(&drops, BAG_SIZE);
+                    super::seal_soon();
                 }
             })
         })
@@ -127,7 +127,7 @@ fn threads_that_begin_free_what_many_others_left() {
     drop(reader);
     let all = || drops.0[0].load(SeqCst) + drops.0[1].load(SeqCst);
     let limit = Instant::now() + Duration::from_secs(60);
-    while all() < threads * bags * FULL {
+    while all() < threads * bags * BAG_SIZE {
         let pins = thread::Builder::new().stack_size(128 << 10);
         pins.spawn(|| drop(pin())).unwrap().join().unwrap();
         assert!(Instant::now() < limit, "{} are dropped", all());
@@ -143,16 +143,16 @@ fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
     let lazy = thread::spawn(move || {
         // A little more than two bags, so that the second one is closed too. What it frees of
         // others may retire more, or flush.
-        retire_some(&lazy, 2 * FULL + FULL / 2);
+        retire_some(&lazy, 2 * BAG_SIZE + BAG_SIZE / 2);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
     told.recv().unwrap();
     let all = || drops.0[0].load(SeqCst) + drops.0[1].load(SeqCst);
-    wait_until(|| all() >= FULL + FULL / 2);
+    wait_until(|| all() >= BAG_SIZE + BAG_SIZE / 2);
     go.send(()).unwrap();
     lazy.join().unwrap();
-    wait_until(|| all() == 2 * FULL + FULL / 2);
+    wait_until(|| all() == 2 * BAG_SIZE + BAG_SIZE / 2);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn who_only_reads_frees_what_others_left() {
     let stops = Arc::clone(&drops);
     let stops = thread::spawn(move || {
         // More than a bag: what it frees of others may flush, which closes one that is not full.
-        retire_some(&stops, 2 * FULL);
+        retire_some(&stops, 2 * BAG_SIZE);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
@@ -171,7 +171,7 @@ fn who_only_reads_frees_what_others_left() {
     let limit = Instant::now() + Duration::from_secs(60);
     // By itself, if other tests end epochs just then.
     let all = || drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>();
-    while all() < FULL {
+    while all() < BAG_SIZE {
         drop(pin());
         assert!(Instant::now() < limit, "{} are freed", all());
     }
@@ -230,7 +230,7 @@ fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
             if early {
                 NEEDED.with_borrow_mut(|needed| needed.push(0));
             }
-            for _ in 0..4 * FULL {
+            for _ in 0..4 * BAG_SIZE {
                 let _counts = Thing(Arc::clone(&ends), thread::current().id());
                 retire(Box::new(Needs { _counts }), &pin());
             }
@@ -239,7 +239,7 @@ fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
         ends.join().unwrap();
     }
     let all = || drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>();
-    wait_until(|| all() == 8 * FULL);
+    wait_until(|| all() == 8 * BAG_SIZE);
 }
 
 /// Once, what a drop retired was freed inside of it, as deep as there were bags.
@@ -247,7 +247,7 @@ fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
 fn what_is_freed_does_not_free_other_bags_inside() {
     thread_local! {
         static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-        static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        static MAX_STOLEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
     struct Nests(Arc<Drops>);
@@ -255,8 +255,8 @@ fn what_is_freed_does_not_free_other_bags_inside() {
     impl Drop for Nests {
         fn drop(&mut self) {
             DEPTH.set(DEPTH.get() + 1);
-            MOST.set(MOST.get().max(DEPTH.get()));
-            retire_some(&self.0, FULL);
+            MAX_STOLEN.set(MAX_STOLEN.get().max(DEPTH.get()));
+            retire_some(&self.0, BAG_SIZE);
             (0..4).for_each(|_| drop(pin()));
             DEPTH.set(DEPTH.get() - 1);
         }
@@ -267,16 +267,16 @@ fn what_is_freed_does_not_free_other_bags_inside() {
         let reader = pin();
         for _ in 0..100 {
             retire(Box::new(Nests(Arc::clone(&drops))), &reader);
-            super::close_soon();
+            super::seal_soon();
             reader.flush();
         }
         drop(reader);
         let limit = Instant::now() + Duration::from_secs(60);
-        while MOST.get() == 0 {
+        while MAX_STOLEN.get() == 0 {
             pin().flush();
             assert!(Instant::now() < limit, "nobody frees it");
         }
-        MOST.get()
+        MAX_STOLEN.get()
     });
     assert_eq!(most.join().unwrap(), 1);
 }
@@ -297,7 +297,7 @@ fn a_panic_of_what_is_freed_leaves_the_rest_of_the_bag_to_be_freed() {
     let bad = thread::spawn(move || {
         let g = pin();
         retire(Box::new(Panics), &g);
-        for _ in 0..FULL {
+        for _ in 0..BAG_SIZE {
             let thing = Thing(Arc::clone(&bad), thread::current().id());
             retire(Box::new(thing), &g);
         }
@@ -308,5 +308,5 @@ fn a_panic_of_what_is_freed_leaves_the_rest_of_the_bag_to_be_freed() {
         }
     });
     bad.join().unwrap();
-    assert_eq!(drops.0[0].load(SeqCst), FULL);
+    assert_eq!(drops.0[0].load(SeqCst), BAG_SIZE);
 }

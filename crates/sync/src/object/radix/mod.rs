@@ -1,52 +1,51 @@
-//! Numbers to places, found without a lock and grown without a stop.
+//! A radix tree from numbers to entries: lock-free lookups, growth without a pause.
 //!
-//! Trees whose nodes have [`BLOCK`](super::BLOCK) slots each; the leaves are the places of as many
-//! objects in a row. A root knows how many bits of a number the levels below it tell apart, so that
-//! small numbers are found in few steps; a number that is too large for the tree puts a new root on
-//! top, with the old one as its first child. Numbers from [`FAR`] on have a tree of their own: one
-//! of them, which its user chose, makes no others slow. Nodes and leaves are never removed while
-//! the tree lives.
+//! Nodes have [`BLOCK`](super::BLOCK) slots each; a leaf holds the entries of as many consecutive
+//! numbers. A root says by how many bits a number is shifted to index it, so small numbers are
+//! found in few steps. A number that is too large for the tree puts a new root on top, with the old
+//! one as its first child. Numbers from [`FAR`] on have a tree of their own: one such number, which
+//! its user chose, does not make the others slow. Nodes and leaves are never removed while the tree
+//! lives.
 
 mod node;
 
 use std::marker::PhantomData;
 use std::ptr;
 
-use super::held::Object;
+use super::entry::Entry;
 use super::numbers::BLOCK_BITS;
-use super::place::Place;
+use super::obj_ref::Object;
 use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
-use node::{FAN, Node, covers, free, index, join, new_leaf, place, scan_node, split};
+use node::{FAN, Node, covers, entry, free, index, join, new_leaf, scan_node, split};
 
-/// Two trees of places.
+/// Two trees of entries.
 pub(super) struct Radix<T> {
-    /// On a line of their own: every lookup reads one, and what lies behind moves.
+    /// On a cache line of its own: every lookup reads a root, and what lies behind is written.
     roots: CachePadded<Roots>,
-    /// Where the leaves are.
+    /// The memory of the leaves.
     slabs: Slabs,
     _places: PhantomData<*mut Object<T>>,
 }
 
 struct Roots {
-    /// Of the numbers below [`FAR`].
+    /// The tree of the numbers below [`FAR`].
     near: Root,
-    /// Of all others. Null before the first of them, which covers none: a leaf's worth of numbers
-    /// lies below [`FAR`].
+    /// The tree of all other numbers. Null before the first of them. Null covers none of them,
+    /// because the numbers of one leaf lie below [`FAR`].
     far: Root,
 }
 
-/// A node or a leaf, with how many bits of a number the levels below tell apart in the low bits of
-/// the address.
+/// A node or a leaf, with its shift in the low bits of the address.
 type Root = AtomicPtr<Node>;
 
-/// A thousand million objects have numbers below, found in three steps at most.
+/// A thousand million numbers lie below, found in three steps at most.
 const FAR: u64 = 1 << (3 * BLOCK_BITS);
 const _: () = assert!(FAR > FAN as u64);
 
-// SAFETY: the tree hands out places, whose words are atomic; objects are put there and taken out by
-// the user, who states the bounds.
+// SAFETY: the tree returns entries, whose words are atomic. The user, who states the bounds, stores
+// and removes objects.
 unsafe impl<T> Send for Radix<T> {}
 // SAFETY: as for Send.
 unsafe impl<T> Sync for Radix<T> {}
@@ -74,16 +73,16 @@ impl<T> Radix<T> {
         }
     }
 
-    /// The place of `number`, if its tree reaches there.
+    /// The entry of `number`, if its tree reaches there.
     #[inline]
-    pub(super) fn find(&self, number: u64) -> Option<Place<'_, T>> {
+    pub(super) fn find(&self, number: u64) -> Option<Entry<'_, T>> {
         // Acquire: pairs with the Release in `grow`; the nodes below are complete.
-        let (mut node, mut below) = split(self.root_of(number).load(Ordering::Acquire));
-        if !covers(below, number) {
+        let (mut node, mut shift) = split(self.root_of(number).load(Ordering::Acquire));
+        if !covers(shift, number) {
             return None;
         }
-        let mut at = index(number, below);
-        while below > 0 {
+        let mut at = index(number, shift);
+        while shift > 0 {
             // SAFETY: roots that cover a number and inner slots point to nodes that live as long
             // as the tree.
             let slot = unsafe { &*node }.slot(at);
@@ -92,58 +91,58 @@ impl<T> Radix<T> {
             if node.is_null() {
                 return None;
             }
-            below -= BLOCK_BITS;
-            at = index(number, below);
+            shift -= BLOCK_BITS;
+            at = index(number, shift);
         }
         // SAFETY: where nothing is below it is a leaf.
-        Some(unsafe { place(node, at) })
+        Some(unsafe { entry(node, at) })
     }
 
-    /// The place of `number`; its tree grows there if it must.
-    pub(super) fn reach(&self, number: u64) -> Place<'_, T> {
+    /// The entry of `number`; the tree grows if it must.
+    pub(super) fn find_or_grow(&self, number: u64) -> Entry<'_, T> {
         let at = self.root_of(number);
-        let (mut node, mut below) = loop {
+        let (mut node, mut shift) = loop {
             // Acquire: pairs with the Release in `grow`.
             let root = at.load(Ordering::Acquire);
-            let (node, below) = split(root);
-            if covers(below, number) {
-                break (node, below);
+            let (node, shift) = split(root);
+            if covers(shift, number) {
+                break (node, shift);
             }
             grow(at, root, number);
         };
-        while below > 0 {
+        while shift > 0 {
             // SAFETY: as in `find`.
-            let slot = unsafe { &*node }.slot(index(number, below));
-            below -= BLOCK_BITS;
-            node = self.child(slot, below);
+            let slot = unsafe { &*node }.slot(index(number, shift));
+            shift -= BLOCK_BITS;
+            node = self.child(slot, shift);
         }
         // SAFETY: where nothing is below it is a leaf.
-        unsafe { place(node, index(number, 0)) }
+        unsafe { entry(node, index(number, 0)) }
     }
 
-    /// Shows the place of every number from `from` on that means something, in the order of the
-    /// numbers, until `see` returns false.
-    pub(super) fn scan(&self, from: u64, mut see: impl FnMut(Place<'_, T>) -> bool) {
+    /// Calls `visit` for the entry of every number from `from` on that has an object, in the order
+    /// of the numbers, until it returns false.
+    pub(super) fn scan(&self, from: u64, mut visit: impl FnMut(Entry<'_, T>) -> bool) {
         let Roots { near, far } = &*self.roots;
         for (root, from) in [(near, from), (far, from.max(FAR))] {
             // Acquire: pairs with the Release in `grow`.
-            let (node, below) = split(root.load(Ordering::Acquire));
-            // SAFETY: so much is below the root, which lives as long as the tree; null covers
-            // none of what it is asked for.
-            if covers(below, from) && !unsafe { scan_node(node, below, from, &mut see) } {
+            let (node, shift) = split(root.load(Ordering::Acquire));
+            // SAFETY: the shift is that of the root, which lives as long as the tree. A null root
+            // covers none of the numbers that it is asked for.
+            if covers(shift, from) && !unsafe { scan_node(node, shift, from, &mut visit) } {
                 return;
             }
         }
     }
 
     /// The child in `slot`, made now unless another thread was faster.
-    fn child(&self, slot: &AtomicPtr<Node>, below: u32) -> *mut Node {
+    fn child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
         // Acquire: pairs with the Release below.
         let found = slot.load(Ordering::Acquire);
         if !found.is_null() {
             return found;
         }
-        let new = match below {
+        let new = match shift {
             0 => new_leaf::<T>(&self.slabs),
             _ => Node::new(),
         };
@@ -152,11 +151,12 @@ impl<T> Radix<T> {
         match slot.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Acquire) {
             Ok(_) => new,
             Err(theirs) => {
-                if below > 0 {
+                if shift > 0 {
                     // SAFETY: the exchange failed, so nobody else has seen the node.
                     drop(unsafe { Box::from_raw(new) });
                 }
-                // A leaf too many lies idle until the tree goes: it takes addresses, not memory.
+                // A surplus leaf stays unused until the tree is freed: it takes addresses, not
+                // memory.
                 theirs
             }
         }
@@ -164,13 +164,13 @@ impl<T> Radix<T> {
 }
 
 /// Puts a new root on top of `root`, the one in `at`, unless another thread was faster. The first
-/// of all has `number` at once.
+/// root of a tree covers `number` at once.
 #[cold]
 fn grow(at: &Root, root: *mut Node, number: u64) {
-    let (node, mut below) = split(root);
-    below += BLOCK_BITS;
-    while node.is_null() && !covers(below, number) {
-        below += BLOCK_BITS;
+    let (node, mut shift) = split(root);
+    shift += BLOCK_BITS;
+    while node.is_null() && !covers(shift, number) {
+        shift += BLOCK_BITS;
     }
     let taller = Node::new();
     // Relaxed: published by the exchange below.
@@ -181,7 +181,7 @@ fn grow(at: &Root, root: *mut Node, number: u64) {
     // caller looks again.
     let grown = at.compare_exchange(
         root,
-        join(taller, below),
+        join(taller, shift),
         Ordering::AcqRel,
         Ordering::Relaxed,
     );
@@ -195,10 +195,10 @@ impl<T> Drop for Radix<T> {
     fn drop(&mut self) {
         for root in [&self.roots.near, &self.roots.far] {
             // Relaxed: `&mut self` has synchronised with every writer.
-            let (node, below) = split(root.load(Ordering::Relaxed));
+            let (node, shift) = split(root.load(Ordering::Relaxed));
             if !node.is_null() {
                 // SAFETY: the tree owns its nodes, and `&mut self` proves that nobody uses them.
-                unsafe { free::<T>(node, below) };
+                unsafe { free::<T>(node, shift) };
             }
         }
     }
@@ -207,7 +207,7 @@ impl<T> Drop for Radix<T> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::object::held::Body;
+    use crate::object::obj_ref::Body;
     use crate::primitive::rounds;
 
     const NUMBERS: [u64; 10] = [
@@ -224,13 +224,13 @@ mod tests {
         u64::MAX,
     ];
 
-    fn put(place: Place<'_, u64>, number: u64) -> bool {
-        place.fill(Body::held(number, 1, number)).is_ok()
+    fn put(entry: Entry<'_, u64>, number: u64) -> bool {
+        entry.fill(Body::held(number, 1, number)).is_ok()
     }
 
-    fn value(place: Place<'_, u64>) -> Option<u64> {
+    fn value(entry: Entry<'_, u64>) -> Option<u64> {
         // SAFETY: objects that these tests put are never ended.
-        unsafe { place.load().as_ref() }.map(|object| **object)
+        unsafe { entry.load().as_ref() }.map(|object| **object)
     }
 
     #[test]
@@ -238,20 +238,20 @@ mod tests {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert_eq!(radix.find(number).and_then(value), None, "{number}");
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         for number in NUMBERS {
-            let place = radix.find(number).expect("it was reached");
-            assert_eq!(value(place), Some(number));
-            assert!(!put(place, 3));
+            let entry = radix.find(number).expect("it was reached");
+            assert_eq!(value(entry), Some(number));
+            assert!(!put(entry, 3));
         }
-        let (_, below) = split(radix.roots.near.load(Ordering::Relaxed));
+        let (_, shift) = split(radix.roots.near.load(Ordering::Relaxed));
         assert_eq!(
-            below,
+            shift,
             2 * BLOCK_BITS,
             "far numbers make near ones no slower"
         );
-        assert!(radix.find(5).is_some_and(|place| place.load().is_null()));
+        assert!(radix.find(5).is_some_and(|entry| entry.load().is_null()));
         assert!(radix.find(1 << 50).is_none());
     }
 
@@ -259,12 +259,12 @@ mod tests {
     fn a_scan_sees_numbers_in_order_from_where_it_starts() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         for from in 0..NUMBERS.len() {
             let mut seen = Vec::new();
-            radix.scan(NUMBERS[from], |place| {
-                seen.extend(value(place));
+            radix.scan(NUMBERS[from], |entry| {
+                seen.extend(value(entry));
                 true
             });
             assert_eq!(seen, NUMBERS[from..]);
@@ -282,12 +282,12 @@ mod tests {
         let radix = Radix::<u64>::new();
         let far = 1 << 59;
         for number in [1, far, far + 5] {
-            assert!(put(radix.reach(number), number));
+            assert!(put(radix.find_or_grow(number), number));
         }
         let first_from = |from| {
             let mut first = None;
-            radix.scan(from, |place| {
-                first = value(place);
+            radix.scan(from, |entry| {
+                first = value(entry);
                 false
             });
             first
@@ -316,7 +316,7 @@ mod tests {
                     scope.spawn(move || {
                         for bits in 0..15 {
                             let number = (1 << (4 * bits)) + thread;
-                            assert!(put(radix.reach(number), number));
+                            assert!(put(radix.find_or_grow(number), number));
                         }
                     });
                 }

@@ -1,29 +1,29 @@
-//! The nodes and leaves of a tree of places, and how a root says how tall it is.
+//! The nodes and leaves of the radix tree, and the packed root pointer.
 
 use std::ptr::{self, NonNull};
 
-use crate::object::held::{Object, Word};
+use crate::object::entry::Entry;
 use crate::object::numbers::BLOCK_BITS;
-use crate::object::place::Place;
+use crate::object::obj_ref::{Object, Word};
 use crate::object::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 
 pub(super) const FAN: usize = 1 << BLOCK_BITS;
 
-/// An inner node points to nodes or leaves.
+/// An inner node: pointers to nodes or leaves.
 ///
-/// Every slot has a cache line of its own: whoever looks a number up does not notice that others
-/// make what lies beside it.
+/// Every slot has a cache line of its own: a lookup does not read a line that the creation of a
+/// neighbouring node writes.
 pub(super) struct Node([OwnLine; FAN]);
 
 #[repr(align(64))]
 struct OwnLine(AtomicPtr<Node>);
 
-/// The part of a root's address that is not one; nodes and leaves are aligned beyond it.
-const BELOW: usize = align_of::<Node>() - 1;
+/// The bits of a root pointer that hold its shift; nodes and leaves are aligned beyond them.
+const SHIFT_MASK: usize = align_of::<Node>() - 1;
 
 impl Node {
-    /// What lies below, `at` less than [`FAN`].
+    /// The child at `at`, which is less than [`FAN`].
     #[inline]
     pub(super) fn slot(&self, at: usize) -> &AtomicPtr<Node> {
         &self.0[at].0
@@ -36,13 +36,13 @@ impl Node {
     }
 }
 
-/// Places of as many numbers as a leaf has, each meaning nothing.
+/// A leaf: [`FAN`] entries without an object.
 pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
     let leaf = slabs.take(FAN * size_of::<Object<T>>()).cast::<Object<T>>();
     // Zeros are null words; under a model checker a word is more than a pointer.
     if cfg!(any(feature = "loom", feature = "shuttle")) {
         for at in 0..FAN {
-            // SAFETY: the memory is ours and has room for that many places.
+            // SAFETY: the memory was allocated here and has space for that many entries.
             unsafe { Object::word_of(leaf.add(at)).write(Word::new(ptr::null_mut())) };
         }
     }
@@ -53,26 +53,26 @@ pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
 ///
 /// `leaf` is a leaf of a tree of `T` that lives as long as `'a`, and `at` is below [`FAN`].
 #[inline]
-pub(super) unsafe fn place<'a, T>(leaf: *mut Node, at: usize) -> Place<'a, T> {
-    // SAFETY: leaves have FAN places with initialised words.
-    unsafe { Place::new(NonNull::new_unchecked(leaf.cast::<Object<T>>().add(at))) }
+pub(super) unsafe fn entry<'a, T>(leaf: *mut Node, at: usize) -> Entry<'a, T> {
+    // SAFETY: leaves have FAN entries with initialised words.
+    unsafe { Entry::new(NonNull::new_unchecked(leaf.cast::<Object<T>>().add(at))) }
 }
 
 /// # Safety
 ///
-/// `node` is one of a tree of `T` that lives for the length of the call, and has `below` below it.
+/// `node` belongs to a tree of `T` that lives for the length of the call, and `shift` is its shift.
 pub(super) unsafe fn scan_node<T>(
     node: *mut Node,
-    below: u32,
+    shift: u32,
     from: u64,
-    see: &mut impl FnMut(Place<'_, T>) -> bool,
+    visit: &mut impl FnMut(Entry<'_, T>) -> bool,
 ) -> bool {
-    let first = index(from, below);
+    let first = index(from, shift);
     for at in first..FAN {
-        let go_on = if below == 0 {
+        let go_on = if shift == 0 {
             // SAFETY: where nothing is below it is a leaf.
-            let place: Place<'_, T> = unsafe { place(node, at) };
-            place.load().is_null() || see(place)
+            let entry: Entry<'_, T> = unsafe { entry(node, at) };
+            entry.load().is_null() || visit(entry)
         } else {
             // SAFETY: where something is below it is a node.
             let slot = unsafe { &*node }.slot(at);
@@ -81,7 +81,7 @@ pub(super) unsafe fn scan_node<T>(
             // Only the first child on the way is entered in the middle.
             let from = if at == first { from } else { 0 };
             // SAFETY: inner slots point to what lies a level below.
-            child.is_null() || unsafe { scan_node(child, below - BLOCK_BITS, from, see) }
+            child.is_null() || unsafe { scan_node(child, shift - BLOCK_BITS, from, visit) }
         };
         if !go_on {
             return false;
@@ -92,9 +92,9 @@ pub(super) unsafe fn scan_node<T>(
 
 /// # Safety
 ///
-/// `node` is one of a tree of `T` with `below` below it, and nobody uses it any more.
-pub(super) unsafe fn free<T>(node: *mut Node, below: u32) {
-    if below == 0 {
+/// `node` belongs to a tree of `T`, `shift` is its shift, and nobody uses it any more.
+pub(super) unsafe fn free<T>(node: *mut Node, shift: u32) {
+    if shift == 0 {
         // The leaf itself goes with the slabs.
         for at in 0..FAN * usize::from(std::mem::needs_drop::<Word<T>>()) {
             // SAFETY: a leaf has that many initialised words, and the caller has them alone.
@@ -112,35 +112,35 @@ pub(super) unsafe fn free<T>(node: *mut Node, below: u32) {
         let child = slot.load(Ordering::Relaxed);
         if !child.is_null() {
             // SAFETY: an inner slot points to what lies a level below, which it owns.
-            unsafe { free::<T>(child, below - BLOCK_BITS) };
+            unsafe { free::<T>(child, shift - BLOCK_BITS) };
         }
     }
 }
 
-// The tallest root, whose index no number exceeds, says how much is below it.
-const _: () = assert!(((u64::BITS - 1) / BLOCK_BITS * BLOCK_BITS) as usize <= BELOW);
+// The shift of the tallest possible root fits into its bits.
+const _: () = assert!(((u64::BITS - 1) / BLOCK_BITS * BLOCK_BITS) as usize <= SHIFT_MASK);
 
-/// Where a number is in a node with so many bits `below` it.
+/// The index of a number in a node with this shift.
 #[inline]
-pub(super) fn index(number: u64, below: u32) -> usize {
-    (number >> below) as usize % FAN
+pub(super) fn index(number: u64, shift: u32) -> usize {
+    (number >> shift) as usize % FAN
 }
 
-/// Whether a root with so many bits `below` it has the number.
+/// Whether a root with this shift covers the number.
 #[inline]
-pub(super) fn covers(below: u32, number: u64) -> bool {
-    number >> below < FAN as u64
+pub(super) fn covers(shift: u32, number: u64) -> bool {
+    number >> shift < FAN as u64
 }
 
 #[inline]
 pub(super) fn split(root: *mut Node) -> (*mut Node, u32) {
     (
-        root.map_addr(|address| address & !BELOW),
-        (root.addr() & BELOW) as u32,
+        root.map_addr(|address| address & !SHIFT_MASK),
+        (root.addr() & SHIFT_MASK) as u32,
     )
 }
 
-pub(super) fn join(node: *mut Node, below: u32) -> *mut Node {
-    debug_assert!(below as usize <= BELOW);
-    node.map_addr(|address| address | below as usize)
+pub(super) fn join(node: *mut Node, shift: u32) -> *mut Node {
+    debug_assert!(shift as usize <= SHIFT_MASK);
+    node.map_addr(|address| address | shift as usize)
 }

@@ -1,0 +1,42 @@
+//! State bits of an inode that few inodes have set.
+
+use hearth_sync::primitive::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// One state bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StateBit {
+    /// Heat has records of this file, or will have. Set by folds, one at a time, and never cleared.
+    Tracked = 1,
+    /// Some records of this file lie in other shards than its own. Set and never cleared like
+    /// `Tracked`.
+    TrackedApart = 2,
+    /// It has writers whose writes are charged first. `ops::reserve` orders this bit and the next.
+    Charged = 4,
+    /// Blocks are reserved for some of its pages.
+    Promised = 8,
+    /// It has file capabilities. Follows the extended attributes, under `change`.
+    Capable = 16,
+}
+
+/// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order
+/// themselves.
+#[derive(Default)]
+pub(crate) struct StateBits(AtomicU8);
+
+impl StateBits {
+    pub fn has(&self, mark: StateBit) -> bool {
+        self.0.load(Relaxed) & mark as u8 != 0
+    }
+
+    pub fn set(&self, mark: StateBit) {
+        // Read first, so that a file in use is not written each time.
+        if !self.has(mark) {
+            self.0.fetch_or(mark as u8, Relaxed);
+        }
+    }
+
+    pub fn clear(&self, mark: StateBit) {
+        self.0.fetch_and(!(mark as u8), Relaxed);
+    }
+}

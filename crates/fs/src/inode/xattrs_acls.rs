@@ -1,0 +1,58 @@
+//! Extended attributes and ACLs of an inode, replaced as a whole. Few inodes have any.
+
+use super::meta::{ACCESS, DEFAULT};
+use super::xattrs::Xattrs;
+use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
+use crate::quota::BLOCK;
+
+/// The extended attributes and ACLs of an inode. Immutable once published. It has cache lines of
+/// its own, because every look at an attribute or an ACL reads it.
+#[derive(Clone, Default)]
+#[repr(align(64))]
+pub(crate) struct XattrsAcls {
+    /// `user.`, `trusted.` and `security.` attributes by full name.
+    pub xattrs: Xattrs,
+    /// Access ACL; `None` when the mode bits say everything.
+    pub access: Option<Acl>,
+    /// Default ACL of a directory.
+    pub default: Option<Acl>,
+}
+
+/// The extended attribute in which Linux keeps the capabilities of a program.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
+
+impl XattrsAcls {
+    pub fn has_capability(&self) -> bool {
+        self.xattrs.contains(CAPABILITY)
+    }
+
+    /// The ACLs that exist, as bits of [`super::Fields::acls`].
+    pub fn acls(&self) -> u32 {
+        let has = |acl: &Option<Acl>, bit| if acl.is_some() { bit } else { 0 };
+        has(&self.access, ACCESS) | has(&self.default, DEFAULT)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
+    }
+
+    /// Blocks that they take: none while names and values fit into [`INLINE`] bytes.
+    pub fn blocks(&self) -> u64 {
+        let plain = self.xattrs.iter();
+        let plain: usize = plain.map(|(name, value)| name.len() + value.len()).sum();
+        let acls = [(ACL_ACCESS, &self.access), (ACL_DEFAULT, &self.default)];
+        let acls = acls.into_iter().filter_map(|(name, acl)| {
+            let value = acl.as_ref()?.to_xattr();
+            Some(name.len() + value.len())
+        });
+        let bytes = (plain + acls.sum::<usize>()) as u64;
+        if bytes <= INLINE {
+            0
+        } else {
+            bytes.div_ceil(BLOCK)
+        }
+    }
+}
+
+/// Bytes of extended attributes that count as part of the inode.
+const INLINE: u64 = 256;

@@ -1,6 +1,0 @@
-//! A value that shares its cache line with nothing else.
-
-/// A value on cache lines of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[repr(align(64))]
-pub(crate) struct OwnLine<T>(pub T);

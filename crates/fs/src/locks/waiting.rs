@@ -1,0 +1,82 @@
+//! One waiting request, shared by its sleeper and the file's queue.
+
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
+
+use super::Wait;
+use super::held::Held;
+use super::interrupt::Interrupt;
+use super::request::LockRequest;
+use super::wait::{Edges, WaitGraph, WaitId};
+
+/// A request that waits, or waited.
+pub(super) struct WaitingRequest {
+    pub request: LockRequest,
+    /// One of the constants below. Written once, under the file's lock.
+    outcome: AtomicU8,
+    pub bed: Interrupt,
+    pub graph: WaitGraph,
+}
+
+pub(super) const WAITING: u8 = 0;
+pub(super) const GRANTED: u8 = 1;
+pub(super) const DEADLOCKED: u8 = 2;
+pub(super) const REFUSED: u8 = 3;
+
+impl WaitingRequest {
+    pub fn new(request: &LockRequest, wait: Wait<'_>) -> WaitingRequest {
+        WaitingRequest {
+            request: *request,
+            outcome: AtomicU8::new(WAITING),
+            bed: wait.interrupt.cloned().unwrap_or_default(),
+            graph: wait.graph.clone(),
+        }
+    }
+
+    pub fn detects_deadlock(&self) -> bool {
+        self.request.detects_deadlock()
+    }
+
+    /// The owners that the request waits for.
+    pub fn edges(&self, held: &Held) -> Edges {
+        let blockers = held.conflicts(&self.request).map(|lock| lock.owner);
+        Edges {
+            from: WaitId::of(self),
+            owner: self.request.owner,
+            on: blockers.collect(),
+        }
+    }
+
+    /// Enters the request's edges in the graph; false when that would be a deadlock.
+    pub fn enter_graph(&self, held: &Held) -> bool {
+        !self.detects_deadlock() || self.graph.renew(vec![self.edges(held)]).is_empty()
+    }
+
+    /// Sets the outcome of a request that has left the queue.
+    pub fn end(&self, outcome: u8) {
+        self.leave_queue();
+        // Release: pairs with the Acquire of `WaitingRequest::outcome` in the sleeper, which then returns
+        // to a caller that relies on the lock: it sees what the previous holder did before it
+        // unlocked.
+        self.outcome.store(outcome, Ordering::Release);
+    }
+
+    pub fn leave_queue(&self) {
+        self.graph.end();
+        if self.detects_deadlock() {
+            self.graph.leave(WaitId::of(self), self.request.owner);
+        }
+    }
+
+    pub fn outcome(&self) -> u8 {
+        // Acquire: pairs with the Release in `LockState::settle`.
+        self.outcome.load(Ordering::Acquire)
+    }
+}
+
+/// Wakes the sleepers of decided requests; the file's lock is not held.
+pub(super) fn wake(decided: Vec<Arc<WaitingRequest>>) {
+    for waiting in decided {
+        waiting.bed.wake();
+    }
+}

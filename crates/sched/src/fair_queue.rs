@@ -1,0 +1,125 @@
+//! What waits for threads that are not the scheduler's: tenants are served by weight, as at a
+//! run queue.
+//!
+//! Such threads do work that may block. A piece of it costs its tenant a turn when it is begun, so
+//! that those who only wait take turns too, and what more it used of the processor at its end.
+
+use crate::queue::Eevdf;
+use crate::scheduler::Handle;
+use crate::tenant::Tenant;
+
+/// What a piece of work costs at least.
+const TURN_NS: u64 = 100_000;
+
+/// Work of tenants that waits. Plain data, behind a lock of whoever has the threads.
+#[derive(Debug)]
+pub struct FairQueue<T> {
+    waiting: Eevdf<(Tenant, T)>,
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> FairQueue<T> {
+        FairQueue {
+            waiting: Eevdf::new(TURN_NS),
+        }
+    }
+}
+
+impl<T> FairQueue<T> {
+    /// Puts something behind all else of its tenant.
+    pub fn push(&mut self, sched: &Handle, tenant: Tenant, value: T) {
+        let weight = || sched.weight(tenant);
+        self.waiting.push(tenant.index(), weight, (tenant, value));
+    }
+
+    /// Takes the first of the tenant that is to be served next.
+    pub fn pop(&mut self, sched: &Handle) -> Option<T> {
+        let (_, (tenant, value)) = self.waiting.pick()?;
+        self.waiting.charge(TURN_NS, sched.weight(tenant));
+        Some(value)
+    }
+
+    /// A piece of work of a tenant has ended that used `ns` of the processor.
+    pub fn finish(&mut self, sched: &Handle, tenant: Tenant, ns: u64) {
+        let more = ns.saturating_sub(TURN_NS);
+        if more > 0 {
+            let weight = || sched.weight(tenant);
+            self.waiting.charge_unqueued(tenant.index(), weight, more);
+        }
+    }
+
+    /// How much waits, of all tenants.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::Scheduler;
+
+    /// Pieces that each of two tenants of weights 300 and 100 gets when so much waits of both.
+    fn divided(used: [u64; 2]) -> [u64; 2] {
+        let sched = Scheduler::builder().start().expect("it needs no thread");
+        let tenants = [1, 2].map(|id| sched.tenant(id));
+        sched.set_weight(tenants[0], 300).expect("a weight");
+        let mut queue = FairQueue::default();
+        for which in [0, 1] {
+            for _ in 0..2000 {
+                queue.push(&sched, tenants[which], which);
+            }
+        }
+        let mut got = [0; 2];
+        for _ in 0..1000 {
+            // Eight threads: as many are begun before the first has ended.
+            let begun: Vec<_> = (0..8).filter_map(|_| queue.pop(&sched)).collect();
+            for which in begun {
+                queue.finish(&sched, tenants[which], used[which]);
+                got[which] += 1;
+                if got[0] + got[1] == 2000 {
+                    return got;
+                }
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn pieces_divide_by_weight_whether_they_wait_or_compute() {
+        for used in [0, 2_000_000] {
+            let [one, two] = divided([used; 2]);
+            let ratio = one as f64 / two as f64;
+            assert!((2.9..=3.1).contains(&ratio), "{used}: {one} to {two}");
+        }
+    }
+
+    #[test]
+    fn who_computes_longer_gets_fewer() {
+        let [one, two] = divided([3_000_000, 500_000]);
+        let ratio = (one * 3_000_000) as f64 / (two * 500_000) as f64;
+        assert!((2.8..=3.2).contains(&ratio), "{one} to {two}");
+    }
+
+    #[test]
+    fn each_tenant_is_served_in_its_order_and_who_comes_back_waits_for_those_who_wait() {
+        let sched = Scheduler::builder().start().unwrap();
+        let (much, little) = (sched.tenant(1), sched.tenant(2));
+        let mut queue = FairQueue::default();
+        for value in 10..14 {
+            queue.push(&sched, much, value);
+        }
+        for value in 20..22 {
+            queue.push(&sched, little, value);
+        }
+        assert_eq!(queue.len(), 6);
+        let order: Vec<i32> = std::iter::from_fn(|| queue.pop(&sched)).collect();
+        assert_eq!(order, [10, 20, 11, 21, 12, 13]);
+        assert!(queue.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Taking and giving up a word lock with the profile looking on.
+//!
+//! [`take_free`] is the fast way. The functions with a site are the slow way, for locks that are
+//! not free or are drawn by the profile: one copy for all classes.
+
+use std::panic::Location;
+
+use crate::primitive::WordLock;
+use crate::profile::{self, Key, Side};
+
+/// Takes the lock if it is free and nothing of it is recorded but the core.
+#[inline(always)]
+pub(super) fn take_free(word: &WordLock) -> bool {
+    if !profile::is_on() {
+        return word.take_free();
+    }
+    profile::try_unsampled(|| {
+        let is_free = word.take_free();
+        if is_free {
+            word.last().stamp();
+        }
+        is_free
+    })
+}
+
+/// Takes the lock, and records it if the profile is on. Whether somebody else had it.
+#[cold]
+#[inline(never)]
+pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) -> bool {
+    if !profile::is_on() {
+        word.lock();
+        return true;
+    }
+    let key = || key(class, site);
+    let is_free = word.try_lock();
+    let timed = if is_free {
+        profile::taken(address(word), key, word.last().note())
+    } else {
+        let since = profile::now();
+        word.lock();
+        profile::waited(address(word), &key(), word.last().note(), since)
+    };
+    if timed {
+        word.set_timed();
+    }
+    !is_free
+}
+
+/// Takes the lock if nobody has it, and records the one or the other if the profile is on.
+#[cold]
+#[inline(never)]
+pub(super) fn try_lock(
+    word: &WordLock,
+    class: &'static str,
+    site: &'static Location<'static>,
+) -> bool {
+    if !profile::is_on() {
+        return word.try_lock();
+    }
+    let key = || key(class, site);
+    let locked = word.try_lock();
+    if !locked {
+        profile::refused(&key());
+    } else if profile::taken(address(word), key, word.last().note()) {
+        word.set_timed();
+    }
+    locked
+}
+
+/// Gives the lock up; the caller holds it.
+#[inline]
+pub(super) fn unlock(word: &WordLock) {
+    word.unlock(|| profile::released(address(word)));
+}
+
+fn key(class: &'static str, site: &'static Location<'static>) -> Key {
+    let side = Side::Write;
+    Key { class, side, site }
+}
+
+fn address(word: &WordLock) -> usize {
+    std::ptr::from_ref(word).addr()
+}

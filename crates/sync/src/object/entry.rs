@@ -1,0 +1,216 @@
+//! A table entry: memory for one object, and the word that says what the number means.
+//!
+//! Objects are stored inline in their entries, so a lookup goes from the tree straight to the
+//! object. Only a number that gets a new object before the memory of its last one is free (a reader
+//! may still use that under a guard) has its object on the heap.
+//!
+//! The word lies in the first cache line of the entry, which every lookup reads anyway:
+//!
+//! | word | the number means | the inline memory |
+//! |---|---|---|
+//! | 0 | nothing | is free |
+//! | [`INLINE_USED`] | nothing | is being filled, or waits for its last readers |
+//! | this entry, [`INLINE_USED`] | the object in the inline memory | is in use |
+//! | an address | an object on the heap | is free |
+//! | an address, [`INLINE_USED`] | an object on the heap | waits for its last readers |
+//!
+//! The upper bits are filled from null by one thread and cleared by one. [`INLINE_USED`] is set by
+//! the thread that fills the inline memory and cleared by the thread that has emptied it.
+//!
+//! | who | does | ordering | partner |
+//! |---|---|---|---|
+//! | reader | load | Acquire | the publishing exchange: the object is complete |
+//! | filler | sets `INLINE_USED` | Acquire | its release: the last object is gone |
+//! | filler | publishes the object | Release | readers |
+//! | evictor | clears the upper bits | AcqRel | what was published; the next object comes after |
+//! | reclaimer | clears `INLINE_USED` | Release | the next filler |
+
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use super::obj_ref::{Body, Object, Word};
+use crate::primitive::atomic::Ordering;
+use crate::primitive::prefetch;
+
+/// The inline memory is not free.
+const INLINE_USED: usize = 1;
+
+/// The entry of one number, in a tree that lives as long as `'a`.
+pub(super) struct Entry<'a, T> {
+    /// The word is initialised; the rest is only while an object is stored there.
+    at: NonNull<Object<T>>,
+    _tree: PhantomData<&'a Object<T>>,
+}
+
+impl<T> Clone for Entry<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Entry<'_, T> {}
+
+impl<'a, T> Entry<'a, T> {
+    /// # Safety
+    ///
+    /// Memory for an object at `at`, its word initialised, lives as long as `'a` and is used
+    /// through entries only.
+    #[inline]
+    pub(super) unsafe fn new(at: NonNull<Object<T>>) -> Entry<'a, T> {
+        Entry {
+            at,
+            _tree: PhantomData,
+        }
+    }
+
+    /// The object of the number, or null.
+    #[inline]
+    pub(super) fn load(self) -> *mut Object<T> {
+        // Acquire: see the table above.
+        address(self.word().load(Ordering::Acquire))
+    }
+
+    /// Whether the number means nothing. The caller is the only thread that may fill it.
+    ///
+    /// Asks by an exchange that changes nothing. A plain read of memory that nobody has touched
+    /// would map the kernel's page of zeros, which the write that follows would have to take away
+    /// again on all cores.
+    #[inline]
+    pub(super) fn is_vacant(self) -> bool {
+        let nothing = ptr::null_mut();
+        // Relaxed: nothing is read through the word.
+        let changed =
+            (self.word()).compare_exchange(nothing, nothing, Ordering::Relaxed, Ordering::Relaxed);
+        changed.map_or_else(|found| address(found).is_null(), |_| true)
+    }
+
+    /// Prefetches the memory, which will soon be filled.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.at.as_ptr());
+    }
+
+    /// Stores the number's object; returns it if the number has one already.
+    pub(super) fn fill(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+        let free = ptr::null_mut();
+        let taken = tagged(free);
+        let word = self.word();
+        // Acquire and Relaxed: see the table above; on failure nothing was read yet.
+        match word.compare_exchange(free, taken, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => {}
+            Err(found) if found == taken => return self.fill_boxed(body),
+            Err(_) => return Err(body),
+        }
+        let room = Object::body_of(self.at);
+        // SAFETY: the thread that set `INLINE_USED` has the memory alone until the object in it is
+        // dead.
+        unsafe { room.write(body) };
+        let mine = tagged(self.at.as_ptr());
+        // Release: see the table above. Relaxed on failure: the other object is not looked at.
+        match word.compare_exchange(taken, mine, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => Ok(self.at),
+            Err(_) => {
+                // SAFETY: it was written above and never published.
+                let body = unsafe { room.read() };
+                self.release_inline();
+                Err(body)
+            }
+        }
+    }
+
+    /// Stores the object on the heap, because the inline memory still waits for readers of the last
+    /// object.
+    #[cold]
+    fn fill_boxed(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+        let object = Box::into_raw(Box::new(Object::boxed(body)));
+        // Release: see the table above.
+        let done = self.change(Ordering::Release, |word| {
+            address(word).is_null().then(|| with_address(word, object))
+        });
+        if done.is_none() {
+            // SAFETY: it was made above and never published.
+            let object = unsafe { Box::from_raw(object) };
+            return Err(object.into_body());
+        }
+        Ok(NonNull::new(object).expect("a box has an address"))
+    }
+
+    /// Makes the number mean nothing if it means `object`. Returns the object as a pointer, which
+    /// may be used where a reference to it may not.
+    pub(super) fn clear(self, object: *const Object<T>) -> Option<NonNull<Object<T>>> {
+        // AcqRel: see the table above.
+        let cleared = self.change(Ordering::AcqRel, |word| {
+            ptr::eq(address(word), object).then(|| with_address(word, ptr::null_mut()))
+        });
+        cleared.and_then(|word| NonNull::new(address(word)))
+    }
+
+    /// Whether the object is stored inline in this entry.
+    pub(super) fn holds_inline(self, object: NonNull<Object<T>>) -> bool {
+        self.at == object
+    }
+
+    /// Drops the inline object and frees its memory, also if the drop panics.
+    ///
+    /// # Safety
+    ///
+    /// The object was cleared from the entry, and nobody can reach it any more.
+    pub(super) unsafe fn drop_inline(self) {
+        let _emptied = ReleaseOnDrop(self);
+        // SAFETY: the caller has the object alone; the word is not part of what is dropped.
+        unsafe { Object::body_of(self.at).drop_in_place() };
+    }
+
+    fn release_inline(self) {
+        // Release: see the table above.
+        self.change(Ordering::Release, |word| {
+            Some(word.map_addr(|bits| bits & !INLINE_USED))
+        });
+    }
+
+    #[inline]
+    fn word(self) -> &'a Word<T> {
+        // SAFETY: the word of an entry is always initialised, and lives as long as the tree.
+        unsafe { &*Object::word_of(self.at) }
+    }
+
+    /// Replaces the word by `next` of it until `next` returns `None`; returns the old word.
+    fn change(
+        self,
+        ordering: Ordering,
+        next: impl Fn(*mut Object<T>) -> Option<*mut Object<T>>,
+    ) -> Option<*mut Object<T>> {
+        let word = self.word();
+        // Relaxed: the exchange decides, and a failed one follows nothing.
+        let mut found = word.load(Ordering::Relaxed);
+        loop {
+            match word.compare_exchange(found, next(found)?, ordering, Ordering::Relaxed) {
+                Ok(_) => return Some(found),
+                Err(other) => found = other,
+            }
+        }
+    }
+}
+
+/// Clears `INLINE_USED` on drop, also when unwinding.
+struct ReleaseOnDrop<'a, T>(Entry<'a, T>);
+
+impl<T> Drop for ReleaseOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.release_inline();
+    }
+}
+
+#[inline]
+fn address<T>(word: *mut T) -> *mut T {
+    word.map_addr(|bits| bits & !INLINE_USED)
+}
+
+fn tagged<T>(word: *mut T) -> *mut T {
+    word.map_addr(|bits| bits | INLINE_USED)
+}
+
+/// `word` with another address and the same tag.
+fn with_address<T>(word: *mut T, to: *mut T) -> *mut T {
+    to.map_addr(|bits| bits | word.addr() & INLINE_USED)
+}
