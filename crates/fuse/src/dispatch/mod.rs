@@ -1,5 +1,5 @@
-//! One synchronous dispatcher for both transports: decode, one call into the filesystem, encode. It
-//! decides nothing.
+//! One synchronous dispatcher for both transports: decodes a request, calls the filesystem once, and
+//! encodes the reply. It decides nothing.
 
 pub(crate) mod handles;
 pub(crate) mod kernel_cache;
@@ -51,7 +51,7 @@ pub(crate) struct Context<'r> {
 }
 
 impl Context<'_> {
-    /// Who asks.
+    /// The caller, as the core knows it.
     pub fn caller(&self, umask: u32) -> Caller<'_> {
         Caller {
             uid: self.header.uid,
@@ -183,7 +183,7 @@ impl Dispatcher {
             .ok_or(Errno::EBADF)
     }
 
-    /// Closes a handle and gives up the locks that end with it. Answers the inode.
+    /// Closes a handle and releases the locks that end with it. Returns the inode.
     pub(crate) fn close(&self, handle: u64, flock_owner: Option<u64>) -> Option<u64> {
         let (file, lock_owners) = self.handles.remove(handle)?;
         for owner in lock_owners {

@@ -1,4 +1,4 @@
-//! A panic in one operation: caught, told with its backtrace, answered with an error.
+//! A panic in one operation: caught, reported with its backtrace, and turned into an error.
 
 use hearth_sync::primitive::{OnceLock, thread_local};
 use std::backtrace::Backtrace;

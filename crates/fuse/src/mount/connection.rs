@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// A thread carries no more requests: the mount is gone, or the thread cannot go on. Then the
-    /// others must not either, since nobody answers what the kernel gave to this one.
+    /// others must not either, since no thread replies to what the kernel gave to this one.
     pub fn thread_ended(&self, result: io::Result<()>) {
         if let Err(error) = result {
             let path = self.mounted.path.display();
@@ -49,8 +49,8 @@ impl Connection {
                 ));
             }
         }
-        // Whoever waits for a lock waits for nobody: the kernel took their requests back. Ring
-        // entries that are parked with them come back only when they do.
+        // Requests that wait for locks wait in vain: the kernel took them back. Their ring entries
+        // come back only when the wait ends.
         self.waiting.close();
         let mut alive = self.alive.lock();
         *alive -= 1;

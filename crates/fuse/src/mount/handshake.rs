@@ -1,4 +1,4 @@
-//! Between `mount` and the first request: what the kernel offers is read, and answered.
+//! The handshake between `mount` and the first request: INIT and its reply.
 
 use crate::mount::MountError;
 use crate::mount::options::{MountOptions, Transport};
@@ -57,7 +57,7 @@ pub(crate) fn first_request(
     }
 }
 
-/// Answers INIT.
+/// Replies to INIT.
 pub(crate) fn answer_init(device: &Device, unique: u64, answer: &InitOut) -> io::Result<()> {
     let body = answer.as_bytes();
     device.send(out_header(unique, 0, body.len()).as_bytes(), body, &[])

@@ -22,7 +22,7 @@ impl Agreed {
 }
 
 /// Requests that the kernel may have under way in the background: readahead, asynchronous I/O and
-/// pages that it writes back, of all tenants together. Those that a ceiling delays keep their
+/// pages that it writes back, of all tenants together. Those that a rate limit delays keep their
 /// place; when none is left, everybody waits. So there are more than thousands of streams take, but
 /// not more than have their data, which a delayed request may hold here, in a sixteenth of the
 /// memory. From as many on the kernel reads ahead no more and writes back only what it must.
@@ -73,7 +73,7 @@ pub(crate) fn supported(request: &InitIn) -> Result<(), (u32, u32)> {
     if good { Ok(()) } else { Err((major, minor)) }
 }
 
-/// The answer to INIT. `uring` says whether the queues are ready to be used, `charges_first`
+/// The reply to INIT. `uring` says whether the queues are ready to be used, `charges_first`
 /// whether the volume does (`docs/design/quota.md`).
 pub(crate) fn agree(
     request: &InitIn,
@@ -127,7 +127,7 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     // when record locks end: the kernel then keeps them itself.
     add(!options.no_open, init::FLOCK_LOCKS);
     add(!options.no_open && !options.no_flush, init::POSIX_LOCKS);
-    // Who sends no opens has to send the cut.
+    // A kernel that sends no opens has to send the cut.
     add(!options.no_open, init::ATOMIC_O_TRUNC);
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);

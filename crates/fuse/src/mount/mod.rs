@@ -100,7 +100,7 @@ impl Mounted {
         }
     }
 
-    /// Ends the connection: whatever waits for an answer inside the kernel gets an error.
+    /// Ends the connection: whatever waits for a reply inside the kernel gets an error.
     ///
     /// # Errors
     /// fusectl is not there, or not for this user.

@@ -264,7 +264,7 @@ impl MountOptions {
                 };
             }
             "heat" => match value {
-                // The kernel's page cache would answer reads that nobody then counts.
+                // The kernel's page cache would serve reads that are then not counted.
                 "exact" => (self.hot_track, self.direct_io) = (true, true),
                 _ => return Err(bad("exact; or the option hot_track")),
             },

@@ -10,7 +10,7 @@ use crate::mount::handshake::{answer_init, check_switch, first_request};
 use crate::mount::init::{self, Agreed};
 use crate::mount::options::{MountOptions, Transport};
 use crate::mount::{self, MountError};
-use crate::placement::affinity_monitor::look_out;
+use crate::placement::affinity_monitor::monitor_clients;
 use crate::placement::cpu;
 use crate::placement::idle_policy::{IdleMonitor, SchedPolicy, be_usual};
 use crate::placement::reader_admission::ReaderAdmission;
@@ -44,8 +44,8 @@ lock_class!(ThreadsLock = "fuse.threads", 860);
 /// A volume that is mounted. Dropping it unmounts.
 ///
 /// The program may use the same [`Volume`] through [`hearth::Process`] meanwhile. What it should
-/// not do is to use the mount itself by system calls: a thread that waits inside the kernel for an
-/// answer of its own process can hang in exit. Dropping the session before the program ends wakes
+/// not do is to use the mount itself by system calls: a thread that waits inside the kernel for a
+/// reply of its own process can hang in exit. Dropping the session before the program ends wakes
 /// such threads with an error.
 pub struct Session {
     connection: Arc<Connection>,
@@ -61,7 +61,7 @@ pub struct Session {
 
 impl Session {
     /// Mounts `volume` on the directory `mountpoint` and serves it on threads of this process.
-    /// Returns when the mount answers.
+    /// Returns when the mount works.
     ///
     /// # Errors
     /// What is in the way, with the remedy. Nothing is left mounted then.
@@ -167,7 +167,7 @@ impl Session {
                 self.read_alone(&shared, agreed)?;
                 self.run_queues(queues, shared, agreed)
             }
-            None => self.read_in_turns(&shared, agreed),
+            None => self.read_per_cpu(&shared, agreed),
         }
     }
 
@@ -224,7 +224,7 @@ impl Session {
     }
 
     /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
-    fn read_in_turns(
+    fn read_per_cpu(
         &self,
         shared: &Arc<SessionShared<Dispatcher>>,
         agreed: &Agreed,
@@ -233,8 +233,8 @@ impl Session {
         let admission = Arc::new(ReaderAdmission::new(&cpus));
         let has_choice = cpus.len() > 1;
         let first = &self.connection.mounted.device;
-        // Who may mount through the helper need not be allowed to open the device: the threads then
-        // share one descriptor, and its lock.
+        // A user who mounts through the helper may not be allowed to open the device: the threads
+        // then share one descriptor, and its lock.
         let clones: Vec<_> = (1..cpus.len())
             .map(|_| first.duplicate().ok().map(Arc::new))
             .collect();
@@ -252,9 +252,9 @@ impl Session {
         }
         if has_choice {
             // Last, since a reader that ends is what ends it.
-            let lookout = Builder::new().name("hearth-lookout".into());
-            let lookout = lookout.spawn(move || look_out(&admission))?;
-            self.threads.lock().push(lookout);
+            let monitor = Builder::new().name("hearth-monitor".into());
+            let monitor = monitor.spawn(move || monitor_clients(&admission))?;
+            self.threads.lock().push(monitor);
         }
         Ok(())
     }

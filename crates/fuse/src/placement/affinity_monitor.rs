@@ -1,45 +1,45 @@
-//! The thread that looks where clients are, and seats the readers nearby.
+//! The affinity monitor: a thread that looks on which CPUs clients are, and admits the readers there.
 //!
 //! It carries no requests, because looking may wait: the kernel does not tell of a process in the
-//! middle of `exec`, and that may be waiting for an answer of this very mount.
+//! middle of `exec`, and that process may wait for a reply of this very mount.
 
-use super::reader_admission::{Last, Origin, ReaderAdmission};
+use super::reader_admission::{LastRequest, Origin, ReaderAdmission};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Between two looks while clients move, and while they stay where they are.
+/// Between two looks while clients move, and while they lease where they are.
 const SHORT: Duration = Duration::from_micros(500);
 const LONG: Duration = Duration::from_millis(4);
-/// Whoever is the only one that long is taken to be alone. A look sees the last request of each
+/// A client that was the only one for this long is taken to be alone. A look sees the last request of each
 /// reader, so that of several clients it may see one only.
 const ALONE: Duration = Duration::from_millis(10);
-/// Looks without a request after which the lookout rests.
+/// Looks without a request after which the affinity monitor rests.
 const QUIET: u32 = 10;
 /// Index of the CPU among the fields of `stat` behind the name of the thread.
 const CPU_FIELD: usize = 36;
 
 /// Looks until the mount is gone.
-pub(crate) fn look_out(seats: &ReaderAdmission) {
-    let mut views: Vec<View> = seats.last().map(|_| View::default()).collect();
+pub(crate) fn monitor_clients(slots: &ReaderAdmission) {
+    let mut views: Vec<View> = slots.last().map(|_| View::default()).collect();
     let mut origins = Vec::with_capacity(views.len());
-    let mut company = Company::default();
+    let mut lone = LoneClient::default();
     let (mut quiet, mut pause) = (0, SHORT);
-    while seats.pause((quiet < QUIET).then_some(pause)) {
+    while slots.pause((quiet < QUIET).then_some(pause)) {
         let now = Instant::now();
         let mut is_quiet = true;
-        for ((last, client), view) in seats.last().zip(&mut views) {
+        for ((last, client), view) in slots.last().zip(&mut views) {
             is_quiet &= view.seen == Some(last);
             if let Some((client, origin)) = view.origin(last, client) {
-                company.saw(client, now);
+                lone.saw(client, now);
                 origins.push(origin);
             }
         }
-        pause = match seats.saw(&origins, company.is_alone(now), now) {
+        pause = match slots.saw(&origins, lone.is_alone(now), now) {
             true => SHORT,
             false => LONG.min(pause * 2),
         };
-        // Also a request that tells of no client: it would rouse the lookout again.
+        // Also a request that tells of no client: it would wake the affinity monitor again.
         quiet = if is_quiet { quiet + 1 } else { 0 };
         origins.clear();
     }
@@ -47,12 +47,12 @@ pub(crate) fn look_out(seats: &ReaderAdmission) {
 
 /// Whether there is more than one client.
 #[derive(Default)]
-struct Company {
+struct LoneClient {
     /// The last one seen, and since when there is no other.
     only: Option<(u32, Instant)>,
 }
 
-impl Company {
+impl LoneClient {
     fn saw(&mut self, client: u32, now: Instant) {
         if self.only.is_none_or(|(only, _)| only != client) {
             self.only = Some((client, now));
@@ -68,19 +68,19 @@ impl Company {
 /// What is known of one reader's clients.
 #[derive(Default)]
 struct View {
-    seen: Option<Last>,
+    seen: Option<LastRequest>,
     /// The last client, and its `stat`.
     client: Option<(u32, File)>,
 }
 
 impl View {
-    /// Whose the reader's last request was, and where it came from, if that is news.
-    fn origin(&mut self, last: Last, client: Option<u32>) -> Option<(u32, Origin)> {
+    /// Client and origin of the reader's last request, if there is a new one.
+    fn origin(&mut self, last: LastRequest, client: Option<u32>) -> Option<(u32, Origin)> {
         if self.seen.replace(last) == Some(last) {
             return None;
         }
         let id = client?;
-        let cpu = match Last::is_for_everybody(id) {
+        let cpu = match LastRequest::is_for_everybody(id) {
             true => None,
             false => self.cpu_of(id),
         };
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn news_are_told_once_and_what_is_not_found_is_anywhere() {
-        let (seats, mut view) = (ReaderAdmission::new(&[0]), View::default());
+        let (slots, mut view) = (ReaderAdmission::new(&[0]), View::default());
         let mut look = |thread, is_written_back| {
-            seats.serves(0, thread, is_written_back);
-            seats
+            slots.serves(0, thread, is_written_back);
+            slots
                 .last()
                 .map(|(last, id)| (view.origin(last, id), view.origin(last, id)))
                 .last()
@@ -155,24 +155,24 @@ mod tests {
         assert_eq!(look(0, true), Some((None, None)));
         let (everybody, again) = look(0, true).unwrap();
         let (id, origin) = everybody.unwrap();
-        assert!(Last::is_for_everybody(id) && origin == Origin::Anywhere);
+        assert!(LastRequest::is_for_everybody(id) && origin == Origin::Anywhere);
         assert_eq!(again, None);
         assert_eq!(look(0, false), Some((None, None)));
     }
 
     #[test]
     fn who_is_the_only_one_for_a_while_is_alone() {
-        let (mut company, mut now) = (Company::default(), Instant::now());
-        assert!(!company.is_alone(now));
-        company.saw(7, now);
-        assert!(!company.is_alone(now));
+        let (mut lone, mut now) = (LoneClient::default(), Instant::now());
+        assert!(!lone.is_alone(now));
+        lone.saw(7, now);
+        assert!(!lone.is_alone(now));
         now += ALONE;
-        company.saw(7, now);
-        assert!(company.is_alone(now));
-        company.saw(8, now);
-        assert!(!company.is_alone(now));
-        company.saw(7, now + ALONE / 2);
-        assert!(!company.is_alone(now + ALONE));
-        assert!(company.is_alone(now + ALONE * 3 / 2));
+        lone.saw(7, now);
+        assert!(lone.is_alone(now));
+        lone.saw(8, now);
+        assert!(!lone.is_alone(now));
+        lone.saw(7, now + ALONE / 2);
+        assert!(!lone.is_alone(now + ALONE));
+        assert!(lone.is_alone(now + ALONE * 3 / 2));
     }
 }

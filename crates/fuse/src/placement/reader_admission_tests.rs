@@ -4,64 +4,64 @@ use hearth_sync::primitive::{Arc, thread};
 /// A thread.
 const A: u32 = 100;
 
-fn taken(seats: &ReaderAdmission) -> Vec<bool> {
-    let state = seats.state.lock();
-    state.seats.iter().map(|seat| seat.is_taken).collect()
+fn taken(slots: &ReaderAdmission) -> Vec<bool> {
+    let state = slots.state.lock();
+    state.slots.iter().map(|slot| slot.is_taken).collect()
 }
 
 #[test]
 fn the_reader_on_the_cpu_of_the_only_client_is_alone() {
-    let (seats, now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
-    assert_eq!(taken(&seats), [true, true, true]);
-    assert!(seats.saw(&[Origin::Cpu(1), Origin::Cpu(1)], false, now));
-    assert_eq!(taken(&seats), [false, true, false]);
-    assert!(!seats.saw(&[Origin::Cpu(1)], false, now));
+    let (slots, now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
+    assert_eq!(taken(&slots), [true, true, true]);
+    assert!(slots.saw(&[Origin::Cpu(1), Origin::Cpu(1)], false, now));
+    assert_eq!(taken(&slots), [false, true, false]);
+    assert!(!slots.saw(&[Origin::Cpu(1)], false, now));
 }
 
 #[test]
 fn a_client_that_stays_where_it_went_gives_its_old_seat_up() {
-    let (seats, now) = (ReaderAdmission::new(&[0, 4]), Instant::now());
-    seats.saw(&[Origin::Cpu(0)], false, now);
-    assert_eq!(taken(&seats), [true, false]);
-    assert!(seats.saw(&[Origin::Cpu(4)], false, now));
-    seats.saw(&[Origin::Cpu(4)], false, now + KEPT);
-    assert_eq!(taken(&seats), [false, true]);
+    let (slots, now) = (ReaderAdmission::new(&[0, 4]), Instant::now());
+    slots.saw(&[Origin::Cpu(0)], false, now);
+    assert_eq!(taken(&slots), [true, false]);
+    assert!(slots.saw(&[Origin::Cpu(4)], false, now));
+    slots.saw(&[Origin::Cpu(4)], false, now + KEPT);
+    assert_eq!(taken(&slots), [false, true]);
 }
 
 #[test]
 fn a_client_that_is_moved_with_every_answer_finds_a_reader_wherever_it_is() {
-    let (seats, mut now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
-    seats.saw(&[Origin::Cpu(0)], false, now);
+    let (slots, mut now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
+    slots.saw(&[Origin::Cpu(0)], false, now);
     for look in 1..100 {
         now += KEPT / 10;
-        let is_change = seats.saw(&[Origin::Cpu(look % 2)], false, now);
+        let is_change = slots.saw(&[Origin::Cpu(look % 2)], false, now);
         assert_eq!(is_change, look == 1);
-        assert_eq!(taken(&seats), [true, true, false]);
+        assert_eq!(taken(&slots), [true, true, false]);
     }
 }
 
 #[test]
 fn a_client_that_is_alone_has_one_reader_and_takes_it_along() {
-    let (seats, mut now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
-    seats.saw(&[Origin::Cpu(0)], false, now);
-    seats.saw(&[Origin::Cpu(2)], false, now);
-    assert_eq!(taken(&seats), [true, false, true]);
+    let (slots, mut now) = (ReaderAdmission::new(&[0, 1, 2]), Instant::now());
+    slots.saw(&[Origin::Cpu(0)], false, now);
+    slots.saw(&[Origin::Cpu(2)], false, now);
+    assert_eq!(taken(&slots), [true, false, true]);
     for cpu in [2, 0, 0, 1] {
         now += Duration::from_millis(1);
-        seats.saw(&[Origin::Cpu(cpu)], true, now);
+        slots.saw(&[Origin::Cpu(cpu)], true, now);
         let only: Vec<bool> = (0..3).map(|own| own == cpu).collect();
-        assert_eq!(taken(&seats), only);
+        assert_eq!(taken(&slots), only);
     }
-    seats.saw(&[Origin::Anywhere], true, now);
-    assert_eq!(taken(&seats), [true, true, true]);
+    slots.saw(&[Origin::Anywhere], true, now);
+    assert_eq!(taken(&slots), [true, true, true]);
 }
 
 #[test]
 fn pages_written_back_one_after_the_other_are_for_everybody_and_one_by_itself_says_nothing() {
-    let seats = ReaderAdmission::new(&[0]);
+    let slots = ReaderAdmission::new(&[0]);
     let asks = |thread, is_written_back| {
-        seats.serves(0, thread, is_written_back);
-        seats.last().map(|(_, id)| id).last().flatten()
+        slots.serves(0, thread, is_written_back);
+        slots.last().map(|(_, id)| id).last().flatten()
     };
     assert_eq!(asks(A, false), Some(A));
     assert_eq!(asks(0, true), None);
@@ -75,35 +75,35 @@ fn pages_written_back_one_after_the_other_are_for_everybody_and_one_by_itself_sa
 
 #[test]
 fn a_seat_is_kept_for_another_client_for_a_while() {
-    let (seats, now) = (ReaderAdmission::new(&[0, 1]), Instant::now());
-    seats.saw(&[Origin::Cpu(0)], false, now);
-    seats.saw(&[Origin::Cpu(1)], false, now + KEPT / 2);
-    assert_eq!(taken(&seats), [true, true]);
-    seats.saw(&[], false, now + KEPT * 2);
-    assert_eq!(taken(&seats), [true, true]);
-    seats.saw(&[Origin::Cpu(1)], false, now + KEPT);
-    assert_eq!(taken(&seats), [false, true]);
+    let (slots, now) = (ReaderAdmission::new(&[0, 1]), Instant::now());
+    slots.saw(&[Origin::Cpu(0)], false, now);
+    slots.saw(&[Origin::Cpu(1)], false, now + KEPT / 2);
+    assert_eq!(taken(&slots), [true, true]);
+    slots.saw(&[], false, now + KEPT * 2);
+    assert_eq!(taken(&slots), [true, true]);
+    slots.saw(&[Origin::Cpu(1)], false, now + KEPT);
+    assert_eq!(taken(&slots), [false, true]);
 }
 
 #[test]
 fn requests_from_anywhere_seat_everybody() {
-    let (seats, mut now) = (ReaderAdmission::new(&[0, 1]), Instant::now());
+    let (slots, mut now) = (ReaderAdmission::new(&[0, 1]), Instant::now());
     for origin in [Origin::Anywhere, Origin::Cpu(7)] {
         now += KEPT * 3;
-        seats.saw(&[Origin::Cpu(0)], false, now);
-        assert_eq!(taken(&seats), [true, false]);
-        seats.saw(&[origin], false, now);
-        assert_eq!(taken(&seats), [true, true]);
-        seats.saw(&[Origin::Cpu(0)], false, now + KEPT / 2);
-        assert_eq!(taken(&seats), [true, true]);
-        seats.saw(&[Origin::Cpu(0)], false, now + KEPT);
-        assert_eq!(taken(&seats), [true, false]);
+        slots.saw(&[Origin::Cpu(0)], false, now);
+        assert_eq!(taken(&slots), [true, false]);
+        slots.saw(&[origin], false, now);
+        assert_eq!(taken(&slots), [true, true]);
+        slots.saw(&[Origin::Cpu(0)], false, now + KEPT / 2);
+        assert_eq!(taken(&slots), [true, true]);
+        slots.saw(&[Origin::Cpu(0)], false, now + KEPT);
+        assert_eq!(taken(&slots), [true, false]);
     }
 }
 
 #[test]
 fn somebody_is_always_seated() {
-    let seats = ReaderAdmission::new(&[0, 1, 2]);
+    let slots = ReaderAdmission::new(&[0, 1, 2]);
     let (mut now, mut random) = (Instant::now(), 1u64);
     let mut draw = |below: u64| {
         random = random
@@ -118,46 +118,46 @@ fn somebody_is_always_seated() {
                 _ => Origin::Cpu(draw(4) as usize),
             })
             .collect();
-        seats.saw(&origins, false, now);
-        assert!(taken(&seats).contains(&true));
+        slots.saw(&origins, false, now);
+        assert!(taken(&slots).contains(&true));
         now += Duration::from_micros(draw(8000));
     }
 }
 
 #[test]
 fn a_reader_waits_until_it_is_seated_or_the_mount_is_gone() {
-    let (seats, now) = (Arc::new(ReaderAdmission::new(&[0, 1])), Instant::now());
-    seats.wait(1);
-    seats.saw(&[Origin::Cpu(0)], false, now);
-    for end in ["seated", "closed"] {
-        let waiting = Arc::clone(&seats);
+    let (slots, now) = (Arc::new(ReaderAdmission::new(&[0, 1])), Instant::now());
+    slots.wait(1);
+    slots.saw(&[Origin::Cpu(0)], false, now);
+    for end in ["admitted", "closed"] {
+        let waiting = Arc::clone(&slots);
         let reader = thread::spawn(move || waiting.wait(1));
         thread::sleep(Duration::from_millis(20));
         assert!(!reader.is_finished(), "{end}");
         match end {
-            "seated" => assert!(seats.saw(&[Origin::Cpu(1)], false, now)),
-            _ => seats.close(),
+            "admitted" => assert!(slots.saw(&[Origin::Cpu(1)], false, now)),
+            _ => slots.close(),
         }
         reader.join().unwrap();
-        if end == "seated" {
-            seats.saw(&[Origin::Cpu(0)], false, now + KEPT);
+        if end == "admitted" {
+            slots.saw(&[Origin::Cpu(0)], false, now + KEPT);
         }
     }
 }
 
 #[test]
 fn a_request_rouses_the_lookout() {
-    let seats = Arc::new(ReaderAdmission::new(&[0, 1]));
-    let resting = Arc::clone(&seats);
+    let slots = Arc::new(ReaderAdmission::new(&[0, 1]));
+    let resting = Arc::clone(&slots);
     let lookout = thread::spawn(move || resting.pause(None));
     // Relaxed: only looked at.
-    while !seats.rests.load(Ordering::Relaxed) {
+    while !slots.rests.load(Ordering::Relaxed) {
         thread::yield_now();
     }
-    seats.serves(1, A, false);
+    slots.serves(1, A, false);
     assert!(lookout.join().unwrap());
-    let last: Vec<_> = seats.last().map(|(_, id)| id).collect();
+    let last: Vec<_> = slots.last().map(|(_, id)| id).collect();
     assert_eq!(last, [None, Some(A)]);
-    seats.close();
-    assert!(!seats.pause(None) && !seats.pause(Some(KEPT)));
+    slots.close();
+    assert!(!slots.pause(None) && !slots.pause(Some(KEPT)));
 }

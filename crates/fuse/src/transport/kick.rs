@@ -1,9 +1,9 @@
-//! When the kernel must be nudged because it keeps requests though entries are free.
+//! Kicks the kernel when it may hold requests back though entries are free.
 //!
-//! It gives a request that found no entry to one in two moments only: when an answer is committed,
-//! and when another of the background comes. An entry that was registered in the place of a parked
+//! It gives a request that found no entry to one in two moments only: when a reply is committed,
+//! and when another of the background comes. An entry that was registered in the place of a waiting
 //! one gets nothing by itself. So what queued up while all entries were taken would wait for the
-//! next answer, and that may be the one that a ceiling delays for long. A kick is a request that
+//! next reply, and that may be the one that a rate limit delays for long. A kick is a request that
 //! the queue causes itself: asked for no bytes of a file (`NOTIFY_RETRIEVE`), the kernel sends
 //! `NOTIFY_REPLY` through the ring of the CPU that asked, to a free entry at once. Its commit, like
 //! every other, fetches one that is queued. It must be a regular file that the kernel has in
@@ -40,7 +40,7 @@ enum Kick {
 }
 
 impl Kicks {
-    /// So many requests came together; so many entries are free now.
+    /// This many requests came together; this many entries are free now.
     pub fn collected(&mut self, came: usize, free: usize) {
         self.behind |= came > 0 && came >= self.free;
         self.free = free;
@@ -69,9 +69,9 @@ impl Kicks {
         self.kick = Kick::Committed;
     }
 
-    /// The queue would sleep with so many requests parked: whether the kernel may keep others.
+    /// The queue would sleep with this many requests waiting: whether the kernel may keep others.
     pub fn are_wanted(&mut self, parked: usize) -> bool {
-        // Every request was answered: the last commit found nothing to fetch.
+        // Every request is finished: the last commit found nothing to fetch.
         self.behind &= parked > 0;
         self.behind
     }

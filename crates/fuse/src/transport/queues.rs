@@ -1,4 +1,4 @@
-//! The queue threads of a session: ready before INIT is answered, at work after.
+//! The queue threads of a session: ready before the reply to INIT, at work after it.
 //!
 //! A ring belongs to the thread that makes it, and the kernel must not be promised rings that
 //! cannot be had. So each thread makes its ring, all wait, and only when every one of them has
@@ -44,7 +44,7 @@ impl<S: Service> Queues<S> {
     /// One thread with a ring for every CPU that is there. CPUs that may come later share those.
     ///
     /// # Errors
-    /// What the first ring that could not be made answered; no thread is left then.
+    /// The error of the first ring that could not be made; no thread is left then.
     pub fn prepare() -> io::Result<Queues<S>> {
         let state = StartState {
             arrived: 0,
@@ -75,7 +75,7 @@ impl<S: Service> Queues<S> {
         Ok(queues)
     }
 
-    /// Has the threads register their entries and serve. Answers the threads, and whether all could
+    /// Has the threads register their entries and serve. Returns the threads, and whether all could
     /// register.
     pub fn go(
         mut self,

@@ -1,10 +1,10 @@
 //! One pinned thread with one ring per CPU.
 //!
 //! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread
-//! answers and commits, which makes it available again) or *parked* (a worker or a task will
-//! answer). Parked entries are replaced by fresh ones, so that the requests behind them, the unlock
-//! that they wait for among them, always find an entry. A task takes the entry's memory along and
-//! builds its answer there; the answer comes back through the completions, since only this thread may
+//! replies and commits, which makes it available again) or *away* (a worker or a task will reply).
+//! Entries that are away are replaced by new ones, so that the requests behind them, among them the
+//! unlock that they wait for, always find an entry. A task takes the entry's memory along and builds
+//! its reply there; the reply comes back through the completion queue, since only this thread may
 //! submit. When the mount goes, every entry completes with an error once; the thread ends with the
 //! last.
 
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DEPTH: usize = 8;
 /// Marks the completion of the poll that waits for the completions.
 const WAKE: u64 = u64::MAX;
-/// Parked requests that may go on between two looks at the ring.
+/// Tasks that run between two looks at the ring.
 const TURNS: usize = 2;
 
 /// What a queue thread is made of.
@@ -65,7 +65,7 @@ impl PreparedQueue {
     /// Pins the calling thread and makes its ring.
     ///
     /// # Errors
-    /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
+    /// Errors of io_uring: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new(cpus: Vec<usize>) -> io::Result<PreparedQueue> {
         cpu::pin(cpus[0]);
         Ok(PreparedQueue {
@@ -133,13 +133,13 @@ pub(crate) struct Queue<S> {
     entries: Vec<RingEntry>,
     /// Entries that did not complete with an error yet.
     live: usize,
-    /// Entries that a worker or a task will answer.
+    /// Entries whose requests a worker or a task has.
     away: usize,
-    /// Entries that are not parked are at least so many.
+    /// At least this many entries are not away.
     spare: usize,
-    /// Requests that the kernel may keep though entries are free.
+    /// Requests that the kernel may hold back though entries are free.
     kicks: Kicks,
-    /// Since when the last answer is ready, if nothing was done since.
+    /// When the last reply was ready, if nothing was done since.
     replied: Option<Instant>,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
@@ -148,13 +148,13 @@ pub(crate) struct Queue<S> {
 }
 
 struct RingEntry {
-    /// Absent while a parked request has it.
+    /// `None` while a task has it.
     region: Option<Region>,
     queue: u16,
 }
 
 impl<S: Service> Queue<S> {
-    /// Answers requests until the mount is gone.
+    /// Serves requests until the mount is gone.
     ///
     /// # Errors
     /// The ring cannot be used any more: requests of its CPU wait until the connection is aborted.
@@ -348,7 +348,7 @@ impl<S: Service> Queue<S> {
         Ok(())
     }
 
-    /// Answers the request in entry `index` and makes the entry available again.
+    /// Replies to the request in entry `index` and makes the entry available again.
     fn commit(&mut self, index: usize, result: Result<usize, Errno>) -> io::Result<()> {
         let entry = &mut self.entries[index];
         let Some(region) = &mut entry.region else {
@@ -371,7 +371,7 @@ impl<S: Service> Queue<S> {
 
     /// The completions's event was set.
     fn listen_again(&mut self) -> io::Result<()> {
-        // Before the letters are looked at: one that comes in between sets it again.
+        // Before the completions are taken: one that comes in between sets it again.
         self.completions.event.reset();
         self.listen()
     }

@@ -14,7 +14,7 @@ use super::session_shared::SessionShared;
 use crate::placement::idle_policy::ServingThread;
 use crate::wire::InHeader;
 use hearth::TenantId;
-use hearth::sched::{Spec, Tenant, Permit, Unpark, Worker};
+use hearth::sched::{Permit, Spec, Tenant, Unpark, Worker};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;

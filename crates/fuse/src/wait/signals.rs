@@ -1,10 +1,11 @@
-//! Signals of which the kernel tells nothing.
+//! Finds signals for which the kernel sends no INTERRUPT.
 //!
-//! A signal to who waits for an answer is to come as INTERRUPT. Over io_uring Linux (measured on
+//! A signal to a thread that waits for a reply should come as INTERRUPT. Over io_uring Linux (measured on
 //! 6.18) sends none if the signal comes between the moment in which the request gets an entry and
 //! the one in which the ring's thread takes it (`fuse_uring_prepare_send` sets `FR_SENT` and does
-//! not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). Whoever waits for a lock would then
-//! wait for it without an end, killed or not. So a thread looks at those who wait, in `/proc`.
+//! not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). A client that waits for a lock would
+//! then wait without an end, killed or not. So a thread looks at the clients of waiting requests, in
+//! `/proc`.
 
 use crate::wait::waiting::{RequestId, Waiting};
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Between two looks, at least.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Looks take at most one part in so many of the time.
+/// Looks take at most one part in this many of the time.
 const SHARE: u32 = 20;
 /// Signals that end a wait without an end, as a set of the kernel.
 const ANY: u64 = u64::MAX;

@@ -1,4 +1,4 @@
-//! Requests that wait for a lock or for their turn, so that INTERRUPT finds them.
+//! The table of requests that wait for a lock or a rate limit, so that INTERRUPT finds them.
 //!
 //! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
 //! inside it.
@@ -19,7 +19,7 @@ lock_class! {
     WakerLock = "fuse.waker", 875;
 }
 
-/// Wakes a task that waits for its turn.
+/// Wakes a task that waits for a rate limit, after INTERRUPT.
 #[derive(Debug, Default)]
 pub(crate) struct InterruptWaker {
     state: Lock<WakerLock, WakerState>,
@@ -32,7 +32,7 @@ struct WakerState {
 }
 
 impl InterruptWaker {
-    /// Ready when the task was nudged.
+    /// Ready once the request was interrupted.
     pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         let old = state.waker.replace(context.waker().clone());
@@ -57,7 +57,7 @@ impl InterruptWaker {
     }
 }
 
-/// How a waiting request is reached.
+/// How a waiting request is interrupted.
 #[derive(Clone)]
 enum Token {
     Thread(Interrupt),
@@ -73,7 +73,7 @@ impl Token {
     }
 }
 
-/// A request, and who waits for its answer.
+/// Identifies a request and the thread that waits for its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId {
     /// The kernel's number of the request.
@@ -89,7 +89,7 @@ impl RequestId {
     }
 }
 
-/// A request that waits, or will once a thread is found for it.
+/// A registered request: it waits, or will once a thread is found for it.
 pub(crate) struct Begun {
     waiting: Arc<Waiting>,
     unique: u64,
@@ -108,7 +108,7 @@ impl Drop for Begun {
 pub(crate) struct Waiting {
     state: Lock<WaitingLock, Waiters>,
     /// Somebody waits, or the session ends.
-    roused: Condition,
+    wake: Condition,
 }
 
 #[derive(Default)]
@@ -121,8 +121,8 @@ struct Waiters {
 }
 
 impl Waiting {
-    /// A request is about to wait, until the answer is dropped; `None` if it was interrupted
-    /// already.
+    /// Registers a request that is about to wait, until the result is dropped. `None` if it was
+    /// interrupted already.
     pub fn begin(self: &Arc<Waiting>, id: RequestId) -> Option<Begun> {
         let token = Interrupt::new();
         let begun = self.enter(id, Token::Thread(token.clone()));
@@ -133,7 +133,7 @@ impl Waiting {
         })
     }
 
-    /// The same for a request that waits as a task.
+    /// Registers a request that waits as a task.
     pub fn begin_task(&self, id: RequestId) -> Option<Arc<InterruptWaker>> {
         let waker = Arc::new(InterruptWaker::default());
         let begun = self.enter(id, Token::Task(Arc::clone(&waker)));
@@ -152,7 +152,7 @@ impl Waiting {
         }
         state.tokens.insert(unique, (token, thread));
         if std::mem::take(&mut state.is_watch_asleep) {
-            self.roused.notify_one();
+            self.wake.notify_one();
         }
         true
     }
@@ -162,7 +162,7 @@ impl Waiting {
         self.state.lock().closed
     }
 
-    /// The request waits no more.
+    /// The request no longer waits.
     pub fn end(&self, unique: u64) {
         let token = self.state.lock().tokens.remove(&unique);
         drop(token);
@@ -185,26 +185,26 @@ impl Waiting {
         }
     }
 
-    /// Interrupts everybody, now and from now on: the session ends.
+    /// Interrupts all requests, now and from now on: the session ends.
     pub fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
         let tokens = std::mem::take(&mut state.tokens);
         drop(state);
-        self.roused.notify_one();
+        self.wake.notify_one();
         tokens.values().for_each(|(token, _)| token.trigger());
     }
 
-    /// For one thread: waits for `pause`, and for somebody to wait. Who waits, and whether it may
-    /// be without an end, as for a lock; `None` when the session ends.
+    /// For one thread: waits for `pause`, and until a request waits. Returns the requests that wait,
+    /// each with whether its wait may be endless, as for a lock; `None` when the session ends.
     pub fn look(&self, pause: Duration) -> Option<Vec<(RequestId, bool)>> {
         let mut state = self.state.lock();
         if !state.closed {
-            state.wait_for(&self.roused, pause);
+            state.wait_for(&self.wake, pause);
         }
         while !state.closed && state.tokens.is_empty() {
             state.is_watch_asleep = true;
-            state.wait(&self.roused);
+            state.wait(&self.wake);
         }
         let ids = state.tokens.iter().map(|(&unique, (token, thread))| {
             let thread = *thread;

@@ -3,10 +3,10 @@
 //! Four pools that do not wait for each other. A waiting lock may need an fsync of its holder
 //! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
 //! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`. Where
-//! work queues, tenants are served by weight, and whatever a thread does counts in their shares.
+//! work queues, tenants are served by weight, and CPU time counts in their shares.
 
 use super::outcome::{BlockingClass, InlineReply, Offload};
-use hearth::sched::{Handle, ExternalTask, FairQueue};
+use hearth::sched::{ExternalTask, FairQueue, Handle};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
@@ -14,20 +14,20 @@ use hearth_sync::primitive::thread::{self, JoinHandle};
 use hearth_sync::primitive::{Arc, thread_time};
 use std::time::Duration;
 
-/// Requests that may wait for somebody else at the same time.
+/// Requests that may wait for other users at the same time.
 const WAIT_THREADS: usize = 4096;
 /// Threads for fsync.
 const IO_THREADS: usize = 8;
-/// Threads for what cannot be parted: it keeps a core busy, not a device.
+/// Threads for what cannot be divided: it keeps a core busy, not a device.
 const WHOLE_THREADS: usize = 4;
-/// Threads that have the home bring what parked requests lack.
+/// Threads that fetch from the backend what requests missed.
 const LOAD_THREADS: usize = 16;
 /// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Stack of a worker: it only calls into the filesystem.
 const STACK: usize = 256 << 10;
 
-/// What is called with the outcome of the work.
+/// Called with the result of the work; sends the reply.
 pub(crate) type Finish = Box<dyn FnOnce(Result<InlineReply, Errno>) + Send>;
 
 /// Worker threads of one session, at the service of one tenant.
@@ -75,7 +75,7 @@ struct QueuedWork {
 }
 
 impl Workers {
-    /// No threads yet. What is submitted here is nobody's.
+    /// No threads yet. What is submitted here is work of the system.
     pub fn new(sched: &Handle) -> Workers {
         let pool = |name, limit, queues| {
             let (state, changed) = (Lock::new(PoolState::default()), Condition::new());
@@ -100,7 +100,7 @@ impl Workers {
         }
     }
 
-    /// The same threads, at the service of `tenant`.
+    /// The same pools, for work of `tenant`.
     pub fn of(&self, tenant: TenantId) -> Workers {
         Workers {
             pools: Arc::clone(&self.pools),
@@ -108,7 +108,7 @@ impl Workers {
         }
     }
 
-    /// Whom they serve here.
+    /// The tenant whose work is submitted here.
     pub fn tenant(&self) -> TenantId {
         self.tenant
     }
@@ -134,7 +134,7 @@ impl Workers {
 }
 
 impl QueuedWork {
-    /// Does it and answers; how much of the processor it used.
+    /// Runs it and replies. Returns the CPU time that it used, in nanoseconds.
     fn run(self) -> u64 {
         let begin = thread_time();
         (self.finish)((self.offload.work)());
@@ -184,7 +184,7 @@ impl Pool {
                 state.handles.push(handle);
             }
             Err(_) => {
-                // No thread to be had: give a piece back unless somebody else will take it.
+                // No thread can be had: give work back unless another thread will take it.
                 let mut state = self.state.lock();
                 state.threads -= 1;
                 let orphan = if state.threads == 0 || !self.queues {
@@ -231,8 +231,8 @@ impl Pool {
         drop(state);
         self.changed.notify_all();
         for handle in handles {
-            // A worker that panicked has reported it; its request was answered by the kernel's
-            // abort.
+            // A worker that panicked has reported it; the kernel's abort ended its
+            // request.
             let _ = handle.join();
         }
     }

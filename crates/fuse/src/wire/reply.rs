@@ -1,11 +1,11 @@
-//! Answers: how values of the filesystem become bytes for the kernel.
+//! Replies: how values of the filesystem become bytes for the kernel.
 
 use crate::wire::{self, Dirent, EntryOut, Kstatfs, OutHeader, Statx, StatxOut, SxTime};
 use hearth::{Attr, Errno, StatFs, Time};
 use std::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
 
-/// The body of one answer, written into a buffer of the transport.
+/// The body of one reply, written into a buffer of the transport.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
     buffer: &'a mut [u8],
@@ -13,7 +13,7 @@ pub(crate) struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// An empty answer.
+    /// An empty reply.
     pub fn new(buffer: &'a mut [u8]) -> Reply<'a> {
         Reply { buffer, len: 0 }
     }
@@ -57,7 +57,7 @@ impl<'a> Reply<'a> {
     /// Hands out up to `size` bytes of the free part; what `fill` reports as filled is appended.
     ///
     /// # Errors
-    /// What `fill` answers.
+    /// Errors of `fill`.
     pub fn fill<E>(
         &mut self,
         size: usize,
@@ -90,7 +90,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// How long the kernel may believe what it is told.
+/// How long the kernel may cache what it is told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub entry: Duration,
@@ -157,7 +157,7 @@ impl Timeouts {
     }
 }
 
-/// Header of an answer with `body` bytes.
+/// Header of a reply with `body` bytes.
 pub(crate) fn out_header(unique: u64, error: i32, body: usize) -> OutHeader {
     OutHeader {
         len: (size_of::<OutHeader>() + body) as u32,

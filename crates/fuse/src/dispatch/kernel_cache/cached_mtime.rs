@@ -1,4 +1,4 @@
-//! Times that a kernel believes although its files have others.
+//! The mtimes that the kernel has cached although the files have others.
 //!
 //! With a writeback cache the kernel keeps the times of a regular file itself, and sends them
 //! whenever it has moved one: with `rename`, `link`, `unlink` and extended attributes, for the time
@@ -16,13 +16,13 @@ use std::collections::HashMap;
 
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 
-/// What the kernel believes of the mtimes of files whose writes it has passed on, until it forgets
+/// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
 /// the inode.
 #[derive(Default)]
 pub(crate) struct CachedMtimes {
     times: Lock<CachedMtimesLock, HashMap<u64, Time>>,
     /// Size of `times`, so that requests need not take the lock to see that there are none.
-    /// Relaxed: the kernel sends times after the answer to the write.
+    /// Relaxed: the kernel sends times after the reply to the write.
     count: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! Telling the kernel what changed behind its back.
+//! Notifies the kernel of changes that it did not make.
 //!
 //! A notification may wait for a lock of the directory that a request in progress holds, or for
 //! dirty pages to be written back by further requests. So it is sent by the thread that made the
@@ -73,7 +73,7 @@ impl Stale {
 }
 
 impl Notifier {
-    /// Sends through `device`; `writeback` gives the door if the kernel keeps sizes and times
+    /// Sends through `device`; `writeback` gives the core if the kernel keeps sizes and times
     /// itself, `collecting` the open files if it acknowledges writes by itself, and
     /// `collects_anyway` if those of files that are charged first too.
     pub fn new(
@@ -127,8 +127,8 @@ impl Notifier {
         }
     }
 
-    /// Asks the kernel to drop the inode of a file whose close is being answered, which must come
-    /// first.
+    /// Asks the kernel to drop the inode of a file whose close is still being replied to. The reply
+    /// must come first.
     pub fn prune_closed(&self, ino: u64) {
         for pause_ms in [1, 5, 25, 100] {
             thread::sleep(Duration::from_millis(pause_ms));
@@ -150,7 +150,7 @@ impl Notifier {
         }
         let first = stale.mark(ino);
         self.prune(ino);
-        // A close that is still being answered holds the inode for a moment. One that was stale
+        // A close without its reply yet holds the inode for a moment. One that was stale
         // before is open: the next close will see to it.
         let mut patience = if first { PATIENCE } else { 0 };
         while patience > 0 && self.is_stale(ino) {

@@ -1,16 +1,16 @@
-//! Setuid and setgid, which a file loses to a stranger who changes it.
+//! Kills setuid and setgid of a file that an unprivileged caller changes.
 //!
-//! The kernel says with a request who is one, and leaves the rest to us (`HANDLE_KILLPRIV_V2`). But
-//! it keeps the mode that it has: of a write, an allocation or a copy it takes sizes and times for
-//! stale afterwards, and nothing else. Until it asks for those, who looks at the mode alone still
-//! sees the bits, and `execve` honours them. So it is told, and before there are other contents.
+//! The kernel flags requests of such callers and leaves the rest to the daemon
+//! (`HANDLE_KILLPRIV_V2`). But it keeps the mode that it has cached: after a write, an allocation or
+//! a copy it takes sizes and times for stale, and nothing else. Until it asks for those, `execve`
+//! honours the cached bits. So the kernel is notified, and before there are other contents to run.
 
 use crate::dispatch::Dispatcher;
 use crate::dispatch::kernel_cache::notifier::Notifier;
 use hearth::{Caller, Door, Errno};
 use hearth_sync::primitive::Arc;
 
-/// Takes the bits away, for those who work on requests whose dispatcher is elsewhere.
+/// Kills the bits, for work that runs apart from the dispatcher.
 #[derive(Clone)]
 pub(crate) struct SuidKiller {
     door: Door,
@@ -25,12 +25,12 @@ impl SuidKiller {
         }
     }
 
-    /// `caller`, a stranger, changes `ino`.
+    /// `caller`, whom the kernel flagged as unprivileged, changes `ino`.
     pub fn strip(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
         strip(&self.door, &self.notifier, caller, ino)
     }
 
-    /// `caller` allocates or copies: only with writes does the kernel say who loses the bits.
+    /// `caller` allocates or copies. The kernel flags only writes, so the caller's privilege decides.
     pub fn strip_untold(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
         match caller.privileged() {
             true => Ok(()),
@@ -40,7 +40,7 @@ impl SuidKiller {
 }
 
 impl Dispatcher {
-    /// `caller`, a stranger, changes `ino`.
+    /// `caller`, whom the kernel flagged as unprivileged, changes `ino`.
     pub(crate) fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
         strip(&self.door, &self.notifier, caller, ino)
     }

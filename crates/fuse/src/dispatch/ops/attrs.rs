@@ -119,7 +119,7 @@ impl Dispatcher {
     }
 }
 
-/// The kernel believes what it has set.
+/// The kernel has cached what it has set.
 fn tell(believed: &CachedMtimes, change: &SetAttr, attr: &Attr) {
     match change.mtime {
         Some(SetTime::At(time)) => believed.set(attr.ino, time),

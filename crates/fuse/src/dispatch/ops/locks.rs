@@ -28,8 +28,8 @@ impl Dispatcher {
         Ok(Outcome::Done(()))
     }
 
-    /// A lock that is free is taken at once. Whoever has to wait does so on a thread of its own,
-    /// where INTERRUPT finds it.
+    /// Takes a free lock at once. A request that has to wait does so on a thread of its own, where
+    /// INTERRUPT finds it.
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> OpResult {
         let wanted = lock_request(args)?;
         let file = self.file(args.fh)?;
@@ -56,9 +56,9 @@ impl Dispatcher {
     }
 }
 
-/// Somebody has a lock through this handle, which is not released before that is answered. Noted
-/// when he has it and not when he asks: he may close the file meanwhile, and the FLUSH of that
-/// comes before there is anything to give up.
+/// A process has a lock through this handle, which is not released before the reply. Noted when the
+/// lock is granted and not when it is requested: the file may be closed meanwhile, and the FLUSH of
+/// that close comes before there is a lock to release.
 fn remember(handles: &Handles, handle: u64, granted: &LockRequest) {
     if !granted.flock && granted.kind != LockKind::Unlock {
         handles.with(handle, |handle| handle.add_lock_owner(granted.owner));

@@ -11,7 +11,7 @@ use zerocopy::FromBytes;
 impl Dispatcher {
     pub(crate) fn lookup(&self, cx: &Context<'_>, name: &[u8], reply: &mut Reply<'_>) -> OpResult {
         let found = match name {
-            // Whoever has a file handle looks for the inode itself, of whatever kind.
+            // An NFS file handle: the lookup of the inode itself, of whatever kind.
             b"." => self.door.grab(cx.ino()),
             name => self.door.lookup(&cx.caller(0), cx.ino(), name),
         };
@@ -165,7 +165,7 @@ impl Dispatcher {
         Ok(Outcome::Done(()))
     }
 
-    /// Answers with a name's inode, to which the core has counted a reference of the kernel.
+    /// Replies with the inode of a name. The core has counted a reference of the kernel to it.
     fn entry(&self, attr: &Attr, reply: &mut Reply<'_>) -> OpResult {
         reply.push(&self.settings.timeouts.entry_out(attr))?;
         Ok(Outcome::Done(()))

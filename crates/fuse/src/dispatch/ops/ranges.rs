@@ -31,7 +31,7 @@ impl Dispatcher {
         if self.settings.writeback && args.fh != 0 {
             // The kernel asks without having written back, so the volume may lack the end of the
             // file. What is dirty comes first; a worker waits for it, since it comes as requests,
-            // which a ceiling may delay.
+            // which a rate limit may delay.
             let (file, door, ino) = (self.file(args.fh)?, self.door.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
             return Ok(Outcome::offload(BlockingClass::Wait, move || {
@@ -95,7 +95,7 @@ impl Dispatcher {
         wide: bool,
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        // The older request has 32 bits for the answer.
+        // The older request has 32 bits for the result.
         let most = match wide {
             true => u64::MAX,
             false => u64::from(u32::MAX) - PAGE_SIZE as u64,

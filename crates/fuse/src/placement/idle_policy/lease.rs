@@ -55,7 +55,7 @@ impl Files {
             stat: open("stat")?,
         };
         match files.read()? {
-            // Whoever asks for it has run.
+            // This thread has run, so 0 means that nothing is counted.
             Reading { turns: 0, .. } => Err(io::ErrorKind::Unsupported.into()),
             _ => Ok(files),
         }
@@ -96,7 +96,7 @@ fn is_runnable(stat: &[u8]) -> bool {
 
 /// What a look finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Verdict {
     /// It runs when it is wanted.
     Well,
     /// Nothing to do.
@@ -133,17 +133,17 @@ impl Lease {
         now: Instant,
         reading: Reading,
         is_kept: impl FnOnce() -> bool,
-    ) -> Found {
+    ) -> Verdict {
         let (then, before) = std::mem::replace(&mut self.seen, (now, reading));
         if reading.is_as(&before) {
             let is_kept = is_kept();
             self.stuck = if is_kept { self.stuck + 1 } else { 0 };
             let is_quiet = !is_kept && now.saturating_duration_since(self.still) >= QUIET;
             return match self.stuck {
-                STUCK.. => Found::Delayed,
-                1.. => Found::Stuck,
-                _ if is_quiet => Found::Quiet,
-                _ => Found::Well,
+                STUCK.. => Verdict::Delayed,
+                1.. => Verdict::Stuck,
+                _ if is_quiet => Verdict::Quiet,
+                _ => Verdict::Well,
             };
         }
         (self.still, self.stuck) = (now, 0);
@@ -155,9 +155,9 @@ impl Lease {
         let waited = waited.saturating_sub(excused);
         let fair = USUAL.saturating_mul(turns) + now.saturating_duration_since(then) / PART;
         if waited > fair {
-            Found::Delayed
+            Verdict::Delayed
         } else {
-            Found::Well
+            Verdict::Well
         }
     }
 }
@@ -222,66 +222,75 @@ mod tests {
     #[test]
     fn who_waits_no_longer_than_for_his_client_does_well() {
         let start = Instant::now();
-        let mut stay = Lease::begin(start, reading(MS, MS, 10));
+        let mut lease = Lease::begin(start, reading(MS, MS, 10));
         let usual = reading(MS * 3, MS + USUAL * 100, 110);
-        assert_eq!(stay.look(start + MS * 4, usual, || true), Found::Well);
+        assert_eq!(lease.look(start + MS * 4, usual, || true), Verdict::Well);
         // An eighth of 16 ms besides.
         let more = reading(MS * 4, usual.waited + MS * 2, 110);
-        assert_eq!(stay.look(start + MS * 20, more, || true), Found::Well);
+        assert_eq!(lease.look(start + MS * 20, more, || true), Verdict::Well);
         let most = reading(MS * 4, more.waited + USUAL * 3 + MS * 2, 112);
-        assert_eq!(stay.look(start + MS * 36, most, || true), Found::Delayed);
+        assert_eq!(lease.look(start + MS * 36, most, || true), Verdict::Delayed);
     }
 
     #[test]
     fn what_is_excused_is_excused_once() {
         let start = Instant::now();
-        let mut stay = Lease::begin(start, reading(MS, MS, 10));
+        let mut lease = Lease::begin(start, reading(MS, MS, 10));
         let away = Reading {
             excused: MS * 50,
             ..reading(MS * 2, MS * 51, 11)
         };
-        assert_eq!(stay.look(start + MS * 60, away, || true), Found::Well);
+        assert_eq!(lease.look(start + MS * 60, away, || true), Verdict::Well);
         // More than was waited, as the measuring of it has it.
         let more = Reading {
             excused: MS * 1050,
             ..reading(MS * 3, MS * 52, 12)
         };
-        assert_eq!(stay.look(start + MS * 70, more, || true), Found::Well);
+        assert_eq!(lease.look(start + MS * 70, more, || true), Verdict::Well);
         let delayed = Reading {
             waited: MS * 60,
             turns: 13,
             ..more
         };
-        assert_eq!(stay.look(start + MS * 80, delayed, || true), Found::Delayed);
+        assert_eq!(
+            lease.look(start + MS * 80, delayed, || true),
+            Verdict::Delayed
+        );
     }
 
     #[test]
     fn who_waits_and_never_runs_is_delayed_although_nothing_is_counted() {
         let start = Instant::now();
         let same = reading(MS, MS, 10);
-        let mut stay = Lease::begin(start, same);
-        assert_eq!(stay.look(start + MS * 2, same, || true), Found::Stuck);
-        assert_eq!(stay.look(start + MS * 4, same, || false), Found::Well);
-        assert_eq!(stay.look(start + MS * 6, same, || true), Found::Stuck);
+        let mut lease = Lease::begin(start, same);
+        assert_eq!(lease.look(start + MS * 2, same, || true), Verdict::Stuck);
+        assert_eq!(lease.look(start + MS * 4, same, || false), Verdict::Well);
+        assert_eq!(lease.look(start + MS * 6, same, || true), Verdict::Stuck);
         // It was said late.
         let excused = Reading {
             excused: MS,
             ..same
         };
-        assert_eq!(stay.look(start + MS * 8, excused, || true), Found::Delayed);
+        assert_eq!(
+            lease.look(start + MS * 8, excused, || true),
+            Verdict::Delayed
+        );
     }
 
     #[test]
     fn who_has_nothing_to_do_is_quiet_after_a_while() {
         let start = Instant::now();
         let same = reading(MS, MS, 10);
-        let mut stay = Lease::begin(start, same);
-        assert_eq!(stay.look(start + QUIET - MS, same, || false), Found::Well);
+        let mut lease = Lease::begin(start, same);
+        assert_eq!(
+            lease.look(start + QUIET - MS, same, || false),
+            Verdict::Well
+        );
         let ran = reading(MS * 2, MS, 11);
-        assert_eq!(stay.look(start + QUIET, ran, || false), Found::Well);
+        assert_eq!(lease.look(start + QUIET, ran, || false), Verdict::Well);
         let later = start + QUIET * 2;
-        assert_eq!(stay.look(later - MS, ran, || false), Found::Well);
-        assert_eq!(stay.look(later, ran, || false), Found::Quiet);
+        assert_eq!(lease.look(later - MS, ran, || false), Verdict::Well);
+        assert_eq!(lease.look(later, ran, || false), Verdict::Quiet);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! By which policy the kernel schedules the threads of a daemon.
 //!
 //! A request is answered on the CPU of its client. The kernel that then wakes the client finds that
-//! CPU busy with the answering thread, and takes another one that sleeps, unless it counts the busy
+//! CPU busy with the serving thread, and takes another one that sleeps, unless it counts the busy
 //! one as idle: it does where everything that runs there has the policy `SCHED_IDLE`. A client that
-//! stays needs no other CPU woken, which may cost more than the answer (`docs/design/fuse.md`,
+//! stays needs no other CPU woken, which may cost more than the reply (`docs/design/fuse.md`,
 //! "Where the client wakes").
 
 mod lease;
@@ -22,8 +22,8 @@ pub(crate) use thread::ServingThread;
 /// `sched_policy=auto|other|idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchedPolicy {
-    /// `SCHED_IDLE` for the threads that answer, while they have much to answer and nobody keeps
-    /// them from it. A [`Session`](crate::Session) sees to that.
+    /// `SCHED_IDLE` for the threads that serve, while they have many requests and no other thread
+    /// keeps them from running. A [`Session`](crate::Session) sees to that.
     #[default]
     Auto,
     /// As it was started.
@@ -37,7 +37,7 @@ impl SchedPolicy {
     /// Whether the kernel allows it; nothing has changed afterwards.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn check(self) -> io::Result<()> {
         match self {
             SchedPolicy::Auto | SchedPolicy::Other => Ok(()),
@@ -51,7 +51,7 @@ impl SchedPolicy {
     /// Applies `idle` to all threads of this process, and so to those that they start from now on.
     ///
     /// # Errors
-    /// What the kernel answers; a part of the threads may have it then.
+    /// The kernel's error; some of the threads may have the policy then.
     pub fn apply(self) -> io::Result<()> {
         if self != SchedPolicy::Idle {
             return Ok(());
@@ -120,7 +120,7 @@ fn may_come_and_go() -> bool {
 /// over, and in that one, if the first was given it meanwhile.
 pub(crate) fn be_usual() {
     if cpu::is_idle(0) {
-        // Who got the policy is allowed to leave it: that was tried before.
+        // A thread that got the policy may leave it: that was tried before.
         let _ = cpu::be_other(0);
     }
 }

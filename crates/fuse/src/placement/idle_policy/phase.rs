@@ -1,4 +1,4 @@
-//! What an answering thread and the watch know of each other.
+//! The state that a serving thread and the monitor share.
 
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,13 +9,13 @@ pub(super) const IDLE: u32 = 2;
 pub(super) const RESTS: u32 = 3;
 pub(super) const NEVER: u32 = 4;
 
-/// What a thread and the watch share, on cache lines of its own. Relaxed: each word is looked at by
+/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is looked at by
 /// itself; of the phase each step is made by one of both sides, and the thread alone writes the
 /// others.
 #[repr(align(128))]
 pub(super) struct ThreadShared {
     phase: AtomicU32,
-    /// It has answered what it took, and may be ready to run though it has nothing to do.
+    /// It has replied to all that it took, and may be ready to run though it has nothing to do.
     is_free: AtomicBool,
     /// Nanoseconds that it was ready to run in vain, since it joined.
     excused: AtomicU64,
@@ -38,7 +38,7 @@ impl ThreadShared {
         self.phase.store(phase, Relaxed);
     }
 
-    /// Says whether it has answered what it took, and has nothing else to do.
+    /// Sets whether it has replied to all that it took, and has nothing else to do.
     pub fn set_free(&self, is_free: bool) {
         self.is_free.store(is_free, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! An answering thread's own side of the watch.
+//! The side of a serving thread.
 
 use super::be_usual;
 use super::lease::USUAL as PROMPT;
@@ -9,19 +9,20 @@ use hearth_sync::primitive::Arc;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Requests that a thread answers before it asks, and that come promptly before it is pressed.
+/// Requests that a thread handles before it asks for the policy, and prompt requests after which it
+/// is pressed.
 const MANY: u32 = 64;
 /// A request that comes no later than this is soon, though not prompt.
 const SOON: Duration = Duration::from_millis(1);
 /// Prompt requests that one of those takes back.
 const LATE: u32 = 4;
 
-/// An answering thread's own side. Dropped by that thread.
+/// A serving thread's own state. Dropped by that thread.
 pub(crate) struct ServingThread {
     watch: Arc<IdleMonitor>,
     shared: Arc<ThreadShared>,
     requests: u32,
-    /// When the last answer was ready.
+    /// When the last reply was ready.
     ended: Instant,
     /// Requests, two times [`MANY`] at most, that came no later than a client takes who does
     /// nothing in between; less [`LATE`] for each that came later, all for one that came long
@@ -30,7 +31,7 @@ pub(crate) struct ServingThread {
 }
 
 impl ServingThread {
-    /// The calling thread answers requests. `source` is readable while one waits that nobody has
+    /// Registers the calling thread, which serves requests. `source` is readable while one waits that nobody has
     /// taken, and stays open until this is dropped.
     pub fn join(watch: &Arc<IdleMonitor>, source: RawFd) -> ServingThread {
         ServingThread {
@@ -42,7 +43,7 @@ impl ServingThread {
         }
     }
 
-    /// The thread has answered, or is about to.
+    /// The thread has replied, or is about to.
     #[inline]
     pub fn served(&mut self, span: &Span) {
         let came = span.began.saturating_duration_since(self.ended);
@@ -64,16 +65,16 @@ impl ServingThread {
         }
     }
 
-    /// Whether whoever is answered takes the processor of this thread, which has the policy, and
-    /// clients have long been coming with their next requests at once.
+    /// Whether a client that gets a reply takes the processor of this thread, which has the policy,
+    /// and clients have long sent their next requests at once.
     #[inline]
     pub fn is_pressed(&self) -> bool {
         self.prompt >= MANY && self.shared.phase() == IDLE
     }
 
-    /// Calls `give`, which does nothing but give the answer that is ready since `ended`. With the
-    /// policy, the kernel lets whoever gets it go on in the place of this thread, which is ready to
-    /// run meanwhile and has nothing to do: if that was no longer than `most`, it does not count as
+    /// Calls `give`, which does nothing but send the reply that is ready since `ended`. With the
+    /// policy, the kernel runs the client in the place of this thread, which is ready to run
+    /// meanwhile and has nothing to do. If that took no longer than `most`, it does not count as
     /// waiting.
     #[inline]
     pub fn give_way<R>(&mut self, ended: Instant, most: Duration, give: impl FnOnce() -> R) -> R {
@@ -84,7 +85,7 @@ impl ServingThread {
         let given = give();
         self.shared.set_free(false);
         let away = ended.elapsed();
-        // So much is nobody's delay anyway, and covers what giving takes.
+        // This much is never a delay, and covers what sending takes.
         if away > PROMPT && away <= most {
             self.shared.add_excused(away - PROMPT);
         }
@@ -120,92 +121,88 @@ mod tests {
 
     /// A thread that has the policy, as far as it knows.
     fn idle() -> ServingThread {
-        let answering = ServingThread::join(&Arc::new(IdleMonitor::new()), NOWHERE);
-        answering.shared.turn_to(IDLE);
-        answering
+        let serving = ServingThread::join(&Arc::new(IdleMonitor::new()), NOWHERE);
+        serving.shared.turn_to(IDLE);
+        serving
     }
 
-    /// Answers `requests`, each so long after the answer before.
-    fn answer(answering: &mut ServingThread, requests: u32, after: Duration) {
+    /// Serves `requests`, each `after` the reply before.
+    fn answer(serving: &mut ServingThread, requests: u32, after: Duration) {
         for _ in 0..requests {
-            let began = answering.ended + after;
+            let began = serving.ended + after;
             let ended = began + Duration::from_micros(1);
-            answering.served(&Span { began, ended });
+            serving.served(&Span { began, ended });
         }
     }
 
-    fn excused(answering: &ServingThread) -> Duration {
-        answering.shared.excused()
+    fn excused(serving: &ServingThread) -> Duration {
+        serving.shared.excused()
     }
 
     #[test]
     fn a_thread_is_pressed_once_many_requests_came_at_once() {
-        let mut answering = idle();
-        answer(&mut answering, MANY - 1, PROMPT);
-        assert!(!answering.is_pressed());
-        answer(&mut answering, 1, PROMPT);
-        assert!(answering.is_pressed());
+        let mut serving = idle();
+        answer(&mut serving, MANY - 1, PROMPT);
+        assert!(!serving.is_pressed());
+        answer(&mut serving, 1, PROMPT);
+        assert!(serving.is_pressed());
         // Its client would not take its place.
-        answering.shared.turn_to(RESTS);
-        assert!(!answering.is_pressed());
-        answering.shared.turn_to(IDLE);
-        answer(&mut answering, 1, SOON * 2);
-        answer(&mut answering, MANY - 1, PROMPT);
-        assert!(!answering.is_pressed());
+        serving.shared.turn_to(RESTS);
+        assert!(!serving.is_pressed());
+        serving.shared.turn_to(IDLE);
+        answer(&mut serving, 1, SOON * 2);
+        answer(&mut serving, MANY - 1, PROMPT);
+        assert!(!serving.is_pressed());
     }
 
     #[test]
     fn a_late_request_among_many_prompt_ones_is_forgiven() {
-        let mut answering = idle();
+        let mut serving = idle();
         for _ in 0..MANY {
-            answer(&mut answering, LATE + 1, PROMPT);
-            answer(&mut answering, 1, SOON);
+            answer(&mut serving, LATE + 1, PROMPT);
+            answer(&mut serving, 1, SOON);
         }
-        assert!(answering.is_pressed());
-        answer(&mut answering, 1000, PROMPT);
-        answer(&mut answering, 2 * MANY / LATE, SOON);
-        assert_eq!(answering.prompt, 0, "however many there were before");
+        assert!(serving.is_pressed());
+        answer(&mut serving, 1000, PROMPT);
+        answer(&mut serving, 2 * MANY / LATE, SOON);
+        assert_eq!(serving.prompt, 0, "however many there were before");
     }
 
     #[test]
     fn what_a_client_computes_in_a_threads_place_is_no_delay() {
-        let mut answering = idle();
-        let away = |answering: &mut ServingThread, time, most| {
+        let mut serving = idle();
+        let away = |serving: &mut ServingThread, time, most| {
             let ended = Instant::now() - time;
-            answering.give_way(ended, most, || ());
+            serving.give_way(ended, most, || ());
             ended.elapsed()
         };
-        let was_away = away(&mut answering, MS * 2, Duration::MAX);
-        let first = excused(&answering);
+        let was_away = away(&mut serving, MS * 2, Duration::MAX);
+        let first = excused(&serving);
         assert!(first >= MS * 2 - PROMPT && first <= was_away - PROMPT);
-        let reading = excuse(&answering.shared, Reading::default());
+        let reading = excuse(&serving.shared, Reading::default());
         assert_eq!(reading.excused, first);
-        away(&mut answering, MS * 2, MS);
+        away(&mut serving, MS * 2, MS);
+        assert_eq!(excused(&serving), first, "so long it may have been another");
+        serving.shared.turn_to(USUAL);
+        away(&mut serving, MS * 2, Duration::MAX);
         assert_eq!(
-            excused(&answering),
-            first,
-            "so long it may have been another"
-        );
-        answering.shared.turn_to(USUAL);
-        away(&mut answering, MS * 2, Duration::MAX);
-        assert_eq!(
-            excused(&answering),
+            excused(&serving),
             first,
             "without the policy it waits like others"
         );
-        answering.shared.turn_to(IDLE);
-        away(&mut answering, MS * 3, Duration::MAX);
-        assert!(excused(&answering) >= first + MS * 3 - PROMPT);
+        serving.shared.turn_to(IDLE);
+        away(&mut serving, MS * 3, Duration::MAX);
+        assert!(excused(&serving) >= first + MS * 3 - PROMPT);
     }
 
     #[test]
     fn a_thread_that_has_answered_has_nothing_to_do_until_a_request_comes() {
-        let mut answering = idle();
+        let mut serving = idle();
         let (mut kernel, thread) = UnixStream::pair().unwrap();
-        let shared = Arc::clone(&answering.shared);
+        let shared = Arc::clone(&serving.shared);
         assert!(has_work(&shared, thread.as_raw_fd()));
-        answer(&mut answering, 1, PROMPT);
-        answering.give_way(Instant::now(), MS, || {
+        answer(&mut serving, 1, PROMPT);
+        serving.give_way(Instant::now(), MS, || {
             assert!(!has_work(&shared, thread.as_raw_fd()));
             kernel.write_all(b"request").unwrap();
             assert!(has_work(&shared, thread.as_raw_fd()));
@@ -232,41 +229,41 @@ mod tests {
         }
     }
 
-    /// Waits, or answers, until the watch has this thread in one of the phases.
+    /// Waits, or serves, until the monitor has this thread in one of the phases.
     fn until(
-        answering: &mut ServingThread,
+        serving: &mut ServingThread,
         phases: &[u32],
         mut wait: impl FnMut(&mut ServingThread),
     ) {
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
-            let phase = answering.watch.at_rest(|| {
-                let phase = answering.shared.phase();
+            let phase = serving.watch.at_rest(|| {
+                let phase = serving.shared.phase();
                 assert_eq!(cpu::is_idle(0), phase == IDLE);
                 phase
             });
             if phases.contains(&phase) {
                 return;
             }
-            wait(answering);
+            wait(serving);
             assert!(Instant::now() < limit, "{phase}, wanted: {phases:?}");
         }
     }
 
-    fn answer_slowly(answering: &mut ServingThread) {
+    fn serve_slowly(serving: &mut ServingThread) {
         let began = Instant::now();
         thread::sleep(Duration::from_micros(20));
-        answering.served(&Span::since(began));
+        serving.served(&Span::since(began));
     }
 
     #[test]
     fn a_thread_with_much_to_answer_gets_the_policy_and_loses_it_when_it_has_nothing_to_do() {
         let watching = Watching::new();
-        let mut answering = ServingThread::join(&watching.0, NOWHERE);
-        until(&mut answering, &[USUAL], |_| ());
+        let mut serving = ServingThread::join(&watching.0, NOWHERE);
+        until(&mut serving, &[USUAL], |_| ());
         // It may have had it, and been delayed, where other tests compute.
-        until(&mut answering, &[IDLE, RESTS], answer_slowly);
-        until(&mut answering, &[USUAL], |_| {
+        until(&mut serving, &[IDLE, RESTS], serve_slowly);
+        until(&mut serving, &[USUAL], |_| {
             thread::sleep(Duration::from_millis(200));
         });
     }
@@ -285,13 +282,13 @@ mod tests {
                 std::hint::spin_loop();
             }
         });
-        let answering = thread::spawn(move || {
+        let serving = thread::spawn(move || {
             let _ends = Ends(ended);
             cpu::pin(cpu);
-            let mut answering = ServingThread::join(&watch, NOWHERE);
-            until(&mut answering, &[RESTS], answer_slowly);
+            let mut serving = ServingThread::join(&watch, NOWHERE);
+            until(&mut serving, &[RESTS], serve_slowly);
         });
-        answering.join().unwrap();
+        serving.join().unwrap();
         hog.join().unwrap();
     }
 
