@@ -86,6 +86,9 @@ pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
 pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
 
+/// Lets threads yield between operations: for a program with more threads than cores.
+pub use hearth_sync::epoch::yield_between_operations;
+
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;
 
