@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use hearth_model::{Op, Outcome};
 
-use crate::calls::call;
-use crate::lock_calls;
+use super::calls::call;
+use super::lock_calls;
 
 /// How long something may take that takes milliseconds where nothing is wrong.
 pub const LONG: Duration = Duration::from_secs(5);

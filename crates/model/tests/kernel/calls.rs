@@ -7,8 +7,8 @@ use hearth_model::{
     Attr, Bytes, Entry, Fd, Fill, Kind, Op, Outcome, PageCount, STATUS, SetTime, Stamp, Target,
 };
 
-use crate::lock_calls::{How, record_lock};
-use crate::statx::statx;
+use super::lock_calls::{How, record_lock};
+use super::statx::statx;
 
 pub type Answer<T = Outcome> = Result<T, i32>;
 

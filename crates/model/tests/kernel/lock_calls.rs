@@ -4,7 +4,7 @@ use std::mem::{size_of_val, zeroed};
 
 use hearth_model::{Fd, LockInfo, LockKind, LockSpec, Op, Outcome};
 
-use crate::calls::{Answer, call};
+use super::calls::{Answer, call};
 
 /// Which call of `fcntl`.
 #[derive(Clone, Copy)]

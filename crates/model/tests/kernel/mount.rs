@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hearth_model::{Op, Outcome, PROCESSES, System};
 
-use crate::asked::Asked;
-use crate::calls::{call, text};
-use crate::worker::Worker;
+use super::asked::Asked;
+use super::calls::{call, text};
+use super::worker::Worker;
 
 /// Which filesystem.
 #[allow(

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use hearth_model::{Op, Outcome};
 
-use crate::asked::Asked;
-use crate::calls::{self, call};
+use super::asked::Asked;
+use super::calls::{self, call};
 
 /// How often an operation is asked for that finds too many symbolic links, as every fourth does
 /// with 40 of them while another thread does nothing but mount (Linux 6.18).
