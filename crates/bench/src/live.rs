@@ -7,9 +7,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 /// The program whose allocator counts: it is built beside this one.
-///
-/// # Errors
-/// It is not there.
 pub fn program() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = here.with_file_name("hearth-live");

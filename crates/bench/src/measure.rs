@@ -2,36 +2,11 @@
 
 use crate::activity::{Activity, Job, Repeat};
 use crate::cpu_time::of_thread;
-use crate::patience::beat;
 use crate::pinned::{allowed_cores, pin};
 use crate::target::{Client, Target};
+use crate::watchdog::beat;
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
-
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Length of one run.
-    pub run: Duration,
-    /// Runs of each cell.
-    pub runs: u32,
-}
-
-impl Effort {
-    /// Enough for figures, or for a first look.
-    pub fn new(quick: bool) -> Effort {
-        match quick {
-            true => Effort {
-                run: Duration::from_millis(60),
-                runs: 3,
-            },
-            false => Effort {
-                run: Duration::from_millis(300),
-                runs: 7,
-            },
-        }
-    }
-}
 
 /// What a run of an activity came to.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +51,6 @@ impl Rate {
 
 /// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core,
 /// counted from the core number `first`; with more tasks than cores, they go round.
-///
-/// # Errors
-/// The target refuses, or is not as it should be afterwards.
 pub fn rate(
     target: &dyn Target,
     activity: &dyn Activity,
@@ -105,18 +77,12 @@ pub fn rate(
 }
 
 /// Makes what the activity needs, from a thread of its own.
-///
-/// # Errors
-/// The target refuses.
 pub fn prepare(target: &dyn Target, activity: &dyn Activity, tasks: usize) -> Result<(), String> {
     apart(target, &|client| activity.prepare(client, tasks))
 }
 
 /// One run of `job` from its preparation to its check, the first task on the core number `first`;
 /// answers one time per phase.
-///
-/// # Errors
-/// The target refuses, or is not as it should be afterwards.
 pub fn times(
     target: &dyn Target,
     job: &dyn Job,
@@ -136,9 +102,6 @@ pub fn times(
 }
 
 /// Runs `f` with a client, in a thread of its own.
-///
-/// # Errors
-/// What `f` answers.
 pub fn apart(
     target: &dyn Target,
     f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync),
@@ -213,9 +176,6 @@ fn per_core(runs: &[Run], cores: usize) -> f64 {
 }
 
 /// Runs `f` once for every task, each in a thread pinned to its core.
-///
-/// # Errors
-/// What `f` answers, or a task panicked.
 pub fn side_by_side<T: Send>(
     tasks: usize,
     f: impl Fn(usize) -> Result<T, String> + Sync,

@@ -32,9 +32,6 @@ pub struct SwitchedOn {
 
 /// Switches on where it is off and this program may. `None`: nothing to do, or to be done here; the
 /// mount says what is in the way.
-///
-/// # Errors
-/// The lock file cannot be used.
 pub fn switched_on() -> Result<Option<SwitchedOn>, String> {
     switched_on_at(SWITCH)
 }

@@ -4,7 +4,7 @@ use super::injected::{CountingClock, INJECTED};
 use super::operation::{Dir, Name, Place};
 use super::opts::Setting;
 use hearth::{AtimeMode, Clock, Credentials, Process, Time, Volume};
-use hearth::{Change, LimitChange, QuotaKind};
+use hearth::{LimitChange, LimitUpdate, QuotaKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -159,8 +159,8 @@ impl Fixture {
 fn turn_quotas_on(volume: &Volume) {
     let quota = volume.quota();
     let far = LimitChange {
-        bytes_hard: Change::To(1 << 40),
-        inodes_hard: Change::To(1 << 40),
+        bytes_hard: LimitUpdate::To(1 << 40),
+        inodes_hard: LimitUpdate::To(1 << 40),
         ..LimitChange::default()
     };
     for kind in [QuotaKind::User, QuotaKind::Group, QuotaKind::Project] {

@@ -1,5 +1,5 @@
-//! Threads that sleep for a lock are woken, each time. A model checker does not sleep, so this is
-//! for the real thing: whose wake-up is lost sleeps for good.
+//! Threads that sleep for a lock are woken, each time. A model checker does not sleep, so this test
+//! uses real threads: a thread that loses its wake-up sleeps for good.
 #![cfg(not(any(feature = "loom", feature = "shuttle")))]
 
 use hearth_sync::lock::Lock;
@@ -15,7 +15,7 @@ const THREADS: usize = 6;
 const ROUNDS: usize = 1_500;
 
 #[test]
-fn whoever_sleeps_for_a_lock_is_woken() {
+fn every_thread_that_sleeps_for_a_lock_is_woken() {
     let lock = Arc::new(Lock::<Handed, usize>::new(0));
     let (tell, told) = channel();
     for thread in 0..THREADS {
@@ -24,8 +24,8 @@ fn whoever_sleeps_for_a_lock_is_woken() {
             for round in 0..ROUNDS {
                 let mut rounds = lock.lock();
                 *rounds += 1;
-                // Now and then so long that those who want it go to sleep, and the others as they
-                // lie down or get up.
+                // Some holds are so long that waiters go to sleep, others end while a waiter is
+                // about to sleep or to wake up.
                 if (thread + round) % 3 == 0 {
                     sleep(Duration::from_micros(20));
                 }

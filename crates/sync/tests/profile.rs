@@ -1,6 +1,6 @@
-//! The lock profile on real locks: what is injected is what comes out.
+//! The lock profile on real locks: injected waits and holds are measured.
 //!
-//! The profile is of the process, so the tests take turns.
+//! The profile covers the process, so the tests run one at a time.
 
 #![cfg(not(any(feature = "loom", feature = "shuttle", feature = "unprofiled")))]
 #![allow(clippy::unwrap_used)]
@@ -23,7 +23,7 @@ use support::{Turn, near, pin_to, spin_for};
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_profile_that_is_off_records_nothing() {
+fn a_stopped_profile_records_nothing() {
     lock_class!(Quiet = "off", 1);
     let turn = Turn::off();
     let lock = Lock::<Quiet, ()>::new(());
@@ -75,7 +75,7 @@ fn a_scripted_wait_is_counted_and_timed_exactly() {
             let held = lock.lock();
             let looks = turn.looks();
             scope.spawn(|| drop(lock.lock()));
-            // The waiter looks at the clock when its wait begins.
+            // The waiter reads the clock when its wait begins.
             turn.until_looks(looks + 1);
             turn.advance(ms * MS);
             drop(held);
@@ -88,7 +88,7 @@ fn a_scripted_wait_is_counted_and_timed_exactly() {
 }
 
 #[test]
-fn a_try_in_vain_is_refused() {
+fn a_failed_try_counts_as_refused() {
     lock_class!(Tried = "tried", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let lock = RawLock::<Tried>::new();
@@ -108,7 +108,7 @@ fn a_grant_bounces_when_another_core_had_the_lock_last() {
         Lock::<Bounced, Vec<usize>>::new(Vec::new()),
         Barrier::new(2),
     );
-    // Who takes the lock in which step; each thread stays on its core.
+    // The thread that takes the lock in each step; each thread stays on its core.
     let script = [0, 0, 1, 0, 1, 1, 1, 0, 0, 1];
     std::thread::scope(|scope| {
         for me in 0..2 {
@@ -134,7 +134,7 @@ fn a_grant_bounces_when_another_core_had_the_lock_last() {
 }
 
 #[test]
-fn a_wait_on_a_condition_is_no_hold() {
+fn waiting_on_a_condition_does_not_count_as_holding() {
     lock_class!(Conditional = "condition", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let (lock, changed) = (Lock::<Conditional, u32>::new(0), Condition::new());
@@ -158,7 +158,7 @@ fn a_wait_on_a_condition_is_no_hold() {
 }
 
 #[test]
-fn a_gate_has_two_sides() {
+fn a_percpu_rwlock_has_a_read_and_a_write_side() {
     lock_class!(Sides = "gate", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let table: Table<PerCpuRwLock<Sides>> = Table::new(1);
@@ -189,12 +189,13 @@ fn a_gate_has_two_sides() {
     assert_eq!((read.free, read.waited, read.wait_ns), (3, 1, 4_000_000));
     assert_eq!((write.free, write.waited, write.wait_ns), (1, 1, 6_000_000));
     assert_eq!((write.hold_ns, write.timed), (4_000_000, 2));
-    // Two entries of one thread share a word here, so the first one's time is the second one's.
+    // Two read holds of one thread share a counter here, so the time of the first is counted as
+    // that of the second.
     assert!(read.hold_ns >= 7_000_000 && read.timed >= 3, "{read:?}");
 }
 
 #[test]
-fn a_sequence_lock_counts_its_writers_and_those_who_wait_for_them() {
+fn a_seqlock_counts_writers_and_waiting_readers() {
     lock_class!(Sequence = "seq", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let (lock, last) = (SeqLock::<Sequence>::new(), LastCore::new());
@@ -222,7 +223,7 @@ fn a_sequence_lock_counts_its_writers_and_those_who_wait_for_them() {
 }
 
 #[test]
-fn a_reader_waits_for_whoever_has_made_a_count_odd() {
+fn a_reader_that_meets_a_seqcount_writer_counts_as_waiting() {
     lock_class!(Counted = "count", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let count = SeqCount::<Counted>::new();
@@ -239,7 +240,7 @@ fn a_reader_waits_for_whoever_has_made_a_count_odd() {
 }
 
 #[test]
-fn requests_of_users_and_other_waits_are_told_by_hand() {
+fn explicit_requests_and_waits_are_recorded() {
     lock_class!(Told = "told", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     request::<Told, _>(|| ((), Some(Waited::No)));
@@ -255,7 +256,7 @@ fn requests_of_users_and_other_waits_are_told_by_hand() {
 }
 
 #[test]
-fn a_reset_forgets_and_goes_on() {
+fn a_reset_discards_records_and_continues() {
     lock_class!(Again = "reset", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Again, ()>::new(());
@@ -273,7 +274,7 @@ fn a_reset_forgets_and_goes_on() {
 }
 
 #[test]
-fn a_hold_that_outlives_the_profile_counts_up_to_its_end() {
+fn a_hold_is_counted_up_to_the_stop_of_the_profile() {
     lock_class!(Outlives = "outlives", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Outlives, ()>::new(());
@@ -289,7 +290,7 @@ fn a_hold_that_outlives_the_profile_counts_up_to_its_end() {
 }
 
 #[test]
-fn starting_what_is_on_changes_nothing() {
+fn starting_a_running_profile_changes_nothing() {
     lock_class!(Twice = "twice", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Twice, ()>::new(());
@@ -301,7 +302,7 @@ fn starting_what_is_on_changes_nothing() {
 }
 
 #[test]
-fn what_a_thread_recorded_outlives_it() {
+fn records_of_exited_threads_are_kept() {
     lock_class!(Gone = "gone", 1);
     let turn = Turn::stopped_clock(Sampling::All);
     let lock = Lock::<Gone, ()>::new(());
@@ -314,7 +315,7 @@ fn what_a_thread_recorded_outlives_it() {
 }
 
 #[test]
-fn a_busy_thread_draws_few_and_the_sums_still_hold() {
+fn a_busy_thread_samples_few_locks_and_the_sums_still_hold() {
     lock_class! {
         Busy = "busy", 1;
         Calm = "calm", 1;
@@ -324,7 +325,7 @@ fn a_busy_thread_draws_few_and_the_sums_still_hold() {
     let (busy, calm) = (Lock::<Busy, u64>::new(0), Lock::<Calm, ()>::new(()));
     for step in 0..TURNS {
         *busy.lock() += 1;
-        // A pattern that equal distances between draws would miss or meet every time.
+        // A pattern that equal distances between samples would miss or hit every time.
         if step % 16 == 0 {
             drop(calm.lock());
         }
@@ -337,12 +338,12 @@ fn a_busy_thread_draws_few_and_the_sums_still_hold() {
 }
 
 #[test]
-fn every_contention_counts_however_few_are_drawn() {
+fn every_contention_is_counted_however_few_locks_are_sampled() {
     lock_class!(Fought = "fought", 1);
     const TURNS: u64 = 100;
     let turn = Turn::real_clock(Sampling::Adaptive);
     let lock = Lock::<Fought, u64>::new(0);
-    // Busy first, so that the thread draws one in many.
+    // Busy first, so that the thread samples one in many.
     (0..500_000).for_each(|_| *lock.lock() += 1);
     let waited = || turn.sum("fought", Side::Write).waited;
     assert_eq!(waited(), 0);
@@ -363,7 +364,8 @@ fn every_contention_counts_however_few_are_drawn() {
             while asks.load(SeqCst) != 0 {
                 std::thread::yield_now();
             }
-            // It asks now. Held for much longer than it takes to get there.
+            // The other thread requests the lock now. It is held for much longer than the request
+            // takes.
             spin_for(MS);
             drop(held);
             while *lock.lock() < 500_000 + ask {
@@ -371,15 +373,15 @@ fn every_contention_counts_however_few_are_drawn() {
             }
         }
     });
-    // Fewer than scripted only if the asker was kept from its core for a whole hold; more if the
-    // one that looks whether it is done meets it.
+    // Fewer than scripted only if the requesting thread was off its core for a whole hold; more if
+    // the polling thread contends with it.
     assert!(waited() >= TURNS * 9 / 10, "{}", waited());
 }
 
-/// The machine may take a core away between any two looks at a clock, so what is measured has a
-/// lower and an upper bound: from inside of the hold or wait, and from around it.
+/// A thread may be preempted between any two reads of a clock, so the measured time has a lower and
+/// an upper bound: from inside of the hold or wait, and from around it.
 #[test]
-fn real_hold_and_wait_times_come_out_within_a_twentieth() {
+fn real_hold_and_wait_times_are_measured_within_5_percent() {
     lock_class!(Real = "real", 1);
     let turn = Turn::real_clock(Sampling::Adaptive);
     let lock = Lock::<Real, ()>::new(());
@@ -434,7 +436,7 @@ fn real_hold_and_wait_times_come_out_within_a_twentieth() {
 }
 
 #[test]
-fn what_finds_no_cell_is_counted_as_lost() {
+fn requests_without_a_free_cell_are_counted_as_lost() {
     let recorder = Recorder::new();
     recorder.begin(7);
     let site = std::panic::Location::caller();

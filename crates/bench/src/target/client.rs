@@ -70,9 +70,6 @@ pub trait Client {
     fn chdir(&self, path: &CStr) -> Result<(), String>;
     /// Lets the client have so many descriptors (`RLIMIT_NOFILE`), or as many as the system lets
     /// it; answers how many.
-    ///
-    /// # Errors
-    /// The limit cannot be changed or read.
     fn allow_open(&self, descriptors: usize) -> Result<usize, String>;
     /// Ends the client. What it has open is closed at once, as at the end of a process; where it is
     /// one of several threads of a process, only that thread's working directory is.

@@ -26,9 +26,6 @@ pub struct Library {
 
 impl Library {
     /// An empty volume.
-    ///
-    /// # Errors
-    /// The library refuses.
     pub fn new(sharing: Sharing) -> Result<Library, String> {
         Library::of(Volume::memory(), sharing)
     }
@@ -39,9 +36,6 @@ impl Library {
     }
 
     /// This volume.
-    ///
-    /// # Errors
-    /// The library refuses.
     pub fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {

@@ -36,16 +36,17 @@ enum Rest {
     Nothing,
     /// A reference is given back, and the backend's panic goes on.
     Held(InodeRef, Option<Panic>),
-    /// The inode was unlinked and has ended, and the backend was told: its resources are given back.
+    /// The inode was unlinked and has ended, and the backend was told: its resources are given
+    /// back.
     Ended(Caught<Result<()>>),
 }
 
 impl Superblock {
     /// Reclaims if memory is over its budget. Called before an operation, with nothing held.
     ///
-    /// A maintenance task, if there is one, does it, until it is an eighth of the budget behind. Then
-    /// the operation frees twice what its core brought in or, if it may not wait, misses memory
-    /// (`docs/design/scheduler.md`, section 14).
+    /// A maintenance task, if there is one, does it, until it is an eighth of the budget behind.
+    /// Then the operation frees twice what its core brought in or, if it may not wait, misses
+    /// memory (`docs/design/scheduler.md`, section 14).
     ///
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
@@ -139,8 +140,8 @@ impl Superblock {
         Swept { freed, wrapped }
     }
 
-    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes` are
-    /// freed; returns the bytes freed. Objects that the backend fails on stay.
+    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`
+    /// are freed; returns the bytes freed. Objects that the backend fails on stay.
     fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
         if inode.meta.is_unlinked() || crate::is_control(inode.number()) {
             return 0;
@@ -171,8 +172,8 @@ impl Superblock {
         let Some(held) = inode.hold() else {
             return (0, Rest::Nothing);
         };
-        // Closed until the inode is gone or stays: a write between the last write-back and the end of
-        // the inode would be lost.
+        // Closed until the inode is gone or stays: a write between the last write-back and the end
+        // of the inode would be lost.
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
@@ -204,8 +205,8 @@ impl Superblock {
         if !self.objects.inodes.evict(inode, g) {
             return (0, Rest::Nothing);
         }
-        // Whoever removed its last name, or gave its last reference back, looks for it later than this
-        // and finds nothing: this thread ends the inode.
+        // Whoever removed its last name, or gave its last reference back, looks for it later than
+        // this and finds nothing: this thread ends the inode.
         if inode.meta.is_unlinked() {
             self.count_unlinked(inode);
             return (0, Rest::Ended(self.drop_from_backend(inode)));

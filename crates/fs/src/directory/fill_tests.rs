@@ -50,7 +50,7 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     names
         .directory
         .load(2, hash, listed)
-        .expect("the backend answers");
+        .expect("the backend returns");
     assert_eq!(
         (names.get("a"), names.get("b"), names.get("none")),
         (Some(1), Some(2), None)
@@ -104,7 +104,7 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
     names
         .directory
         .load(2, hash, list)
-        .expect("the backend answers");
+        .expect("the backend returns");
     let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
         Lookup::Hit(entry) => Some(entry.ino()),
         Lookup::Negative => None,

@@ -1,7 +1,7 @@
 //! What tracking itself costs and holds.
 
-use super::Tracker;
-use super::shard::BUCKETS;
+use super::record::BUCKETS;
+use super::tracker::Tracker;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// What tracking holds and what it missed.
@@ -27,7 +27,7 @@ pub struct HeatGauges {
     /// they stood for.
     pub dropped: u64,
     /// Folds of per-core counts into the records.
-    pub folds: u64,
+    pub drains: u64,
     /// Files in each of the 256 buckets, coldest first, as of the last pass; those that have ended
     /// too, until it finds them.
     pub file_buckets: Vec<u64>,
@@ -48,19 +48,19 @@ impl Tracker {
             recorded: 0,
             accesses: 0,
             dropped: 0,
-            folds: 0,
+            drains: 0,
             file_buckets: vec![0; BUCKETS],
             range_buckets: vec![0; BUCKETS],
         };
         let Some(state) = self.state.get() else {
             return gauges;
         };
-        gauges.core_bytes = state.cells.bytes();
+        gauges.core_bytes = state.table.bytes();
         gauges.tenant_bytes = state.tenants.lock().bytes();
-        let recorded = state.cells.recorded();
+        let recorded = state.table.recorded();
         (gauges.recorded, gauges.accesses) = (recorded.times, recorded.stood);
-        gauges.dropped = state.cells.dropped();
-        gauges.folds = state.folds.load(Relaxed);
+        gauges.dropped = state.table.dropped();
+        gauges.drains = state.drains.load(Relaxed);
         for shard in &state.shards {
             let shard = shard.lock();
             gauges.record_bytes += shard.bytes();

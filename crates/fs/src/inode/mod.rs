@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_splits_into_entries_and_subdirectories_whatever_part_is_late() {
+    fn a_count_splits_into_entries_and_subdirectories_even_if_one_core_is_late() {
         assert_eq!(split(3 * (SUBDIR + 1) + 4), (7, 3));
         assert_eq!(split(0), (0, 0));
         // The entries of another core are not seen yet, or its subdirectory.

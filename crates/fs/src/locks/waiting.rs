@@ -55,9 +55,9 @@ impl WaitingRequest {
     /// Sets the outcome of a request that has left the queue.
     pub fn end(&self, outcome: u8) {
         self.leave_queue();
-        // Release: pairs with the Acquire of `WaitingRequest::outcome` in the sleeper, which then returns
-        // to a caller that relies on the lock: it sees what the previous holder did before it
-        // unlocked.
+        // Release: pairs with the Acquire of `WaitingRequest::outcome` in the sleeper, which then
+        // returns to a caller that relies on the lock: it sees what the previous holder did before
+        // it unlocked.
         self.outcome.store(outcome, Ordering::Release);
     }
 

@@ -5,7 +5,7 @@
 //! Reads take no lock.
 
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
-use super::promise;
+use super::reserve;
 use crate::attr::Time;
 use crate::backend;
 use crate::data::MAX_SIZE;
@@ -299,15 +299,15 @@ fn store_all(
     g: &Guard,
 ) -> Attempt<()> {
     // Reservations for this write were made before it was requested.
-    if inode.state.has(StateBit::Promised) {
-        let installed = promise::store(cx, inode, data, (off, src), g)?;
+    if inode.state.has(StateBit::Reserved) {
+        let installed = reserve::store(cx, inode, data, (off, src), g)?;
         cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
     }
     let need = data
         .absent_pages(off, src.len() as u64, g)
         .map_err(|absent| page(inode, absent))?;
-    let mut room = match need {
+    let mut charge = match need {
         0 => None,
         need => {
             let account = cx.sb.payer(inode)?.ok_or(Errno::EINVAL)?;
@@ -326,8 +326,8 @@ fn store_all(
         written.added <= need,
         "pages do not go away inside the gate"
     );
-    if let Some(room) = &mut room {
-        room.spend(written.added);
+    if let Some(charge) = &mut charge {
+        charge.spend(written.added);
         inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
@@ -406,8 +406,8 @@ pub(crate) fn set_size(
             data.truncate(size, g).map_err(|absent| page(inode, absent))
         })?;
         free_pages(cx, inode, removed, g);
-        promise::cut(cx.sb, inode, behind..u64::MAX, g);
-        cx.sb.heat.truncate(cx.sb, inode, size);
+        reserve::cut(cx.sb, inode, behind..u64::MAX, g);
+        cx.sb.heat.truncate(&cx.sb.objects, inode, size);
     } else {
         inode.set_size(size);
     }

@@ -91,7 +91,7 @@ pub(crate) fn rename(
         g,
     )
     .map_err(|_| Errno::ENOENT)?;
-    let turn = Turn {
+    let locked = LockedRename {
         cx,
         from,
         to,
@@ -102,7 +102,7 @@ pub(crate) fn rename(
         moves_tree: tree.is_some(),
         g,
     };
-    let needs_growth = turn.run(pair)?;
+    let needs_growth = locked.run(pair)?;
     drop(tree);
     if needs_growth {
         a.grow_some(|| from.parent.entries(), g);
@@ -118,7 +118,7 @@ fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
 }
 
 /// A rename with both buckets locked.
-struct Turn<'a> {
+struct LockedRename<'a> {
     cx: &'a Ctx<'a>,
     from: End<'a>,
     to: End<'a>,
@@ -130,7 +130,7 @@ struct Turn<'a> {
     g: &'a Guard,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> LockedRename<'a> {
     fn run(&self, pair: Pair<'_>) -> Attempt<bool> {
         let (cx, g) = (self.cx, self.g);
         let source = self.look(&pair, false)?.ok_or(Errno::ENOENT)?;

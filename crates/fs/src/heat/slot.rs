@@ -1,0 +1,153 @@
+//! A line of counts, and one on its way to drain.
+
+use super::key::{Access, Key};
+use super::score::Counts;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
+
+pub(super) const FREE: u64 = 0;
+pub(super) const BUSY: u64 = 1;
+/// No line: a file whose records are to go.
+pub(super) const ENDED: u64 = 2;
+
+/// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Slot {
+    /// Odd while the line changes hands.
+    version: AtomicU64,
+    ino: AtomicU64,
+    place: AtomicU64,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+/// A line on its way to drain.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct OverflowEntry {
+    /// [`FREE`], [`BUSY`], [`ENDED`], or the version of the tenancy that ended, shifted up, with
+    /// the line's index in the low bits.
+    pub state: AtomicU64,
+    pub ino: AtomicU64,
+    pub place: AtomicU64,
+    pub reads: AtomicU64,
+    pub read_bytes: AtomicU64,
+    pub writes: AtomicU64,
+    pub written_bytes: AtomicU64,
+}
+
+impl Slot {
+    #[inline(always)]
+    pub fn is_of(&self, key: Key) -> bool {
+        // Relaxed: written by this core.
+        self.ino.load(Ordering::Relaxed) == key.ino
+            && self.place.load(Ordering::Relaxed) == key.place
+    }
+
+    /// Counts `n` accesses of `bytes` each.
+    #[inline(always)]
+    pub fn count(&self, access: Access, n: u64, bytes: u64) {
+        let (times, sum) = match access {
+            Access::Read => (&self.reads, &self.read_bytes),
+            Access::Write => (&self.writes, &self.written_bytes),
+        };
+        bump(times, n);
+        bump(sum, bytes.wrapping_mul(n));
+    }
+
+    pub fn is_free(&self) -> bool {
+        self.ino.load(Ordering::Relaxed) == 0
+    }
+
+    /// Makes the line change hands; `None` if a thread of this core was taken off while it did so.
+    pub fn begin_change(&self) -> Option<u64> {
+        let version = self.version.load(Ordering::Relaxed);
+        if !version.is_multiple_of(2) {
+            return None;
+        }
+        self.version
+            .compare_exchange(version, version + 1, Ordering::Relaxed, Ordering::Relaxed)
+            .ok()?;
+        // Release: pairs with the Acquire fence of `look`, which then sees the odd version.
+        fence(Ordering::Release);
+        Some(version)
+    }
+
+    pub fn become_of(&self, key: Key) {
+        for word in [
+            &self.reads,
+            &self.read_bytes,
+            &self.writes,
+            &self.written_bytes,
+        ] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.ino.store(key.ino, Ordering::Relaxed);
+        self.place.store(key.place, Ordering::Relaxed);
+    }
+
+    pub fn end_change(&self, version: u64) {
+        // Release: pairs with the Acquire of `look`.
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// Turn, owner and counts of one tenancy; `None` if it is free or changing hands.
+    pub fn look(&self) -> Option<(u64, Key, Counts)> {
+        // Acquire: pairs with the Release of `end_change`.
+        let version = self.version.load(Ordering::Acquire);
+        let key = Key {
+            ino: self.ino.load(Ordering::Relaxed),
+            place: self.place.load(Ordering::Relaxed),
+        };
+        let counts = Counts {
+            reads: self.reads.load(Ordering::Relaxed),
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            writes: self.writes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+        };
+        // Acquire: pairs with the Release fence of `begin_change`.
+        fence(Ordering::Acquire);
+        let still = self.version.load(Ordering::Relaxed) == version;
+        (still && version.is_multiple_of(2) && key.ino != 0).then_some((version, key, counts))
+    }
+}
+
+impl OverflowEntry {
+    pub fn put(&self, line: &Slot) {
+        let copy = |to: &AtomicU64, from: &AtomicU64| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        };
+        copy(&self.ino, &line.ino);
+        copy(&self.place, &line.place);
+        copy(&self.reads, &line.reads);
+        copy(&self.read_bytes, &line.read_bytes);
+        copy(&self.writes, &line.writes);
+        copy(&self.written_bytes, &line.written_bytes);
+    }
+
+    pub fn get(&self) -> (Key, Counts) {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let key = Key {
+            ino: load(&self.ino),
+            place: load(&self.place),
+        };
+        let counts = Counts {
+            reads: load(&self.reads),
+            read_bytes: load(&self.read_bytes),
+            writes: load(&self.writes),
+            written_bytes: load(&self.written_bytes),
+        };
+        (key, counts)
+    }
+}
+
+#[inline(always)]
+pub(super) fn bump(word: &AtomicU64, by: u64) {
+    // Relaxed, and no read-modify-write: only threads of one core write it, see the design page.
+    word.store(
+        word.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
