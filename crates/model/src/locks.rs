@@ -4,7 +4,7 @@ use crate::op::LockKind;
 use crate::outcome::LockInfo;
 use crate::process::FileId;
 
-/// Who holds a record lock.
+/// The holder of a record lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// A process.
@@ -16,7 +16,7 @@ pub enum Owner {
 /// A record lock on `start..=end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it.
+    /// Its holder.
     pub owner: Owner,
     /// Whether it is exclusive.
     pub write: bool,

@@ -36,7 +36,7 @@ struct RecordView {
     range: (u64, u64),
 }
 
-/// Who holds a record lock.
+/// The holder of a record lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
     /// A process, by its place in the caller's list; `None` if it is not listed.
