@@ -5,7 +5,6 @@ use std::ffi::CString;
 
 /// One kind of operation that every task repeats for a while.
 pub trait Activity: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Makes what all tasks need.
@@ -45,7 +44,6 @@ impl<F: FnMut() -> Result<(), String>> Repeat for F {
 
 /// A fixed amount of work for every task, in phases that all tasks begin together.
 pub trait Job: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Names of its phases, in order.
@@ -80,7 +78,7 @@ pub trait Job: Sync {
 
 /// One task of a [`Job`].
 pub trait Phased {
-    /// Does phase number `phase`; answers how many operations it was.
+    /// Does phase number `phase`; returns how many operations it was.
     fn phase(&mut self, phase: usize) -> Result<u64, String>;
 }
 

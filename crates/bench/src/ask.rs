@@ -7,7 +7,6 @@ use crate::table::Table;
 /// One requirement: a value between two bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// What is compared.
     pub what: String,
     /// Least value, inclusive.
     pub least: f64,
@@ -93,7 +92,6 @@ impl Ask {
         }
     }
 
-    /// How it stands.
     pub fn standing(&self) -> Standing {
         let is_in = |value: f64| (self.least..=self.most).contains(&value);
         match self.got {
@@ -120,7 +118,6 @@ impl Ask {
     }
 }
 
-/// The asks as a table.
 pub fn table(asks: &[Ask]) -> String {
     let mut table = Table::new(["asked", "wanted", "got", "range", "by CPU time", "met"]);
     for ask in asks {

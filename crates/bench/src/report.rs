@@ -17,7 +17,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing so far.
     pub fn new(bench: &'static str, options: Options) -> Report {
         Report {
             bench,
@@ -86,6 +85,9 @@ pub fn chart(
     chart
 }
 
+/// Headings of more columns, and their cells by workload.
+pub type Columns<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Vec<String>);
+
 /// A line for every workload and number of tasks: the median on each target with its interval, and
 /// its ratio to each of `bases`. `more` are columns behind these, filled on the first line of each
 /// workload.
@@ -94,7 +96,7 @@ pub fn table(
     grid: &Grid,
     targets: &[String],
     bases: &[&str],
-    more: (&[&str], &dyn Fn(&str) -> Vec<String>),
+    more: Columns<'_>,
 ) -> String {
     let others = |target: &str| {
         let is_there = |base: &&&str| targets.iter().any(|one| one == **base);

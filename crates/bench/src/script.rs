@@ -14,7 +14,6 @@ pub const OPERATIONS: usize = 2048;
 /// Flags of files that are made.
 pub const NEW: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
 
-/// One workload.
 #[derive(Debug)]
 pub struct Script {
     pub name: &'static str,
@@ -44,7 +43,7 @@ pub enum Make {
     File(&'static str, u64),
     /// A file of so many bytes, all of them a hole.
     Hole(&'static str, u64),
-    /// So many empty files, with `{n}` in their path.
+    /// A number of empty files, with `{n}` in their path.
     Files(&'static str, usize),
     /// An empty file for each operation of the task, with `{n}` in their path.
     Each(&'static str),
@@ -54,7 +53,7 @@ pub enum Make {
     Regions(&'static str, u64),
     /// An empty file and the directories that lead to it.
     Deep(&'static str),
-    /// So many directories in each directory down to this depth, where they are files.
+    /// A number of directories in each directory down to a depth, where they are files.
     Tree(usize, usize),
 }
 
@@ -71,7 +70,7 @@ pub enum Step {
     Refused(&'static str, i32),
     Unlink(&'static str),
     Rename(&'static str, &'static str),
-    /// So many bytes, the last of which has this value.
+    /// A number of bytes, the last of which has this value.
     Read(usize, At, usize, u8),
     Write(usize, At, usize),
     /// At the file's position.
@@ -92,7 +91,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum At {
     Begin,
-    /// So many blocks in turn.
+    /// A number of blocks in turn.
     Cycle(usize),
     /// A random one of so many blocks.
     Random(usize),
@@ -102,7 +101,7 @@ pub enum At {
     Down,
 }
 
-/// What has to be there afterwards. Amounts are told the tasks, and the operations of a task.
+/// What has to be there afterwards. The arguments are the tasks, and the operations of a task.
 #[derive(Debug)]
 pub enum Left {
     Entries(&'static str, fn(usize, usize) -> usize),
@@ -155,11 +154,11 @@ impl Script {
         client: &dyn Client,
         (task, tasks): (usize, usize),
         times: usize,
-    ) -> Result<Worker, String> {
+    ) -> Result<ScriptTask, String> {
         let make = |make: &Make| make.run(client, task..task + 1, tasks, times);
         self.own.iter().try_for_each(make)?;
         let compile = |steps: &'static [Step]| steps.iter().map(|&s| Call::new(s, task)).collect();
-        let mut worker = Worker {
+        let mut worker = ScriptTask {
             script: self,
             calls: [compile(self.begin), compile(self.steps), compile(self.back)],
             place: (task, tasks),
@@ -366,7 +365,7 @@ impl Call {
 }
 
 /// One task of a script.
-struct Worker {
+struct ScriptTask {
     script: &'static Script,
     /// Of its begin, of an operation, and of what undoes one.
     calls: [Vec<Call>; 3],
@@ -385,7 +384,7 @@ struct Worker {
 const OPERATION: usize = 1;
 const BACK: usize = 2;
 
-impl Worker {
+impl ScriptTask {
     /// Number `n` of the begin, of an operation or of its way back.
     #[inline]
     fn once(&mut self, client: &dyn Client, which: usize) -> Result<(), String> {
@@ -545,7 +544,7 @@ impl Activity for &'static Script {
 
 struct Repeating<'c> {
     client: &'c dyn Client,
-    worker: Worker,
+    worker: ScriptTask,
 }
 
 impl Repeat for Repeating<'_> {
@@ -600,7 +599,7 @@ impl Job for Times {
         tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
         let worker = self.script.begin(&*client, (task, tasks), self.times)?;
-        Ok(Box::new(Counted { client, worker }))
+        Ok(Box::new(FixedTask { client, worker }))
     }
 
     fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
@@ -609,12 +608,12 @@ impl Job for Times {
     }
 }
 
-struct Counted<'c> {
+struct FixedTask<'c> {
     client: Box<dyn Client + 'c>,
-    worker: Worker,
+    worker: ScriptTask,
 }
 
-impl Phased for Counted<'_> {
+impl Phased for FixedTask<'_> {
     fn phase(&mut self, phase: usize) -> Result<u64, String> {
         let is_back = phase == 1;
         self.worker
@@ -623,7 +622,7 @@ impl Phased for Counted<'_> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for FixedTask<'_> {
     fn drop(&mut self) {
         self.worker.end(&*self.client);
     }

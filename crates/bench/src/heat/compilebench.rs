@@ -82,7 +82,6 @@ impl Tree {
     }
 }
 
-/// One run.
 #[derive(Clone)]
 struct Build(Arc<Tree>);
 

@@ -61,7 +61,7 @@ impl Job for Shape {
         task: usize,
         _tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String> {
-        Ok(Box::new(Maker {
+        Ok(Box::new(FileMaker {
             job: self,
             client,
             task,
@@ -94,14 +94,14 @@ impl Job for Shape {
     }
 }
 
-struct Maker<'c> {
+struct FileMaker<'c> {
     job: &'c Shape,
     client: Box<dyn Client + 'c>,
     task: usize,
     random: Random,
 }
 
-impl Maker<'_> {
+impl FileMaker<'_> {
     /// 16 characters of the round and 24 random ones.
     fn name(&mut self, round: usize) -> String {
         let mut name = format!("/{}/{round:02x}/{round:~<16x}", self.task);
@@ -113,7 +113,7 @@ impl Maker<'_> {
     }
 }
 
-impl Phased for Maker<'_> {
+impl Phased for FileMaker<'_> {
     fn phase(&mut self, round: usize) -> Result<u64, String> {
         let begin = Instant::now();
         let mut measured = 0;

@@ -1,4 +1,4 @@
-//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were judged by, on the
+//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were measured by, on the
 //! library, a mount and directories of the host side by side.
 //!
 //! A [`Family`] is one such test. It tells the [`Session`] what to run, and prints its own table;
@@ -20,7 +20,6 @@ use crate::report::Report;
 use crate::script::Script;
 use session::Session;
 
-/// One of the tests.
 pub trait Family: Sync {
     /// Its name: the `bench` of its rows, and what `--only` takes.
     fn name(&self) -> &'static str;
@@ -46,7 +45,6 @@ pub trait Family: Sync {
     fn run(&self, session: &mut Session) -> Result<(), String>;
 }
 
-/// Scripts as activities.
 fn boxed(scripts: impl IntoIterator<Item = &'static Script>) -> Vec<Box<dyn Activity>> {
     let boxed = |script| Box::new(script) as Box<dyn Activity>;
     scripts.into_iter().map(boxed).collect()
@@ -67,7 +65,6 @@ pub fn families() -> [&'static dyn Family; 9] {
     ]
 }
 
-/// Runs the benchmark and prints its tables.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let families = families();
     let is_chosen = |family: &&&dyn Family| {

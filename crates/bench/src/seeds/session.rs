@@ -1,7 +1,7 @@
 //! One run of the whole benchmark.
 
 use super::Family;
-use super::counted::{Counted, Fact};
+use super::counted::{Fact, Facts};
 use crate::activity::Job;
 use crate::ask::Ask;
 use crate::backed::back;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Targets when none are named; a first look leaves out the last one.
 const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
 /// Tasks that take turns on the cores; what they keep of what two do is asked.
-pub const CROWD: usize = 16;
+pub const MANY_TASKS: usize = 16;
 /// Families by name: `--only` with such a name means that one alone, although it may be a part of
 /// another's workload.
 const FAMILIES: [&str; 9] = [
@@ -48,7 +48,7 @@ pub struct Session<'r> {
     pub options: Options,
     pub effort: Effort,
     pub contenders: Vec<Contender>,
-    counted: Counted,
+    counted: Facts,
     /// The rates by processor time of what is asked next.
     pub by_cpu: Grid,
     pub report: &'r mut Report,
@@ -88,7 +88,7 @@ impl Session<'_> {
             options: options.clone(),
             effort,
             contenders,
-            counted: Counted::default(),
+            counted: Facts::default(),
             by_cpu: Grid::default(),
             report,
         })
@@ -97,7 +97,7 @@ impl Session<'_> {
     /// Counts instructions, allocations and shared lines of the wanted activities.
     pub fn count(&mut self, families: &[&dyn Family]) -> Result<(), String> {
         if !self.options.no_count {
-            self.counted = Counted::count(families, &self.options)?;
+            self.counted = Facts::count(families, &self.options)?;
             self.report.rows.extend(self.counted.rows());
         }
         Ok(())
@@ -111,8 +111,8 @@ impl Session<'_> {
     /// Numbers of tasks of a curve. More tasks than cores take turns.
     pub fn tasks(&self) -> Vec<usize> {
         match self.options.quick {
-            true => vec![1, 2, CROWD],
-            false => vec![1, 2, 4, 8, CROWD],
+            true => vec![1, 2, MANY_TASKS],
+            false => vec![1, 2, 4, 8, MANY_TASKS],
         }
     }
 
@@ -194,15 +194,15 @@ impl Session<'_> {
     }
 
     /// Asks that 16 tasks keep 0.9 of what two do, where there are two cores, on the library.
-    pub fn ask_of_a_crowd(&mut self, grid: &Grid, workload: &str) {
+    pub fn ask_of_many(&mut self, grid: &Grid, workload: &str) {
         if allowed_cores().len() != 2 {
             return;
         }
         for name in self.libraries() {
-            let ratios = grid.ratios(workload, (&name, CROWD), (&name, 2));
+            let ratios = grid.ratios(workload, (&name, MANY_TASKS), (&name, 2));
             if !ratios.is_empty() {
-                let by_cpu = self.ratios_by_cpu(workload, &name, CROWD, 2);
-                let what = format!("{name}, {workload}: {CROWD} tasks / 2");
+                let by_cpu = self.ratios_by_cpu(workload, &name, MANY_TASKS, 2);
+                let what = format!("{name}, {workload}: {MANY_TASKS} tasks / 2");
                 self.report
                     .asks
                     .push(Ask::at_least(what, 0.9, &ratios).by_cpu(&by_cpu));

@@ -17,7 +17,6 @@ use crate::target::Client;
 use crate::workloads::SOCKET;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The test.
 pub struct Teardown;
 
 /// Opens so many, then ends.

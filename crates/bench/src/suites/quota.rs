@@ -19,7 +19,7 @@ use crate::report::Report;
 use crate::stats::{Pair, Side, interval};
 use crate::table::{Table, short};
 use crate::watchdog::beat;
-use hearth::{LimitUpdate, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -219,7 +219,7 @@ fn turn(load: Load, user: &Process, each: usize) -> Result<Vec<(Instant, Instant
         let (begin, cpu) = (Instant::now(), of_thread());
         let done = work(load, &user, &names);
         let (end, cpu) = (Instant::now(), (of_thread() - cpu).as_secs_f64());
-        // Whoever has room meanwhile has more of it than the last hundredth.
+        // Nobody frees room before all have filled it.
         barrier.wait();
         done?;
         if load == Load::Last {

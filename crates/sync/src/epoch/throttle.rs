@@ -217,7 +217,7 @@ mod tests {
             }
         };
         let reader = pin();
-        let in_turn = thread::spawn(move || {
+        let yielding = thread::spawn(move || {
             while CALLS_LEFT.get() != 1 {
                 batch();
             }
@@ -227,7 +227,7 @@ mod tests {
                 assert_eq!(
                     CALLS_LEFT.get(),
                     1,
-                    "cores are given away between operations"
+                    "a thread yields only between operations"
                 );
             }
             throttle();
@@ -247,8 +247,8 @@ mod tests {
                 "while too much waits: {next}"
             );
         });
-        in_turn.join().unwrap();
-        let steps_back = thread::spawn(move || {
+        yielding.join().unwrap();
+        let near_limit = thread::spawn(move || {
             let cpu_hog = CpuHog::here();
             cpu_hog.spin(true);
             while PENDING.load(Ordering::Relaxed) <= limit() - YIELD_MARGIN * cores() as i64 {
@@ -264,10 +264,10 @@ mod tests {
             let involuntary_switches = involuntary_switches() - before;
             assert!(
                 batches > 0 && involuntary_switches * 3 >= batches,
-                "it loses its core {involuntary_switches} times in {batches} batches"
+                "it is switched out {involuntary_switches} times in {batches} batches"
             );
         });
-        steps_back.join().unwrap();
+        near_limit.join().unwrap();
         let throttled = thread::spawn(move || {
             // More than other tests have waiting, or the limit grows for their threads.
             while pending() <= limit() as u64 + 32 * BATCH as u64 {
@@ -293,7 +293,7 @@ mod tests {
             start.elapsed()
         });
         let beside = beside.join().unwrap();
-        assert!(beside >= NAP * NAPS, "it gives way for {beside:?}");
+        assert!(beside >= NAP * NAPS, "background work waits for {beside:?}");
         drop(reader);
         let limit = Instant::now() + Duration::from_secs(60);
         while pending() > 0 {
