@@ -3,7 +3,7 @@
 //! In paths, `{t}` is the number of the task, `{n}` that of the operation and `{m}` the one after
 //! it. A path without `{n}` and `{m}` is made before what is measured.
 
-use crate::activity::{Activity, Job, Phased, Repeat, must, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, path};
 use crate::target::{Client, Handle};
 use std::ffi::{CStr, CString};
 
@@ -592,12 +592,7 @@ impl Job for Times {
         self.script.prepare_with(client, tasks)
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         let worker = self.script.begin(&*client, (task, tasks), self.times)?;
         Ok(Box::new(FixedTask { client, worker }))
     }

@@ -7,7 +7,7 @@
 
 use super::Family;
 use super::session::{MANY_TASKS, Session};
-use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, of_files, path};
 use crate::measure::PhaseTime;
 use crate::pinned::allowed_cores;
 use crate::report::with_interval;
@@ -210,12 +210,7 @@ impl Job for FileTree {
         (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         let mut owner = Owner {
             each: self.each,
             client,
