@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// The argument that asks for it.
 pub const RECORD: &str = "--record";
 
-/// Runs `verb` of this program again without [`RECORD`], and keeps what it prints as `VERB.md` and
+/// Runs `verb` of this program again without [`RECORD`], and keeps what it prints as `VERB.txt` and
 /// its rows as `VERB.jsonl`; pictures are drawn beside the rows.
 pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
     let args: Vec<&String> = args.iter().filter(|arg| *arg != RECORD).collect();
@@ -40,7 +40,7 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
         text.push('\n');
     }
     let status = child.wait().map_err(|error| format!("{verb}: {error}"))?;
-    let page = folder.join(format!("{verb}.md"));
+    let page = folder.join(format!("{verb}.txt"));
     let words: Vec<&str> = args.iter().map(|arg| arg.as_str()).collect();
     let command = format!("cargo xtask bench {verb} {}", words.join(" "));
     let command = command.trim_end();

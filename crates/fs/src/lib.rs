@@ -32,6 +32,7 @@ mod door;
 mod errno;
 pub mod fdtable;
 pub mod flags;
+mod gauges;
 pub mod heat;
 mod inode;
 mod locks;
@@ -58,8 +59,10 @@ pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
+pub use control::{ControlError, ControlFile, ControlInput};
 pub use door::Door;
 pub use errno::{Errno, Result};
+pub use gauges::VolumeGauges;
 pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
@@ -71,11 +74,11 @@ pub use profile::{
     Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
-    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
-    QuotaRecord, QuotaUsage, Reason, Resource,
+    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaEvent, QuotaEventKind, QuotaId,
+    QuotaKind, QuotaRecord, QuotaUsage, RefusalReason, Resource,
 };
 pub use quotactl::{
-    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
+    LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};

@@ -335,9 +335,9 @@ mod tests {
             .unwrap();
         assert_eq!(fixture.clock.monotonic(), at + 700);
         let around: &Around<'_> = &|phase| {
-            let folds = heat().folds;
+            let folds = heat().drains;
             let operations = phase();
-            assert_eq!(heat().folds, folds + 1);
+            assert_eq!(heat().drains, folds + 1);
             operations
         };
         let times = [Duration::from_millis(50)];

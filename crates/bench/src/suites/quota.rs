@@ -19,7 +19,7 @@ use crate::report::Report;
 use crate::stats::{Pair, Side, interval};
 use crate::table::{Table, short};
 use crate::watchdog::beat;
-use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -152,8 +152,8 @@ fn volume(on: bool, inodes: u64) -> Result<(Volume, Process), Errno> {
         let refused = |error: hearth::QuotaError| error.errno();
         quota.set_project_tree("/p", 7).map_err(refused)?;
         let limits = LimitChange {
-            bytes_hard: Change::To(4 << 30),
-            inodes_hard: Change::To(inodes),
+            bytes_hard: LimitUpdate::To(4 << 30),
+            inodes_hard: LimitUpdate::To(inodes),
             ..LimitChange::default()
         };
         for who in [
