@@ -1,7 +1,7 @@
 //! Hearth: a multicore-scalable filesystem as a library.
 //!
 //! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics
-//! and error numbers of Linux; a [`Door`] serves front ends that speak inode numbers, such as FUSE.
+//! and error numbers of Linux; a [`VolumeVfs`] serves front ends that speak inode numbers, such as FUSE.
 //! Operations that commute write no cache line in common: see `ARCHITECTURE.md`.
 //!
 //! ```
@@ -28,7 +28,6 @@ mod clock;
 mod control;
 mod data;
 mod directory;
-mod door;
 mod errno;
 pub mod fdtable;
 pub mod flags;
@@ -50,6 +49,7 @@ mod stats;
 mod superblock;
 mod tenant;
 mod throttle;
+mod vfs;
 mod volume;
 mod walk;
 
@@ -58,7 +58,6 @@ pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
-pub use door::Door;
 pub use errno::{Errno, Result};
 pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
@@ -81,7 +80,11 @@ pub use quotactl::{
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
-pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
+pub use vfs::{
+    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, Vfs, VfsError, VfsFile, VfsResult,
+    VolumeVfs,
+};
+pub use volume::{BuildError, Volume};
 
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;

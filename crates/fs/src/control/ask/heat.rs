@@ -62,7 +62,7 @@ fn export(heat: Heat<'_>, after: u64, most: usize) -> Result<String, NoAnswer> {
 fn may_see(volume: &Volume, asker: &Credentials, ino: Option<u64>) -> Result<(), NoAnswer> {
     // It may not be in memory.
     let owns = || {
-        let attr = ino.and_then(|ino| volume.door().getattr(ino).ok());
+        let attr = ino.and_then(|ino| volume.vfs().getattr(ino).ok());
         attr.is_some_and(|attr| attr.uid == asker.uid)
     };
     if volume.heat().may_see(asker.uid, None) || owns() {
