@@ -9,12 +9,12 @@ mod driver;
 mod soaking;
 
 use driver::Library;
+use hearth::heat::ExportedHeat;
 use hearth::{Credentials, Process, Volume};
 use hearth_model::System;
 use hearth_model::strategy::{Abilities, script};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use serde_json::Value;
 use soaking::{clear, number, runner};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -74,8 +74,8 @@ fn touch_many(process: &Process, thread: usize) {
     process.close(fd).expect("it is open");
 }
 
-/// Makes a file that stays for a round; answers lines that give each of its ranges a record.
-fn keep(volume: &Volume) -> String {
+/// Makes a file that stays for a round; returns records for all of its ranges.
+fn keep(volume: &Volume) -> Vec<ExportedHeat> {
     let process = volume.process(Credentials::root());
     let flags = libc::O_CREAT | libc::O_RDWR;
     let fd = process.open("/kept", flags, 0o600).expect("it is made");
@@ -83,30 +83,22 @@ fn keep(volume: &Volume) -> String {
     // Heat may have seen so much that it lets some accesses pass.
     let range = loop {
         process.pread(fd, &mut [0], 0).expect("it is read");
-        let lines = volume
-            .heat()
-            .export(0, usize::MAX)
-            .expect("an export")
-            .lines;
-        let lines = lines
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).expect(line));
-        let is_range = |line: &Value| line["path"] == "/kept" && line["start"].is_u64();
-        if let Some(range) = lines.into_iter().find(is_range) {
+        let exported = volume.heat().export(0, usize::MAX).expect("an export");
+        let is_range = |record: &ExportedHeat| record.path == b"/kept" && record.start.is_some();
+        if let Some(range) = exported.records.into_iter().find(is_range) {
             break range;
         }
     };
-    let line = |n: u64| {
-        let mut line = range.clone();
-        line["start"] = (n << 20).into();
-        format!("{line}\n")
+    let record = |n: u64| ExportedHeat {
+        start: Some(n << 20),
+        ..range.clone()
     };
-    (0..RANGES).map(line).collect()
+    (0..RANGES).map(record).collect()
 }
 
 /// What the background and an administrator do, again and again; `evicted` counts how often records
 /// went because of the cap.
-fn stir(volume: &Volume, kept: &str, done: &AtomicBool, evicted: &AtomicU64) {
+fn stir(volume: &Volume, kept: &[ExportedHeat], done: &AtomicBool, evicted: &AtomicU64) {
     let heat = volume.heat();
     for turn in 0_u64.. {
         // Relaxed: it is seen soon enough.
@@ -116,7 +108,7 @@ fn stir(volume: &Volume, kept: &str, done: &AtomicBool, evicted: &AtomicU64) {
         heat.switch(!turn.is_multiple_of(7));
         let cap = turn / 8 % 2 * CAP;
         if turn.is_multiple_of(16) {
-            let imported = heat.import(kept).expect("lines of an export");
+            let imported = heat.import(kept);
             assert_eq!(imported.records as u64, RANGES);
         }
         if turn % 16 == 8 {

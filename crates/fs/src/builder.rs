@@ -165,7 +165,7 @@ impl VolumeBuilder {
             return Err(BuildError::NoInode);
         }
         let volume = Volume::new(self.0)?;
-        control::build(&volume.sb).map_err(BuildError::Backend)?;
+        control::make_dir(&volume.sb).map_err(BuildError::Backend)?;
         Ok(volume)
     }
 }

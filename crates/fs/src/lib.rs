@@ -1,7 +1,8 @@
 //! Hearth: a multicore-scalable filesystem as a library.
 //!
 //! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics
-//! and error numbers of Linux; a [`VolumeVfs`] serves front ends that speak inode numbers, such as FUSE.
+//! and error numbers of Linux; a [`VolumeVfs`] serves front ends that speak inode numbers, such as
+//! FUSE, by the trait [`Vfs`].
 //! Operations that commute write no cache line in common: see `ARCHITECTURE.md`.
 //!
 //! ```
@@ -31,6 +32,7 @@ mod directory;
 mod errno;
 pub mod fdtable;
 pub mod flags;
+mod gauges;
 pub mod heat;
 mod inode;
 mod locks;
@@ -58,7 +60,9 @@ pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
+pub use control::{ControlError, ControlFile, ControlInput};
 pub use errno::{Errno, Result};
+pub use gauges::VolumeGauges;
 pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
@@ -70,11 +74,11 @@ pub use profile::{
     Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
-    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Happening, Limit, Owners, QuotaEvent, QuotaId, QuotaKind,
-    QuotaRecord, QuotaUsage, Reason, Resource,
+    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaEvent, QuotaEventKind, QuotaId,
+    QuotaKind, QuotaRecord, QuotaUsage, RefusalReason, Resource,
 };
 pub use quotactl::{
-    Change, LimitChange, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
+    LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};

@@ -5,7 +5,7 @@
 use crate::cache_padded::CachePadded;
 use crate::calls::{Call, CallStats};
 use crate::named::named;
-use crate::op_rate::OpRate;
+use crate::op_rate::{OpRate, WINDOWS};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
@@ -187,6 +187,13 @@ impl Stats {
         ops.flat_map(|cell| &cell.buckets)
             .map(|bucket| bucket.load(Relaxed))
             .sum()
+    }
+
+    /// Operations of front ends per second, averaged over the last 1, 5 and 15 minutes, with the
+    /// name of each window.
+    pub fn ops_per_second(&self) -> [(&'static str, f64); 3] {
+        let rates = self.rate.0.per_second();
+        std::array::from_fn(|window| (WINDOWS[window].0, rates[window]))
     }
 
     /// Counts one event.

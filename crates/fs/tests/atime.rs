@@ -5,7 +5,9 @@
 mod hands;
 
 use hands::Hands;
-use hearth::{Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume};
+use hearth::{
+    AtimeMode, Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -13,15 +15,11 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 const DAY: i64 = 24 * 60 * 60;
 
 /// A file that was read and changed long ago, on a volume of this mode.
-fn old_file(mode: &str) -> (Process, i32, Arc<AtomicI64>) {
+fn old_file(mode: AtimeMode) -> (Process, i32, Arc<AtomicI64>) {
     let clock = Arc::new(AtomicI64::new(100 * DAY));
     let volume = Volume::builder().clock(Hands(Arc::clone(&clock)));
     let process = volume.build().unwrap().process(Credentials::root());
-    let fd = process
-        .open("/.hearth/sys/fs/atime", libc::O_WRONLY, 0)
-        .unwrap();
-    process.write(fd, mode.as_bytes()).unwrap();
-    process.close(fd).unwrap();
+    process.volume().set_atime(mode);
     let fd = process
         .open("/f", libc::O_CREAT | libc::O_RDWR, 0o644)
         .unwrap();
@@ -37,7 +35,7 @@ fn old_file(mode: &str) -> (Process, i32, Arc<AtomicI64>) {
 }
 
 /// The day of the access time after a read on each of these days.
-fn read_on(mode: &str, days: &[i64]) -> Vec<i64> {
+fn read_on(mode: AtimeMode, days: &[i64]) -> Vec<i64> {
     let (process, fd, clock) = old_file(mode);
     let read = |&day: &i64| {
         clock.store(day * DAY, Relaxed);
@@ -50,8 +48,11 @@ fn read_on(mode: &str, days: &[i64]) -> Vec<i64> {
 #[test]
 fn relatime_moves_what_is_older_than_the_last_change_or_than_a_day() {
     // The change of times on day 100 was the last change.
-    assert_eq!(read_on("relatime", &[101, 101, 102]), [101, 101, 102]);
-    let (process, fd, clock) = old_file("relatime");
+    assert_eq!(
+        read_on(AtimeMode::Relatime, &[101, 101, 102]),
+        [101, 101, 102]
+    );
+    let (process, fd, clock) = old_file(AtimeMode::Relatime);
     let atime = || process.fstat(fd).unwrap().atime.sec;
     clock.store(101 * DAY, Relaxed);
     process.pread(fd, &mut [0; 4], 0).unwrap();
@@ -66,13 +67,13 @@ fn relatime_moves_what_is_older_than_the_last_change_or_than_a_day() {
 
 #[test]
 fn strictatime_moves_it_each_time_and_noatime_never() {
-    let (process, fd, clock) = old_file("strictatime");
+    let (process, fd, clock) = old_file(AtimeMode::Strict);
     for second in 1..4 {
         clock.store(101 * DAY + second, Relaxed);
         process.pread(fd, &mut [0; 4], 0).unwrap();
         assert_eq!(process.fstat(fd).unwrap().atime.sec, 101 * DAY + second);
     }
-    assert_eq!(read_on("noatime", &[101, 150, 200]), [1, 1, 1]);
+    assert_eq!(read_on(AtimeMode::No, &[101, 150, 200]), [1, 1, 1]);
 }
 
 /// What observers were told.
@@ -90,7 +91,7 @@ impl Observer for Told {
 /// what it had read.
 #[test]
 fn a_kernel_knows_of_the_access_time_of_what_it_reads_and_is_told_of_that_of_others() {
-    let (process, fd, clock) = old_file("relatime");
+    let (process, fd, clock) = old_file(AtimeMode::Relatime);
     let volume = process.volume();
     let told = Arc::new(Told::default());
     volume.observe(told.clone());

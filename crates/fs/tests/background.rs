@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::backend::TestBackend;
-use hearth::{Clock, Credentials, Errno, OnError, Op, Process, QuotaId, Time, Volume};
+use hearth::{Clock, Credentials, Errno, Event, OnError, Op, Process, QuotaId, Time, Volume};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -31,20 +31,17 @@ fn file(process: &Process, name: &str, bytes: usize) {
     process.close(fd).unwrap();
 }
 
-/// The value of a line of `.hearth/stats`.
-fn stat(process: &Process, name: &str) -> f64 {
-    let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
-    let mut text = vec![0; 1 << 20];
-    let len = process.read(fd, &mut text).unwrap();
-    process.close(fd).unwrap();
-    let text = String::from_utf8(text[..len].to_vec()).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let value = line.unwrap_or_else(|| panic!("{name}: {text}"));
-    value.trim().parse().unwrap()
+/// Bytes that count towards the memory budget.
+fn budgeted(process: &Process) -> u64 {
+    process.volume().gauges().budgeted_bytes
+}
+
+fn panics(process: &Process) -> u64 {
+    process.volume().stats().events(Event::Panic)
 }
 
 #[test]
-fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
+fn rates_of_operations_follow_the_operations() {
     let hand = Hand(Arc::new(AtomicU64::new(1000)));
     let volume = Volume::builder()
         .workers(0)
@@ -53,8 +50,9 @@ fn rates_of_operations_stand_in_the_statistics_and_follow_them() {
         .unwrap();
     let process = volume.process(Credentials::root());
     let rate = |window: &str| {
-        let name = format!("hearth_ops_per_second{{window=\"{window}\"}} ");
-        stat(&process, &name)
+        let rates = process.volume().stats().ops_per_second();
+        let found = rates.iter().find(|(name, _)| *name == window);
+        found.expect("a window").1
     };
     volume.run_background_once();
     assert_eq!(rate("1m"), 0.0);
@@ -83,8 +81,8 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     for number in 0..64 {
         file(&process, &format!("/{number}"), 64 << 10);
     }
-    let before = stat(&process, RESIDENT);
-    assert!(before > 4e6, "{before}");
+    let before = budgeted(&process);
+    assert!(before > 4_000_000, "{before}");
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
     backend.set_fault(Some(Box::new(move |_| {
@@ -99,8 +97,8 @@ fn a_volume_without_workers_wins_memory_back_when_it_is_told_to() {
     volume.run_background_once();
     let calls = calls.load(SeqCst);
     assert!(calls >= 48, "{calls} calls to the backend for 64 files");
-    let after = stat(&process, RESIDENT);
-    assert!(after <= BUDGET as f64, "{after}");
+    let after = budgeted(&process);
+    assert!(after <= BUDGET, "{after}");
     let fd = process.open("/63", libc::O_RDONLY, 0).unwrap();
     let mut text = vec![0; 64 << 10];
     assert_eq!(process.read(fd, &mut text).unwrap(), 64 << 10);
@@ -134,8 +132,8 @@ fn a_call_of_the_background_has_an_end_and_the_next_goes_on() {
     let parts: Vec<bool> = seen.windows(2).map(|calls| calls[0] < calls[1]).collect();
     assert_eq!(parts[..3], [true; 3], "{seen:?}");
     assert_eq!(seen[4], seen[5], "{seen:?}");
-    let after = stat(&process, RESIDENT);
-    assert!(after <= BUDGET as f64, "{after}");
+    let after = budgeted(&process);
+    assert!(after <= BUDGET, "{after}");
 }
 
 #[test]
@@ -198,14 +196,9 @@ impl Writers {
 }
 
 const BUDGET: u64 = 1 << 20;
-const RESIDENT: &str = "hearth_resident_bytes ";
-const PANICS: &str = "hearth_panics_total ";
 
 fn set_budget(process: &Process) {
-    let budget = "/.hearth/sys/fs/memory-budget";
-    let fd = process.open(budget, libc::O_WRONLY, 0).unwrap();
-    process.write(fd, BUDGET.to_string().as_bytes()).unwrap();
-    process.close(fd).unwrap();
+    process.volume().set_memory_budget(BUDGET);
 }
 
 #[test]
@@ -216,12 +209,12 @@ fn what_comes_and_goes_leaves_nothing_under_the_budget_and_nothing_is_there_with
         .build();
     for (volume, counts) in [(memory, false), (evictable.unwrap(), true)] {
         let process = volume.process(Credentials::root());
-        let before = stat(&process, RESIDENT);
+        let before = budgeted(&process);
         file(&process, "/file", 64 << 10);
-        let with = stat(&process, RESIDENT);
-        assert_eq!(with >= before + f64::from(64 << 10), counts, "{with}");
+        let with = budgeted(&process);
+        assert_eq!(with >= before + (64 << 10), counts, "{with}");
         process.unlink("/file").unwrap();
-        assert_eq!(stat(&process, RESIDENT), before);
+        assert_eq!(budgeted(&process), before);
     }
 }
 
@@ -241,7 +234,7 @@ fn a_lowered_budget_is_met_by_the_background_and_no_operation_pays_for_it() {
     let writers = Writers::of(&backend);
     set_budget(&process);
     let begin = Instant::now();
-    while stat(&process, RESIDENT) > BUDGET as f64 {
+    while budgeted(&process) > BUDGET {
         // As busy as can be, and nothing of it stays.
         for _ in 0..100 {
             file(&process, "/scratch", 1);
@@ -269,9 +262,9 @@ fn operations_that_bring_in_more_than_the_background_wins_back_pay_for_it() {
     let size = 64 << 10;
     for number in 0..64 {
         file(&process, &format!("/{number}"), size);
-        let resident = stat(&process, RESIDENT);
+        let resident = budgeted(&process);
         let most = BUDGET + BUDGET / 8 + BUDGET / 64 + 2 * size as u64;
-        assert!(resident <= most as f64, "{resident} after {number}");
+        assert!(resident <= most, "{resident} after {number}");
     }
     let (own, others) = writers.calls();
     assert!(own > 100, "{own} pages by operations, {others} by others");
@@ -304,9 +297,9 @@ fn memory_is_bounded_while_several_bring_in_more_than_anybody_wins_back() {
                 let fd = fd.unwrap();
                 for _ in 0..48 {
                     process.write(fd, &vec![7; size]).unwrap();
-                    let resident = stat(&volume.process(Credentials::root()), RESIDENT);
+                    let resident = volume.gauges().budgeted_bytes;
                     let slack = BUDGET / 8 + BUDGET / 64 + 2 * STREAMS * size as u64;
-                    assert!(resident <= (BUDGET + slack) as f64, "{resident}");
+                    assert!(resident <= BUDGET + slack, "{resident}");
                 }
                 process.close(fd).unwrap();
             });
@@ -387,7 +380,7 @@ fn with_a_home_that_panics(panics: u64, errors: OnError) -> (Volume, Process) {
 }
 
 fn wait_for_the_budget(process: &Process) {
-    let is_met = || stat(process, RESIDENT) <= BUDGET as f64;
+    let is_met = || budgeted(process) <= BUDGET;
     until("the background has ended", is_met);
 }
 
@@ -398,7 +391,7 @@ fn the_background_outlives_a_panic_and_meets_the_budget() {
     set_budget(&process);
     wait_for_the_budget(&process);
     assert!(begin.elapsed() >= Duration::from_secs(3), "without a pause");
-    assert_eq!(stat(&process, PANICS), 4.0);
+    assert_eq!(panics(&process), 4);
     assert!(!volume.read_only());
     for number in 0..64 {
         let fd = process
@@ -416,7 +409,7 @@ fn a_panic_in_the_background_makes_the_volume_read_only_as_any_other() {
     let (volume, process) = with_a_home_that_panics(1, OnError::RemountRo);
     set_budget(&process);
     wait_for_the_budget(&process);
-    assert_eq!(stat(&process, PANICS), 2.0);
+    assert_eq!(panics(&process), 2);
     assert!(volume.read_only());
     assert_eq!(process.mkdir("/new", 0o755), Err(Errno::EROFS));
 }

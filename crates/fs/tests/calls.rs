@@ -144,27 +144,3 @@ fn threads_on_any_core_lose_no_count() {
     };
     assert_eq!(counts, BTreeMap::from([("fstatat", sum)]));
 }
-
-#[test]
-fn the_text_has_the_calls_of_the_library_apart_from_those_of_a_front_end() {
-    let p = prepared();
-    p.stat("/file").unwrap();
-    assert!(p.stat("/missing").is_err());
-    let fd = p.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
-    let mut text = vec![0; 1 << 20];
-    let len = p.read(fd, &mut text).unwrap();
-    let text = std::str::from_utf8(&text[..len]).unwrap();
-    let has = |line: &str| assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
-    has("# TYPE hearth_library_ops_total counter");
-    has("hearth_library_ops_total{op=\"fstatat\"} 2");
-    has("hearth_library_ops_total{op=\"symlinkat\"} 1");
-    has("# TYPE hearth_library_op_errors_total counter");
-    has("hearth_library_op_errors_total{op=\"fstatat\"} 1");
-    has("hearth_library_op_errors_total{op=\"symlinkat\"} 0");
-    assert!(
-        !text.contains("{op=\"chroot\"}"),
-        "what nobody called:\n{text}"
-    );
-    assert!(!text.contains("hearth_op_seconds_count"), "{text}");
-    assert_eq!(p.volume().stats().operations(), 0);
-}

@@ -1,4 +1,4 @@
-//! The lock profile of a volume in use: its control files, and that every lock has a class there.
+//! The lock profile of a volume in use: every lock has a class there.
 //!
 //! The profile is of the process, so the tests take turns.
 
@@ -7,8 +7,7 @@
 
 use hearth::fdtable::FdPolicy;
 use hearth::{
-    Columns, Credentials, Errno, LockKind, LockProfile, LockSampling, LockSide, LockSpec, Process,
-    Volume,
+    Columns, Credentials, LockKind, LockProfile, LockSampling, LockSide, LockSpec, Process, Volume,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,22 +33,6 @@ impl Turn {
         }
     }
 
-    fn read(&self, path: &str) -> String {
-        let fd = self.process.open(path, libc::O_RDONLY, 0).unwrap();
-        let mut text = vec![0; 1 << 20];
-        let length = self.process.read(fd, &mut text).unwrap();
-        self.process.close(fd).unwrap();
-        String::from_utf8(text[..length].to_vec()).unwrap()
-    }
-
-    fn write(&self, path: &str, text: &str) -> Result<usize, Errno> {
-        let flags = libc::O_WRONLY | libc::O_TRUNC;
-        let fd = self.process.open(path, flags, 0)?;
-        let written = self.process.write(fd, text.as_bytes());
-        self.process.close(fd)?;
-        written
-    }
-
     fn make(&self, path: &str) -> i32 {
         let flags = libc::O_CREAT | libc::O_RDWR;
         self.process.open(path, flags, 0o644).unwrap()
@@ -67,51 +50,6 @@ fn has(profile: &LockProfile, class: &str, side: LockSide) -> bool {
     let rows = &profile.locks;
     rows.iter()
         .any(|row| row.class == class && row.side == side)
-}
-
-#[test]
-fn the_switch_takes_four_words_and_nothing_else() {
-    let turn = Turn::new();
-    assert!(
-        turn.read("/.hearth/locks")
-            .contains("off; write 'on' to .hearth/locks")
-    );
-    for (word, running, exact) in [
-        ("on", true, false),
-        ("exact\n", true, true),
-        ("reset", true, true),
-        ("off", false, true),
-    ] {
-        assert_eq!(turn.write("/.hearth/locks", word), Ok(word.len()), "{word}");
-        let profile = turn.volume.lock_profile();
-        assert_eq!((profile.running, profile.exact), (running, exact), "{word}");
-    }
-    for nonsense in ["", "On", "on off", "1", "exactly", "\0"] {
-        let answer = turn.write("/.hearth/locks", nonsense);
-        assert_eq!(answer, Err(Errno::EINVAL), "{nonsense}");
-        assert!(!turn.volume.lock_profile().running, "{nonsense}");
-    }
-    assert_eq!(turn.write("/.hearth/locks.json", "on"), Err(Errno::EACCES));
-}
-
-#[test]
-fn the_files_show_what_the_library_shows() {
-    let turn = Turn::new();
-    assert!(turn.volume.start_lock_profile(LockSampling::All));
-    turn.process.close(turn.make("/file")).unwrap();
-    turn.volume.stop_lock_profile();
-    let profile = turn.volume.lock_profile();
-    assert!(
-        has(&profile, "directory.bucket", LockSide::Write),
-        "{profile:?}"
-    );
-    assert_eq!(
-        turn.read("/.hearth/locks"),
-        profile.text(Default::default())
-    );
-    assert_eq!(turn.read("/.hearth/locks.json"), profile.json());
-    turn.volume.reset_lock_profile();
-    assert_eq!(turn.volume.lock_profile().locks, []);
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_file_without_a_name_gets_a_first_one_and_none_after_its_last() {
 
 /// A kernel does not know of a name that the library took.
 #[test]
-fn what_lost_its_last_name_gets_none_at_the_door_of_a_mount_either() {
+fn what_lost_its_last_name_gets_none_through_a_mount_either() {
     let [root, ..] = users(Protection::default());
     let (vfs, caller) = (root.volume().vfs(), Caller::ROOT);
     let link = |ino, name: &[u8]| vfs.link(&caller, ino, ROOT, name).map(|attr| attr.nlink);
@@ -135,7 +135,7 @@ fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
 
 /// A kernel whose own setting is off hands the request over.
 #[test]
-fn protected_hard_links_hold_at_the_door_of_a_mount_too() {
+fn protected_hard_links_hold_through_a_mount_too() {
     for hardlinks in [false, true] {
         let protection = Protection {
             hardlinks,

@@ -23,7 +23,7 @@ mod rules;
 mod trees;
 
 use hands::Hands;
-use hearth::{Change, Credentials, LimitChange, Process, QuotaId, Resource, Volume};
+use hearth::{Credentials, LimitChange, LimitUpdate, Process, QuotaId, Resource, Volume};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -66,8 +66,8 @@ impl Site {
 
     fn hard(&self, who: QuotaId, bytes: u64, inodes: u64) {
         let change = LimitChange {
-            bytes_hard: Change::To(bytes),
-            inodes_hard: Change::To(inodes),
+            bytes_hard: LimitUpdate::To(bytes),
+            inodes_hard: LimitUpdate::To(inodes),
             ..LimitChange::default()
         };
         self.volume.quota().set(who, &change).unwrap();
@@ -76,8 +76,8 @@ impl Site {
     fn soft(&self, who: QuotaId, resource: Resource, soft: u64) {
         let mut change = LimitChange::default();
         match resource {
-            Resource::Blocks => change.bytes_soft = Change::To(soft),
-            Resource::Inodes => change.inodes_soft = Change::To(soft),
+            Resource::Blocks => change.bytes_soft = LimitUpdate::To(soft),
+            Resource::Inodes => change.inodes_soft = LimitUpdate::To(soft),
         }
         self.volume.quota().set(who, &change).unwrap();
     }

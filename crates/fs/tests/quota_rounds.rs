@@ -13,7 +13,7 @@ mod log;
 #[path = "quota_rounds/worker.rs"]
 mod worker;
 
-use hearth::{Change, Credentials, LimitChange, QuotaId, Resource, Volume};
+use hearth::{Credentials, LimitChange, LimitUpdate, QuotaId, Resource, Volume};
 use log::{Log, Refusals};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -86,14 +86,14 @@ fn site(dice: &mut Dice) -> Volume {
     for who in everybody().into_iter().skip(1) {
         // Some have plenty, some little, some one page, some none at all.
         let mut place = |plenty: u64| match dice.below(6) {
-            0 => Change::Lift,
-            1 => Change::To(dice.below(3)),
-            _ => Change::To(dice.below(plenty)),
+            0 => LimitUpdate::Lift,
+            1 => LimitUpdate::To(dice.below(3)),
+            _ => LimitUpdate::To(dice.below(plenty)),
         };
         let (pages, inodes) = (place(2500), place(700));
         let bytes = match pages {
             // Not always whole pages: what is beyond the last one nobody can use.
-            Change::To(pages) => Change::To(pages * PAGE + dice.below(2) * 1000),
+            LimitUpdate::To(pages) => LimitUpdate::To(pages * PAGE + dice.below(2) * 1000),
             other => other,
         };
         let change = LimitChange {

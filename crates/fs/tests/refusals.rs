@@ -75,9 +75,8 @@ fn nothing_of_a_read_only_volume_may_be_written_to() {
         assert_eq!(access(path, libc::W_OK), Err(Errno::EROFS), "{path}");
         assert_eq!(access(path, libc::R_OK), Ok(()), "{path}");
     }
-    // What is written into a pipe goes into no volume, and tunables can be set.
+    // What is written into a pipe goes into no volume.
     assert_eq!(access("/fifo", libc::W_OK), Ok(()));
-    assert_eq!(access("/.hearth/sys/fs/read-only", libc::W_OK), Ok(()));
 }
 
 /// In the order of Linux: what is to be taken away is not even looked for, what is to be made is.
@@ -183,21 +182,6 @@ fn what_stands_for_something_in_a_kernel_cannot_be_opened() {
         let fd = p.open(name, libc::O_PATH, 0).unwrap();
         assert_eq!(p.fstat(fd).unwrap().mode() & libc::S_IFMT, kind, "{name}");
     }
-}
-
-#[test]
-fn control_files_get_no_other_name_and_no_flags() {
-    let p = root();
-    assert_eq!(p.link("/.hearth/version", "/v"), Err(Errno::EPERM));
-    for path in ["/.hearth", "/.hearth/sys/fs", "/.hearth/version"] {
-        let fd = p.open(path, libc::O_RDONLY, 0).unwrap();
-        let flags = p.get_flags(fd).unwrap();
-        assert_eq!(p.set_flags(fd, 0), Err(Errno::EPERM), "{path}");
-        let attr = p.get_fsxattr(fd).unwrap();
-        assert_eq!(p.set_fsxattr(fd, &attr), Err(Errno::EPERM), "{path}");
-        assert_eq!(p.get_flags(fd), Ok(flags));
-    }
-    assert_eq!(p.unlink("/.hearth/sys/fs/atime"), Err(Errno::EPERM));
 }
 
 #[test]

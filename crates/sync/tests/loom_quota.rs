@@ -1,9 +1,9 @@
-//! Every interleaving (up to a bound on forced switches) of the quota ledger's protocol: per-core
+//! Every interleaving (up to a bound on forced switches) of the quota ledger's protocol: per-CPU
 //! credit, recall, refusal, soft limits, transfers, the end of an account.
 //!
-//! Run with `cargo test -p hearth-sync --features loom --test loom_quota`. The ledger lives in the
-//! filesystem's crate and uses nothing but this one; here its very source is compiled against
-//! loom's atomics and locks. `docs/design/quota.md` has the proofs that this checks.
+//! Run with `cargo test -p hearth-sync --features loom --test loom_quota`. The ledger is part of
+//! the filesystem's crate and uses only this one; its source is compiled here against loom's
+//! atomics and locks. `docs/design/quota.md` has the proofs that this checks.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, missing_docs)]
@@ -16,7 +16,9 @@ mod quota;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
-use quota::{Happening, Ledger, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal};
+use quota::{
+    IdSettings, Ledger, Limit, NO_ACCOUNT, Owners, QuotaEventKind, QuotaId, Refusal, RefusalReason,
+};
 use quota::{QuotaEvent, Resource, Tuning};
 
 /// Runs `test` in every interleaving with at most `switches` forced switches.
@@ -57,16 +59,16 @@ fn ledger(hard: u64) -> Arc<Ledger> {
     limited(limit, || 0)
 }
 
-/// The same with a soft limit, a grace period of five seconds and a clock.
+/// A ledger with a soft limit too, a grace period of five seconds and a clock.
 fn soft_ledger(hard: u64, soft: u64) -> (Arc<Ledger>, Arc<AtomicI64>) {
     let limit = Limit {
         hard: Some(hard),
         soft: Some(soft),
     };
     let clock = Arc::new(AtomicI64::new(0));
-    let hand = Arc::clone(&clock);
+    let cx = Arc::clone(&clock);
     // Relaxed: it is read under the book's lock.
-    (limited(limit, move || hand.load(Relaxed)), clock)
+    (limited(limit, move || cx.load(Relaxed)), clock)
 }
 
 fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc<Ledger> {
@@ -77,15 +79,15 @@ fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc
         singly: u32::MAX,
     };
     let ledger = Ledger::new(tuning, (100, 100), true, clock);
-    let own = Own {
+    let own = IdSettings {
         limits: [None, Some(limit)],
         grace: [None, Some(5)],
     };
-    ledger.with_book(&pin(), |book, hand| book.set_own(USER, own, hand));
+    ledger.with_state(&pin(), |state, cx| state.set_own(USER, own, cx));
     Arc::new(ledger)
 }
 
-/// Takes one inode for good; the account.
+/// Takes one inode for good; returns the account.
 fn take(ledger: &Ledger, gid: u32) -> Result<u32, Refusal> {
     take_of(ledger, owners(gid))
 }
@@ -102,8 +104,9 @@ fn free(ledger: &Ledger, account: u32) {
     ledger.free(account, Resource::Inodes, 1, &pin());
 }
 
-/// The account of user and group 1. Who finds it in the map finds it in its slot, but the map is
-/// not modelled: two who make it at the same time would look for it for ever.
+/// Creates the account of user and group 1. A thread that finds an account in the map finds it in
+/// its slot. The map is not modelled, so two threads that create the account at the same time would
+/// look for it for ever.
 fn make_account(ledger: &Ledger) {
     ledger.number_of(owners(1), &pin());
 }
@@ -122,11 +125,11 @@ fn used_by(ledger: &Ledger, who: QuotaId) -> u64 {
 }
 
 fn events(ledger: &Ledger) -> Vec<QuotaEvent> {
-    ledger.with_book(&pin(), |book, _| book.events_after(0))
+    ledger.with_state(&pin(), |state, _| state.events_after(0))
 }
 
 #[test]
-fn no_more_than_the_limit_is_taken_and_no_less() {
+fn exactly_the_limit_can_be_taken() {
     check(3, || {
         let ledger = ledger(2);
         let workers: Vec<_> = (0..2)
@@ -143,10 +146,10 @@ fn no_more_than_the_limit_is_taken_and_no_less() {
     });
 }
 
-/// Use is one at first; one thread frees it and takes it again, the other takes one. Whatever the
-/// order, two are never exceeded, so nobody may be refused.
+/// Usage is one at first. One thread frees it and takes it again, the other takes one. In any order
+/// usage is at most two, so neither may be refused.
 #[test]
-fn nobody_is_refused_what_is_free() {
+fn free_quota_is_never_refused() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -161,10 +164,9 @@ fn nobody_is_refused_what_is_free() {
     });
 }
 
-/// The same with credit that has to be called back from two words: three threads, one unit each of
-/// three.
+/// Credit has to be recalled from two cores: three threads, one unit each of three.
 #[test]
-fn credit_of_other_cores_is_found() {
+fn credit_of_other_cores_is_recalled() {
     check(2, || {
         let ledger = ledger(3);
         let account = take(&ledger, 1).unwrap();
@@ -187,7 +189,7 @@ fn credit_of_other_cores_is_found() {
 }
 
 #[test]
-fn a_sample_is_never_above_the_limit() {
+fn reported_usage_never_exceeds_the_limit() {
     check(3, || {
         let ledger = ledger(1);
         let worker = {
@@ -204,9 +206,9 @@ fn a_sample_is_never_above_the_limit() {
     });
 }
 
-/// An account that owns nothing is ended while somebody has found it and is about to charge.
+/// An account that owns nothing is ended while a thread has found it and is about to charge.
 #[test]
-fn an_account_that_is_ended_under_a_charge_is_found_again() {
+fn a_charge_finds_an_account_that_ended_meanwhile_again() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -215,18 +217,19 @@ fn an_account_that_is_ended_under_a_charge_is_found_again() {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || take(&ledger, 1).unwrap())
         };
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         let account = worker.join().unwrap();
         assert_eq!(used(&ledger), 1);
         free(&ledger, account);
-        ledger.with_book(&pin(), |book, hand| book.sweep(hand));
+        ledger.with_state(&pin(), |state, cx| state.sweep(cx));
         assert_eq!(used(&ledger), 0);
     });
 }
 
-/// Credit ends at the soft limit: whoever takes the unit beyond it is seen, and begins the period.
+/// Credit ends at the soft limit: the thread that takes the unit beyond it is noticed and starts
+/// the grace period.
 #[test]
-fn a_soft_limit_is_crossed_in_sight() {
+fn crossing_a_soft_limit_is_always_noticed() {
     check(3, || {
         let (ledger, _clock) = soft_ledger(4, 2);
         make_account(&ledger);
@@ -238,24 +241,24 @@ fn a_soft_limit_is_crossed_in_sight() {
                 }
             })
         });
-        let tally = ledger.usage(USER, &pin())[Resource::Inodes as usize]
-            .tally
+        let usage = ledger.usage(USER, &pin())[Resource::Inodes as usize]
+            .usage
             .clone();
-        assert_eq!(tally.deadline.is_some(), tally.granted > 2);
+        assert_eq!(usage.deadline.is_some(), usage.reserved > 2);
         for worker in workers {
             worker.join().unwrap();
         }
         let told = events(&ledger);
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].what, Happening::SoftCrossed { deadline: 5 });
+        assert_eq!(told[0].what, QuotaEventKind::SoftCrossed { deadline: 5 });
         assert_eq!((told[0].used, used(&ledger)), (3, 3));
     });
 }
 
-/// The clock reaches the deadline beside a charge, and the pass tells of it: whatever is let
-/// through was let through before.
+/// The clock reaches the deadline during a charge, and the background pass reports it: a charge
+/// that is still granted was granted before.
 #[test]
-fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
+fn no_charge_is_granted_after_the_end_of_grace_was_reported() {
     check(3, || {
         let (ledger, clock) = soft_ledger(4, 1);
         take(&ledger, 1).unwrap();
@@ -265,25 +268,26 @@ fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
             thread::spawn(move || take(&ledger, 1).map_err(|refusal| refusal.reason))
         };
         clock.store(5, Relaxed);
-        assert!(ledger.tell_ended(2));
+        assert!(ledger.report_ended(2));
         let taken = worker.join().unwrap();
         let late = take(&ledger, 1).map_err(|refusal| refusal.reason);
-        assert_eq!(late, Err(Reason::GraceEnded));
+        assert_eq!(late, Err(RefusalReason::GraceEnded));
         let told = events(&ledger);
-        let what: Vec<Happening> = told.iter().map(|event| event.what).collect();
-        let refused = Happening::Refused(Reason::GraceEnded);
-        assert_eq!(what[0], Happening::SoftCrossed { deadline: 5 });
+        let what: Vec<QuotaEventKind> = told.iter().map(|event| event.what).collect();
+        let refused = QuotaEventKind::Refused(RefusalReason::GraceEnded);
+        assert_eq!(what[0], QuotaEventKind::SoftCrossed { deadline: 5 });
         let first_is_refused = [refused];
-        let first_is_told = [Happening::GraceEnded, refused];
+        let first_is_told = [QuotaEventKind::GraceEnded, refused];
         assert!(what[1..] == first_is_refused || what[1..] == first_is_told);
         assert_eq!(told[1].used, used(&ledger), "nothing came after it");
         assert_eq!(used(&ledger), 2 + u64::from(taken.is_ok()));
     });
 }
 
-/// What moves inside a record needs no room there, although the last unit is taken beside it.
+/// A transfer inside one record needs no free quota there, although another thread takes the last
+/// unit.
 #[test]
-fn a_transfer_needs_no_room_in_what_both_share() {
+fn a_transfer_needs_no_free_quota_in_a_shared_record() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -301,10 +305,10 @@ fn a_transfer_needs_no_room_in_what_both_share() {
     });
 }
 
-/// A unit moves to a user whose other unit is taken and given back beside it: there is always room
-/// for both, in credit or not.
+/// A unit moves to a user whose other unit is taken and given back meanwhile: both always fit, in
+/// credit or not.
 #[test]
-fn a_transfer_finds_the_room_that_is_credit_of_others() {
+fn a_transfer_recalls_credit_of_other_cores() {
     check(3, || {
         let ledger = ledger(2);
         make_account(&ledger);
@@ -325,7 +329,7 @@ fn a_transfer_finds_the_room_that_is_credit_of_others() {
 }
 
 #[test]
-fn a_transfer_and_a_charge_do_not_both_get_the_last_unit() {
+fn a_transfer_and_a_charge_never_both_get_the_last_unit() {
     check(3, || {
         let ledger = ledger(1);
         make_account(&ledger);

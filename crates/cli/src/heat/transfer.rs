@@ -4,7 +4,7 @@ use super::place::mount_of;
 use crate::ask::ask;
 use crate::failure::{Failure, reason};
 use crate::output;
-use hearth::heat::bad_lines;
+use hearth_control::bad_lines;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;

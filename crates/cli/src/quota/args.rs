@@ -2,7 +2,7 @@
 
 use super::who::{KindWord, Who};
 use clap::{Args, Subcommand};
-use hearth::{Change, amount};
+use hearth::{LimitUpdate, amount};
 use std::path::PathBuf;
 
 /// `hearth quota`.
@@ -51,16 +51,16 @@ pub enum QuotaVerb {
 pub struct Limits {
     /// Bytes that are never passed
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
-    pub hard: Option<Change>,
+    pub hard: Option<LimitUpdate>,
     /// Bytes that may be passed for the grace period
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
-    pub soft: Option<Change>,
+    pub soft: Option<LimitUpdate>,
     /// Inodes that are never passed
     #[arg(long, value_name = "COUNT", value_parser = count, allow_hyphen_values = true)]
-    pub inodes_hard: Option<Change>,
+    pub inodes_hard: Option<LimitUpdate>,
     /// Inodes that may be passed for the grace period
     #[arg(long, value_name = "COUNT", value_parser = count, allow_hyphen_values = true)]
-    pub inodes_soft: Option<Change>,
+    pub inodes_soft: Option<LimitUpdate>,
 }
 
 /// `hearth quota set`.
@@ -225,11 +225,11 @@ pub struct EventsArgs {
     pub mount: PathBuf,
 }
 
-fn bytes(text: &str) -> Result<Change, String> {
+fn bytes(text: &str) -> Result<LimitUpdate, String> {
     limit(text, amount::bytes)
 }
 
-fn count(text: &str) -> Result<Change, String> {
+fn count(text: &str) -> Result<LimitUpdate, String> {
     limit(text, amount::count)
 }
 
@@ -237,13 +237,13 @@ fn count(text: &str) -> Result<Change, String> {
 fn limit(
     text: &str,
     amount: impl Fn(&str) -> Result<u64, amount::AmountError>,
-) -> Result<Change, String> {
+) -> Result<LimitUpdate, String> {
     if text == "none" {
-        return Ok(Change::Lift);
+        return Ok(LimitUpdate::Lift);
     }
     match amount(text) {
-        Ok(0) => Ok(Change::Lift),
-        Ok(amount) => Ok(Change::To(amount)),
+        Ok(0) => Ok(LimitUpdate::Lift),
+        Ok(amount) => Ok(LimitUpdate::To(amount)),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use super::who::{Who, kind_named};
 use super::{question, report, wrong_who};
 use crate::failure::Failure;
 use crate::output;
-use hearth::{Change, amount};
+use hearth::{LimitUpdate, amount};
 
 /// `hearth quota set`.
 pub fn set(args: &SetArgs) -> Result<(), Failure> {
@@ -117,9 +117,9 @@ fn limits(limits: &Limits) -> Vec<String> {
         ("inodes-soft", limits.inodes_soft),
     ];
     let word = |(name, change)| match change {
-        None | Some(Change::Keep) => None,
-        Some(Change::Lift) => Some(format!("{name}=none")),
-        Some(Change::To(amount)) => Some(format!("{name}={amount}")),
+        None | Some(LimitUpdate::Keep) => None,
+        Some(LimitUpdate::Lift) => Some(format!("{name}=none")),
+        Some(LimitUpdate::To(amount)) => Some(format!("{name}={amount}")),
     };
     all.into_iter().filter_map(word).collect()
 }

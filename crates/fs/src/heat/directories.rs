@@ -1,6 +1,6 @@
 //! Heat of directories: sums over the files in them, made when asked, since records know no names.
 
-use super::{FileHeat, Heat, HeatRank, Warm};
+use super::{FileHeat, Heat, HeatRank, HeatStats};
 use crate::errno::Result;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ pub struct DirectoryHeat {
     /// Files in it that have records and were used in time. A file with several links counts
     /// where [`Heat::paths`] finds it.
     pub files: usize,
-    /// Sums. Its temperature is that of one file with all the accesses.
-    pub warm: Warm,
+    /// TenantCounts. Its temperature is that of one file with all the accesses.
+    pub stats: HeatStats,
 }
 
 impl Heat<'_> {
@@ -33,7 +33,10 @@ impl Heat<'_> {
         let inodes: Vec<u64> = files.iter().map(|file| file.ino).collect();
         let names = self.paths(&inodes)?;
         let mut sums: HashMap<Option<&[u8]>, DirectoryHeat> = HashMap::new();
-        for FileHeat { ino, warm, .. } in files {
+        for FileHeat {
+            ino, stats: warm, ..
+        } in files
+        {
             let path = names.get(&ino).and_then(|names| names.path.as_deref());
             let parent = path.map(parent);
             match sums.get_mut(&parent) {
@@ -45,7 +48,7 @@ impl Heat<'_> {
                         DirectoryHeat {
                             path,
                             files: 1,
-                            warm,
+                            stats: warm,
                         },
                     );
                 }
@@ -53,7 +56,7 @@ impl Heat<'_> {
         }
         let mut rows: Vec<DirectoryHeat> = sums.into_values().collect();
         rows.sort_by(|a, b| {
-            let scores = (rank.rate(&a.warm), rank.rate(&b.warm));
+            let scores = (rank.rate(&a.stats), rank.rate(&b.stats));
             scores
                 .1
                 .total_cmp(&scores.0)
@@ -66,7 +69,7 @@ impl Heat<'_> {
 
 impl HeatRank {
     /// The rate that this ranking goes by.
-    pub fn rate(self, warm: &Warm) -> f64 {
+    pub fn rate(self, warm: &HeatStats) -> f64 {
         match self {
             HeatRank::Accesses => warm.reads_per_second + warm.writes_per_second,
             HeatRank::Reads => warm.reads_per_second,
@@ -77,9 +80,9 @@ impl HeatRank {
 }
 
 impl DirectoryHeat {
-    fn add(&mut self, file: &Warm) {
+    fn add(&mut self, file: &HeatStats) {
         self.files += 1;
-        let warm = &mut self.warm;
+        let warm = &mut self.stats;
         // What is missing to the top shrinks by the same factor for each access, whichever file it
         // went to, and doubles with time for all: so what is missing is the product.
         let missing = (1.0 - warm.temperature / 100.0) * (1.0 - file.temperature / 100.0);

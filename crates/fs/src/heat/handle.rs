@@ -1,10 +1,11 @@
 //! What programs ask of a volume's heat.
 
-use super::settings::Settings;
-use super::shard::FileId;
+use super::record::FileId;
+use super::settings::HeatSettings;
+use super::state::file_id;
 use super::{
-    FileHeat, HeatGauges, HeatInfo, HeatRank, RangeHeat, Tenant, TenantHeat, WhatIf, file_id,
-    paths::Names,
+    FileHeat, HeatGauges, HeatInfo, HeatRank, HeatTenant, RangeHeat, TenantHeat, WhatIf,
+    paths::PathInfo,
 };
 use crate::attr::Time;
 use crate::caller::Caller;
@@ -28,7 +29,7 @@ impl Volume {
     /// process.write(fd, b"line\n")?;
     /// let top = volume.heat().top_files(HeatRank::Writes, 10, None);
     /// assert_eq!(top[0].ino, process.stat("/log")?.ino);
-    /// assert_eq!((top[0].warm.writes, top[0].warm.written_bytes), (1, 5));
+    /// assert_eq!((top[0].stats.writes, top[0].stats.written_bytes), (1, 5));
     /// # Ok::<(), hearth::Errno>(())
     /// ```
     pub fn heat(&self) -> Heat<'_> {
@@ -49,8 +50,8 @@ impl<'a> Heat<'a> {
 }
 
 impl Heat<'_> {
-    /// The volume's wall clock, which last accesses are told by.
-    pub(crate) fn time(&self) -> Time {
+    /// The wall clock of the volume, in which last accesses are given.
+    pub fn time(&self) -> Time {
         self.sb.now()
     }
 
@@ -97,18 +98,23 @@ impl Heat<'_> {
         Ok(())
     }
 
-    /// Sets after how long an unused file is half as warm (1 h), and the slow companion (24 h).
-    /// Rates and temperatures stay what they are at that moment.
+    /// The short and the long half-life in whole seconds; see [`Heat::set_half_lives`].
+    pub fn half_lives(&self) -> [u64; 2] {
+        self.settings().half_lives().seconds()
+    }
+
+    /// Sets the half-life of rates and temperature (1 h by default), and the long one of slow
+    /// rates (24 h). Rates and temperatures stay what they are at that moment.
     ///
     /// # Errors
     /// `EINVAL` unless both lie between a second and a year, the first below the second.
     pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
-        self.sb.heat.set_half_lives(self.sb, short, long)
+        self.sb.heat.set_half_lives(&self.sb.objects, short, long)
     }
 
     /// The `most` hottest files used within `since` (always, if `None`), hottest first.
     pub fn top_files(&self, rank: HeatRank, most: usize, since: Option<Duration>) -> Vec<FileHeat> {
-        self.sb.heat.top_files(self.sb, rank, most, since)
+        self.sb.heat.top_files(&self.sb.objects, rank, most, since)
     }
 
     /// The `most` hottest ranges used within `since`, hottest first.
@@ -118,16 +124,16 @@ impl Heat<'_> {
         most: usize,
         since: Option<Duration>,
     ) -> Vec<RangeHeat> {
-        self.sb.heat.top_ranges(self.sb, rank, most, since)
+        self.sb.heat.top_ranges(&self.sb.objects, rank, most, since)
     }
 
     /// Users, groups and projects, hottest first.
     pub fn tenants(&self, rank: HeatRank) -> Vec<TenantHeat> {
-        self.sb.heat.tenants(self.sb, rank)
+        self.sb.heat.tenants(&self.sb.objects, rank)
     }
 
     /// Heat of one tenant; `None` if it never was seen.
-    pub fn tenant(&self, tenant: Tenant) -> Option<TenantHeat> {
+    pub fn tenant(&self, tenant: HeatTenant) -> Option<TenantHeat> {
         let mut all = self.tenants(HeatRank::Accesses);
         let at = all.iter().position(|row| row.tenant == tenant)?;
         Some(all.swap_remove(at))
@@ -138,7 +144,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn file(&self, ino: u64) -> Result<FileHeat> {
-        let found = self.sb.heat.of_file(self.sb, self.known(ino)?);
+        let found = self.sb.heat.of_file(&self.sb.objects, self.known(ino)?);
         found.ok_or(Errno::ENODATA)
     }
 
@@ -158,7 +164,7 @@ impl Heat<'_> {
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
     pub fn info(&self, ino: u64, live: bool) -> Result<HeatInfo> {
-        let found = self.sb.heat.info(self.sb, self.known(ino)?, live);
+        let found = self.sb.heat.info(&self.sb.objects, self.known(ino)?, live);
         found.ok_or(Errno::ENODATA)
     }
 
@@ -167,17 +173,17 @@ impl Heat<'_> {
     /// # Errors
     /// `ESTALE` without an inode.
     pub fn ranges(&self, ino: u64) -> Result<Vec<RangeHeat>> {
-        Ok(self.sb.heat.ranges_of(self.sb, self.known(ino)?))
+        Ok(self.sb.heat.ranges_of(&self.sb.objects, self.known(ino)?))
     }
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first.
     pub fn bytes_by_bucket(&self) -> Vec<u64> {
-        self.sb.heat.bytes_by_bucket(self.sb)
+        self.sb.heat.bytes_by_bucket(&self.sb.objects)
     }
 
     /// Which shares of the recorded accesses fast tiers of `sizes` bytes would have served.
     pub fn what_if(&self, sizes: &[u64]) -> WhatIf {
-        self.sb.heat.what_if(self.sb, sizes)
+        self.sb.heat.what_if(&self.sb.objects, sizes)
     }
 
     /// Where inodes are: one path each and the number of links. An inode that is open but has no
@@ -185,15 +191,15 @@ impl Heat<'_> {
     ///
     /// # Errors
     /// What the backend answers.
-    pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
+    pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
         super::paths::find(self.sb, inodes)
     }
 
     /// One pass of ageing over everything: the background does it bit by bit.
     pub fn age(&self) {
-        self.sb.heat.fold(self.sb);
+        self.sb.heat.drain(&self.sb.objects);
         for _ in 0..8 {
-            self.sb.heat.sweep(self.sb);
+            self.sb.heat.sweep(&self.sb.objects);
         }
     }
 
@@ -204,7 +210,7 @@ impl Heat<'_> {
         })
     }
 
-    fn settings(&self) -> &Settings {
+    fn settings(&self) -> &HeatSettings {
         &self.sb.heat.settings
     }
 }

@@ -1,10 +1,10 @@
 //! What the ioctl `FS_IOC_GET_HEAT_INFO` tells of a file, in the units of the patches it is from.
 
-use super::Tracker;
-use super::report::Warm;
-use super::shard::{FileId, WHOLE};
+use super::record::{FileId, WHOLE};
+use super::report::HeatStats;
+use super::tracker::Tracker;
 use crate::attr::Time;
-use crate::superblock::Superblock;
+use crate::superblock::Objects;
 
 /// Heat of a file as the 80 bytes of `struct hot_heat_info` hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub struct HeatInfo {
 impl Tracker {
     /// Heat of one file, with its temperature of now if `live` and of the last pass otherwise;
     /// `None` without a record.
-    pub fn info(&self, sb: &Superblock, file: FileId, live: bool) -> Option<HeatInfo> {
+    pub fn info(&self, objects: &Objects, file: FileId, live: bool) -> Option<HeatInfo> {
         let state = self.state.get()?;
-        // Before the report, which folds: that would be a pass.
-        let shard = state.home(file).lock();
+        // Before the report, which drains: that would be a pass.
+        let shard = state.file_shard(file).lock();
         let stored = shard.get(file, WHOLE).map_or(0, |it| it.last_bucket());
         drop(shard);
-        let warm = self.of_file(sb, file)?.warm;
+        let warm = self.of_file(objects, file)?.stats;
         Some(HeatInfo {
             temperature: match live {
                 true => over_32_bits(&warm),
@@ -51,7 +51,7 @@ impl Tracker {
 }
 
 /// The bucket in the top byte, and below it how far it is to the next.
-fn over_32_bits(warm: &Warm) -> u32 {
+fn over_32_bits(warm: &HeatStats) -> u32 {
     let below = (warm.temperature / 100.0 * 255.999).fract();
     u32::from(warm.bucket) << 24 | (below * f64::from(1 << 24)) as u32
 }

@@ -7,12 +7,11 @@ use crate::inode::InodeExt;
 use crate::number::{ROOT, is_control};
 use crate::ops::list::list;
 use crate::superblock::Superblock;
-use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 /// How an inode can be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct PathInfo {
     /// One of its paths below the root; `None` for a file that is open and has no name.
     pub path: Option<Vec<u8>>,
     /// Links; 0 for a file that has no name.
@@ -26,14 +25,14 @@ pub struct Names {
 }
 
 /// Walks the tree until every one of `inodes` is found or there is nothing left.
-pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, Names>> {
-    let mut found: HashMap<u64, Names> = HashMap::new();
+pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
+    let mut found: HashMap<u64, PathInfo> = HashMap::new();
     let mut open: HashSet<u64> = HashSet::new();
     for &ino in inodes {
         let attr = sb.run(&Caller::ROOT, |cx, g| Ok(cx.sb.inode(ino, g)?.attr()));
         match attr {
             Ok(attr) => {
-                let names = Names {
+                let names = PathInfo {
                     path: (ino == ROOT).then(|| b"/".to_vec()),
                     links: attr.nlink,
                     uid: attr.uid,
@@ -64,16 +63,6 @@ pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, Names
         }
     }
     Ok(found)
-}
-
-/// `path` as JSON has it: as text, and byte by byte if it is none.
-pub(crate) fn path_fields(fields: &mut Map<String, Value>, path: &[u8]) {
-    let text = String::from_utf8_lossy(path);
-    if text.as_bytes() != path {
-        let hex = path.iter().map(|byte| format!("{byte:02x}"));
-        fields.insert("path_hex".to_owned(), json!(hex.collect::<String>()));
-    }
-    fields.insert("path".to_owned(), json!(text));
 }
 
 /// Entries of a directory but `.` and `..`; none if it has gone meanwhile.

@@ -2,19 +2,21 @@
 //!
 //! Every report is of the moment it is asked for: temperatures are computed then.
 
-use super::shard::{FileId, Record, WHOLE};
-use super::tenants::Tenant;
-use super::warmth::{Counts, HalfLives, Millis, Warmth, per_second};
-use super::{State, Tracker, now};
+use super::percpu::RANGE_SHIFT;
+use super::record::{BUCKETS, FileId, Record, WHOLE};
+use super::score::{Counts, HalfLives, Millis, Score, per_second};
+use super::state::{HeatState, is_gone, now};
+use super::tenants::HeatTenant;
+use super::tracker::Tracker;
 use crate::attr::Time;
 use crate::data::PAGE;
-use crate::superblock::Superblock;
+use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
 use std::time::Duration;
 
 /// How warm something is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Warm {
+pub struct HeatStats {
     /// 0.0 (never) to 100.0.
     pub temperature: f64,
     /// Bucket of the map at the time of asking, 0 to 255.
@@ -39,7 +41,7 @@ pub struct Warm {
     pub bytes_per_second: f64,
     /// Accesses, decayed with the long half-life.
     pub long_accesses: f64,
-    /// Wall-clock time of the fold that saw the last read.
+    /// Wall-clock time of the drain that saw the last read.
     pub last_read: Option<Time>,
     /// See `last_read`.
     pub last_write: Option<Time>,
@@ -51,7 +53,7 @@ pub struct FileHeat {
     /// Inode number.
     pub ino: u64,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
     /// Ranges that have records.
     pub ranges: usize,
 }
@@ -66,16 +68,16 @@ pub struct RangeHeat {
     /// Length in bytes: 1 MiB.
     pub len: u64,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
 }
 
 /// Heat of everything that a tenant owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TenantHeat {
     /// Who.
-    pub tenant: Tenant,
+    pub tenant: HeatTenant,
     /// Its heat.
-    pub warm: Warm,
+    pub stats: HeatStats,
 }
 
 /// What rankings go by: decayed rates.
@@ -114,23 +116,23 @@ pub struct WhatIfPoint {
     pub writes: f64,
 }
 
-const RANGE_BYTES: u64 = 1 << super::RANGE_SHIFT;
+const RANGE_BYTES: u64 = 1 << RANGE_SHIFT;
 
 impl Tracker {
     /// The `most` hottest files that were used within `since`, hottest first.
     pub fn top_files(
         &self,
-        sb: &Superblock,
+        objects: &Objects,
         rank: HeatRank,
         most: usize,
         since: Option<Duration>,
     ) -> Vec<FileHeat> {
-        let view = View::of(self, sb);
+        let view = View::of(self, objects);
         view.top(rank, most, since, true)
             .into_iter()
             .map(|record| FileHeat {
                 ino: record.file.0,
-                warm: view.warm_of(&record),
+                stats: view.warm_of(&record),
                 ranges: view.ranges(record.file),
             })
             .collect()
@@ -139,30 +141,36 @@ impl Tracker {
     /// The `most` hottest ranges that were used within `since`, hottest first.
     pub fn top_ranges(
         &self,
-        sb: &Superblock,
+        objects: &Objects,
         rank: HeatRank,
         most: usize,
         since: Option<Duration>,
     ) -> Vec<RangeHeat> {
-        let view = View::of(self, sb);
+        let view = View::of(self, objects);
         view.top(rank, most, since, false)
             .iter()
             .map(|record| view.range(record))
             .collect()
     }
 
-    /// Tenants, hottest first.
-    pub fn tenants(&self, sb: &Superblock, rank: HeatRank) -> Vec<TenantHeat> {
-        let view = View::of(self, sb);
+    /// TenantTable, hottest first.
+    pub fn tenants(&self, objects: &Objects, rank: HeatRank) -> Vec<TenantHeat> {
+        let view = View::of(self, objects);
         let mut rows: Vec<(f64, TenantHeat)> = Vec::new();
         if let Some(state) = view.state {
             for (tenant, sum) in state.tenants.lock().iter() {
-                let warm = Warm {
+                let warm = HeatStats {
                     last_read: sum.last_read.map(|at| view.wall(at)),
                     last_write: sum.last_write.map(|at| view.wall(at)),
-                    ..view.warm(&sum.warmth, &sum.total)
+                    ..view.warm(&sum.score, &sum.total)
                 };
-                rows.push((view.score(rank, &sum.warmth), TenantHeat { tenant, warm }));
+                rows.push((
+                    view.score(rank, &sum.score),
+                    TenantHeat {
+                        tenant,
+                        stats: warm,
+                    },
+                ));
             }
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.tenant.cmp(&b.1.tenant)));
@@ -170,19 +178,24 @@ impl Tracker {
     }
 
     /// Heat of one file; `None` without a record.
-    pub fn of_file(&self, sb: &Superblock, file: FileId) -> Option<FileHeat> {
-        let view = View::of(self, sb);
-        let record = view.state?.home(file).lock().get(file, WHOLE)?.clone();
+    pub fn of_file(&self, objects: &Objects, file: FileId) -> Option<FileHeat> {
+        let view = View::of(self, objects);
+        let record = view
+            .state?
+            .file_shard(file)
+            .lock()
+            .get(file, WHOLE)?
+            .clone();
         Some(FileHeat {
             ino: file.0,
-            warm: view.warm_of(&record),
+            stats: view.warm_of(&record),
             ranges: view.ranges(file),
         })
     }
 
     /// Ranges of one file that have records, in its order.
-    pub fn ranges_of(&self, sb: &Superblock, file: FileId) -> Vec<RangeHeat> {
-        let view = View::of(self, sb);
+    pub fn ranges_of(&self, objects: &Objects, file: FileId) -> Vec<RangeHeat> {
+        let view = View::of(self, objects);
         let mut ranges: Vec<RangeHeat> = Vec::new();
         view.each_range(file, |record| ranges.push(view.range(record)));
         ranges.sort_by_key(|range| range.start);
@@ -191,13 +204,13 @@ impl Tracker {
 
     /// Bytes of ranges with records in each of the 256 buckets, coldest first, as they are now. A
     /// range has as many as the pages of its file in it.
-    pub fn bytes_by_bucket(&self, sb: &Superblock) -> Vec<u64> {
-        let view = View::of(self, sb);
-        let mut bytes = vec![0; super::shard::BUCKETS];
+    pub fn bytes_by_bucket(&self, objects: &Objects) -> Vec<u64> {
+        let view = View::of(self, objects);
+        let mut bytes = vec![0; BUCKETS];
         view.each(|record| {
-            if record.range != WHOLE && !super::is_gone(sb, record.file) {
-                let bucket = record.warmth.at(view.now, &view.lives).bucket();
-                bytes[bucket as usize] += bytes_in(sb, record);
+            if record.range != WHOLE && !is_gone(objects, record.file) {
+                let bucket = record.score.at(view.now, &view.lives).bucket();
+                bytes[bucket as usize] += bytes_in(objects, record);
             }
         });
         bytes
@@ -205,34 +218,34 @@ impl Tracker {
 
     /// Which shares of the accesses (decayed with the long half-life) fast tiers of `sizes` bytes
     /// would have served.
-    pub fn what_if(&self, sb: &Superblock, sizes: &[u64]) -> WhatIf {
-        let view = View::of(self, sb);
-        let mut ranges: Vec<Load> = Vec::new();
+    pub fn what_if(&self, objects: &Objects, sizes: &[u64]) -> WhatIf {
+        let view = View::of(self, objects);
+        let mut ranges: Vec<RangeLoad> = Vec::new();
         view.each(|record| {
-            if record.range == WHOLE || super::is_gone(sb, record.file) {
+            if record.range == WHOLE || is_gone(objects, record.file) {
                 return;
             }
-            let long = record.warmth.at(view.now, &view.lives).long;
+            let long = record.score.at(view.now, &view.lives).long;
             // A page at least: what is there is something.
-            ranges.push(Load {
-                bytes: bytes_in(sb, record).max(PAGE),
+            ranges.push(RangeLoad {
+                bytes: bytes_in(objects, record).max(PAGE),
                 reads: long.reads,
                 writes: long.writes,
             });
         });
         ranges.sort_by(|a, b| b.density().total_cmp(&a.density()));
-        let mut all = Load::default();
+        let mut all = RangeLoad::default();
         ranges.iter().for_each(|range| all.add(range));
         let mut sizes = sizes.to_vec();
         sizes.sort_unstable();
         let mut points = Vec::with_capacity(sizes.len());
-        let (mut hottest, mut held) = (ranges.iter().peekable(), Load::default());
+        let (mut hottest, mut held) = (ranges.iter().peekable(), RangeLoad::default());
         for bytes in sizes {
             while let Some(range) = hottest.next_if(|range| held.bytes + range.bytes <= bytes) {
                 held.add(range);
             }
             // What is left is filled with a part of the next.
-            let next = hottest.peek().map_or(Load::default(), |&&range| range);
+            let next = hottest.peek().map_or(RangeLoad::default(), |&&range| range);
             let part = (bytes - held.bytes) as f64 / next.bytes.max(1) as f64;
             points.push(WhatIfPoint {
                 bytes,
@@ -250,19 +263,19 @@ impl Tracker {
 
 /// What is asked of some bytes: accesses, decayed with the long half-life.
 #[derive(Clone, Copy, Default)]
-struct Load {
+struct RangeLoad {
     bytes: u64,
     reads: f64,
     writes: f64,
 }
 
-impl Load {
+impl RangeLoad {
     /// Accesses a byte.
     fn density(&self) -> f64 {
         (self.reads + self.writes) / self.bytes as f64
     }
 
-    fn add(&mut self, other: &Load) {
+    fn add(&mut self, other: &RangeLoad) {
         self.bytes += other.bytes;
         self.reads += other.reads;
         self.writes += other.writes;
@@ -271,20 +284,20 @@ impl Load {
 
 /// The records at one moment.
 struct View<'a> {
-    sb: &'a Superblock,
-    state: Option<&'a State>,
+    objects: &'a Objects,
+    state: Option<&'a HeatState>,
     now: Millis,
     lives: HalfLives,
 }
 
 impl<'a> View<'a> {
     /// Folds first, so that the report has everything.
-    fn of(heat: &'a Tracker, sb: &'a Superblock) -> View<'a> {
-        heat.fold(sb);
+    fn of(heat: &'a Tracker, objects: &'a Objects) -> View<'a> {
+        heat.drain(objects);
         View {
-            sb,
+            objects,
             state: heat.state.get().map(|state| &**state),
-            now: now(sb),
+            now: now(objects),
             lives: heat.settings.half_lives(),
         }
     }
@@ -312,7 +325,7 @@ impl<'a> View<'a> {
             if (record.range == WHOLE) != files || used < Some(oldest) {
                 return;
             }
-            let score = self.score(rank, &record.warmth);
+            let score = self.score(rank, &record.score);
             if score > 0.0 {
                 top.push((score, record.clone()));
             }
@@ -329,14 +342,14 @@ impl<'a> View<'a> {
         top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
         let mut kept = 0;
         top.retain(|(_, record)| {
-            let keeps = kept < most && !super::is_gone(self.sb, record.file);
+            let keeps = kept < most && !is_gone(self.objects, record.file);
             kept += usize::from(keeps);
             keeps
         });
     }
 
-    fn score(&self, rank: HeatRank, warmth: &Warmth) -> f64 {
-        let short = warmth.at(self.now, &self.lives).short;
+    fn score(&self, rank: HeatRank, score: &Score) -> f64 {
+        let short = score.at(self.now, &self.lives).short;
         match rank {
             HeatRank::Accesses => short.accesses(),
             HeatRank::Reads => short.reads,
@@ -360,38 +373,38 @@ impl<'a> View<'a> {
     fn range(&self, record: &Record) -> RangeHeat {
         RangeHeat {
             ino: record.file.0,
-            start: record.range << super::RANGE_SHIFT,
+            start: record.range << RANGE_SHIFT,
             len: RANGE_BYTES,
-            warm: self.warm_of(record),
+            stats: self.warm_of(record),
         }
     }
 
-    fn warm_of(&self, record: &Record) -> Warm {
-        Warm {
+    fn warm_of(&self, record: &Record) -> HeatStats {
+        HeatStats {
             last_bucket: record.last_bucket(),
             loads: record.loads,
             last_read: record.last_read.map(|at| self.wall(at)),
             last_write: record.last_write.map(|at| self.wall(at)),
-            ..self.warm(&record.warmth, &record.total)
+            ..self.warm(&record.score, &record.total)
         }
     }
 
-    fn warm(&self, warmth: &Warmth, total: &Counts) -> Warm {
-        let warmth = warmth.at(self.now, &self.lives);
+    fn warm(&self, score: &Score, total: &Counts) -> HeatStats {
+        let score = score.at(self.now, &self.lives);
         let rate = |count| per_second(count, self.lives.short);
-        Warm {
-            temperature: warmth.degrees(),
-            bucket: warmth.bucket(),
-            last_bucket: warmth.bucket(),
+        HeatStats {
+            temperature: score.degrees(),
+            bucket: score.bucket(),
+            last_bucket: score.bucket(),
             reads: total.reads,
             writes: total.writes,
             read_bytes: total.read_bytes,
             written_bytes: total.written_bytes,
             loads: 0,
-            reads_per_second: rate(warmth.short.reads),
-            writes_per_second: rate(warmth.short.writes),
-            bytes_per_second: rate(warmth.short.bytes),
-            long_accesses: warmth.long.accesses(),
+            reads_per_second: rate(score.short.reads),
+            writes_per_second: rate(score.short.writes),
+            bytes_per_second: rate(score.short.bytes),
+            long_accesses: score.long.accesses(),
             last_read: None,
             last_write: None,
         }
@@ -400,16 +413,16 @@ impl<'a> View<'a> {
     /// Wall-clock time of `at`.
     fn wall(&self, at: Millis) -> Time {
         let ago = self.now.saturating_sub(at) * 1_000_000;
-        Time::from_nanos(self.sb.now().nanos().saturating_sub(ago))
+        Time::from_nanos(self.objects.clock.now().nanos().saturating_sub(ago))
     }
 }
 
 /// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
-fn bytes_in(sb: &Superblock, record: &Record) -> u64 {
+fn bytes_in(objects: &Objects, record: &Record) -> u64 {
     let g = pin();
-    match sb.objects.inodes.get(record.file.0, &g) {
+    match objects.inodes.get(record.file.0, &g) {
         Some(inode) => {
-            let before = record.range << super::RANGE_SHIFT;
+            let before = record.range << RANGE_SHIFT;
             let bytes = inode.meta.size().saturating_sub(before);
             bytes.next_multiple_of(PAGE).min(RANGE_BYTES)
         }

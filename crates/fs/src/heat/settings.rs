@@ -1,7 +1,7 @@
 //! The tunables of heat, with the names and units of the seed.
 
-use super::records_in;
-use super::warmth::{HalfLives, Millis};
+use super::record::records_in;
+use super::score::{HalfLives, Millis};
 use crate::errno::{Errno, Result};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ pub const HEAT_MEMORY_MAX: u64 = 1 << 20;
 const HALF_LIVES: std::ops::RangeInclusive<Millis> = 1000..=365 * 24 * 60 * 60 * 1000;
 
 /// Each a tunable of its own (hence `Relaxed`).
-pub(crate) struct Settings {
+pub(crate) struct HeatSettings {
     /// Seconds.
     interval: AtomicU64,
     /// MiB; 0 is no limit.
@@ -23,9 +23,9 @@ pub(crate) struct Settings {
     long: AtomicU64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for HeatSettings {
+    fn default() -> HeatSettings {
+        HeatSettings {
             interval: AtomicU64::new(150),
             memory: AtomicU64::new(0),
             short: AtomicU64::new(60 * 60 * 1000),
@@ -34,7 +34,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl HeatSettings {
     /// Seconds between two passes of ageing.
     pub fn interval(&self) -> u64 {
         self.interval.load(Relaxed)
@@ -81,7 +81,7 @@ impl Settings {
     }
 
     /// Most records that the limit allows.
-    pub fn most_records(&self) -> usize {
+    pub fn max_records(&self) -> usize {
         match self.memory() {
             0 => usize::MAX,
             mib => records_in(mib << 20),

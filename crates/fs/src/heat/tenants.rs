@@ -1,17 +1,17 @@
 //! Heat by who owns the files: sums of users, groups and projects.
 
-use super::warmth::{Change, Counts, HalfLives, Millis, Warmth};
+use super::score::{Counts, HalfLifeChange, HalfLives, Millis, Score};
 use crate::inode::Fields;
 use std::collections::HashMap;
 
-/// Most sums that are kept; the coldest go first. A fold may hold more for its while.
+/// Most sums that are kept; the coldest go first. A drain may hold more for its while.
 const MOST: usize = 8_192;
 /// What a place of the table takes.
-const PLACE_BYTES: usize = size_of::<(Tenant, Sum)>() + 1;
+const PLACE_BYTES: usize = size_of::<(HeatTenant, TenantSum)>() + 1;
 
 /// Who a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tenant {
+pub enum HeatTenant {
     /// User id.
     User(u32),
     /// Group id.
@@ -22,42 +22,42 @@ pub enum Tenant {
 
 /// The three tenants of one file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Owners([Tenant; 3]);
+pub(super) struct FileTenants([HeatTenant; 3]);
 
-impl Owners {
-    pub fn of(fields: &Fields) -> Owners {
-        Owners([
-            Tenant::User(fields.uid),
-            Tenant::Group(fields.gid),
-            Tenant::Project(fields.project),
+impl FileTenants {
+    pub fn of(fields: &Fields) -> FileTenants {
+        FileTenants([
+            HeatTenant::User(fields.uid),
+            HeatTenant::Group(fields.gid),
+            HeatTenant::Project(fields.project),
         ])
     }
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sum {
+pub(super) struct TenantSum {
     pub total: Counts,
-    pub warmth: Warmth,
+    pub score: Score,
     pub last_read: Option<Millis>,
     pub last_write: Option<Millis>,
 }
 
-/// What the files of each owner came to in one fold.
-pub(super) struct Sums {
+/// What the files of each owner came to in one drain.
+pub(super) struct TenantCounts {
     /// Of the owner that came last: files beside each other mostly belong to one.
-    last: Option<(Owners, Counts)>,
-    others: HashMap<Owners, Counts>,
+    last: Option<(FileTenants, Counts)>,
+    others: HashMap<FileTenants, Counts>,
 }
 
-impl Sums {
-    pub fn new() -> Sums {
-        Sums {
+impl TenantCounts {
+    pub fn new() -> TenantCounts {
+        TenantCounts {
             last: None,
             others: HashMap::new(),
         }
     }
 
-    pub fn add(&mut self, owners: Owners, counts: &Counts) {
+    pub fn add(&mut self, owners: FileTenants, counts: &Counts) {
         match &mut self.last {
             Some((last, sum)) if *last == owners => sum.add(counts),
             _ => {
@@ -74,18 +74,18 @@ impl Sums {
     }
 }
 
-/// Sums of the tenants that have been seen, [`MOST`] at most. Not synchronised.
+/// TenantCounts of the tenants that have been seen, [`MOST`] at most. Not synchronised.
 #[derive(Default)]
-pub(super) struct Tenants(HashMap<Tenant, Sum>);
+pub(super) struct TenantTable(HashMap<HeatTenant, TenantSum>);
 
-impl Tenants {
-    pub fn touch(&mut self, mut owners: Sums, now: Millis, lives: &HalfLives) {
+impl TenantTable {
+    pub fn touch(&mut self, mut owners: TenantCounts, now: Millis, lives: &HalfLives) {
         owners.put_away();
         for (owners, counts) in &owners.others {
             for tenant in owners.0 {
                 let sum = self.0.entry(tenant).or_default();
                 sum.total.add(counts);
-                sum.warmth.touch(counts, now, lives);
+                sum.score.touch(counts, now, lives);
                 if counts.reads > 0 {
                     sum.last_read = Some(now);
                 }
@@ -95,21 +95,22 @@ impl Tenants {
             }
         }
         if self.0.len() > MOST {
-            self.keep_warmest(MOST - MOST / 8, now, lives);
+            self.keep_hottest(MOST - MOST / 8, now, lives);
         }
     }
 
-    /// Ends all but so many. An eighth goes at once, so that not every fold that brings somebody
+    /// Ends all but so many. An eighth goes at once, so that not every drain that brings somebody
     /// new sorts them all.
-    fn keep_warmest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
+    fn keep_hottest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
         // By the slow count: whoever does anything has the highest temperature.
-        let count = |sum: &Sum| sum.warmth.at(now, lives).long.accesses();
-        let mut counts: Vec<(f64, Tenant)> = self
+        let count = |sum: &TenantSum| sum.score.at(now, lives).long.accesses();
+        let mut counts: Vec<(f64, HeatTenant)> = self
             .0
             .iter()
             .map(|(&tenant, sum)| (count(sum), tenant))
             .collect();
-        let order = |a: &(f64, Tenant), b: &(f64, Tenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        let order =
+            |a: &(f64, HeatTenant), b: &(f64, HeatTenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         counts.select_nth_unstable_by(kept, order);
         for (_, tenant) in &counts[kept..] {
             self.0.remove(tenant);
@@ -122,13 +123,13 @@ impl Tenants {
     }
 
     /// Half-lives change.
-    pub fn adapt(&mut self, change: &Change) {
+    pub fn rescale(&mut self, change: &HalfLifeChange) {
         for sum in self.0.values_mut() {
-            sum.warmth.adapt(change);
+            sum.score.rescale(change);
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Tenant, &Sum)> {
+    pub fn iter(&self) -> impl Iterator<Item = (HeatTenant, &TenantSum)> {
         self.0.iter().map(|(&tenant, sum)| (tenant, sum))
     }
 }
@@ -137,42 +138,47 @@ impl Tenants {
 mod tests {
     use super::*;
 
-    /// A fold in which each of these users has read so often.
-    fn fold(tenants: &mut Tenants, users: impl Iterator<Item = (u32, u64)>, now: Millis) {
-        let mut sums = Sums::new();
+    /// A drain in which each of these users has read so often.
+    fn drain(tenants: &mut TenantTable, users: impl Iterator<Item = (u32, u64)>, now: Millis) {
+        let mut sums = TenantCounts::new();
         for (user, reads) in users {
-            let owners = [Tenant::User(user), Tenant::Group(0), Tenant::Project(0)];
+            let owners = [
+                HeatTenant::User(user),
+                HeatTenant::Group(0),
+                HeatTenant::Project(0),
+            ];
             let counts = Counts {
                 reads,
                 ..Counts::default()
             };
-            sums.add(Owners(owners), &counts);
+            sums.add(FileTenants(owners), &counts);
         }
         tenants.touch(sums, now, &HalfLives::from_millis(3_600_000, 86_400_000));
     }
 
     #[test]
     fn the_coldest_go_when_there_are_too_many_and_come_back_with_nothing() {
-        let mut tenants = Tenants::default();
+        let mut tenants = TenantTable::default();
         let users = MOST as u32;
-        fold(&mut tenants, (0..100).map(|user| (user, 50)), 0);
+        drain(&mut tenants, (0..100).map(|user| (user, 50)), 0);
         // More than the first by number, less by now: theirs halve in a day.
         let day = 86_400_000;
-        fold(&mut tenants, (100..200).map(|user| (user, 30)), day);
-        fold(&mut tenants, (200..users - 2).map(|user| (user, 26)), day);
+        drain(&mut tenants, (100..200).map(|user| (user, 30)), day);
+        drain(&mut tenants, (200..users - 2).map(|user| (user, 26)), day);
         assert_eq!(tenants.0.len(), MOST, "with the group and the project");
-        fold(&mut tenants, std::iter::once((users, 1)), day);
+        drain(&mut tenants, std::iter::once((users, 1)), day);
         assert_eq!(tenants.0.len(), MOST - MOST / 8);
-        let reads = |tenants: &Tenants, tenant| tenants.0.get(&tenant).map(|sum| sum.total.reads);
+        let reads =
+            |tenants: &TenantTable, tenant| tenants.0.get(&tenant).map(|sum| sum.total.reads);
         let all = 100 * 50 + 100 * 30 + u64::from(users - 202) * 26 + 1;
-        assert_eq!(reads(&tenants, Tenant::Group(0)), Some(all));
+        assert_eq!(reads(&tenants, HeatTenant::Group(0)), Some(all));
         for user in (0..100).chain([users]) {
-            assert_eq!(reads(&tenants, Tenant::User(user)), None, "{user}");
+            assert_eq!(reads(&tenants, HeatTenant::User(user)), None, "{user}");
         }
         for user in 100..200 {
-            assert_eq!(reads(&tenants, Tenant::User(user)), Some(30), "{user}");
+            assert_eq!(reads(&tenants, HeatTenant::User(user)), Some(30), "{user}");
         }
-        fold(&mut tenants, std::iter::once((0, 2)), day);
-        assert_eq!(reads(&tenants, Tenant::User(0)), Some(2));
+        drain(&mut tenants, std::iter::once((0, 2)), day);
+        assert_eq!(reads(&tenants, HeatTenant::User(0)), Some(2));
     }
 }

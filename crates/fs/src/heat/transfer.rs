@@ -1,125 +1,157 @@
-//! Heat as lines of JSON: to keep it, or to carry it to another volume.
+//! Heat records as values: to keep them, or to carry them to another volume.
 //!
-//! A line is the record of a file, or of one of its ranges: its path, when it was true (`at`), its
-//! temperature, counts, and rates per second, short and long. It says nothing of half-lives, inode
-//! numbers matter to people only, and times are of the wall clock: so it means the same elsewhere.
+//! A record names its file by path, gives the wall-clock time at which it was true, and has rates
+//! per second instead of decayed counts. It is independent of half-lives and inode numbers, so it
+//! means the same on another volume.
 
-use super::parse::{BadLine, LONG_RATES, Line, RATES, TOTALS, lines};
-use super::shard::{FileId, Known, Record, WHOLE};
-use super::warmth::{Counts, Decayed, HalfLives, Millis, Warmth, count_of, per_second};
-use super::{Heat, State, Tracker, file_id, now};
+use super::handle::Heat;
+use super::percpu::RANGE_SHIFT;
+use super::record::{FileId, KnownHeat, Record, WHOLE};
+use super::score::{Counts, Decayed, HalfLives, Millis, Score, count_of, per_second};
+use super::state::{HeatState, SHARDS, file_id, is_beyond, is_gone, mark, now};
+use super::tracker::Tracker;
 use crate::caller::Caller;
 use crate::errno::Result;
 use crate::number::{ROOT, is_control};
 use crate::ops::lookup::lookup;
-use crate::superblock::Superblock;
+use crate::superblock::{Objects, Superblock};
 use hearth_sync::epoch::pin;
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
-/// What an import did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
-    /// Records of files and ranges that are now as their lines say.
-    pub records: usize,
-    /// Lines whose file is not on this volume, or ends before their range.
-    pub absent: usize,
+/// The heat of a file, or of one of its ranges, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportedHeat {
+    /// Path of the file below the root.
+    pub path: Vec<u8>,
+    /// Inode number at the time of the export; an import ignores it.
+    pub ino: u64,
+    /// First byte of the range; `None` for the file as a whole.
+    pub start: Option<u64>,
+    /// Milliseconds since the epoch at which the record was true.
+    pub at_ms: f64,
+    /// Temperature, 0 to 100.
+    pub temperature: f64,
+    /// Reads since the record exists.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Pages that the backend was asked for.
+    pub loads: u64,
+    /// Rates by the short half-life.
+    pub rates: HeatRates,
+    /// Rates by the long half-life.
+    pub long_rates: HeatRates,
+    /// Last read in milliseconds since the epoch.
+    pub last_read_ms: Option<f64>,
+    /// Last write in milliseconds since the epoch.
+    pub last_write_ms: Option<f64>,
 }
 
-/// Lines of an export, and where the next part goes on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// A JSON object a line.
-    pub lines: String,
-    /// The inode after which the next part begins; `None` if this was the last.
+/// Decayed rates per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HeatRates {
+    /// Reads.
+    pub reads: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+}
+
+/// A part of an export, and where the next part begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeatExport {
+    /// Each file before its ranges.
+    pub records: Vec<ExportedHeat>,
+    /// The inode number after which the next part begins; `None` after the last part.
     pub next: Option<u64>,
 }
 
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeatImport {
+    /// Records of files and ranges that were replaced.
+    pub records: usize,
+    /// Records whose file is not on this volume, or ends before their range.
+    pub absent: usize,
+}
+
 impl Heat<'_> {
-    /// What is known of `most` files with inode numbers above `after`, in the order of the
-    /// numbers, each followed by its ranges. Files without a name are left out. Walks the whole
+    /// The records of at most `limit` files with inode numbers above `after`, in the order of the
+    /// numbers, each file followed by its ranges. Unlinked files are left out. Walks the whole
     /// tree.
     ///
     /// # Errors
-    /// What the backend answers.
-    pub fn export(&self, after: u64, most: usize) -> Result<Exported> {
+    /// Those of the backend.
+    pub fn export(&self, after: u64, limit: usize) -> Result<HeatExport> {
         let (sb, heat) = (self.sb, &self.sb.heat);
-        heat.fold(sb);
-        let files = heat.records_after(sb, after, most);
+        heat.drain(&sb.objects);
+        let files = heat.records_after(&sb.objects, after, limit);
         let inodes: Vec<u64> = files.keys().map(|file| file.0).collect();
-        let names = self.paths(&inodes)?;
-        let to_line = ToLine {
-            now: now(sb),
+        let paths = self.paths(&inodes)?;
+        let exporter = Exporter {
+            now: now(&sb.objects),
             wall_ms: sb.now().nanos() as f64 / 1e6,
             lives: heat.settings.half_lives(),
         };
-        let mut lines = String::new();
+        let mut exported = Vec::new();
         for (file, records) in &files {
-            let path = names.get(&file.0).and_then(|names| names.path.as_deref());
-            for record in path.iter().flat_map(|_| records) {
-                let line = to_line.of(record, path.unwrap_or_default());
-                // Writing to a string cannot fail.
-                let _ = writeln!(lines, "{line}");
-            }
+            let path = paths.get(&file.0).and_then(|info| info.path.as_deref());
+            let Some(path) = path else { continue };
+            exported.extend(records.iter().map(|record| exporter.export(record, path)));
         }
         let last = files.last_key_value().map(|(file, _)| file.0);
-        Ok(Exported {
-            lines,
-            next: last.filter(|_| files.len() >= most),
+        Ok(HeatExport {
+            records: exported,
+            next: last.filter(|_| files.len() >= limit),
         })
     }
 
-    /// Takes lines of [`Heat::export`]: each record becomes what its line says, aged by the time
-    /// since. Lines of files that are not here or end before the range, and empty ones, do nothing.
-    /// Sums of tenants stay.
-    ///
-    /// # Errors
-    /// Every line that makes no sense; then nothing was taken.
-    pub fn import(&self, text: &str) -> std::result::Result<Imported, Vec<BadLine>> {
-        let mut done = Imported::default();
-        let mut found: HashMap<Vec<u8>, Option<u64>> = HashMap::new();
-        let lines = lines(text)?;
-        // What was counted before the import is not to be added to it.
-        self.sb.heat.fold(self.sb);
-        for line in lines {
-            let ino = match found.get(&line.path) {
-                Some(ino) => *ino,
-                None => {
-                    let ino = find(self.sb, &line.path).ok();
-                    found.insert(line.path.clone(), ino);
-                    ino
-                }
-            };
-            match ino.is_some_and(|ino| self.sb.heat.restore(self.sb, ino, &line)) {
+    /// Takes records of [`Heat::export`]: each replaces what is known, aged by the time since.
+    /// Records of files that do not exist here, or that end before the range, do nothing. Sums of
+    /// tenants stay.
+    pub fn import(&self, records: &[ExportedHeat]) -> HeatImport {
+        let mut done = HeatImport::default();
+        let mut found: HashMap<&[u8], Option<u64>> = HashMap::new();
+        // Counts from before the import must not be added to it.
+        self.sb.heat.drain(&self.sb.objects);
+        for record in records {
+            let ino = found
+                .entry(&record.path)
+                .or_insert_with(|| find(self.sb, &record.path).ok());
+            match ino.is_some_and(|ino| self.sb.heat.restore(&self.sb.objects, ino, record)) {
                 true => done.records += 1,
                 false => done.absent += 1,
             }
         }
-        Ok(done)
+        done
     }
 }
 
 impl Tracker {
-    /// Records of the first `most` files above `after`, each file before its ranges.
+    /// Records of the first `limit` files above `after`, each file before its ranges.
     fn records_after(
         &self,
-        sb: &Superblock,
+        objects: &Objects,
         after: u64,
-        most: usize,
+        limit: usize,
     ) -> BTreeMap<FileId, Vec<Record>> {
         let mut files: BTreeMap<FileId, Vec<Record>> = BTreeMap::new();
         for shard in self.state.get().iter().flat_map(|state| &state.shards) {
             let shard = shard.lock();
             for record in shard.records().filter(|record| record.file.0 > after) {
                 let last = files.last_key_value().map(|(file, _)| *file);
-                let is_behind = files.len() >= most && last.is_some_and(|last| record.file > last);
+                let is_behind = files.len() >= limit && last.is_some_and(|last| record.file > last);
                 // Of a file that has ended; another may have its number by now.
-                if is_behind || super::is_gone(sb, record.file) {
+                if is_behind || is_gone(objects, record.file) {
                     continue;
                 }
                 files.entry(record.file).or_default().push(record.clone());
-                if files.len() > most {
+                if files.len() > limit {
                     files.pop_last();
                 }
             }
@@ -130,39 +162,41 @@ impl Tracker {
         files
     }
 
-    /// Puts what a line says in place of what is known; false if there is no such file, or it ends
+    /// Replaces what is known by an exported record; false if there is no such file, or it ends
     /// before the range.
-    fn restore(&self, sb: &Superblock, ino: u64, line: &Line) -> bool {
+    fn restore(&self, objects: &Objects, ino: u64, record: &ExportedHeat) -> bool {
         let g = pin();
-        let inode = sb.objects.inodes.get(ino, &g);
+        let inode = objects.inodes.get(ino, &g);
         let Some(inode) = inode.filter(|inode| inode.data().is_some()) else {
             return false;
         };
-        let is_beyond = || line.range != WHOLE && super::is_beyond(inode, line.range);
+        let range = record.start.map_or(WHOLE, |start| start >> RANGE_SHIFT);
+        let is_beyond = || range != WHOLE && is_beyond(inode, range);
         if is_beyond() {
             return false;
         }
-        let state = self.state.get_or_init(|| Box::new(State::new()));
-        let known = line.known(sb, &self.settings.half_lives());
+        let state = self.state.get_or_init(|| Box::new(HeatState::new()));
+        let known = record.known(objects, &self.settings.half_lives());
         let file = file_id(ino, inode.generation());
-        // Before the records, as in a fold.
-        let shard = match line.range {
+        // Marked before the record is made, as in a drain.
+        let shard = match range {
             WHOLE => {
-                super::mark(inode, 0);
-                state.home(file)
+                mark(inode, 0);
+                state.file_shard(file)
             }
             range => {
-                super::mark(inode, range);
-                state.part(file, range)
+                mark(inode, range);
+                state.range_shard(file, range)
             }
         };
         let mut records = shard.lock();
-        records.keep_below(self.settings.most_records() / super::SHARDS);
-        records.put(file, line.range, &known);
-        // Cut or ended meanwhile: as in a fold, who did so may have looked before.
+        records.set_max(self.settings.max_records() / SHARDS);
+        records.put(file, range, &known);
+        // A truncate or an end that ran beside this may have looked for records before, as in a
+        // drain.
         let is_cut = is_beyond();
         if is_cut {
-            records.truncate(file, line.range);
+            records.truncate(file, range);
         }
         drop(records);
         if inode.is_dead() {
@@ -172,84 +206,70 @@ impl Tracker {
     }
 }
 
-impl Line {
-    /// What it says, in the volume's time and half-lives.
-    fn known(&self, sb: &Superblock, lives: &HalfLives) -> Known {
-        let now = now(sb);
-        let wall_ms = sb.now().nanos() as f64 / 1e6;
+impl ExportedHeat {
+    /// The record in the time and the half-lives of the volume.
+    fn known(&self, objects: &Objects, lives: &HalfLives) -> KnownHeat {
+        let now = now(objects);
+        let wall_ms = objects.clock.now().nanos() as f64 / 1e6;
         let age = |at_ms: f64| (wall_ms - at_ms).max(0.0) as Millis;
-        let decayed = |rates: [f64; 3], half_life| {
-            let [reads, writes, bytes] = rates.map(|rate| count_of(rate, half_life));
-            Decayed {
-                reads,
-                writes,
-                bytes,
-            }
+        let decayed = |rates: HeatRates, half_life| Decayed {
+            reads: count_of(rates.reads, half_life),
+            writes: count_of(rates.writes, half_life),
+            bytes: count_of(rates.bytes, half_life),
         };
         let (short, long) = (
             decayed(self.rates, lives.short),
             decayed(self.long_rates, lives.long),
         );
-        let [reads, read_bytes, writes, written_bytes, loads] = self.totals;
-        Known {
+        let decayed = (short, long, self.temperature);
+        KnownHeat {
             total: Counts {
-                reads,
-                read_bytes,
-                writes,
-                written_bytes,
+                reads: self.reads,
+                read_bytes: self.read_bytes,
+                writes: self.writes,
+                written_bytes: self.written_bytes,
             },
-            loads,
+            loads: self.loads,
             last_read: self.last_read_ms.map(|at| now.saturating_sub(age(at))),
             last_write: self.last_write_ms.map(|at| now.saturating_sub(age(at))),
-            warmth: Warmth::restored((short, long, self.degrees), age(self.at_ms), now, lives),
+            score: Score::restored(decayed, age(self.at_ms), now, lives),
         }
     }
 }
 
-/// How records become lines, all of one moment.
-struct ToLine {
+/// Makes exported records, all as of one moment.
+struct Exporter {
     now: Millis,
     wall_ms: f64,
     lives: HalfLives,
 }
 
-impl ToLine {
-    fn of(&self, record: &Record, path: &[u8]) -> Value {
-        let warmth = record.warmth.at(self.now, &self.lives);
-        let mut fields = Map::new();
-        super::path_fields(&mut fields, path);
-        let start = (record.range != WHOLE).then_some(record.range << super::RANGE_SHIFT);
-        fields.insert("ino".to_owned(), json!(record.file.0));
-        fields.insert("start".to_owned(), json!(start));
-        fields.insert("at".to_owned(), json!(self.wall_ms / 1000.0));
-        fields.insert("temperature".to_owned(), json!(warmth.degrees()));
+impl Exporter {
+    fn export(&self, record: &Record, path: &[u8]) -> ExportedHeat {
+        let score = record.score.at(self.now, &self.lives);
         let total = &record.total;
-        let totals = [
-            total.reads,
-            total.read_bytes,
-            total.writes,
-            total.written_bytes,
-            record.loads,
-        ];
-        for (name, value) in TOTALS.iter().zip(totals) {
-            fields.insert((*name).to_owned(), json!(value));
-        }
-        let kinds = [
-            (RATES, warmth.short, self.lives.short),
-            (LONG_RATES, warmth.long, self.lives.long),
-        ];
-        for (names, decayed, half_life) in kinds {
-            let counts = [decayed.reads, decayed.writes, decayed.bytes];
-            for (name, count) in names.iter().zip(counts) {
-                fields.insert((*name).to_owned(), json!(per_second(count, half_life)));
-            }
-        }
-        let wall = |at: Option<Millis>| {
-            at.map(|at| (self.wall_ms - self.now.saturating_sub(at) as f64) / 1000.0)
+        let rates = |decayed: Decayed, half_life| HeatRates {
+            reads: per_second(decayed.reads, half_life),
+            writes: per_second(decayed.writes, half_life),
+            bytes: per_second(decayed.bytes, half_life),
         };
-        fields.insert("last_read".to_owned(), json!(wall(record.last_read)));
-        fields.insert("last_write".to_owned(), json!(wall(record.last_write)));
-        Value::Object(fields)
+        let wall_ms = |at: Millis| self.wall_ms - self.now.saturating_sub(at) as f64;
+        ExportedHeat {
+            path: path.to_vec(),
+            ino: record.file.0,
+            start: (record.range != WHOLE).then_some(record.range << RANGE_SHIFT),
+            at_ms: self.wall_ms,
+            temperature: score.degrees(),
+            reads: total.reads,
+            read_bytes: total.read_bytes,
+            writes: total.writes,
+            written_bytes: total.written_bytes,
+            loads: record.loads,
+            rates: rates(score.short, self.lives.short),
+            long_rates: rates(score.long, self.lives.long),
+            last_read_ms: record.last_read.map(wall_ms),
+            last_write_ms: record.last_write.map(wall_ms),
+        }
     }
 }
 

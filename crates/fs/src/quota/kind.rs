@@ -1,8 +1,8 @@
-//! What is counted, and for whom.
+//! Kinds of quota, ids, resources and owners.
 
 use std::fmt;
 
-/// For whom a record counts.
+/// A kind of quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuotaKind {
     /// The whole volume; its only id is 0.
@@ -16,7 +16,7 @@ pub enum QuotaKind {
 }
 
 impl QuotaKind {
-    /// The volume first: its refusal goes before a quota's.
+    /// All kinds, in the order in which limits are checked: the volume refuses before a quota does.
     pub const ALL: [QuotaKind; 4] = [
         QuotaKind::Volume,
         QuotaKind::User,
@@ -24,7 +24,7 @@ impl QuotaKind {
         QuotaKind::Project,
     ];
 
-    /// The word of the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             QuotaKind::Volume => "volume",
@@ -98,7 +98,7 @@ impl Resource {
     /// Both.
     pub const ALL: [Resource; 2] = [Resource::Blocks, Resource::Inodes];
 
-    /// What people count it in: bytes or inodes.
+    /// The unit in which people count it: bytes or inodes.
     pub fn name(self) -> &'static str {
         match self {
             Resource::Blocks => "bytes",
@@ -106,7 +106,7 @@ impl Resource {
         }
     }
 
-    /// What one unit of the ledger is worth in what people count.
+    /// One unit of the ledger, in the unit in which people count.
     pub(crate) fn unit(self) -> u64 {
         match self {
             Resource::Blocks => BLOCK,
@@ -118,7 +118,7 @@ impl Resource {
 /// Bytes of a block, the unit in which space is charged.
 pub const BLOCK: u64 = 4096;
 
-/// Whom an inode is charged to.
+/// The ids that an inode is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owners {
     /// User.
@@ -130,14 +130,14 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Whom a volume charges that keeps no quotas.
+    /// The owners that a volume without quotas charges.
     pub const NOBODY: Owners = Owners {
         uid: 0,
         gid: 0,
         project: 0,
     };
 
-    /// The ids of the four records, in the order in which they are asked.
+    /// The four ids that are charged, in the order of [`QuotaKind::ALL`].
     pub fn ids(self) -> [QuotaId; 4] {
         [
             QuotaId::VOLUME,

@@ -1,9 +1,11 @@
-//! Charging: the fast paths, and the way to the book.
+//! Charging: the fast paths, and the slow paths into the locked state.
 
 use super::account::{Account, NO_ACCOUNT};
-use super::book::{Book, BookLock, Hand, Refusal, Sample, Settings, Slow, Tuning, Usage};
+use super::account_table::AccountTable;
 use super::kind::{Owners, QuotaId, Resource};
-use super::slots::Slots;
+use super::state::{
+    QuotaCx, QuotaState, Refusal, Sample, SampledUsage, SettingsUpdate, Slow, StateLock, Tuning,
+};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
@@ -12,37 +14,37 @@ use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// The quota ledger of a volume.
 pub(crate) struct Ledger {
-    pub(super) slots: Slots,
-    /// Numbers of accounts by their owners. Written under `book`.
+    pub(super) accounts: AccountTable,
+    /// Numbers of accounts by owners. Written under the state lock.
     numbers: ConcurrentMap<Owners, u32>,
-    /// The account that each core looked up last; a hint.
+    /// The account that each CPU looked up last; a hint.
     recent: PerCpu<AtomicU32>,
-    book: BookLine,
+    state: StateLine,
     /// Seconds of the wall clock.
     clock: Box<dyn Fn() -> i64 + Send + Sync>,
     keep: u64,
-    /// Whether owners are told apart; otherwise only the volume's own limits count.
+    /// Whether users, groups and projects are accounted; otherwise only the volume is.
     by_owner: bool,
-    front: Front,
+    flags: Flags,
 }
 
-/// For kernels in front, which may acknowledge what a limit would refuse: see "Charged before it is
-/// acknowledged" in `docs/design/quota.md`. Written under the book's lock; Relaxed: what orders
-/// each is said there.
-struct Front {
-    /// Whatever the limits are.
+/// Flags for kernels in front, which may acknowledge what a limit would refuse: see "Charged before
+/// it is acknowledged" in `docs/design/quota.md`. Written under the state lock. Relaxed: that page
+/// says what orders each flag.
+struct Flags {
+    /// Charge first even without limits.
     always: AtomicBool,
     charges_first: AtomicBool,
-    /// Files that were opened before.
+    /// There may be files that were opened before the volume charged first.
     leftovers: AtomicBool,
 }
 
-/// On lines of its own: who takes the book is no concern of those who charge beside it.
+/// Own cache line: avoids false sharing between the lock and threads that charge.
 #[repr(align(64))]
-struct BookLine(Lock<BookLock, Book>);
+struct StateLine(Lock<StateLock, QuotaState>);
 
-/// Units that are taken but not yet used; what is left goes back on drop.
-#[must_use = "what is not spent goes back"]
+/// A charge in progress: units taken but not yet spent. Unspent units go back on drop.
+#[must_use = "unspent units go back"]
 pub(crate) struct Charge<'a> {
     ledger: &'a Ledger,
     account: &'a Account,
@@ -59,14 +61,14 @@ impl Ledger {
         clock: impl Fn() -> i64 + Send + Sync + 'static,
     ) -> Ledger {
         Ledger {
-            slots: Slots::new(),
+            accounts: AccountTable::new(),
             numbers: ConcurrentMap::new(),
             recent: PerCpu::new(|_| AtomicU32::new(NO_ACCOUNT)),
-            book: BookLine(Lock::new(Book::new(tuning, blocks, inodes))),
+            state: StateLine(Lock::new(QuotaState::new(tuning, blocks, inodes))),
             clock: Box::new(clock),
             keep: tuning.keep(),
             by_owner,
-            front: Front {
+            flags: Flags {
                 always: AtomicBool::new(false),
                 charges_first: AtomicBool::new(false),
                 leftovers: AtomicBool::new(false),
@@ -74,20 +76,21 @@ impl Ledger {
         }
     }
 
-    /// Charges first from now on, whatever the limits are.
+    /// Charges first from now on, even without limits.
     pub fn charge_first(&self, g: &Guard) {
-        self.with_book(g, |book, _| {
-            self.front.always.store(true, Relaxed);
-            self.show(book);
+        self.with_state(g, |state, _| {
+            self.flags.always.store(true, Relaxed);
+            self.update_flags(state);
         });
     }
 
-    /// There are no files any more that were opened before. The caller sets no limits meanwhile.
+    /// Clears the flag of files that were opened before the volume charged first. The caller keeps
+    /// limits from being set meanwhile.
     pub fn clear_leftovers(&self) {
-        self.front.leftovers.store(false, Relaxed);
+        self.flags.leftovers.store(false, Relaxed);
     }
 
-    /// Charges something new to `owners`. `hint` is the number of an account that may be theirs.
+    /// Charges a new object to `owners`. `hint` is the number of an account that may be theirs.
     #[inline]
     pub fn charge_new<'g>(
         &'g self,
@@ -101,13 +104,13 @@ impl Ledger {
             match self.take(account, resource, amount, g) {
                 Ok(charge) => return Ok(charge),
                 Err(Slow::Refused(refusal)) => return Err(refusal),
-                // Ended between the look and the lock; the next look finds another.
+                // The account ended between the lookup and the lock; the next lookup finds another.
                 Err(Slow::Stale) => {}
             }
         }
     }
 
-    /// Charges more to the account `number` of an inode, which keeps the account.
+    /// Charges more to the account `number` of an inode. The inode keeps the account alive.
     #[inline]
     pub fn charge<'g>(
         &'g self,
@@ -123,12 +126,12 @@ impl Ledger {
         }
     }
 
-    /// Number of the account of `owners`, who are charged for something.
+    /// Number of the account of `owners`. The caller has charged something to them.
     pub fn number_of(&self, owners: Owners, g: &Guard) -> u32 {
         self.account(NO_ACCOUNT, owners, g).number
     }
 
-    /// Takes back what an inode of account `number` no longer uses.
+    /// Releases what an inode of account `number` no longer uses.
     #[inline]
     pub fn free(&self, number: u32, resource: Resource, amount: u64, g: &Guard) {
         if amount > 0 {
@@ -136,8 +139,8 @@ impl Ledger {
         }
     }
 
-    /// Moves a charge of blocks and inodes from account `from` to that of `owners`, whose number it
-    /// answers. `force`: whatever the limits say.
+    /// Moves a charge of blocks and inodes from account `from` to the account of `owners`, and
+    /// returns its number. With `force` the limits are ignored.
     pub fn transfer(
         &self,
         from: u32,
@@ -152,8 +155,8 @@ impl Ledger {
             if entered.number == from {
                 return Ok(from);
             }
-            let moved = self.with_book(g, |book, hand| {
-                book.transfer((left, entered), amounts, force, hand)
+            let moved = self.with_state(g, |state, cx| {
+                state.transfer((left, entered), amounts, force, cx)
             });
             match moved {
                 Ok(()) => return Ok(entered.number),
@@ -163,112 +166,116 @@ impl Ledger {
         }
     }
 
-    /// What `who` uses, and the limits in force.
-    pub fn usage(&self, who: QuotaId, g: &Guard) -> [Usage; 2] {
+    /// The use of `who`, and the limits in force.
+    pub fn usage(&self, who: QuotaId, g: &Guard) -> [SampledUsage; 2] {
         self.sample(who, g).usage
     }
 
-    /// What is known of `who`. However many accounts are theirs, nobody waits long for the book.
+    /// A sample of `who`. The state lock is never held for long, however many accounts `who` has.
     pub fn sample(&self, who: QuotaId, g: &Guard) -> Sample {
-        let (mut sample, mut more) = self.with_book(g, |book, hand| {
-            let mut sample = book.sample(who);
-            let more = book.go_on(&mut sample, SLICE, hand);
+        let (mut sample, mut more) = self.with_state(g, |state, cx| {
+            let mut sample = state.sample(who);
+            let more = state.go_on(&mut sample, SLICE, cx);
             (sample, more)
         });
         while more {
-            more = self.with_book(g, |book, hand| book.go_on(&mut sample, SLICE, hand));
+            more = self.with_state(g, |state, cx| state.go_on(&mut sample, SLICE, cx));
         }
         sample
     }
 
-    /// Charges what is there already, whatever the limits say.
+    /// Charges objects that exist already, ignoring the limits.
     pub fn charge_forced(&self, owners: Owners, amounts: [u64; 2], g: &Guard) {
         loop {
             let account = self.account(NO_ACCOUNT, owners, g);
-            let charged = self.with_book(g, |book, hand| book.force(account, amounts, hand));
+            let charged = self.with_state(g, |state, cx| state.force(account, amounts, cx));
             if charged.is_ok() {
                 return;
             }
         }
     }
 
-    /// Calls back what credit nobody has used since the last pass, and ends accounts that own
-    /// nothing: one slice of a pass, of `most` accounts from the number `from` on. Answers where
-    /// the next one begins.
-    pub fn settle(&self, from: u32, most: u32) -> Option<u32> {
+    /// One slice of the pass that recalls unused credit and ends accounts without charges: `most`
+    /// accounts from number `from` on. Returns where the next slice begins.
+    pub fn recall_unused(&self, from: u32, most: u32) -> Option<u32> {
         let g = pin();
-        self.with_book(&g, |book, hand| book.settle(from, most, hand))
+        self.with_state(&g, |state, cx| state.recall_unused(from, most, cx))
     }
 
-    /// Tells of grace periods that have ended, of `most` of them, and of what was held back; false
-    /// if more periods may have ended.
-    pub fn tell_ended(&self, most: usize) -> bool {
+    /// Reports up to `most` grace periods that have ended, and events that were held back. False if
+    /// more periods may have ended.
+    pub fn report_ended(&self, most: usize) -> bool {
         let g = pin();
-        self.with_book(&g, |book, hand| book.tell_ended(most, hand))
+        self.with_state(&g, |state, cx| state.report_ended(most, cx))
     }
 
-    /// Runs `work` with the book. Nothing else is locked inside.
-    pub fn with_book<R>(&self, g: &Guard, work: impl FnOnce(&mut Book, &Hand<'_>) -> R) -> R {
-        let mut book: lock::LockGuard<'_, BookLock, Book> = self.book.0.lock();
-        let hand = Hand {
-            slots: &self.slots,
+    /// Runs `work` on the locked state. Nothing else is locked inside.
+    pub fn with_state<R>(
+        &self,
+        g: &Guard,
+        work: impl FnOnce(&mut QuotaState, &QuotaCx<'_>) -> R,
+    ) -> R {
+        let mut state: lock::LockGuard<'_, StateLock, QuotaState> = self.state.0.lock();
+        let cx = QuotaCx {
+            accounts: &self.accounts,
             numbers: &self.numbers,
             g,
-            // Under the lock: steps follow each other in time as well, so that nobody is let
-            // through for a deadline that was told of as past.
+            // Read under the lock, so that steps are ordered in time as well: no charge is
+            // admitted before a deadline that was already reported as past.
             now: (self.clock)(),
         };
-        work(&mut book, &hand)
+        work(&mut state, &cx)
     }
 
-    /// Settings are about to hold: see [`Book::announce`].
-    pub fn announce(&self, settings: Settings, g: &Guard) -> bool {
-        self.with_book(g, |book, _| {
-            let is_first = book.announce(settings);
-            // Whoever may be left over is, until it is known better.
-            if book.limits_bytes() && !self.front.charges_first.load(Relaxed) {
-                self.front.leftovers.store(true, Relaxed);
+    /// First phase of a change of settings: see [`QuotaState::prepare`].
+    pub fn prepare(&self, settings: SettingsUpdate, g: &Guard) -> bool {
+        self.with_state(g, |state, _| {
+            let is_first = state.prepare(settings);
+            // Files opened before count as left over until it is known that there are none.
+            if state.limits_bytes() && !self.flags.charges_first.load(Relaxed) {
+                self.flags.leftovers.store(true, Relaxed);
             }
-            self.show(book);
+            self.update_flags(state);
             is_first
         })
     }
 
-    /// Puts what was announced into force; there are no leftovers if `none_left`.
-    pub fn put(&self, settings: Settings, none_left: bool, g: &Guard) {
-        self.with_book(g, |book, hand| {
-            book.put(settings, hand);
+    /// Second phase: puts the prepared settings into force. `none_left`: no file was opened before
+    /// the volume charged first.
+    pub fn commit(&self, settings: SettingsUpdate, none_left: bool, g: &Guard) {
+        self.with_state(g, |state, cx| {
+            state.commit(settings, cx);
             if none_left {
-                self.front.leftovers.store(false, Relaxed);
+                self.flags.leftovers.store(false, Relaxed);
             }
-            self.show(book);
+            self.update_flags(state);
         });
     }
 
-    /// What was announced does not come, if it was not put into force.
-    pub fn withdraw(&self, g: &Guard) {
-        self.with_book(g, |book, _| {
-            book.withdraw();
-            self.show(book);
+    /// Drops prepared settings that were not put into force.
+    pub fn abort(&self, g: &Guard) {
+        self.with_state(g, |state, _| {
+            state.abort();
+            self.update_flags(state);
         });
     }
 
-    fn show(&self, book: &Book) {
-        let first = self.front.always.load(Relaxed) || book.limits_bytes();
-        self.front.charges_first.store(first, Relaxed);
+    fn update_flags(&self, state: &QuotaState) {
+        let first = self.flags.always.load(Relaxed) || state.limits_bytes();
+        self.flags.charges_first.store(first, Relaxed);
     }
 
-    /// Whether files must be opened so that nothing is acknowledged that is not charged.
+    /// Whether files must be opened so that writes are charged before they are acknowledged.
     pub fn charges_first(&self) -> bool {
-        self.front.charges_first.load(Relaxed)
+        self.flags.charges_first.load(Relaxed)
     }
 
-    /// Whether there may be files that were not opened so.
+    /// Whether there may be files that were opened otherwise.
     pub fn has_leftovers(&self) -> bool {
-        self.front.leftovers.load(Relaxed)
+        self.flags.leftovers.load(Relaxed)
     }
 
-    /// Whether owners are told apart.
+    /// Whether users, groups and projects are accounted.
     pub fn is_by_owner(&self) -> bool {
         self.by_owner
     }
@@ -300,7 +307,7 @@ impl Ledger {
         amount: u64,
         g: &Guard,
     ) -> Result<(), Slow> {
-        self.with_book(g, |book, hand| book.charge(account, resource, amount, hand))
+        self.with_state(g, |state, cx| state.charge(account, resource, amount, cx))
     }
 
     #[inline]
@@ -313,16 +320,16 @@ impl Ledger {
     #[cold]
     fn give_slow(&self, account: &Account, resource: Resource, amount: u64) {
         let g = pin();
-        self.with_book(&g, |book, hand| book.free(account, resource, amount, hand));
+        self.with_state(&g, |state, cx| state.free(account, resource, amount, cx));
     }
 
-    /// The account of an inode or a reservation.
+    /// The account of an inode or a charge.
     #[inline]
     fn of<'g>(&'g self, number: u32, g: &'g Guard) -> &'g Account {
-        self.slots.get(number, g).expect(CHARGED)
+        self.accounts.get(number, g).expect(CHARGED)
     }
 
-    /// The account of `owners`: that of the hint, this core's last one, or by a look into the map.
+    /// The account of `owners`: the hint, else this CPU's last one, else by lookup in the map.
     #[inline]
     fn account<'g>(&'g self, hint: u32, owners: Owners, g: &'g Guard) -> &'g Account {
         let owners = if self.by_owner {
@@ -330,14 +337,14 @@ impl Ledger {
         } else {
             Owners::NOBODY
         };
-        if let Some(account) = self.slots.get(hint, g)
+        if let Some(account) = self.accounts.get(hint, g)
             && account.owners == owners
         {
             return account;
         }
         let recent = self.recent.get();
         // Relaxed: a hint; the account behind it says whose it is.
-        if let Some(account) = self.slots.get(recent.load(Relaxed), g)
+        if let Some(account) = self.accounts.get(recent.load(Relaxed), g)
             && account.owners == owners
         {
             return account;
@@ -353,9 +360,9 @@ impl Ledger {
         loop {
             let known = self.numbers.get_with(&owners, |&number| number);
             let number = known
-                .unwrap_or_else(|| self.with_book(g, |book, hand| book.open_account(owners, hand)));
-            // It may have been ended meanwhile, and its number given to another.
-            if let Some(account) = self.slots.get(number, g)
+                .unwrap_or_else(|| self.with_state(g, |state, cx| state.open_account(owners, cx)));
+            // The account may have ended meanwhile, and its number may be another account's.
+            if let Some(account) = self.accounts.get(number, g)
                 && account.owners == owners
             {
                 return account;
@@ -365,13 +372,13 @@ impl Ledger {
 }
 
 impl Charge<'_> {
-    /// Turns `amount` of the reservation into use.
+    /// Turns `amount` of the charge into use.
     pub fn spend(&mut self, amount: u64) {
-        debug_assert!(amount <= self.left, "more was used than reserved");
+        debug_assert!(amount <= self.left, "more was spent than charged");
         self.left -= amount.min(self.left);
     }
 
-    /// Number of the account that pays.
+    /// Number of the charged account.
     pub fn account(&self) -> u32 {
         self.account.number
     }
@@ -385,7 +392,7 @@ impl Drop for Charge<'_> {
     }
 }
 
-/// Accounts that are looked at without letting go of the book.
+/// Accounts that a sample visits without releasing the state lock.
 const SLICE: usize = 64;
 
 const CHARGED: &str = "an account stays while something is charged to it";

@@ -1,36 +1,36 @@
-//! Quotas: who owns how much of the volume, and who may own more.
+//! Quotas: how much of the volume each user, group and project uses, and may use.
 //!
-//! One ledger counts blocks and inodes for the volume, users, groups and projects. Far from every
-//! limit a charge is one compare and exchange on a word of this core; near a limit it is decided
-//! under the book's lock, exactly. `docs/design/quota.md` has the states and the proofs.
+//! One ledger counts blocks and inodes for the volume, users, groups and projects. Far from all
+//! limits a charge is one compare and exchange on a word of this CPU; near a limit it is decided
+//! exactly, under one lock. `docs/design/quota.md` has the states and the proofs.
 //!
 //! Lock order:
 //! ```text
 //! anything of the volume
-//!   quota.book           records, accounts, every movement between credit and granted
+//!   quota.state          records, accounts, every movement between credit and `reserved`
 //! ```
 
 mod account;
-mod book;
+mod account_table;
 mod credit;
 mod kind;
 mod ledger;
-mod promises;
 mod record;
+mod reservations;
 mod rules;
-mod slots;
-mod tally;
+mod state;
+mod usage;
 
 pub(crate) use account::NO_ACCOUNT;
-pub(crate) use book::{Book, Hand, Refusal, Settings, Tuning};
-pub use book::{EVENTS_KEPT, Happening, QuotaEvent};
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
-pub(crate) use promises::{Promised, Promises};
 pub use record::{QuotaRecord, QuotaUsage};
+pub(crate) use reservations::{InodeReservations, Reservations};
 pub use rules::{DEFAULT_GRACE, Limit};
-pub(crate) use rules::{Own, Rules};
-pub use tally::Reason;
+pub(crate) use rules::{IdSettings, KindSettings};
+pub use state::{EVENTS_KEPT, QuotaEvent, QuotaEventKind};
+pub(crate) use state::{QuotaCx, QuotaState, Refusal, SettingsUpdate, Tuning};
+pub use usage::RefusalReason;
 
 use crate::errno::Errno;
 

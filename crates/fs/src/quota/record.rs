@@ -1,34 +1,34 @@
-//! What the ledger says of an id, as people count it.
+//! Use and limits of an id in bytes and inodes, as people count them.
 
-use super::book::Sample;
 use super::kind::{QuotaId, QuotaKind, Resource};
 use super::rules::Limit;
+use super::state::Sample;
 
 /// Use and limits of one resource of one id, in bytes or inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaUsage {
-    /// In use, or reserved by an operation on its way.
+    /// In use, or charged by an operation in progress.
     pub used: u64,
-    /// In use, or set aside for some core to use; never above the hard limit.
+    /// In use, or held by some CPU as credit; never above the hard limit.
     pub reserved: u64,
     /// The hard limit as it was set.
     pub hard: Option<u64>,
     /// The soft limit as it was set.
     pub soft: Option<u64>,
-    /// Seconds that use may stay above the soft limit.
+    /// Seconds for which use may stay above the soft limit.
     pub grace: u64,
     /// While use is above the soft limit: when the grace period ends (seconds of the wall clock).
     pub deadline: Option<i64>,
-    /// Charges let through above the soft limit since it was crossed.
+    /// Charges admitted above the soft limit since it was crossed.
     pub warnings: u32,
-    /// Whether the limits are the id's own, not the defaults of its kind.
+    /// Whether the settings are the id's own rather than the defaults of its kind.
     pub own: bool,
 }
 
-/// What is known of one id.
+/// Use and limits of one id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaRecord {
-    /// Whose.
+    /// The id.
     pub who: QuotaId,
     /// Whether limits of the kind are enforced.
     pub enforced: bool,
@@ -71,12 +71,12 @@ fn usage(sample: &Sample, resource: Resource) -> QuotaUsage {
     };
     QuotaUsage {
         used: of.used.saturating_mul(unit),
-        reserved: of.tally.granted.saturating_mul(unit),
+        reserved: of.usage.reserved.saturating_mul(unit),
         hard: limit.hard,
         soft: limit.soft,
         grace: own.grace[at].unwrap_or(rules.grace[at]),
-        deadline: of.tally.deadline,
-        warnings: of.tally.warnings,
+        deadline: of.usage.deadline,
+        warnings: of.usage.warnings,
         own: own.limits[at].is_some() || own.grace[at].is_some(),
     }
 }

@@ -1,11 +1,11 @@
 //! Comparing the ledger with the volume: `quota check`.
 
-use super::tree::Walk;
+use super::tree::TreeWalk;
 use super::{Quota, QuotaError};
 use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
-use crate::ops::promise;
+use crate::ops::reserve;
 use crate::quota::{Owners, QuotaId, Resource};
 use crate::superblock::Superblock;
 use crate::throttle::ThrottledLoop;
@@ -61,7 +61,7 @@ impl Quota<'_> {
         self.keeps()?;
         let sb = self.sb;
         let mut count = Count::default();
-        let (mut walk, mut stroll) = (Walk::from(sb, ROOT), ThrottledLoop::begin());
+        let (mut walk, mut stroll) = (TreeWalk::from(sb, ROOT), ThrottledLoop::begin());
         let mut see = |_: &Ctx<'_>, inode: &Inode, g: &Guard| {
             count.add(sb, inode, g);
             Ok(())
@@ -79,9 +79,9 @@ impl Quota<'_> {
             stroll.step();
         }
         let mut ledger = BTreeMap::new();
-        let by_owners = self.with_book(|book, hand| {
-            let by_owners = book.by_owners(hand);
-            for sample in book.report(hand) {
+        let by_owners = self.with_state(|state, cx| {
+            let by_owners = state.by_owners(cx);
+            for sample in state.report(cx) {
                 ledger.insert(sample.who, sample.usage.map(|usage| usage.used));
             }
             by_owners
@@ -126,7 +126,7 @@ impl Count {
             self.result.wrong_blocks.push((ino, inode.blocks(), held));
         }
         let sum = self.owners.entry(inode.meta.read().owners()).or_default();
-        sum[Resource::Blocks as usize] += held + promise::count(sb, inode);
+        sum[Resource::Blocks as usize] += held + reserve::count(sb, inode);
         sum[Resource::Inodes as usize] += 1;
         self.result.inodes += 1;
         true

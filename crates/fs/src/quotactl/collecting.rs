@@ -3,7 +3,7 @@
 
 use super::{Quota, QuotaError};
 use crate::inode::Inode;
-use crate::quota::{Book, Ledger, Owners, QuotaId, Settings};
+use crate::quota::{Ledger, Owners, QuotaId, QuotaState, SettingsUpdate};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::{Ordering, fence};
@@ -28,15 +28,15 @@ impl Quota<'_> {
     /// Puts settings into force that `settings` makes of those of now.
     pub(super) fn put(
         &self,
-        settings: impl FnOnce(&mut Book) -> Result<Settings, QuotaError>,
+        settings: impl FnOnce(&mut QuotaState) -> Result<SettingsUpdate, QuotaError>,
     ) -> Result<(), QuotaError> {
         let _setting = self.sb.quotas.setting.lock_guard();
         let ledger = &self.sb.quotas.ledger;
-        let settings = self.with_book(|book, _| settings(book))?;
+        let settings = self.with_state(|state, _| settings(state))?;
         // Whatever happens: what was announced is put into force or withdrawn.
-        let _withdraw = Withdraw(ledger);
+        let _withdraw = AbortOnDrop(ledger);
         let mut none_left = false;
-        if ledger.announce(settings, &pin()) {
+        if ledger.prepare(settings, &pin()) {
             // Partner: a mount looks for what is announced when it can be seen here.
             fence(Ordering::SeqCst);
             let observers = self.sb.observers();
@@ -46,7 +46,7 @@ impl Quota<'_> {
             let found = self.still_collecting();
             none_left = found.all == 0;
             if let Some((who, inode, files)) = found.first.filter(|_| !self.forced) {
-                let limit = self.with_book(|book, _| book.limit_by(&settings, who));
+                let limit = self.with_state(|state, _| state.limit_by(&settings, who));
                 return Err(QuotaError::Collecting {
                     who,
                     limit,
@@ -55,7 +55,7 @@ impl Quota<'_> {
                 });
             }
         }
-        ledger.put(settings, none_left, &pin());
+        ledger.commit(settings, none_left, &pin());
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl Quota<'_> {
             // sees what was announced.
             let _change = inode.meta.change.lock();
             let owners = inode.meta.read().owners();
-            let Some(owner) = self.with_book(|book, _| book.newly_limited(owners)) else {
+            let Some(owner) = self.with_state(|state, _| state.newly_limited(owners)) else {
                 continue;
             };
             let (who, _, files) = found.first.get_or_insert((owner, ino, 0));
@@ -115,7 +115,7 @@ impl Superblock {
             && self
                 .quotas
                 .ledger
-                .with_book(g, |book, _| book.limits_bytes_of(owners, old))
+                .with_state(g, |state, _| state.limits_bytes_of(owners, old))
             && self.collecting().contains(&inode.number())
     }
 
@@ -130,10 +130,10 @@ impl Superblock {
     }
 }
 
-struct Withdraw<'v>(&'v Ledger);
+struct AbortOnDrop<'v>(&'v Ledger);
 
-impl Drop for Withdraw<'_> {
+impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.withdraw(&pin());
+        self.0.abort(&pin());
     }
 }

@@ -1,11 +1,11 @@
 //! Setting limits, grace periods and enforcement.
 
 use super::{Quota, QuotaError, QuotaNumber, check_id};
-use crate::quota::{Limit, Own, QuotaId, QuotaKind, Resource, Rules, Settings};
+use crate::quota::{IdSettings, KindSettings, Limit, QuotaId, QuotaKind, Resource, SettingsUpdate};
 
 /// What becomes of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Change {
+pub enum LimitUpdate {
     /// It stays.
     #[default]
     Keep,
@@ -19,13 +19,13 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitChange {
     /// Bytes that are never passed.
-    pub bytes_hard: Change,
+    pub bytes_hard: LimitUpdate,
     /// Bytes that may be passed for the grace period.
-    pub bytes_soft: Change,
+    pub bytes_soft: LimitUpdate,
     /// Inodes that are never passed.
-    pub inodes_hard: Change,
+    pub inodes_hard: LimitUpdate,
     /// Inodes that may be passed for the grace period.
-    pub inodes_soft: Change,
+    pub inodes_soft: LimitUpdate,
 }
 
 impl Quota<'_> {
@@ -36,9 +36,9 @@ impl Quota<'_> {
     /// The reason, and nothing has changed.
     pub fn set(&self, who: QuotaId, change: &LimitChange) -> Result<(), QuotaError> {
         self.may_set(who)?;
-        self.put(|book| {
-            let mut own = book.own(who);
-            let rules = book.rules(who.kind);
+        self.put(|state| {
+            let mut own = state.own(who);
+            let rules = state.rules(who.kind);
             for resource in Resource::ALL {
                 let at = resource as usize;
                 let limit = own.limits[at].unwrap_or(rules.defaults[at]);
@@ -54,7 +54,7 @@ impl Quota<'_> {
                     own.limits[at] = Some(changed);
                 }
             }
-            Ok(Settings::Own(who, own))
+            Ok(SettingsUpdate::Id(who, own))
         })
     }
 
@@ -67,7 +67,7 @@ impl Quota<'_> {
         if who.kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|_| Ok(Settings::Own(who, Own::default())))
+        self.put(|_| Ok(SettingsUpdate::Id(who, IdSettings::default())))
     }
 
     /// Changes the limits of ids of `kind` without their own.
@@ -117,10 +117,10 @@ impl Quota<'_> {
             return Err(QuotaError::VolumeKind);
         }
         check_amount(resource, QuotaNumber::Grace, seconds.unwrap_or(0))?;
-        self.put(|book| {
-            let mut own = book.own(who);
+        self.put(|state| {
+            let mut own = state.own(who);
             own.grace[resource as usize] = seconds;
-            Ok(Settings::Own(who, own))
+            Ok(SettingsUpdate::Id(who, own))
         })
     }
 
@@ -138,17 +138,17 @@ impl Quota<'_> {
     fn change_rules(
         &self,
         kind: QuotaKind,
-        change: impl FnOnce(&mut Rules) -> Result<(), QuotaError>,
+        change: impl FnOnce(&mut KindSettings) -> Result<(), QuotaError>,
     ) -> Result<(), QuotaError> {
         self.keeps()?;
         self.is_on(kind)?;
         if kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
         }
-        self.put(|book| {
-            let mut rules = book.rules(kind);
+        self.put(|state| {
+            let mut rules = state.rules(kind);
             change(&mut rules)?;
-            Ok(Settings::Rules(kind, rules))
+            Ok(SettingsUpdate::Kind(kind, rules))
         })
     }
 
@@ -176,7 +176,7 @@ impl Quota<'_> {
 }
 
 /// Hard and soft.
-fn of_resource(change: &LimitChange, resource: Resource) -> (Change, Change) {
+fn of_resource(change: &LimitChange, resource: Resource) -> (LimitUpdate, LimitUpdate) {
     match resource {
         Resource::Blocks => (change.bytes_hard, change.bytes_soft),
         Resource::Inodes => (change.inodes_hard, change.inodes_soft),
@@ -184,15 +184,15 @@ fn of_resource(change: &LimitChange, resource: Resource) -> (Change, Change) {
 }
 
 fn names(change: &LimitChange, resource: Resource) -> bool {
-    of_resource(change, resource) != (Change::Keep, Change::Keep)
+    of_resource(change, resource) != (LimitUpdate::Keep, LimitUpdate::Keep)
 }
 
 fn changed(limit: Limit, change: &LimitChange, resource: Resource) -> Result<Limit, QuotaError> {
     let (hard, soft) = of_resource(change, resource);
-    let apply = |now: Option<u64>, number, change: Change| match change {
-        Change::Keep => Ok(now),
-        Change::Lift => Ok(None),
-        Change::To(amount) => check_amount(resource, number, amount).map(Some),
+    let apply = |now: Option<u64>, number, change: LimitUpdate| match change {
+        LimitUpdate::Keep => Ok(now),
+        LimitUpdate::Lift => Ok(None),
+        LimitUpdate::To(amount) => check_amount(resource, number, amount).map(Some),
     };
     let limit = Limit {
         hard: apply(limit.hard, QuotaNumber::Hard, hard)?,

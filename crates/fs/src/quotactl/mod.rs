@@ -12,7 +12,7 @@ mod tree;
 
 pub use check::{QuotaCheck, QuotaDifference};
 pub use error::{QuotaError, QuotaNumber};
-pub use limits::{Change, LimitChange};
+pub use limits::{LimitChange, LimitUpdate};
 pub use record::QuotaDefaults;
 pub use tree::TreeChange;
 
@@ -24,11 +24,11 @@ use crate::volume::Volume;
 /// Quotas of a volume.
 ///
 /// ```
-/// use hearth::{Change, Credentials, LimitChange, QuotaId, Volume};
+/// use hearth::{LimitUpdate, Credentials, LimitChange, QuotaId, Volume};
 ///
 /// let volume = Volume::memory();
 /// let quota = volume.quota();
-/// let hard = LimitChange { bytes_hard: Change::To(8192), ..LimitChange::default() };
+/// let hard = LimitChange { bytes_hard: LimitUpdate::To(8192), ..LimitChange::default() };
 /// quota.set(QuotaId::user(1000), &hard)?;
 ///
 /// let root = volume.process(Credentials::root());
@@ -99,20 +99,20 @@ impl<'v> Quota<'v> {
     /// [`QuotaError::NotKeeper`].
     pub fn events(&self, sequence: u64) -> Result<Vec<QuotaEvent>, QuotaError> {
         self.keeps()?;
-        Ok(self.with_book(|book, _| book.events_after(sequence)))
+        Ok(self.with_state(|state, _| state.events_after(sequence)))
     }
 
     /// Number of the latest event; 0 before the first.
     pub fn latest_event(&self) -> u64 {
-        self.with_book(|book, _| book.latest_event())
+        self.with_state(|state, _| state.latest_event())
     }
 
-    fn with_book<R>(
+    fn with_state<R>(
         &self,
-        work: impl FnOnce(&mut crate::quota::Book, &crate::quota::Hand<'_>) -> R,
+        work: impl FnOnce(&mut crate::quota::QuotaState, &crate::quota::QuotaCx<'_>) -> R,
     ) -> R {
         let g = hearth_sync::epoch::pin();
-        self.sb.quotas.ledger.with_book(&g, work)
+        self.sb.quotas.ledger.with_state(&g, work)
     }
 
     /// Only root and the owner of the volume.

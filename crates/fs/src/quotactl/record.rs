@@ -42,7 +42,7 @@ impl Quota<'_> {
     pub fn report(&self) -> Vec<QuotaRecord> {
         let (mut records, mut after) = (Vec::new(), None);
         loop {
-            let ids = self.with_book(|book, _| book.ids_after(after, IDS));
+            let ids = self.with_state(|state, _| state.ids_after(after, IDS));
             let Some(&last) = ids.last() else {
                 return records;
             };
@@ -59,7 +59,7 @@ impl Quota<'_> {
 
     /// Settings of a kind.
     pub fn defaults(&self, kind: QuotaKind) -> QuotaDefaults {
-        let rules = self.with_book(|book, _| book.rules(kind));
+        let rules = self.with_state(|state, _| state.rules(kind));
         QuotaDefaults {
             bytes: rules.defaults[0],
             inodes: rules.defaults[1],

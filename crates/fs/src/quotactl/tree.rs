@@ -51,8 +51,12 @@ impl Quota<'_> {
         self.enter_held(top, path, project)
     }
 
-    /// The same for the directory with number `ino`; `path` is what errors call it.
-    pub(crate) fn set_project_of(
+    /// [`Quota::set_project_tree`] for the directory with inode number `ino`; errors name it by
+    /// `path`.
+    ///
+    /// # Errors
+    /// See [`Quota::set_project_tree`].
+    pub fn set_project_of(
         &self,
         ino: u64,
         path: &[u8],
@@ -110,7 +114,7 @@ impl Quota<'_> {
     /// One walk over the tree; how many directories were not of the project.
     fn enter_all(&self, top: u64, project: u32) -> Result<(TreeChange, u64), Errno> {
         let (mut done, mut directories) = (TreeChange::default(), 0);
-        let mut walk = Walk::from(self.sb, top);
+        let mut walk = TreeWalk::from(self.sb, top);
         while walk.step(&mut |cx, inode, g| {
             if enter(cx, inode, project, g)? {
                 done.changed += 1;
@@ -126,17 +130,17 @@ impl Quota<'_> {
 
 /// A walk over every inode below a directory, once each, directories before what is in them. What
 /// goes meanwhile may be left out.
-pub(super) struct Walk<'v> {
+pub(super) struct TreeWalk<'v> {
     sb: &'v Superblock,
     top: u64,
     seen: HashSet<u64>,
     next: Vec<u64>,
 }
 
-impl<'v> Walk<'v> {
+impl<'v> TreeWalk<'v> {
     /// From directory `top`, which is seen first.
-    pub fn from(sb: &'v Superblock, top: u64) -> Walk<'v> {
-        Walk {
+    pub fn from(sb: &'v Superblock, top: u64) -> TreeWalk<'v> {
+        TreeWalk {
             sb,
             top,
             seen: HashSet::from([top]),

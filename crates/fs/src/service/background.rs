@@ -1,11 +1,11 @@
-//! Maintenance: folding and ageing of heat, reclaim, recall of quota credit that nobody uses, events
-//! for grace periods that end, and averages for statistics. One task of the idle class does a slice
-//! of each in turn; see `docs/design/scheduler.md`, section 14.
+//! Maintenance: folding and ageing of heat, reclaim, recall of quota credit that nobody uses,
+//! events for grace periods that end, and averages for statistics. One task of the idle class does
+//! a slice of each in turn; see `docs/design/scheduler.md`, section 14.
 //!
 //! Every job but folding can wait and is throttled; reclaim is not while memory grows. A pause
 //! between two folds bounds what folding costs, and how much is counted and not yet folded.
 
-use crate::heat::Pass;
+use crate::heat::AgeingCursor;
 use crate::superblock::{Handle, Jobs, Superblock};
 use crate::throttle::CpuTimer;
 use hearth_sched::{Sleep, Spec, TaskError, block_in_place, yield_now};
@@ -65,7 +65,7 @@ pub(crate) fn start(sb: &Handle<Superblock>) {
 async fn run(volume: Weak<Superblock>, sched: hearth_sched::Handle) {
     let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
     if let Some(sb) = volume.upgrade() {
-        sb.heat.wakes(waker.clone());
+        sb.heat.set_drainer(waker.clone());
         sb.maintenance.task.get_or_init(|| waker);
     }
     let mut jobs = Jobs::new(sched.clone());
@@ -108,13 +108,13 @@ impl Jobs {
     /// Does a slice of each job that is due. Returns how long to sleep, unless woken.
     fn run_slice(&mut self, sb: &Superblock) -> Duration {
         let wait = self.fold(sb);
-        let pause = wait.unwrap_or(match sb.heat.is_pressed() {
+        let pause = wait.unwrap_or(match sb.heat.drain_requested() {
             true => PAUSE,
             false => PERIOD,
         });
         sb.step_rates();
         // Not throttled: `docs/design/quota.md` promises when these events come.
-        let all_told = sb.quotas.ledger.tell_ended(ENDS);
+        let all_told = sb.quotas.ledger.report_ended(ENDS);
         if wait.is_none() {
             sb.look_for_leftovers();
         }
@@ -143,7 +143,7 @@ impl Jobs {
         sb.look_for_leftovers();
         sb.step_rates();
         for _ in 0..SLICES {
-            let all_told = sb.quotas.ledger.tell_ended(ENDS);
+            let all_told = sb.quotas.ledger.report_ended(ENDS);
             let mut more = self.reclaim(sb);
             more |= self.age(sb);
             more |= self.settle(sb);
@@ -154,7 +154,8 @@ impl Jobs {
         }
     }
 
-    /// Folds heat, unless the last fold began less than [`PAUSE`] ago: then returns how long to wait.
+    /// Folds heat, unless the last fold began less than [`PAUSE`] ago: then returns how long to
+    /// wait.
     fn fold(&mut self, sb: &Superblock) -> Option<Duration> {
         let now = self.sched.now();
         let wait = self
@@ -210,13 +211,13 @@ impl Jobs {
 
     fn age(&mut self, sb: &Superblock) -> bool {
         if self.ageing.is_none() && sb.is_ageing_due() {
-            sb.heat.fold(sb);
-            self.ageing = Some(Pass::default());
+            sb.heat.drain(&sb.objects);
+            self.ageing = Some(AgeingCursor::default());
         }
         let Some(pass) = &mut self.ageing else {
             return false;
         };
-        let goes_on = sb.heat.sweep_slice(sb, pass);
+        let goes_on = sb.heat.sweep_slice(&sb.objects, pass);
         if !goes_on {
             self.ageing = None;
         }
@@ -229,7 +230,7 @@ impl Jobs {
             self.settling = Some(0);
         }
         if let Some(from) = self.settling {
-            self.settling = sb.quotas.ledger.settle(from, ACCOUNTS);
+            self.settling = sb.quotas.ledger.recall_unused(from, ACCOUNTS);
         }
         self.settling.is_some()
     }
@@ -260,8 +261,8 @@ async fn rest(sleep: Sleep) {
 
 impl Superblock {
     fn fold(&self) {
-        if self.heat.is_on() || self.heat.is_pressed() {
-            self.heat.fold(self);
+        if self.heat.is_on() || self.heat.drain_requested() {
+            self.heat.drain(&self.objects);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The state of the maintenance work, which `service` does: what operations tell it, and how far
 //! its jobs are.
 
-use crate::heat::Pass;
+use crate::heat::AgeingCursor;
 use crate::throttle::Throttle;
 use hearth_sched::{Handle, Time};
 use hearth_sync::lock::Lock;
@@ -88,7 +88,7 @@ pub(crate) struct Jobs {
     /// How often sweeps came to the end of the inode table since one freed something.
     pub barren: u32,
     /// The records that age next.
-    pub ageing: Option<Pass>,
+    pub ageing: Option<AgeingCursor>,
     /// The quota account that is looked at next.
     pub settling: Option<u32>,
     /// The tenant of the scheduler that is looked at next.

@@ -1,4 +1,4 @@
-//! Who uses how much of the volume, and the locks of whoever changes limits.
+//! Quota accounting of the volume, and the locks of limit changes.
 //!
 //! Lock order:
 //! ```text
@@ -8,7 +8,7 @@
 
 use super::build_options::BuildOptions;
 use crate::data::PAGE;
-use crate::quota::{Ledger, Promises, Tuning};
+use crate::quota::{Ledger, Reservations, Tuning};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
@@ -16,10 +16,10 @@ use hearth_sync::primitive::{Arc, cores};
 
 /// The quota state of a volume. Operations charge the ledger; `quotactl` takes the locks.
 pub(crate) struct Quotas {
-    /// Who uses how many blocks and inodes, and may use more.
+    /// Usage and limits of blocks and inodes.
     pub ledger: Ledger,
     /// Blocks reserved for pages that a kernel has in its cache.
-    pub promises: Promises,
+    pub reservations: Reservations,
     /// One change of quota settings at a time.
     pub setting: RawLock<SettingLock>,
     /// One tree becomes a project at a time.
@@ -46,7 +46,7 @@ impl Quotas {
         }
         Quotas {
             ledger,
-            promises: Promises::new(),
+            reservations: Reservations::new(),
             setting: RawLock::new(),
             entering: RawLock::new(),
         }

@@ -120,17 +120,7 @@ fn make(process: &Process, path: &str, pages: usize) {
 
 /// Bytes that count for the budget.
 fn resident(process: &Process) -> u64 {
-    let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0);
-    let fd = fd.expect("every volume has it");
-    let mut text = vec![0; 1 << 20];
-    let len = process.read(fd, &mut text).expect("it can be read");
-    process.close(fd).expect("it is open");
-    let text = String::from_utf8_lossy(&text[..len]).into_owned();
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("hearth_resident_bytes "));
-    let value = value.unwrap_or_else(|| panic!("{text}"));
-    value.trim().parse().expect("a number")
+    process.volume().gauges().budgeted_bytes
 }
 
 fn used(process: &Process) -> u64 {
@@ -320,7 +310,8 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
     assert!(!volume.awaits_returns());
 }
 
-/// Once, a second volume gave out numbers that the backend had already, and its root had no entries.
+/// Once, a second volume gave out numbers that the backend had already, and its root had no
+/// entries.
 #[test]
 fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
     let backend = Arc::new(Hooked::default());

@@ -67,10 +67,10 @@ fn a_page_that_comes_from_the_home_is_counted_when_it_comes() {
     let mut bytes = vec![0; 3 * 4096];
     process.pread(fd, &mut bytes, MIB - 4096).unwrap();
     process.pread(fd, &mut bytes, MIB - 4096).unwrap();
-    let file = volume.heat().file(ino).unwrap().warm;
+    let file = volume.heat().file(ino).unwrap().stats;
     assert_eq!((file.reads, file.loads), (2, 3));
     let ranges = volume.heat().ranges(ino).unwrap();
-    let loads: Vec<u64> = ranges.iter().map(|range| range.warm.loads).collect();
+    let loads: Vec<u64> = ranges.iter().map(|range| range.stats.loads).collect();
     assert_eq!(loads, [1, 2]);
 }
 
@@ -177,7 +177,7 @@ fn files_that_have_ended_are_in_no_histogram_and_no_export() {
         ended.contains(&ino)
     });
     assert!(again.count() as u64 > files - left, "numbers came back");
-    assert_eq!(volume.heat().export(0, 1 << 20).unwrap().lines, "");
+    assert_eq!(volume.heat().export(0, 1 << 20).unwrap().records, []);
     assert_eq!(volume.heat().bytes_by_bucket().iter().sum::<u64>(), 0);
 }
 
@@ -209,7 +209,7 @@ fn a_file_out_of_memory_is_asked_for_as_any_other() {
         assert_eq!(volume.inodes_in_memory(), bare, "it is out");
     };
     gone();
-    assert_eq!(heat.file(ino).unwrap().warm.writes, 2);
+    assert_eq!(heat.file(ino).unwrap().stats.writes, 2);
     gone();
     assert_eq!(heat.ranges(ino).unwrap().len(), 2);
     gone();

@@ -90,10 +90,10 @@ fn the_hottest_of_a_zipf_trace_and_the_what_if_curve_are_exact() {
             "place {place}: {got} for {due}"
         );
         // What it says of itself is what was done.
-        let rate = row.warm.reads_per_second;
+        let rate = row.stats.reads_per_second;
         let exact = got * std::f64::consts::LN_2 / HALF_LIFE;
         assert!((rate - exact).abs() <= 1e-6 * exact, "{rate} for {exact}");
-        assert_eq!(row.warm.reads, plain[file]);
+        assert_eq!(row.stats.reads, plain[file]);
     }
 
     plain.sort_unstable_by(|a, b| b.cmp(a));
@@ -143,7 +143,7 @@ fn a_sample_at_full_speed_says_what_was_read_within_its_error_and_takes_no_more_
     let error = |n: u64| 5.0 * (n as f64 * WEIGHT).sqrt();
     let mut sum = 0;
     for (ino, &exact) in &reads {
-        let got = volume.heat().file(*ino).unwrap().warm.reads;
+        let got = volume.heat().file(*ino).unwrap().stats.reads;
         let off = got.abs_diff(exact) as f64;
         assert!(off <= error(exact), "{got} for {exact}");
         sum += got;

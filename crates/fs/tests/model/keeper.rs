@@ -157,9 +157,9 @@ fn resource(resource: Resource) -> hearth::Resource {
 
 fn change(resource: Resource, hard: Change, soft: Change) -> LimitChange {
     let of = |change| match change {
-        Change::Keep => hearth::Change::Keep,
-        Change::Lift => hearth::Change::Lift,
-        Change::To(amount) => hearth::Change::To(amount),
+        Change::Keep => hearth::LimitUpdate::Keep,
+        Change::Lift => hearth::LimitUpdate::Lift,
+        Change::To(amount) => hearth::LimitUpdate::To(amount),
     };
     let (hard, soft) = (of(hard), of(soft));
     match resource {

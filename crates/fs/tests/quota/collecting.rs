@@ -2,7 +2,7 @@
 
 use super::{PAGE, site};
 use hearth::{
-    Caller, Change, Errno, LimitChange, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
+    Caller, Errno, LimitChange, LimitUpdate, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
     VolumeVfs,
 };
 use std::ops::Range;
@@ -49,16 +49,16 @@ impl Kernel {
 
 fn hard(bytes: u64) -> LimitChange {
     LimitChange {
-        bytes_hard: Change::To(bytes),
+        bytes_hard: LimitUpdate::To(bytes),
         ..LimitChange::default()
     }
 }
 
 const LIFT: LimitChange = LimitChange {
-    bytes_hard: Change::Lift,
-    bytes_soft: Change::Lift,
-    inodes_hard: Change::Keep,
-    inodes_soft: Change::Keep,
+    bytes_hard: LimitUpdate::Lift,
+    bytes_soft: LimitUpdate::Lift,
+    inodes_hard: LimitUpdate::Keep,
+    inodes_soft: LimitUpdate::Keep,
 };
 
 /// A volume with a file of the user, and who looks at it as a kernel does.
@@ -89,7 +89,7 @@ fn a_first_limit_is_refused_while_a_kernel_collects_whatever_it_is_told() {
     assert_eq!(quota.get(who).unwrap().bytes.hard, None);
     assert!(!site.volume.charges_first());
     let inodes = LimitChange {
-        inodes_hard: Change::To(1),
+        inodes_hard: LimitUpdate::To(1),
         ..LimitChange::default()
     };
     quota.set(who, &inodes).expect("it collects bytes");

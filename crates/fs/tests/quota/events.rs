@@ -1,8 +1,8 @@
 //! What a volume tells of limits when nobody charges anything.
 
 use super::{PAGE, Site, file, fill, site};
-use hearth::Happening::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
-use hearth::{Errno, Happening, Process, QuotaId, Reason, Resource};
+use hearth::QuotaEventKind::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
+use hearth::{Errno, Process, QuotaEventKind, QuotaId, RefusalReason, Resource};
 use std::sync::atomic::Ordering::Relaxed;
 
 const USER: u32 = 1000;
@@ -12,7 +12,7 @@ fn me() -> QuotaId {
     QuotaId::user(USER)
 }
 
-fn told(site: &Site, of: QuotaId, resource: Resource) -> Vec<Happening> {
+fn told(site: &Site, of: QuotaId, resource: Resource) -> Vec<QuotaEventKind> {
     let events = site.volume.quota().events(0).unwrap().into_iter();
     let of = events.filter(|event| (event.who, event.resource) == (of, resource));
     of.map(|event| event.what).collect()
@@ -74,7 +74,7 @@ fn the_background_is_silent_after_a_refusal_and_after_a_return() {
     let crossed = SoftCrossed {
         deadline: start + WEEK,
     };
-    let refused = Refused(Reason::GraceEnded);
+    let refused = Refused(RefusalReason::GraceEnded);
     assert_eq!(told(&site, me(), Resource::Blocks), [crossed, refused]);
     let back = [crossed, SoftReturned];
     assert_eq!(told(&site, me(), Resource::Inodes), back);

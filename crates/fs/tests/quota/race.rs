@@ -1,7 +1,7 @@
 //! Threads of several users against limits, through the operations.
 
 use super::{PAGE, check};
-use hearth::{Change, Credentials, Errno, LimitChange, Process, QuotaId, Volume};
+use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 struct Dice(u64);
@@ -18,8 +18,8 @@ impl Dice {
 
 fn hard(volume: &Volume, who: QuotaId, bytes: u64, inodes: u64) {
     let change = LimitChange {
-        bytes_hard: Change::To(bytes),
-        inodes_hard: Change::To(inodes),
+        bytes_hard: LimitUpdate::To(bytes),
+        inodes_hard: LimitUpdate::To(inodes),
         ..LimitChange::default()
     };
     volume.quota().set(who, &change).unwrap();

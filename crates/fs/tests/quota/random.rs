@@ -137,15 +137,15 @@ fn run(volume: &Volume, seed: u64, steps: u64) {
 fn limit(volume: &Volume) {
     for who in [QuotaId::user(1), QuotaId::user(2), QuotaId::group(2)] {
         let change = hearth::LimitChange {
-            bytes_hard: hearth::Change::To(200_000),
-            inodes_hard: hearth::Change::To(12),
+            bytes_hard: hearth::LimitUpdate::To(200_000),
+            inodes_hard: hearth::LimitUpdate::To(12),
             ..Default::default()
         };
         volume.quota().set(who, &change).unwrap();
     }
     let change = hearth::LimitChange {
-        bytes_hard: hearth::Change::To(150_000),
-        inodes_hard: hearth::Change::To(14),
+        bytes_hard: hearth::LimitUpdate::To(150_000),
+        inodes_hard: hearth::LimitUpdate::To(14),
         ..Default::default()
     };
     volume.quota().set(QuotaId::project(7), &change).unwrap();

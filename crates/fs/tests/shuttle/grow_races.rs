@@ -30,21 +30,8 @@ fn comes(n: usize) -> String {
 
 /// Bytes of all tables of names.
 fn tables(process: &Process) -> u64 {
-    let fd = process.open("/.hearth/stats", libc::O_RDONLY, 0).unwrap();
-    let mut text = vec![0; 1 << 20];
-    let len = process.read(fd, &mut text).unwrap();
-    process.close(fd).unwrap();
-    let text = std::str::from_utf8(&text[..len]).unwrap();
-    let value = |name: &str| -> u64 {
-        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        lines
-            .find(|line| line.0 == name)
-            .unwrap()
-            .1
-            .parse()
-            .unwrap()
-    };
-    value("hearth_dentry_bytes") - 64 * value("hearth_dentries")
+    let gauges = process.volume().gauges();
+    gauges.dentry_bytes - 64 * gauges.dentries
 }
 
 /// How many of the names that come are listed; each name that stays is, once.

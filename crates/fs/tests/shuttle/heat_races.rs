@@ -96,7 +96,7 @@ fn every_access_is_counted_once_however_folds_and_lines_meet() {
 /// Inode and writes of each file with a record, by inode.
 fn rows(volume: &Volume) -> Vec<(u64, u64)> {
     let top = volume.heat().top_files(HeatRank::Writes, 100, None);
-    let mut rows: Vec<_> = top.iter().map(|row| (row.ino, row.warm.writes)).collect();
+    let mut rows: Vec<_> = top.iter().map(|row| (row.ino, row.stats.writes)).collect();
     rows.sort_unstable();
     rows
 }
@@ -117,7 +117,7 @@ fn switching_beside_recording_loses_nothing_but_what_came_while_it_was_off() {
         }
         switch.join().unwrap();
         process.pwrite(fd, b"x", 0).unwrap();
-        let writes = volume.heat().file(ino).unwrap().warm.writes;
+        let writes = volume.heat().file(ino).unwrap().stats.writes;
         assert!((1..=4).contains(&writes), "{writes} of 4");
         if writes == 4 {
             "none missed"

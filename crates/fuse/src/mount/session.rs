@@ -74,6 +74,10 @@ impl Session {
         options: MountOptions,
     ) -> Result<Session, MountError> {
         check_switch(&options)?;
+        hearth_control::install(&volume).map_err(|errno| MountError::Io {
+            path: mountpoint.to_owned(),
+            error: errno.into(),
+        })?;
         // From here on a failure drops `mounted`, which detaches it.
         let mounted = mount::mount(mountpoint, &options)?;
         let failed = |error| MountError::Io {

@@ -1,10 +1,12 @@
 //! What is told of limits that are crossed and of grace periods that end: when, and how often.
 
 use super::{Bench, bench, owners};
-use crate::quota::Happening::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
-use crate::quota::book::Refusal;
-use crate::quota::{Happening, Limit, NO_ACCOUNT, Own, Owners, QuotaId, QuotaKind, Reason};
-use crate::quota::{Resource, Rules};
+use crate::quota::QuotaEventKind::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
+use crate::quota::state::Refusal;
+use crate::quota::{
+    IdSettings, Limit, NO_ACCOUNT, Owners, QuotaEventKind, QuotaId, QuotaKind, RefusalReason,
+};
+use crate::quota::{KindSettings, Resource};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -38,12 +40,12 @@ fn user(uid: u32) -> Owners {
 impl Site {
     /// In blocks or inodes, and seconds.
     fn limit(&self, who: QuotaId, hard: Option<u64>, soft: Option<u64>, grace: u64) {
-        let mut own = Own::default();
+        let mut own = IdSettings::default();
         own.limits[self.resource as usize] = Some(self.amounts(hard, soft));
         own.grace[self.resource as usize] = Some(grace);
         let g = pin();
         let ledger = &self.bench.ledger;
-        ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
+        ledger.with_state(&g, |state, cx| state.set_own(who, own, cx));
     }
 
     fn amounts(&self, hard: Option<u64>, soft: Option<u64>) -> Limit {
@@ -54,12 +56,10 @@ impl Site {
         }
     }
 
-    fn rules(&self, rules: Rules) {
+    fn rules(&self, rules: KindSettings) {
         let g = pin();
         let ledger = &self.bench.ledger;
-        ledger.with_book(&g, |book, hand| {
-            book.set_rules(QuotaKind::User, rules, hand)
-        });
+        ledger.with_state(&g, |state, cx| state.set_rules(QuotaKind::User, rules, cx));
     }
 
     fn take(&self, whose: Owners, amount: u64) -> Result<u32, Refusal> {
@@ -90,13 +90,13 @@ impl Site {
     /// A pass of the background at this time.
     fn pass(&self, now: i64) {
         self.bench.clock.store(now, Relaxed);
-        assert!(self.bench.ledger.tell_ended(64));
+        assert!(self.bench.ledger.report_ended(64));
     }
 
     #[track_caller]
-    fn told(&self, expected: &[Happening]) {
+    fn told(&self, expected: &[QuotaEventKind]) {
         let events = self.bench.events();
-        let told: Vec<Happening> = events.iter().map(|event| event.what).collect();
+        let told: Vec<QuotaEventKind> = events.iter().map(|event| event.what).collect();
         assert_eq!(told, expected, "{:?}", self.resource);
         assert!(events.iter().all(|event| event.resource == self.resource));
     }
@@ -125,7 +125,7 @@ fn the_end_of_a_grace_period_is_told_when_it_comes_and_once() {
         site.pass(5099);
         site.pass(5100);
         let again = [
-            Refused(Reason::GraceEnded),
+            Refused(RefusalReason::GraceEnded),
             SoftReturned,
             SoftCrossed { deadline: 5100 },
             GraceEnded,
@@ -143,7 +143,7 @@ fn the_end_is_not_told_again_after_a_refusal() {
         assert!(site.take(user(1), 1).is_err());
         site.pass(1100);
         site.pass(2000);
-        let refused = Refused(Reason::GraceEnded);
+        let refused = Refused(RefusalReason::GraceEnded);
         site.told(&[SoftCrossed { deadline: 1100 }, refused]);
     });
 }
@@ -161,16 +161,16 @@ fn nothing_is_told_of_a_period_that_use_came_back_in() {
         for end in [1, 2] {
             let taken = site.take(user(1), 1).unwrap();
             if end == 1 {
-                site.rules(Rules {
+                site.rules(KindSettings {
                     enforced: false,
-                    ..Rules::default()
+                    ..KindSettings::default()
                 });
             } else {
                 site.limit(ONE, Some(100), None, 100);
             }
             site.pass(2000 + 1000 * end);
             site.free(taken, 1);
-            site.rules(Rules::default());
+            site.rules(KindSettings::default());
         }
         let deadlines = [2100, 3100];
         let more = deadlines.map(|deadline| [SoftCrossed { deadline }, SoftReturned]);
@@ -200,7 +200,7 @@ fn a_period_that_is_changed_is_told_at_its_new_end() {
 #[test]
 fn many_periods_that_end_at_once_are_told_in_slices() {
     for_both(|site| {
-        let mut rules = Rules::default();
+        let mut rules = KindSettings::default();
         rules.defaults[site.resource as usize] = site.amounts(None, Some(1));
         site.rules(rules);
         for uid in 1..=100 {
@@ -211,10 +211,10 @@ fn many_periods_that_end_at_once_are_told_in_slices() {
         site.free(gone, 2);
         let g = pin();
         let ledger = &site.bench.ledger;
-        ledger.with_book(&g, |book, hand| book.sweep(hand));
+        ledger.with_state(&g, |state, cx| state.sweep(cx));
         site.take(user(102), 1).unwrap();
         site.bench.clock.store(i64::MAX, Relaxed);
-        let slices = [30, 30, 30, 30].map(|most| ledger.tell_ended(most));
+        let slices = [30, 30, 30, 30].map(|most| ledger.report_ended(most));
         assert_eq!(slices, [false, false, false, true]);
         let events = site.bench.events();
         let ended = events.iter().filter(|event| event.what == GraceEnded);
@@ -268,6 +268,9 @@ fn what_was_there_and_a_limit_that_is_lowered_go_above_in_sight_as_well() {
         site.limit(TWO, Some(8), Some(5), 100);
         site.told(&[&both[..], &[HardCrossed]].concat());
         // Nothing of it lets anybody take more.
-        assert_eq!(site.take(user(2), 1).unwrap_err().reason, Reason::Hard);
+        assert_eq!(
+            site.take(user(2), 1).unwrap_err().reason,
+            RefusalReason::Hard
+        );
     });
 }

@@ -1,13 +1,13 @@
 //! Who runs into a limit in a loop is told of, and takes no place of others.
 
 use super::{Bench, TUNING, bench_of, limit, owners};
-use crate::quota::Happening::{Refused, SoftCrossed, SoftReturned};
-use crate::quota::book::Tuning;
-use crate::quota::{EVENTS_KEPT, Happening, Own, QuotaEvent, QuotaId, Reason};
+use crate::quota::QuotaEventKind::{Refused, SoftCrossed, SoftReturned};
+use crate::quota::state::Tuning;
+use crate::quota::{EVENTS_KEPT, IdSettings, QuotaEvent, QuotaEventKind, QuotaId, RefusalReason};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
-const HARD: Happening = Refused(Reason::Hard);
+const HARD: QuotaEventKind = Refused(RefusalReason::Hard);
 /// As in a volume.
 const SINGLY: usize = 8;
 
@@ -21,7 +21,7 @@ fn gated() -> Bench {
 fn follow(bench: &Bench, heard: &mut Vec<QuotaEvent>) {
     let after = heard.last().map_or(0, |event| event.sequence);
     let ledger = &bench.ledger;
-    let news = ledger.with_book(&pin(), |book, _| book.events_after(after));
+    let news = ledger.with_state(&pin(), |state, _| state.events_after(after));
     for event in news {
         let last = heard.last().map_or(0, |event| event.sequence);
         assert_eq!(event.sequence, last + 1, "one went by untold");
@@ -31,7 +31,7 @@ fn follow(bench: &Bench, heard: &mut Vec<QuotaEvent>) {
 
 fn pass(bench: &Bench, now: i64) {
     bench.clock.store(now, Relaxed);
-    assert!(bench.ledger.tell_ended(64));
+    assert!(bench.ledger.report_ended(64));
 }
 
 /// An inode that does not fit, and room for it after all.
@@ -42,7 +42,7 @@ fn refuse_and_make_room(bench: &Bench, account: u32) {
 }
 
 /// What happened, and how often.
-fn told(events: &[QuotaEvent]) -> Vec<(Happening, u64)> {
+fn told(events: &[QuotaEvent]) -> Vec<(QuotaEventKind, u64)> {
     events.iter().map(|e| (e.what, e.times)).collect()
 }
 
@@ -72,7 +72,7 @@ fn a_hundred_thousand_refusals_of_one_push_out_no_event_of_another() {
     assert_eq!(kept.len(), EVENTS_KEPT, "enough to fill the ring");
     let of_another = |event: &&QuotaEvent| event.who == QuotaId::user(2);
     let of_another: Vec<_> = kept.iter().filter(of_another).map(|e| e.what).collect();
-    let ended = Happening::GraceEnded;
+    let ended = QuotaEventKind::GraceEnded;
     assert_eq!(of_another, [SoftCrossed { deadline: 1100 }, ended]);
 }
 
@@ -106,15 +106,13 @@ fn what_repeats_is_told_when_the_minute_is_over_with_the_last_state_last() {
 #[test]
 fn another_kind_is_told_at_once_behind_what_came_before_it() {
     let bench = gated();
-    let own = Own {
+    let own = IdSettings {
         limits: [None, Some(limit(Some(10), Some(2)))],
         grace: [None, Some(30)],
     };
     let set = |own| {
         let ledger = &bench.ledger;
-        ledger.with_book(&pin(), |book, hand| {
-            book.set_own(QuotaId::user(1), own, hand)
-        });
+        ledger.with_state(&pin(), |state, cx| state.set_own(QuotaId::user(1), own, cx));
     };
     set(own);
     let account = bench.use_inodes(owners(1, 7, 0), 10).unwrap();
@@ -124,7 +122,7 @@ fn another_kind_is_told_at_once_behind_what_came_before_it() {
     bench.free(account, 1);
     bench.clock.store(1030, Relaxed);
     assert!(bench.use_inodes(owners(1, 7, 0), 1).is_err());
-    let late = Refused(Reason::GraceEnded);
+    let late = Refused(RefusalReason::GraceEnded);
     let singly = std::iter::repeat_n((HARD, 1), SINGLY);
     let expected: Vec<_> = [(SoftCrossed { deadline: 1030 }, 1)]
         .into_iter()

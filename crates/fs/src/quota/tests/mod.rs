@@ -7,12 +7,12 @@ mod race_soft;
 mod samples;
 mod truth;
 
-use super::book::{Refusal, Tuning};
 use super::kind::{Owners, QuotaId, Resource};
 use super::ledger::{Charge, Ledger};
-use super::rules::{Limit, Own};
-use super::tally::Reason;
-use super::{BLOCK, Happening, NO_ACCOUNT, QuotaEvent};
+use super::rules::{IdSettings, Limit};
+use super::state::{Refusal, Tuning};
+use super::usage::RefusalReason;
+use super::{BLOCK, NO_ACCOUNT, QuotaEvent, QuotaEventKind};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicI64, Ordering::Relaxed};
@@ -36,8 +36,8 @@ fn bench(blocks: u64, inodes: u64) -> Bench {
 
 fn bench_of(tuning: Tuning, blocks: u64, inodes: u64) -> Bench {
     let clock = Arc::new(AtomicI64::new(1000));
-    let hand = Arc::clone(&clock);
-    let ledger = Ledger::new(tuning, (blocks, inodes), true, move || hand.load(Relaxed));
+    let cx = Arc::clone(&clock);
+    let ledger = Ledger::new(tuning, (blocks, inodes), true, move || cx.load(Relaxed));
     Bench { ledger, clock }
 }
 
@@ -51,13 +51,13 @@ fn limit(hard: Option<u64>, soft: Option<u64>) -> Limit {
 
 impl Bench {
     fn set(&self, who: QuotaId, inodes: Limit) {
-        let own = Own {
+        let own = IdSettings {
             limits: [None, Some(inodes)],
             grace: [None, Some(100)],
         };
         let g = pin();
         self.ledger
-            .with_book(&g, |book, hand| book.set_own(who, own, hand));
+            .with_state(&g, |state, cx| state.set_own(who, own, cx));
     }
 
     /// Charges inodes and spends them; the account's number.
@@ -81,10 +81,10 @@ impl Bench {
 
     fn events(&self) -> Vec<QuotaEvent> {
         let g = pin();
-        self.ledger.with_book(&g, |book, _| book.events_after(0))
+        self.ledger.with_state(&g, |state, _| state.events_after(0))
     }
 
-    fn happened(&self) -> Vec<(String, Happening)> {
+    fn happened(&self) -> Vec<(String, QuotaEventKind)> {
         let events = self.events().into_iter();
         events.map(|e| (e.who.to_string(), e.what)).collect()
     }
@@ -120,7 +120,7 @@ fn the_limit_is_reached_and_not_passed() {
             Err(refusal) => break refusal,
         };
     };
-    assert_eq!(account.reason, Reason::Hard);
+    assert_eq!(account.reason, RefusalReason::Hard);
     assert_eq!(count, 1000 / 7);
     let last = bench.use_inodes(owners(1, 0, 0), 1000 % 7).unwrap();
     assert_eq!(bench.used(QuotaId::user(1)), 1000);
@@ -131,10 +131,10 @@ fn the_limit_is_reached_and_not_passed() {
 }
 
 /// A pass over the accounts, in slices of two.
-fn settle(bench: &Bench) {
+fn recall_unused(bench: &Bench) {
     let mut next = Some(0);
     while let Some(from) = next {
-        next = bench.ledger.settle(from, 2);
+        next = bench.ledger.recall_unused(from, 2);
     }
 }
 
@@ -145,7 +145,7 @@ fn a_pass_calls_back_what_nobody_used_since_the_last_and_ends_who_owns_nothing()
         let g = pin();
         let account = bench
             .ledger
-            .slots
+            .accounts
             .get(bench.ledger.number_of(whose, &g), &g);
         account.unwrap().credit.sum(Resource::Inodes)
     };
@@ -156,15 +156,15 @@ fn a_pass_calls_back_what_nobody_used_since_the_last_and_ends_who_owns_nothing()
     }
     let gone = bench.use_inodes(owners(99, 7, 0), 1).unwrap();
     bench.free(gone, 1);
-    settle(&bench);
+    recall_unused(&bench);
     bench.use_inodes(kept[3], 1).unwrap();
-    settle(&bench);
+    recall_unused(&bench);
     for &whose in &kept {
         assert_eq!(credit(whose) > 0, whose == kept[3], "{whose:?}");
     }
     let accounts = || {
         let g = pin();
-        bench.ledger.with_book(&g, |book, _| book.accounts())
+        bench.ledger.with_state(&g, |state, _| state.accounts())
     };
     assert_eq!(accounts(), kept.len(), "that of user 99 has ended");
     for (uid, &whose) in kept.iter().enumerate() {
@@ -213,22 +213,22 @@ fn the_soft_limit_is_crossed_in_sight_and_binds_after_the_grace() {
     assert_eq!(bench.happened(), []);
     let account = bench.use_inodes(whose, 1).unwrap();
     let user = || "user:1".to_owned();
-    let crossed = (user(), Happening::SoftCrossed { deadline: 1100 });
+    let crossed = (user(), QuotaEventKind::SoftCrossed { deadline: 1100 });
     assert_eq!(bench.happened(), std::slice::from_ref(&crossed));
     bench.clock.store(1099, Relaxed);
     bench.use_inodes(whose, 1).unwrap();
     bench.clock.store(1100, Relaxed);
     assert_eq!(
         bench.use_inodes(whose, 1).unwrap_err().reason,
-        Reason::GraceEnded
+        RefusalReason::GraceEnded
     );
     assert!(bench.use_inodes(whose, 1).is_err());
-    let ended = (user(), Happening::Refused(Reason::GraceEnded));
+    let ended = (user(), QuotaEventKind::Refused(RefusalReason::GraceEnded));
     assert_eq!(bench.happened(), [crossed, ended]);
     bench.free(account, 2);
     assert_eq!(
         bench.happened().last(),
-        Some(&(user(), Happening::SoftReturned))
+        Some(&(user(), QuotaEventKind::SoftReturned))
     );
     bench.use_inodes(whose, 1).unwrap();
     assert_eq!(bench.events().last().unwrap().used, 51);
@@ -307,7 +307,7 @@ fn empty_accounts_and_records_are_swept() {
     let g = pin();
     let (accounts, records) = bench
         .ledger
-        .with_book(&g, |book, hand| (book.accounts(), book.report(hand).len()));
+        .with_state(&g, |state, cx| (state.accounts(), state.report(cx).len()));
     assert!(accounts <= 64, "{accounts} accounts are left");
     assert!(records <= 130, "{records} records are left");
 }
@@ -316,13 +316,13 @@ fn empty_accounts_and_records_are_swept() {
 fn bytes_that_make_no_block_cannot_be_used() {
     let bench = bench(1000, 1000);
     let g = pin();
-    let own = Own {
+    let own = IdSettings {
         limits: [Some(limit(Some(2 * BLOCK + 100), None)), None],
         grace: [None; 2],
     };
     bench
         .ledger
-        .with_book(&g, |book, hand| book.set_own(QuotaId::user(1), own, hand));
+        .with_state(&g, |state, cx| state.set_own(QuotaId::user(1), own, cx));
     let charge = |n| {
         bench
             .ledger

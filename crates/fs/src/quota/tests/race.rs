@@ -1,7 +1,7 @@
 //! Threads against limits at random places: never above, always up to, every refusal justified.
 
 use super::truth::{Dice, SetOnDrop, Truth, Truths};
-use super::{BLOCK, Limit, NO_ACCOUNT, Own, Owners, QuotaId, Resource, Tuning, owners};
+use super::{BLOCK, IdSettings, Limit, NO_ACCOUNT, Owners, QuotaId, Resource, Tuning, owners};
 use crate::quota::ledger::Ledger;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::SeqCst};
@@ -44,11 +44,11 @@ impl Round {
                 hard: Some(hard),
                 soft: None,
             });
-            let own = Own {
+            let own = IdSettings {
                 limits: [None, limit],
                 grace: [None; 2],
             };
-            ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
+            ledger.with_state(&g, |state, cx| state.set_own(who, own, cx));
             truths.push(Truth::new(who, hard));
         }
         let truths = Truths(truths);
@@ -101,7 +101,7 @@ impl Round {
             }
             Err(refusal) => {
                 self.truths.justify(&refusal, &whose.ids(), &before);
-                self.truths.withdraw(&whose.ids(), amount);
+                self.truths.abort(&whose.ids(), amount);
                 None
             }
         }
@@ -109,7 +109,7 @@ impl Round {
 
     fn sample(&self) {
         let g = pin();
-        let report = self.ledger.with_book(&g, |book, hand| book.report(hand));
+        let report = self.ledger.with_state(&g, |state, cx| state.report(cx));
         for truth in &self.truths.0 {
             let record = report.iter().find(|sample| sample.who == truth.who);
             let used = record.map_or(0, |sample| sample.usage[1].used);
@@ -210,8 +210,8 @@ fn accounts_that_come_and_go_lose_nothing() {
                     charge.spend(1);
                     let account = charge.account();
                     match dice.below(50) {
-                        0 => ledger.with_book(&g, |book, hand| book.sweep(hand)),
-                        1..4 => drop(ledger.settle(dice.below(200) as u32, 20)),
+                        0 => ledger.with_state(&g, |state, cx| state.sweep(cx)),
+                        1..4 => drop(ledger.recall_unused(dice.below(200) as u32, 20)),
                         _ => (),
                     }
                     ledger.free(account, Resource::Inodes, 1, &g);
@@ -220,9 +220,9 @@ fn accounts_that_come_and_go_lose_nothing() {
         }
     });
     let g = pin();
-    let left = ledger.with_book(&g, |book, hand| {
-        book.sweep(hand);
-        (book.accounts(), book.report(hand))
+    let left = ledger.with_state(&g, |state, cx| {
+        state.sweep(cx);
+        (state.accounts(), state.report(cx))
     });
     assert_eq!(left.0, 0);
     assert!(left.1.iter().all(|sample| sample.usage[1].used == 0));

@@ -3,9 +3,12 @@
 
 use super::race::{GIDS, PROJECTS, UIDS, limited};
 use super::truth::{Dice, SetOnDrop, Truth, Truths};
-use super::{Limit, NO_ACCOUNT, Own, Owners, QuotaId, Reason, Refusal, Resource, Tuning, owners};
+use super::{
+    IdSettings, Limit, NO_ACCOUNT, Owners, QuotaId, Refusal, RefusalReason, Resource, Tuning,
+    owners,
+};
 use crate::quota::ledger::Ledger;
-use crate::quota::{Happening, QuotaEvent};
+use crate::quota::{QuotaEvent, QuotaEventKind};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use hearth_sync::primitive::{Arc, thread};
@@ -63,8 +66,8 @@ impl Round<'_> {
         };
         let volume = 500 + dice.below(3000);
         let clock = Arc::new(AtomicI64::new(0));
-        let hand = Arc::clone(&clock);
-        let ledger = Ledger::new(tuning, (volume, volume), true, move || hand.load(SeqCst));
+        let cx = Arc::clone(&clock);
+        let ledger = Ledger::new(tuning, (volume, volume), true, move || cx.load(SeqCst));
         let g = pin();
         let mut truths = vec![Truth::new(QuotaId::VOLUME, volume)];
         for who in limited() {
@@ -80,11 +83,11 @@ impl Round<'_> {
                 hard: Some(truth.hard),
                 soft: Some(truth.soft).filter(|&soft| soft != u64::MAX),
             };
-            let own = Own {
+            let own = IdSettings {
                 limits: [None, Some(limit)],
                 grace: [None, Some(truth.grace as u64)],
             };
-            ledger.with_book(&g, |book, hand| book.set_own(who, own, hand));
+            ledger.with_state(&g, |state, cx| state.set_own(who, own, cx));
             truths.push(truth);
         }
         Round {
@@ -105,7 +108,7 @@ impl Round<'_> {
             match dice.below(20) {
                 0..5 if !held.is_empty() => self.free(held.swap_remove(at)),
                 5..9 if !held.is_empty() => held[at] = self.transfer(held[at], whose(&mut dice)),
-                9 => drop(self.ledger.settle(dice.below(20) as u32, 6)),
+                9 => drop(self.ledger.recall_unused(dice.below(20) as u32, 6)),
                 _ => {
                     let (whose, amount) = (whose(&mut dice), 1 + dice.below(9));
                     held.extend(self.charge(whose, amount, dice.below(4) == 0));
@@ -125,7 +128,7 @@ impl Round<'_> {
 
     fn charge(&self, whose: Owners, amount: u64, gives_up: bool) -> Option<Held> {
         let ids = whose.ids();
-        let look = self.look(&ids);
+        let look = self.make_exact(&ids);
         let before = self.truths.ask(&ids, amount);
         let g = pin();
         let request = (Resource::Inodes, amount);
@@ -133,7 +136,7 @@ impl Round<'_> {
             Ok(charge) => charge,
             Err(refusal) => {
                 self.refused(&refusal, &ids, &before, &look);
-                self.truths.withdraw(&ids, amount);
+                self.truths.abort(&ids, amount);
                 return None;
             }
         };
@@ -165,7 +168,7 @@ impl Round<'_> {
             ids.filter(|id| !others.ids().contains(id)).collect()
         };
         let (leaves, enters) = (without(whose, to), without(to, whose));
-        let look = self.look(&enters);
+        let look = self.make_exact(&enters);
         self.truths.begin_return(&leaves);
         let before = self.truths.ask(&enters, amount);
         let moved = self
@@ -184,7 +187,7 @@ impl Round<'_> {
             }
             Err(refusal) => {
                 self.refused(&refusal, &enters, &before, &look);
-                self.truths.withdraw(&enters, amount);
+                self.truths.abort(&enters, amount);
                 self.truths.end_return(&leaves, 0);
                 self.seen.refused_transfers.fetch_add(1, SeqCst);
                 held
@@ -192,11 +195,11 @@ impl Round<'_> {
         }
     }
 
-    fn look(&self, ids: &[QuotaId]) -> Look {
-        self.ledger.with_book(&pin(), |book, hand| {
-            let deadline = |&who: &QuotaId| (who, book.sample(who).usage[1].tally.deadline);
+    fn make_exact(&self, ids: &[QuotaId]) -> Look {
+        self.ledger.with_state(&pin(), |state, cx| {
+            let deadline = |&who: &QuotaId| (who, state.sample(who).usage[1].usage.deadline);
             Look {
-                now: hand.now,
+                now: cx.now,
                 deadlines: ids.iter().map(deadline).collect(),
             }
         })
@@ -206,7 +209,7 @@ impl Round<'_> {
     fn let_through(&self, look: &Look) {
         for &(who, deadline) in &look.deadlines {
             if deadline.is_some_and(|deadline| deadline <= look.now) {
-                let (_, now) = self.look(&[who]).deadlines[0];
+                let (_, now) = self.make_exact(&[who]).deadlines[0];
                 assert_ne!(now, deadline, "{who} was let through after the deadline");
             }
         }
@@ -216,7 +219,7 @@ impl Round<'_> {
     /// time was up.
     fn refused(&self, refusal: &Refusal, ids: &[QuotaId], before: &[u64], look: &Look) {
         self.truths.justify(refusal, ids, before);
-        if refusal.reason == Reason::Hard {
+        if refusal.reason == RefusalReason::Hard {
             self.seen.full.fetch_add(1, SeqCst);
             return;
         }
@@ -244,7 +247,7 @@ impl Round<'_> {
         while !done.load(SeqCst) {
             let passed = self.steps.load(SeqCst) * SPAN / (THREADS * STEPS);
             self.clock.store(passed as i64, SeqCst);
-            self.ledger.tell_ended(3);
+            self.ledger.report_ended(3);
             watch.sample(self);
             thread::yield_now();
         }
@@ -258,7 +261,7 @@ impl Round<'_> {
         for held in held {
             *accounts.entry(held.whose).or_default() += held.amount;
         }
-        let walked = self.ledger.with_book(&g, |book, hand| book.by_owners(hand));
+        let walked = self.ledger.with_state(&g, |state, cx| state.by_owners(cx));
         let walked = walked.into_iter().map(|(whose, used)| (whose, used[1]));
         let walked: BTreeMap<Owners, u64> = walked.filter(|(_, used)| *used > 0).collect();
         assert_eq!(walked, accounts);
@@ -287,12 +290,12 @@ impl Round<'_> {
         // The first record that refuses, in the order of the four.
         whose.ids().into_iter().find_map(|who| {
             let truth = self.truths.0.iter().find(|truth| truth.who == who)?;
-            let deadline = self.look(&[who]).deadlines[0].1;
+            let deadline = self.make_exact(&[who]).deadlines[0].1;
             let sum = truth.high() + amount;
             let is_late = deadline.is_some_and(|deadline| now >= deadline);
             let reason = match sum {
-                sum if sum > truth.hard => Reason::Hard,
-                sum if sum > truth.soft && is_late => Reason::GraceEnded,
+                sum if sum > truth.hard => RefusalReason::Hard,
+                sum if sum > truth.soft && is_late => RefusalReason::GraceEnded,
                 _ => return None,
             };
             Some(Refusal { who, reason })
@@ -315,24 +318,31 @@ struct Watch {
 
 impl Watch {
     fn sample(&mut self, round: &Round<'_>) {
-        let (now, report, events) = round.ledger.with_book(&pin(), |book, hand| {
-            let events = book.events_after(self.last);
-            (hand.now, book.report(hand), events)
+        let (now, report, events) = round.ledger.with_state(&pin(), |state, cx| {
+            let events = state.events_after(self.last);
+            (cx.now, state.report(cx), events)
         });
         for truth in &round.truths.0 {
             let of = report.iter().find(|sample| sample.who == truth.who);
             let usage = &of.expect("limits keep a record").usage[1];
-            let (who, granted) = (truth.who, usage.tally.granted);
-            assert!(granted <= truth.hard, "{who}: {granted} > {}", truth.hard);
-            let deadline = usage.tally.deadline;
-            assert_eq!(deadline.is_some(), granted > truth.soft, "{who}: {granted}");
-            assert!(deadline.is_none() || usage.used == granted, "{who}: credit");
+            let (who, reserved) = (truth.who, usage.usage.reserved);
+            assert!(reserved <= truth.hard, "{who}: {reserved} > {}", truth.hard);
+            let deadline = usage.usage.deadline;
+            assert_eq!(
+                deadline.is_some(),
+                reserved > truth.soft,
+                "{who}: {reserved}"
+            );
+            assert!(
+                deadline.is_none() || usage.used == reserved,
+                "{who}: credit"
+            );
             let before = self.late.remove(&who);
             if let Some(deadline) = deadline.filter(|&deadline| deadline <= now) {
                 if let Some((then, used)) = before.filter(|(then, _)| *then == deadline) {
-                    assert!(granted <= used, "{who} grew after {then}");
+                    assert!(reserved <= used, "{who} grew after {then}");
                 }
-                self.late.insert(who, (deadline, granted));
+                self.late.insert(who, (deadline, reserved));
             }
         }
         for event in events {
@@ -352,25 +362,25 @@ impl Watch {
         let truth = round.truths.0.iter().find(|t| t.who == event.who);
         let truth = truth.expect("an event of a record with limits");
         let now = match event.what {
-            Happening::SoftCrossed { deadline } => {
+            QuotaEventKind::SoftCrossed { deadline } => {
                 assert!(known.is_none_or(|known| known.is_none()), "{event:?}");
                 assert_eq!(deadline, event.time + truth.grace, "{event:?}");
                 Some((deadline, false))
             }
-            Happening::SoftReturned => {
+            QuotaEventKind::SoftReturned => {
                 assert!(known.is_none_or(|known| known.is_some()), "{event:?}");
                 None
             }
-            Happening::GraceEnded | Happening::Refused(Reason::GraceEnded) => {
+            QuotaEventKind::GraceEnded | QuotaEventKind::Refused(RefusalReason::GraceEnded) => {
                 let Some(known) = known else { return };
                 let (deadline, told) = known.unwrap_or_else(|| panic!("{event:?}: not above"));
                 assert!(deadline <= event.time, "{event:?}: {deadline}");
-                let twice = told && event.what == Happening::GraceEnded;
+                let twice = told && event.what == QuotaEventKind::GraceEnded;
                 assert!(!twice, "{event:?}: told before");
                 Some((deadline, true))
             }
-            Happening::Refused(Reason::Hard) => return,
-            Happening::HardCrossed => panic!("{event:?}: nobody forces anything"),
+            QuotaEventKind::Refused(RefusalReason::Hard) => return,
+            QuotaEventKind::HardCrossed => panic!("{event:?}: nobody forces anything"),
         };
         self.above.insert(event.who, now);
     }
@@ -406,7 +416,7 @@ fn racing_threads_cross_soft_limits_in_sight_and_grow_until_the_deadline_only() 
         round.foretell(&held);
         // Whoever is above a soft limit now is late, and that is told of.
         round.clock.store(10_000, SeqCst);
-        while !round.ledger.tell_ended(1) {}
+        while !round.ledger.report_ended(1) {}
         watch.sample(&round);
         round.foretell(&held);
         let told = watch.above.values().flatten();

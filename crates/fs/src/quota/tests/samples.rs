@@ -1,7 +1,7 @@
 //! What the ledger answers about use, however many accounts there are.
 
 use super::{Bench, bench, limit, owners};
-use crate::quota::book::Sample;
+use crate::quota::state::Sample;
 use crate::quota::{QuotaId, Resource};
 use hearth_sync::epoch::pin;
 
@@ -23,12 +23,12 @@ fn a_sample_of_many_accounts_comes_in_slices_and_is_exact() {
     for who in [QuotaId::VOLUME, QuotaId::user(1), QuotaId::project(0)] {
         assert_eq!(used(who), 3 * u64::from(MANY), "{who}");
         let mut slices = 0;
-        let mut sample = bench.ledger.with_book(&g, |book, _| book.sample(who));
-        let granted = sample.usage[at].tally.granted;
-        assert!(granted > used(who), "{who}: most of it is credit");
-        while bench.ledger.with_book(&g, |book, hand| {
+        let mut sample = bench.ledger.with_state(&g, |state, _| state.sample(who));
+        let reserved = sample.usage[at].usage.reserved;
+        assert!(reserved > used(who), "{who}: most of it is credit");
+        while bench.ledger.with_state(&g, |state, cx| {
             let before = sample.usage[at].used;
-            let goes_on = book.go_on(&mut sample, 64, hand);
+            let goes_on = state.go_on(&mut sample, 64, cx);
             // What is credit is known at the end.
             assert!(!goes_on || sample.usage[at].used == before);
             goes_on
@@ -51,9 +51,9 @@ fn begun() -> (Bench, Vec<u32>, Sample) {
         let all = (1..=SOME).map(|gid| bench.use_inodes(owners(1, gid, 0), amount));
         numbers = all.map(|number| number.expect("there is room")).collect();
     }
-    let sample = bench.ledger.with_book(&pin(), |book, hand| {
-        let mut sample = book.sample(QuotaId::user(1));
-        assert!(book.go_on(&mut sample, 64, hand), "it is not the last");
+    let sample = bench.ledger.with_state(&pin(), |state, cx| {
+        let mut sample = state.sample(QuotaId::user(1));
+        assert!(state.go_on(&mut sample, 64, cx), "it is not the last");
         sample
     });
     (bench, numbers, sample)
@@ -64,11 +64,11 @@ fn ends(bench: &Bench, mut sample: Sample) -> (u64, u64) {
     let mut go_on = || {
         bench
             .ledger
-            .with_book(&pin(), |book, hand| book.go_on(&mut sample, 64, hand))
+            .with_state(&pin(), |state, cx| state.go_on(&mut sample, 64, cx))
     };
     while go_on() {}
     let usage = &sample.usage[Resource::Inodes as usize];
-    (usage.used, usage.tally.granted)
+    (usage.used, usage.usage.reserved)
 }
 
 /// It was taken off what had been granted before.
@@ -85,20 +85,18 @@ fn credit_that_is_given_during_a_sample_is_not_taken_for_unused() {
 #[test]
 fn credit_that_is_called_back_during_a_sample_leaves_at_least_what_is_used() {
     let (bench, _, sample) = begun();
-    let before = sample.usage[Resource::Inodes as usize].tally.granted;
+    let before = sample.usage[Resource::Inodes as usize].usage.reserved;
     bench.set(QuotaId::user(1), limit(Some(1000), None));
-    let (used, granted) = ends(&bench, sample);
+    let (used, reserved) = ends(&bench, sample);
     assert!((3 * u64::from(SOME)..before).contains(&used), "{used}");
-    assert_eq!(granted, before);
+    assert_eq!(reserved, before);
 }
 
 #[test]
 fn a_record_that_ends_during_a_sample_uses_nothing() {
     let (bench, numbers, sample) = begun();
     numbers.iter().for_each(|&number| bench.free(number, 3));
-    bench
-        .ledger
-        .with_book(&pin(), |book, hand| book.sweep(hand));
+    bench.ledger.with_state(&pin(), |state, cx| state.sweep(cx));
     assert_eq!(ends(&bench, sample), (0, 0));
 }
 
@@ -110,13 +108,13 @@ fn ids_are_listed_in_order_from_any_place() {
     }
     let all = bench
         .ledger
-        .with_book(&pin(), |book, _| book.ids_after(None, usize::MAX));
+        .with_state(&pin(), |state, _| state.ids_after(None, usize::MAX));
     assert!(all.is_sorted() && all.len() == 1 + MANY as usize);
     let (mut listed, mut after) = (Vec::new(), None);
     loop {
         let some = bench
             .ledger
-            .with_book(&pin(), |book, _| book.ids_after(after, 7));
+            .with_state(&pin(), |state, _| state.ids_after(after, 7));
         let Some(&last) = some.last() else { break };
         after = Some(last);
         listed.extend(some);

@@ -1,7 +1,7 @@
 //! What the threads of a race use and ask for, counted beside the ledger, so that every refusal can
 //! be held against it.
 
-use super::{QuotaId, Reason, Refusal};
+use super::{QuotaId, Refusal, RefusalReason};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// A small generator: the seed of a failing round is in its message.
@@ -79,7 +79,7 @@ impl Truths {
     }
 
     /// What was asked for was refused.
-    pub fn withdraw(&self, whose: &[QuotaId], amount: u64) {
+    pub fn abort(&self, whose: &[QuotaId], amount: u64) {
         for truth in self.of(whose) {
             truth.high.fetch_sub(amount, SeqCst);
         }
@@ -109,8 +109,8 @@ impl Truths {
             .find(|(_, truth)| truth.who == refusal.who)
             .expect("refused by a record of the owners");
         let limit = match refusal.reason {
-            Reason::Hard => truth.hard,
-            Reason::GraceEnded => truth.soft,
+            RefusalReason::Hard => truth.hard,
+            RefusalReason::GraceEnded => truth.soft,
         };
         let high = truth.high();
         if truth.returns.load(SeqCst) == before[at] {

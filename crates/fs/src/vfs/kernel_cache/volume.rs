@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::inode::InodeExt;
 use crate::ops::io::WriteAt;
 use crate::ops::open::OpenFile;
-use crate::ops::{attr, io, privilege, promise};
+use crate::ops::{attr, io, privilege, reserve};
 use crate::superblock::Stop;
 use crate::vfs::volume::{KERNEL, VolumeVfs};
 use crate::vfs::volume_files::is_append_only;
@@ -35,14 +35,14 @@ impl<W: WaitMode> VolumeVfs<W> {
             return false;
         };
         if !file.writable() {
-            return promise::has_writers(inode);
+            return reserve::has_writers(inode);
         }
         // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
         // either that finds it, or it is seen here that it was announced.
         fence(Ordering::SeqCst);
-        let add_writer = || promise::add_writer(&self.volume.sb, inode);
+        let add_writer = || reserve::add_writer(&self.volume.sb, inode);
         // Again if the first charged one came in between: it opens as that did.
-        let is_charged = add_writer() || promise::has_writers(inode) && add_writer();
+        let is_charged = add_writer() || reserve::has_writers(inode) && add_writer();
         if is_charged {
             file.set_charged();
         }
@@ -63,8 +63,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         self.run(&KERNEL, |cx, g| {
             let inode = file.inode(g)?;
             // The open of a writer was replied to before a page is read through it.
-            if promise::has_writers(inode) {
-                match promise::promise(cx, inode, off, out.len(), g) {
+            if reserve::has_writers(inode) {
+                match reserve::reserve(cx, inode, off, out.len(), g) {
                     // A file that is open for reading only is not refused.
                     Err(Stop::Errno(Errno::EDQUOT | Errno::ENOSPC)) if !file.writable() => {}
                     done => done?,

@@ -1,0 +1,285 @@
+//! `.hearth/stats`: the volume's counters as Prometheus text (exposition format 0.0.4).
+
+use hearth::{BLOCK, BUCKETS, Call, Event, Op, Volume};
+use std::fmt::Write;
+
+pub(crate) fn text(volume: &Volume) -> String {
+    let mut out = String::with_capacity(16 << 10);
+    // Writing to a string cannot fail.
+    let _ = write_all(volume, &mut out);
+    out
+}
+
+fn write_all(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    head(
+        out,
+        "hearth_info",
+        "gauge",
+        "What serves this volume, always 1.",
+    )?;
+    write!(
+        out,
+        "hearth_info{{version=\"{}\"",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    for (key, value) in volume.stats().info() {
+        write!(out, ",{key}=\"{}\"", escape(&value))?;
+    }
+    writeln!(out, "}} 1")?;
+    operations(volume, out)?;
+    calls(volume, out)?;
+    rates(volume, out)?;
+    events(volume, out)?;
+    objects(volume, out)?;
+    heat(volume, out)
+}
+
+fn operations(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let sums: Vec<_> = Op::ALL
+        .iter()
+        .map(|&op| (op, volume.stats().op(op)))
+        .collect();
+    let seen = || sums.iter().filter(|(_, sum)| sum.count > 0);
+    head(
+        out,
+        "hearth_op_errors_total",
+        "counter",
+        "Operations that returned an error.",
+    )?;
+    for (op, sum) in seen() {
+        writeln!(
+            out,
+            "hearth_op_errors_total{{op=\"{}\"}} {}",
+            op.name(),
+            sum.errors
+        )?;
+    }
+    head(
+        out,
+        "hearth_op_seconds",
+        "histogram",
+        "Time from request to reply.",
+    )?;
+    for (op, sum) in seen() {
+        let mut below = 0;
+        for (bucket, count) in sum.buckets.iter().enumerate().take(BUCKETS - 1) {
+            below += count;
+            let bound = (1u64 << (bucket + 8)) as f64 / 1e9;
+            writeln!(
+                out,
+                "hearth_op_seconds_bucket{{op=\"{}\",le=\"{bound}\"}} {below}",
+                op.name()
+            )?;
+        }
+        let name = op.name();
+        writeln!(
+            out,
+            "hearth_op_seconds_bucket{{op=\"{name}\",le=\"+Inf\"}} {}",
+            sum.count
+        )?;
+        writeln!(
+            out,
+            "hearth_op_seconds_sum{{op=\"{name}\"}} {}",
+            sum.ns as f64 / 1e9
+        )?;
+        writeln!(
+            out,
+            "hearth_op_seconds_count{{op=\"{name}\"}} {}",
+            sum.count
+        )?;
+    }
+    Ok(())
+}
+
+/// Calls of the library, in families of their own beside the operations of front ends.
+fn calls(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let sums = Call::ALL
+        .iter()
+        .map(|&call| (call, volume.stats().call(call)));
+    let seen: Vec<_> = sums.filter(|(_, sum)| sum.count > 0).collect();
+    let name = "hearth_library_ops_total";
+    head(
+        out,
+        name,
+        "counter",
+        "Calls of programs that use the library.",
+    )?;
+    for (call, sum) in &seen {
+        writeln!(out, "{name}{{op=\"{}\"}} {}", call.name(), sum.count)?;
+    }
+    let name = "hearth_library_op_errors_total";
+    head(out, name, "counter", "Calls that returned an error.")?;
+    for (call, sum) in &seen {
+        writeln!(out, "{name}{{op=\"{}\"}} {}", call.name(), sum.errors)?;
+    }
+    Ok(())
+}
+
+fn rates(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let help = "Operations per second, averaged as /proc/loadavg does.";
+    head(out, "hearth_ops_per_second", "gauge", help)?;
+    for (window, rate) in volume.stats().ops_per_second() {
+        writeln!(
+            out,
+            "hearth_ops_per_second{{window=\"{window}\"}} {rate:.2}"
+        )?;
+    }
+    Ok(())
+}
+
+fn events(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    for &event in Event::ALL {
+        let name = format!("hearth_{}_total", event.name());
+        head(out, &name, "counter", event.help())?;
+        writeln!(out, "{name} {}", volume.stats().events(event))?;
+    }
+    Ok(())
+}
+
+fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let held = volume.gauges();
+    let gauges = [
+        ("hearth_inodes", held.inodes, "Inodes of the volume."),
+        (
+            "hearth_inodes_in_memory",
+            held.inodes_in_memory,
+            "Inodes in memory.",
+        ),
+        (
+            "hearth_inode_bytes",
+            held.inode_bytes,
+            "Bytes of inodes in memory, without what a core, attributes and contents add.",
+        ),
+        (
+            "hearth_dentries",
+            held.dentries,
+            "Names of directories in memory.",
+        ),
+        (
+            "hearth_dentry_bytes",
+            held.dentry_bytes,
+            "Bytes of these names and of the tables that find them.",
+        ),
+        (
+            "hearth_pages",
+            held.page_bytes / BLOCK,
+            "Allocated pages of file contents.",
+        ),
+        (
+            "hearth_page_bytes",
+            held.page_bytes,
+            "Allocated bytes of file contents.",
+        ),
+        (
+            "hearth_resident_bytes",
+            held.budgeted_bytes,
+            "Bytes under the budget: what the backend could take back; 0 if it takes nothing.",
+        ),
+        (
+            "hearth_lock_waiters",
+            held.lock_waiters,
+            "Calls that wait for a lock of a file: flock, fcntl.",
+        ),
+        (
+            "hearth_read_only",
+            u64::from(volume.read_only()),
+            "1 if changes are refused.",
+        ),
+    ];
+    for (name, value, help) in gauges {
+        head(out, name, "gauge", help)?;
+        writeln!(out, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+/// Degrees of one bar of the histogram of heat.
+const BAR: usize = 10;
+
+fn heat(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let gauges = volume.heat().gauges();
+    let values = [
+        (
+            "hearth_heat_on",
+            "gauge",
+            u64::from(gauges.on),
+            "1 if accesses are recorded.",
+        ),
+        (
+            "hearth_heat_record_bytes",
+            "gauge",
+            gauges.record_bytes,
+            "Memory of the records, what hot-mem-high-thresh bounds.",
+        ),
+        (
+            "hearth_heat_core_bytes",
+            "gauge",
+            gauges.core_bytes,
+            "Memory of the fixed parts per sb.",
+        ),
+        (
+            "hearth_heat_tenant_bytes",
+            "gauge",
+            gauges.tenant_bytes,
+            "Memory of the sums of users, groups and projects.",
+        ),
+        (
+            "hearth_heat_recorded_total",
+            "counter",
+            gauges.recorded,
+            "Accesses that were recorded, each range of one for itself.",
+        ),
+        (
+            "hearth_heat_accesses_total",
+            "counter",
+            gauges.accesses,
+            "What the recorded ones stand for, more of them where they are a sample.",
+        ),
+        (
+            "hearth_heat_dropped_total",
+            "counter",
+            gauges.dropped,
+            "Accesses that were not recorded because a ring was full.",
+        ),
+        (
+            "hearth_heat_folds_total",
+            "counter",
+            gauges.drains,
+            "Times that counts of the cores went to the records.",
+        ),
+    ];
+    for (name, kind, value, help) in values {
+        head(out, name, kind, help)?;
+        writeln!(out, "{name} {value}")?;
+    }
+    let items = "Files and ranges with a record, by temperature as of the last pass, which also \
+                 finds those that have ended.";
+    head(out, "hearth_heat_items", "gauge", items)?;
+    for (kind, buckets) in [
+        ("file", &gauges.file_buckets),
+        ("range", &gauges.range_buckets),
+    ] {
+        let mut bars = [0; 100 / BAR];
+        for (bucket, count) in buckets.iter().enumerate() {
+            bars[bucket * 100 / buckets.len() / BAR] += count;
+        }
+        for (bar, count) in bars.into_iter().enumerate() {
+            let (from, below) = (bar * BAR, (bar + 1) * BAR);
+            writeln!(
+                out,
+                "hearth_heat_items{{kind=\"{kind}\",degrees=\"{from}-{below}\"}} {count}"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Result {
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

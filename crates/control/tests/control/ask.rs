@@ -1,0 +1,139 @@
+//! `.hearth/ask` from inside: one question a write, its answer on the same open file.
+
+use crate::fixture::{root, volume};
+use hearth::{Credentials, Errno, Process, TenantId};
+
+const PATH: &str = "/.hearth/ask";
+
+fn asked(process: &Process, question: &str) -> (Result<usize, Errno>, String) {
+    let fd = process.open(PATH, libc::O_RDWR, 0).unwrap();
+    let said = process.write(fd, question.as_bytes());
+    let mut text = vec![0; 1 << 16];
+    let len = process.read(fd, &mut text).unwrap();
+    text.truncate(len);
+    process.close(fd).unwrap();
+    (said, String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn an_answer_is_read_where_the_question_was_written() {
+    let volume = volume();
+    for who in [Credentials::root(), Credentials::user(1000, 1000)] {
+        let process = volume.process(who);
+        let (said, text) = asked(&process, "help\n");
+        assert_eq!(said, Ok(5));
+        assert!(text.lines().any(|line| line.starts_with("help ")), "{text}");
+    }
+}
+
+#[test]
+fn a_question_that_makes_no_sense_fails_with_the_reason_and_the_next_is_answered() {
+    let process = root();
+    let (said, text) = asked(&process, "how are you");
+    assert_eq!(said, Err(Errno::EINVAL));
+    assert_eq!(text, "'how are you' is no question; ask 'help'\n");
+    assert_eq!(asked(&process, "").0, Err(Errno::EINVAL));
+    assert_eq!(asked(&process, "help").0, Ok(4));
+}
+
+#[test]
+fn open_files_do_not_hear_each_others_answers() {
+    let process = root();
+    let [one, other] = [(); 2].map(|()| process.open(PATH, libc::O_RDWR, 0).unwrap());
+    assert_eq!(process.write(one, b"nonsense"), Err(Errno::EINVAL));
+    assert_eq!(process.write(other, b"help"), Ok(4));
+    let mut text = [0; 11];
+    process.pread(one, &mut text, 0).unwrap();
+    assert_eq!(&text, b"'nonsense' ");
+    assert_eq!(process.pread(other, &mut text, 0), Err(Errno::EINVAL));
+    // The same question twice is asked twice.
+    assert_eq!(process.write(other, b"help"), Ok(4));
+    assert_eq!(process.write(one, &[0xff, 0xfe]), Err(Errno::EINVAL));
+}
+
+/// It waits for those who look at the tree meanwhile, and once waited for itself.
+#[test]
+fn a_tree_becomes_a_project_by_a_question() {
+    let process = root();
+    process.mkdir("/p", 0o755).unwrap();
+    process.mkdir("/p/below", 0o755).unwrap();
+    let ino = process.stat("/p").unwrap().ino;
+    let (said, text) = asked(&process, &format!("quota project {ino} 7"));
+    assert!(
+        said.is_ok() && text.starts_with("{\"changed\":2,"),
+        "{said:?} {text}"
+    );
+}
+
+/// Everybody may ask, and a tenant that is made stays for ever.
+#[test]
+fn a_tenant_is_not_made_by_a_question_about_it_nor_by_what_is_refused() {
+    let volume = volume();
+    let both = [Credentials::root(), Credentials::user(1000, 1000)];
+    let [root, user] = both.map(|who| volume.process(who));
+    let known = || volume.scheduler().known_tenant(TenantId::User(5).number());
+    let (said, text) = asked(&user, "sched get user:5");
+    assert!(said.is_ok(), "{text}");
+    for field in [
+        "\"weight\":100",
+        "\"requests\":0",
+        "\"iops\":null,\"bw\":null",
+    ] {
+        assert!(text.contains(field), "{text}");
+    }
+    for (process, refused) in [
+        (&root, "sched weight user:5 0"),
+        (&root, "sched weight user:5 10001"),
+        (&root, "sched limit user:5 iops=0"),
+        (&root, "sched limit user:5 iops=10 bw=0"),
+        (&user, "sched weight user:5 7"),
+        (&user, "sched limit user:5 bw=1"),
+    ] {
+        let (said, text) = asked(process, refused);
+        assert!(said.is_err(), "{refused}: {text}");
+    }
+    assert_eq!(known(), None);
+    assert!(asked(&root, "sched limit user:5 bw=1").0.is_ok());
+    assert!(known().is_some());
+}
+
+#[test]
+fn the_report_lists_tenants_that_did_something_or_have_settings() {
+    let volume = volume();
+    let root = volume.process(Credentials::root());
+    let listed = || {
+        let text = asked(&root, "sched report").1;
+        text.matches("\"tenant\":\"user:").count()
+    };
+    for id in 0..1000 {
+        volume.scheduler().tenant(TenantId::User(id).number());
+    }
+    assert_eq!(listed(), 0);
+    for (setting, tenants) in [
+        ("sched weight user:1 7", 1),
+        ("sched limit user:2 bw=1", 2),
+        ("sched limit user:2 bw=none", 1),
+        ("sched weight user:1 100", 0),
+    ] {
+        assert!(asked(&root, setting).0.is_ok());
+        assert_eq!(listed(), tenants, "{setting}");
+    }
+}
+
+#[test]
+fn two_that_set_one_ceiling_each_do_not_undo_each_other() {
+    let volume = volume();
+    std::thread::scope(|scope| {
+        for (what, end) in [("iops", ','), ("bw", '}')] {
+            let process = volume.process(Credentials::root());
+            scope.spawn(move || {
+                for limit in 1..=2_000 {
+                    let (said, text) =
+                        asked(&process, &format!("sched limit user:5 {what}={limit}"));
+                    let field = format!("\"{what}\":{limit}{end}");
+                    assert!(said.is_ok() && text.contains(&field), "{field}: {text}");
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,225 @@
+//! One open of a control file: the text that it shows, and what is written to it.
+
+use super::file::{ControlFile, ControlInput};
+use crate::caller::{Caller, Credentials};
+use crate::errno::{Errno, Result};
+use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
+use crate::volume::Volume;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use std::fmt;
+
+/// Most bytes of lines that are collected before their end comes.
+const MAX_PENDING: usize = 256 << 20;
+/// The line that ends the lines of [`ControlInput::Lines`].
+const END: &[u8] = b"end\n";
+
+lock_class! {
+    /// Nothing else is locked inside it.
+    SessionLock = "control.session", 955;
+}
+
+/// One open of a control file. It reads the text as of the open, or as of the first read if the
+/// text is slow to make or the file was set since. After a command it reads the answer; after a
+/// refused setting it reads the reason.
+pub(crate) struct ControlSession {
+    file: Arc<dyn ControlFile>,
+    /// Taken for copies and moves only.
+    state: Lock<SessionLock, State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` until the next read makes it.
+    text: Option<Box<[u8]>>,
+    /// Offset of the first byte of the text. An answer begins where its command ended, so that a
+    /// program that writes and then reads on gets it. A refused command does not move the position.
+    start: u64,
+    /// The input of a command that has run and whose write has not returned yet.
+    done: Option<Box<[u8]>>,
+    /// Lines whose end has not come yet.
+    pending: Vec<u8>,
+}
+
+/// Makes the text for a read.
+#[derive(Debug)]
+struct MakeText(Arc<ControlSession>);
+
+/// Runs what was written.
+#[derive(Debug)]
+struct RunCommand {
+    session: Arc<ControlSession>,
+    caller: Credentials,
+    /// What the file takes.
+    command: String,
+    /// As it was written, and where.
+    input: Box<[u8]>,
+    offset: u64,
+}
+
+impl ControlSession {
+    /// Opens `file` of the volume.
+    pub fn open(file: &Arc<dyn ControlFile>, sb: &Superblock) -> Arc<ControlSession> {
+        let text = (!file.is_slow()).then(|| text_of(&**file, sb));
+        Arc::new(ControlSession {
+            file: Arc::clone(file),
+            state: Lock::new(State {
+                text,
+                ..State::default()
+            }),
+        })
+    }
+
+    /// A command to run, which a write at `offset` completed.
+    fn pending(
+        self: &Arc<Self>,
+        caller: &Caller<'_>,
+        command: &str,
+        (input, offset): (&[u8], u64),
+    ) -> Stop {
+        deferred(RunCommand {
+            session: Arc::clone(self),
+            caller: Credentials {
+                uid: caller.uid,
+                gid: caller.gid,
+                groups: caller.groups.to_vec(),
+            },
+            command: command.to_owned(),
+            input: input.into(),
+            offset,
+        })
+    }
+
+    /// Shows `text` from offset `start` on; `done` is the input that it answers.
+    fn show(&self, start: u64, text: String, done: Option<Box<[u8]>>) {
+        self.replace(State {
+            text: Some(text.into_bytes().into()),
+            start,
+            done,
+            ..State::default()
+        });
+    }
+
+    fn replace(&self, state: State) {
+        // The old state is dropped after the lock.
+        let _old = std::mem::replace(&mut *self.state.lock(), state);
+    }
+}
+
+impl ControlIo for ControlSession {
+    /// Reads at `offset` and returns the number of bytes; `EINVAL` before the start of an answer.
+    fn read(self: Arc<Self>, offset: u64, out: &mut [u8]) -> Attempt<usize> {
+        let state = self.state.lock();
+        let Some(text) = &state.text else {
+            return Err(deferred(MakeText(Arc::clone(&self))));
+        };
+        let from = offset.checked_sub(state.start).ok_or(Errno::EINVAL)?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+        let len = out.len().min(text.len() - from);
+        out[..len].copy_from_slice(&text[from..from + len]);
+        Ok(len)
+    }
+
+    /// Takes what is written at `offset`, which matters only for where the answer begins.
+    fn write(
+        self: Arc<Self>,
+        sb: &Superblock,
+        caller: &Caller<'_>,
+        offset: u64,
+        input: &[u8],
+    ) -> Attempt<usize> {
+        match self.file.input() {
+            ControlInput::None => return Err(Errno::EACCES.into()),
+            ControlInput::Setting => match self.file.set(&volume(sb)?, input) {
+                Ok(()) => self.replace(State::default()),
+                Err(error) => {
+                    self.show(offset, error.reason + "\n", None);
+                    return Err(error.errno.into());
+                }
+            },
+            ControlInput::Command => {
+                let mut state = self.state.lock();
+                if state.done.as_deref() != Some(input) {
+                    let command = text(input)?.trim();
+                    return Err(self.pending(caller, command, (input, offset)));
+                }
+                state.done = None;
+            }
+            ControlInput::Lines => {
+                let mut state = self.state.lock();
+                if state.done.take().is_none_or(|done| *done != *input) {
+                    if state.pending.len() + input.len() > MAX_PENDING {
+                        return Err(Errno::EFBIG.into());
+                    }
+                    state.pending.extend_from_slice(input);
+                    if let Some(lines) = ended(&state.pending) {
+                        let work =
+                            text(lines).map(|lines| self.pending(caller, lines, (input, offset)));
+                        state.pending = Vec::new();
+                        return Err(work?);
+                    }
+                }
+            }
+        }
+        Ok(input.len())
+    }
+}
+
+impl Deferred for MakeText {
+    fn run(&self, sb: &Superblock) -> Result<()> {
+        let text = text_of(&*self.0.file, sb);
+        // Of two readers that make a text, both see the first one.
+        self.0.state.lock().text.get_or_insert(text);
+        Ok(())
+    }
+}
+
+impl Deferred for RunCommand {
+    fn run(&self, sb: &Superblock) -> Result<()> {
+        let session = &self.session;
+        match session.file.run(&volume(sb)?, &self.caller, &self.command) {
+            Ok(answer) => {
+                let start = self.offset + self.input.len() as u64;
+                session.show(start, answer, Some(self.input.clone()));
+                Ok(())
+            }
+            Err(error) => {
+                session.show(self.offset, error.reason + "\n", None);
+                Err(error.errno)
+            }
+        }
+    }
+}
+
+/// Work for later, with nothing pinned or locked; then the call is repeated.
+fn deferred(work: impl Deferred + 'static) -> Stop {
+    Stop::Miss(Fetch::Deferred(Arc::new(work)))
+}
+
+fn volume(sb: &Superblock) -> Result<Volume> {
+    Volume::of(sb).ok_or(Errno::EIO)
+}
+
+fn text_of(file: &dyn ControlFile, sb: &Superblock) -> Box<[u8]> {
+    let text = Volume::of(sb).map_or_else(String::new, |volume| file.text(&volume));
+    text.into_bytes().into()
+}
+
+fn text(input: &[u8]) -> Result<&str> {
+    std::str::from_utf8(input).map_err(|_| Errno::EINVAL)
+}
+
+/// What is before the line that ends it, if that has come.
+fn ended(pending: &[u8]) -> Option<&[u8]> {
+    let lines = pending.strip_suffix(END)?;
+    (lines.is_empty() || lines.ends_with(b"\n")).then_some(lines)
+}
+
+impl fmt::Debug for ControlSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlSession")
+            .field("file", &self.file.path())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! What a volume holds now, and the tunables that front ends read and set.
+
+use crate::data::PAGE;
+use crate::inode::{Inode, InodeExt};
+use crate::quota::QuotaId;
+use crate::superblock::{AtimeMode, Superblock};
+use crate::volume::Volume;
+use hearth_sync::epoch::pin;
+
+/// What a volume holds now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeGauges {
+    /// Inodes of the volume.
+    pub inodes: u64,
+    /// Allocated bytes of file contents.
+    pub page_bytes: u64,
+    /// Inodes in memory.
+    pub inodes_in_memory: u64,
+    /// Bytes of these inodes, without what a CPU, attributes and contents add.
+    pub inode_bytes: u64,
+    /// Names of the directories in memory.
+    pub dentries: u64,
+    /// Bytes of these names and of the tables that find them.
+    pub dentry_bytes: u64,
+    /// Bytes that count towards the memory budget; 0 if the backend takes nothing back.
+    pub budgeted_bytes: u64,
+    /// Calls that wait for a lock of a file.
+    pub lock_waiters: u64,
+}
+
+/// Inodes that [`dentries`] visits before it lets go of what others retired meanwhile.
+const STEP: usize = 1024;
+
+impl Volume {
+    /// What the volume holds now. Visits every directory in memory, because changes of names are
+    /// not counted.
+    pub fn gauges(&self) -> VolumeGauges {
+        let sb: &Superblock = &self.sb;
+        let usage = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
+        let [pages, inodes] = usage.map(|usage| usage.used);
+        let inodes_in_memory = sb.objects.inodes.len() as u64;
+        let (dentries, dentry_bytes) = dentries(sb);
+        VolumeGauges {
+            inodes,
+            page_bytes: pages * PAGE,
+            inodes_in_memory,
+            inode_bytes: inodes_in_memory * size_of::<Inode>() as u64,
+            dentries,
+            dentry_bytes,
+            budgeted_bytes: sb.cache.mem_usage.sum().max(0) as u64,
+            lock_waiters: sb.file_locks.waits.waiting(),
+        }
+    }
+
+    /// The memory budget in bytes, 0 for none; see [`crate::VolumeBuilder::memory_budget`].
+    pub fn memory_budget(&self) -> u64 {
+        self.sb.cache.mem_usage.budget()
+    }
+
+    /// Sets [`Volume::memory_budget`].
+    pub fn set_memory_budget(&self, bytes: u64) {
+        self.sb.cache.mem_usage.set_budget(bytes);
+    }
+
+    /// When reads move the access time.
+    pub fn atime(&self) -> AtimeMode {
+        self.sb.atime()
+    }
+
+    /// Sets [`Volume::atime`].
+    pub fn set_atime(&self, mode: AtimeMode) {
+        self.sb.set_atime(mode);
+    }
+}
+
+/// Names of the directories in memory, and their bytes.
+fn dentries(sb: &Superblock) -> (u64, u64) {
+    let (mut names, mut bytes) = (0, 0);
+    let mut from = Some(0);
+    while let Some(first) = from.take() {
+        let g = pin();
+        let mut left = STEP;
+        sb.objects.inodes.scan(first, &g, |inode| {
+            if let Some(directory) = inode.directory() {
+                let entries = inode.entries();
+                names += entries;
+                bytes += directory.bytes(entries, &g);
+            }
+            left -= 1;
+            from = (left == 0).then(|| inode.number() + 1);
+            left > 0
+        });
+    }
+    (names, bytes)
+}

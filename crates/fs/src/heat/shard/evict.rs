@@ -1,0 +1,34 @@
+//! Which record goes when there are too many.
+
+use super::Shard;
+use crate::heat::record::{BUCKETS, NIL};
+
+impl Shard {
+    pub(super) fn evict_one(&mut self) {
+        self.evict_one_but(NIL);
+    }
+
+    /// Evicts the coldest record: ranges of a bucket before its files, never `kept`.
+    pub(super) fn evict_one_but(&mut self, kept: u32) {
+        for bucket in 0..BUCKETS {
+            let range = self.buckets[0][bucket].last;
+            if range != NIL {
+                let whole = self.remove(range);
+                if whole != kept {
+                    self.drop_anchor(whole);
+                }
+                return;
+            }
+            let mut file = self.buckets[1][bucket].last;
+            // A file that has ranges is as hot as the hottest of them.
+            while file != NIL {
+                let record = &self.slab[file as usize];
+                if file != kept && record.next == NIL {
+                    self.remove(file);
+                    return;
+                }
+                file = record.hotter;
+            }
+        }
+    }
+}

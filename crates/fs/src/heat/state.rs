@@ -1,0 +1,291 @@
+//! What tracking holds, and the drain that moves counts of the CPUs into the records.
+
+use super::key::Key;
+use super::listeners::{self, HeatChange};
+use super::percpu::{DrainProgress, Drained, PerCpuTable, RANGE_SHIFT};
+use super::record::{FileId, WHOLE};
+use super::sample_budget::PERIOD;
+use super::score::{Counts, HalfLives, Millis};
+use super::settings::HeatSettings;
+use super::shard::Shard;
+use super::tenants::{FileTenants, TenantCounts, TenantTable};
+use crate::inode::{Inode, InodeExt, StateBit};
+use crate::superblock::Objects;
+use hearth_sync::epoch::pin;
+use hearth_sync::lock::{Class, Lock};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Parts of the records.
+pub(super) const SHARDS: usize = 16;
+/// Ranges of a file that lie in one shard, as a shift.
+const STRIPE_SHIFT: u32 = 6;
+/// Entries of a drain between two looks at the epoch.
+const CHUNK: usize = 256;
+
+pub(super) struct DrainLock;
+impl Class for DrainLock {
+    const NAME: &'static str = "heat.drain";
+    const RANK: u32 = 940;
+}
+
+pub(super) struct ShardLock;
+impl Class for ShardLock {
+    const NAME: &'static str = "heat.shard";
+    const RANK: u32 = 950;
+}
+
+pub(super) struct LateLock;
+impl Class for LateLock {
+    const NAME: &'static str = "heat.late";
+    const RANK: u32 = 970;
+}
+
+pub(super) struct TenantLock;
+impl Class for TenantLock {
+    const NAME: &'static str = "heat.tenants";
+    const RANK: u32 = 960;
+}
+
+pub(super) struct HeatState {
+    pub table: PerCpuTable,
+    pub drain: Lock<DrainLock, DrainState>,
+    /// [`SHARDS`] of them; made one by one, since a thread's stack may be small.
+    pub shards: Box<[Lock<ShardLock, Shard>]>,
+    pub tenants: Lock<TenantLock, TenantTable>,
+    /// Files that have ended, and of which the table had no room for word.
+    pub late: Lock<LateLock, Vec<Key>>,
+    /// A core samples, or has begun to drop. Relaxed: a hint.
+    pub pressed: AtomicBool,
+    /// Folds so far. Relaxed: a statistic.
+    pub drains: AtomicU64,
+}
+
+pub(super) struct DrainState {
+    seen: DrainProgress,
+    batch: Vec<(Key, Counts)>,
+    /// Files that have ended, and whether records of them may lie striped.
+    ended: Vec<(Key, bool)>,
+    /// Those of the drain before, of a backend that has inodes elsewhere: accesses before the end
+    /// of a file may have been looked for before they came, and be found by the next drain only.
+    ended_before: Vec<(Key, bool)>,
+    /// When the period began that allowances are for.
+    since: Millis,
+}
+
+impl HeatState {
+    pub fn new() -> HeatState {
+        let table = PerCpuTable::new();
+        let seen = table.seen();
+        HeatState {
+            table,
+            drain: Lock::new(DrainState {
+                seen,
+                batch: Vec::new(),
+                ended: Vec::new(),
+                ended_before: Vec::new(),
+                since: 0,
+            }),
+            shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
+            tenants: Lock::new(TenantTable::default()),
+            late: Lock::new(Vec::new()),
+            pressed: AtomicBool::new(false),
+            drains: AtomicU64::new(0),
+        }
+    }
+
+    /// Where the record of a file is, and those of its first ranges.
+    pub fn file_shard(&self, file: FileId) -> &Lock<ShardLock, Shard> {
+        self.range_shard(file, 0)
+    }
+
+    /// Where the record of a range is. Large files are spread, so that each shard can bound its
+    /// part of the memory by itself.
+    pub fn range_shard(&self, file: FileId, range: u64) -> &Lock<ShardLock, Shard> {
+        let stripe = (range >> STRIPE_SHIFT).wrapping_mul(0xD1B5_4A32_D192_ED03);
+        let mixed = file
+            .0
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(stripe);
+        &self.shards[(mixed >> 60) as usize]
+    }
+
+    /// Every shard where the file may have records.
+    pub fn shards_of(
+        &self,
+        file: FileId,
+        striped: bool,
+    ) -> impl Iterator<Item = &Lock<ShardLock, Shard>> {
+        let all = striped.then_some(&self.shards);
+        let backend = all.is_none().then(|| self.file_shard(file));
+        all.into_iter().flatten().chain(backend)
+    }
+
+    /// Whether what threads have drawn should end.
+    pub fn drain(
+        &self,
+        objects: &Objects,
+        settings: &HeatSettings,
+        changes: &mut Option<Vec<HeatChange>>,
+    ) -> bool {
+        let mut draining = self.drain.lock();
+        let DrainState {
+            seen,
+            batch,
+            ended,
+            ended_before,
+            since,
+        } = &mut *draining;
+        self.pressed.store(false, Ordering::Relaxed);
+        batch.clear();
+        let now = objects.clock.monotonic();
+        self.table.drain(seen, |found| match found {
+            Drained::Counts(key, counts) => batch.push((key, *counts)),
+            Drained::Ended(key, striped) => ended.push((key, striped)),
+        });
+        let draws_end = self.renew(since, now);
+        let lives = settings.half_lives();
+        let mut owners = TenantCounts::new();
+        for chunk in batch.chunks(CHUNK) {
+            let g = pin();
+            for (key, counts) in chunk {
+                let inode = objects.inodes.get(key.ino, &g);
+                let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
+                if inode.is_none() && !objects.backend.evictable() {
+                    continue;
+                }
+                let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
+                if let Some(inode) = inode {
+                    mark(inode, key.range());
+                }
+                let at = (now, &lives);
+                self.credit(*key, counts, settings, at, !beyond, changes);
+                let Some(inode) = inode else { continue };
+                // Cut meanwhile: whoever cuts has set the size before it looks for records.
+                if !beyond && is_beyond(inode, key.range()) {
+                    let shard = self.range_shard(key.file(), key.range());
+                    shard.lock().truncate(key.file(), key.range());
+                }
+                owners.add(FileTenants::of(&inode.fields()), &of_file(*key, counts));
+                // It was marked before, so whoever ends it from now on says so; this is for who
+                // looked at the mark before that.
+                if inode.is_dead() {
+                    ended.push((*key, true));
+                }
+            }
+        }
+        ended.extend(self.late.lock().drain(..).map(|key| (key, true)));
+        for &(key, striped) in ended.iter().chain(&*ended_before) {
+            self.forget(key.file(), striped);
+        }
+        ended_before.clear();
+        if objects.backend.evictable() {
+            std::mem::swap(ended_before, ended);
+        }
+        ended.clear();
+        self.tenants.lock().touch(owners, now, &lives);
+        self.drains.fetch_add(1, Ordering::Relaxed);
+        draws_end
+    }
+
+    /// Ends the period of the allowances, unless it has hardly begun. Whether what threads have
+    /// drawn should end.
+    fn renew(&self, since: &mut Millis, now: Millis) -> bool {
+        let millis = now.saturating_sub(*since);
+        let is_over = millis >= PERIOD;
+        if is_over {
+            *since = now;
+        }
+        let draws_end = is_over && self.table.renew(millis);
+        if self.table.is_sampled() {
+            // The next drain is to see soon whether that is still needed.
+            self.pressed.store(true, Ordering::Relaxed);
+        }
+        draws_end
+    }
+
+    /// Drops the records of a file.
+    pub fn forget(&self, file: FileId, striped: bool) {
+        self.shards_of(file, striped)
+            .for_each(|shard| shard.lock().forget(file));
+    }
+
+    /// Takes what was counted of one range, for the file and, unless the file ends before it by
+    /// now, for the range.
+    fn credit(
+        &self,
+        key: Key,
+        counts: &Counts,
+        settings: &HeatSettings,
+        (now, lives): (Millis, &HalfLives),
+        has_range: bool,
+        changes: &mut Option<Vec<HeatChange>>,
+    ) {
+        let (file, range) = (key.file(), key.range());
+        let both = [of_file(key, counts), *counts];
+        let (file_shard, range_shard) = (self.file_shard(file), self.range_shard(file, range));
+        let mut shard = file_shard.lock();
+        // Asked with the shard held, so that none grows past a limit that was set before.
+        shard.set_max(settings.max_records() / SHARDS);
+        if !has_range {
+            let of_file = shard.touch_file(file, &both[0], now, lives);
+            listeners::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
+            return;
+        }
+        let [of_file, of_range] = if std::ptr::eq(file_shard, range_shard) {
+            shard.touch(file, range, &both, now, lives)
+        } else {
+            let of_file = shard.touch_file(file, &both[0], now, lives);
+            drop(shard);
+            shard = range_shard.lock();
+            shard.set_max(settings.max_records() / SHARDS);
+            [of_file, shard.touch_range(file, range, counts, now, lives)]
+        };
+        listeners::note(changes, (key.ino, WHOLE), of_file.0, of_file.1);
+        listeners::note(changes, (key.ino, range), of_range.0, of_range.1);
+    }
+}
+
+/// What the counts of a range are of the file: an access that goes on in it is counted where it
+/// began.
+fn of_file(key: Key, counts: &Counts) -> Counts {
+    match key.goes_on() {
+        true => Counts {
+            reads: 0,
+            writes: 0,
+            ..*counts
+        },
+        false => *counts,
+    }
+}
+
+/// There will be a record of the range.
+pub(super) fn mark(inode: &Inode, range: u64) {
+    inode.state.set(StateBit::Tracked);
+    if range >> STRIPE_SHIFT > 0 {
+        inode.state.set(StateBit::TrackedApart);
+    }
+}
+
+/// Whether a file ends before the range.
+pub(super) fn is_beyond(inode: &Inode, range: u64) -> bool {
+    inode.data().is_some() && inode.meta.size() <= range << RANGE_SHIFT
+}
+
+/// A file as records know it: the bits of the generation that [`Key`] keeps.
+pub(super) fn file_id(ino: u64, generation: u32) -> FileId {
+    Key::new(ino, generation, 0).file()
+}
+
+/// Whether the inode of a record has ended. An evicted one has not.
+pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
+    let g = pin();
+    match objects.inodes.get(ino, &g) {
+        Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
+        None => !objects.backend.evictable(),
+    }
+}
+
+/// Now, in the time of the records.
+pub(super) fn now(objects: &Objects) -> Millis {
+    objects.clock.monotonic()
+}

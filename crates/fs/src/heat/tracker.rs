@@ -1,0 +1,221 @@
+//! The heat of one volume: recording accesses, and starting drains.
+
+use super::key::{Access, Key};
+use super::listeners::Listeners;
+use super::percpu::RANGE_SHIFT;
+use super::record::WHOLE;
+use super::sampler::{SampleEpoch, SampleEpochs};
+use super::score::HalfLifeChange;
+use super::settings::HeatSettings;
+use super::state::{HeatState, SHARDS, file_id, mark};
+use crate::errno::{Errno, Result};
+use crate::inode::{Inode, StateBit};
+use crate::superblock::Objects;
+use hearth_sync::primitive::atomic::Ordering;
+use hearth_sync::primitive::{Arc, OnceLock};
+use std::task::Waker;
+use std::time::Duration;
+
+/// The heat of one volume.
+pub(crate) struct Tracker {
+    epochs: SampleEpochs,
+    pub settings: HeatSettings,
+    /// Made when tracking is first switched on.
+    pub(super) state: OnceLock<Box<HeatState>>,
+    drainer: OnceLock<Waker>,
+    pub(super) listeners: Arc<Listeners>,
+}
+
+impl Tracker {
+    pub fn new(on: bool) -> Tracker {
+        let heat = Tracker {
+            epochs: SampleEpochs::off(),
+            settings: HeatSettings::default(),
+            state: OnceLock::new(),
+            drainer: OnceLock::new(),
+            listeners: Arc::default(),
+        };
+        heat.switch(on);
+        heat
+    }
+
+    /// Whether accesses are recorded.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.epochs.is_on()
+    }
+
+    /// Records accesses from now on, or no longer. What is known stays.
+    pub fn switch(&self, on: bool) {
+        if on {
+            self.state.get_or_init(|| Box::new(HeatState::new()));
+        }
+        self.epochs.switch(on);
+    }
+
+    /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
+    #[inline(always)]
+    pub fn note(&self, inode: &Inode, access: Access, off: u64, len: usize) {
+        if let Some(epoch) = self.epochs.counts() {
+            self.record(epoch, inode, (access, off, len as u64));
+        }
+    }
+
+    #[inline(never)]
+    fn record(&self, epoch: SampleEpoch, inode: &Inode, (access, off, len): (Access, u64, u64)) {
+        let Some(state) = self.state.get() else {
+            return;
+        };
+        if len == 0 {
+            epoch.redraw();
+            return;
+        }
+        let weight = epoch.weight();
+        let mut next = 1;
+        let first = off >> RANGE_SHIFT;
+        for range in first..=(off + len - 1) >> RANGE_SHIFT {
+            let from = off.max(range << RANGE_SHIFT);
+            let to = (off + len).min((range + 1) << RANGE_SHIFT);
+            let key = Key::new(inode.id.number, inode.id.generation, range);
+            let key = if range == first { key } else { key.going_on() };
+            let noted = state.table.note(key, access, weight, to - from);
+            if noted.drain_requested {
+                self.request_drain(state);
+            }
+            next = noted.weight;
+        }
+        if (weight, next) != (1, 1) {
+            epoch.draw(next);
+        }
+    }
+
+    /// The backend was asked for the page at `off`. Off the fast path, and before the access that
+    /// wants the page, so that records are made here if there are none.
+    pub fn note_load(&self, inode: &Inode, off: u64) {
+        let (true, Some(state)) = (self.is_on(), self.state.get()) else {
+            return;
+        };
+        let (file, range) = (
+            file_id(inode.number(), inode.generation()),
+            off >> RANGE_SHIFT,
+        );
+        mark(inode, range);
+        let most = self.settings.max_records() / SHARDS;
+        let (file_shard, range_shard) = (state.file_shard(file), state.range_shard(file, range));
+        let mut shard = file_shard.lock();
+        shard.loaded(file, WHOLE, most);
+        // Under one lock where it is one shard: the file's own record is not to go between.
+        if !std::ptr::eq(file_shard, range_shard) {
+            drop(shard);
+            shard = range_shard.lock();
+        }
+        shard.loaded(file, range, most);
+        drop(shard);
+        // As after a drain: whoever ends it from now on says so.
+        if inode.is_dead() {
+            state.forget(file, true);
+        }
+    }
+
+    /// An inode ends: its records go with the next drain. If there are more of them than a drain
+    /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
+    /// not in memory may be somewhere else, word of it is kept beside the table.
+    pub fn forget(&self, objects: &Objects, inode: &Inode) {
+        let Some((state, striped)) = self.tracking(objects, inode) else {
+            return;
+        };
+        let file = Key::new(inode.number(), inode.generation(), 0);
+        let ended = state.table.end(file, striped);
+        if !ended.is_queued && objects.backend.evictable() {
+            state.late.lock().push(file);
+        }
+        if ended.drain_requested {
+            self.request_drain(state);
+        }
+    }
+
+    /// A file now ends at `size`: what is known of the ranges behind goes.
+    pub fn truncate(&self, objects: &Objects, inode: &Inode, size: u64) {
+        let Some((state, striped)) = self.tracking(objects, inode) else {
+            return;
+        };
+        let file = file_id(inode.number(), inode.generation());
+        let first_gone = size.div_ceil(1 << RANGE_SHIFT);
+        let parts = state.shards_of(file, striped);
+        parts.for_each(|shard| shard.lock().truncate(file, first_gone));
+    }
+
+    /// Wakes this task when a core begins to sample. The first one stays.
+    pub fn set_drainer(&self, drainer: Waker) {
+        self.drainer.get_or_init(|| drainer);
+    }
+
+    /// Sets how fast things cool. Counts are scaled, so that they stand for the same rates.
+    pub fn set_half_lives(&self, objects: &Objects, short: Duration, long: Duration) -> Result<()> {
+        let millis = |life: Duration| u64::try_from(life.as_millis()).map_err(|_| Errno::EINVAL);
+        let (short, long) = (millis(short)?, millis(long)?);
+        self.drain(objects);
+        // No drain meanwhile.
+        let _folding = self.state.get().map(|state| state.drain.lock());
+        let old = self.settings.half_lives();
+        self.settings.set_half_lives(short, long)?;
+        let change = HalfLifeChange {
+            now: objects.clock.monotonic(),
+            old,
+            new: self.settings.half_lives(),
+        };
+        if let Some(state) = self.state.get() {
+            for shard in &state.shards {
+                shard.lock().rescale(&change);
+            }
+            state.tenants.lock().rescale(&change);
+        }
+        Ok(())
+    }
+
+    /// Whether a drain is due soon, whatever the clock says: a core samples, or files have ended
+    /// that are to be forgotten.
+    pub fn drain_requested(&self) -> bool {
+        let state = self.state.get();
+        state.is_some_and(|state| state.pressed.load(Ordering::Relaxed))
+    }
+
+    /// Whether there may be records.
+    pub fn has_records(&self) -> bool {
+        self.state.get().is_some()
+    }
+
+    /// Folds what the cores have counted into the records.
+    pub fn drain(&self, objects: &Objects) {
+        if let Some(state) = self.state.get() {
+            let mut changes = self.listeners.wanted();
+            if state.drain(objects, &self.settings, &mut changes) {
+                self.epochs.renew();
+            }
+            self.listeners.tell(changes);
+        }
+    }
+
+    /// A core begins to sample: somebody should drain. Asks once for each drain.
+    #[cold]
+    fn request_drain(&self, state: &HeatState) {
+        if !state.pressed.load(Ordering::Relaxed)
+            && !state.pressed.swap(true, Ordering::Relaxed)
+            && let Some(drainer) = self.drainer.get()
+        {
+            drainer.wake_by_ref();
+        }
+    }
+
+    /// What was made when tracking was first switched on, if `inode` may have records, and whether
+    /// they may lie striped.
+    fn tracking(&self, objects: &Objects, inode: &Inode) -> Option<(&HeatState, bool)> {
+        let state: &HeatState = self.state.get()?;
+        // Whoever was out of memory meanwhile has lost its marks.
+        let evictable = objects.backend.evictable();
+        let marked = |mark| evictable || inode.state.has(mark);
+        // A drain that sets it beside us looks again whether the inode has ended; what both miss
+        // the sweep finds.
+        marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
+    }
+}

@@ -1,0 +1,121 @@
+//! The latest quota events, in a ring that ids share fairly.
+
+use crate::quota::kind::{QuotaId, Resource};
+use crate::quota::usage::RefusalReason;
+use std::collections::{HashMap, VecDeque};
+
+/// Events that are kept.
+pub const EVENTS_KEPT: usize = 1024;
+/// Events of one id that are safe from ids with more events.
+const SHARE: usize = 32;
+
+/// An event of a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaEvent {
+    /// Sequence number within the volume, from 1.
+    pub sequence: u64,
+    /// Seconds of the wall clock, of the last of [`QuotaEvent::times`] occurrences.
+    pub time: i64,
+    /// The id.
+    pub who: QuotaId,
+    /// Bytes or inodes.
+    pub resource: Resource,
+    /// What happened.
+    pub what: QuotaEventKind,
+    /// Use at that moment, in bytes or inodes.
+    pub used: u64,
+    /// The limit concerned, in bytes or inodes.
+    pub limit: u64,
+    /// Number of occurrences. 1, unless it happened more than eight times within a minute: the rest
+    /// of that minute is one event, reported when the minute is over.
+    pub times: u64,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaEventKind {
+    /// Use passed the soft limit; growth is refused from `deadline` on (seconds of the wall clock).
+    SoftCrossed {
+        /// End of the grace period.
+        deadline: i64,
+    },
+    /// The grace period has ended while use is above the soft limit. Reported once, by the
+    /// background work, unless a refusal was reported before.
+    GraceEnded,
+    /// Use is within the soft limit again.
+    SoftReturned,
+    /// Use is above the hard limit: a charge was forced, or the limit was lowered. Reported once,
+    /// and again after use was within it.
+    HardCrossed,
+    /// A charge was refused. Reported once, and again after something was given back.
+    Refused(RefusalReason),
+}
+
+impl QuotaEventKind {
+    /// Number of kinds.
+    pub(super) const KINDS: usize = 6;
+
+    /// Number of the kind.
+    pub(super) fn kind(self) -> usize {
+        match self {
+            QuotaEventKind::SoftCrossed { .. } => 0,
+            QuotaEventKind::GraceEnded => 1,
+            QuotaEventKind::SoftReturned => 2,
+            QuotaEventKind::HardCrossed => 3,
+            QuotaEventKind::Refused(RefusalReason::Hard) => 4,
+            QuotaEventKind::Refused(RefusalReason::GraceEnded) => 5,
+        }
+    }
+}
+
+/// The ring. When it is full, the id with most events loses its oldest one if it has more than its
+/// share; otherwise the oldest event of all goes.
+#[derive(Default)]
+pub(crate) struct Events {
+    ring: VecDeque<QuotaEvent>,
+    /// Number of events in the ring by id.
+    shares: HashMap<QuotaId, usize>,
+    /// Sequence number of the latest event.
+    sequence: u64,
+}
+
+impl Events {
+    /// Adds an event and numbers it.
+    pub fn push(&mut self, mut event: QuotaEvent) {
+        self.sequence += 1;
+        event.sequence = self.sequence;
+        *self.shares.entry(event.who).or_default() += 1;
+        self.ring.push_back(event);
+        if self.ring.len() > EVENTS_KEPT {
+            self.drop_one();
+        }
+    }
+
+    fn drop_one(&mut self) {
+        let most = self.shares.values().max().copied();
+        let most = most.filter(|&most| most > SHARE);
+        let goes =
+            |event: &QuotaEvent| most.is_none_or(|most| self.shares.get(&event.who) == Some(&most));
+        let at = self.ring.iter().position(goes);
+        let Some(event) = at.and_then(|at| self.ring.remove(at)) else {
+            return;
+        };
+        if let Some(share) = self.shares.get_mut(&event.who) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(&event.who);
+            }
+        }
+    }
+
+    /// The events that are kept and came after `sequence`.
+    pub fn after(&self, sequence: u64) -> Vec<QuotaEvent> {
+        let news = self.ring.iter().filter(|event| event.sequence > sequence);
+        news.cloned().collect()
+    }
+
+    /// Number of the latest event; 0 before the first.
+    pub fn latest(&self) -> u64 {
+        self.sequence
+    }
+}
