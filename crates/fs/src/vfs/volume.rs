@@ -1,72 +1,99 @@
-//! The inode-level door: what a front end that speaks inode numbers calls, FUSE for one. Here names
-//! and inodes, in `files` open files.
+//! The core as a [`crate::Vfs`]: names and inodes. `volume_files` has open files.
 
-mod files;
-
+use super::error::{Miss, MissKind};
+use super::wait_mode::{Blocking, NonBlocking, WaitMode};
 use crate::attr::{Attr, FsXAttr, Kind, SetAttr, StatFs};
 use crate::caller::{Caller, Origin};
-use crate::errno::{Errno, Result};
+use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::ops::ctx::Ctx;
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
-use crate::superblock::Attempt;
+use crate::superblock::{Attempt, Fetch};
 use crate::volume::Volume;
 use hearth_sync::epoch::{Guard, pin};
+use std::marker::PhantomData;
 
-/// Operations by inode number. Every call that answers an [`Attr`] of a name (`lookup` and the
-/// creators) takes one reference on that inode, which [`Door::forget`] gives back. The root is
-/// [`crate::ROOT`].
-///
-/// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means
-/// nothing.
+/// A volume of the core by inode number. `W` says whether calls wait for the backend: with
+/// [`NonBlocking`] this is a [`crate::Vfs`].
 #[derive(Clone)]
-pub struct Door {
-    volume: Volume,
+pub struct VolumeVfs<W: WaitMode = Blocking> {
+    pub(super) volume: Volume,
+    mode: PhantomData<W>,
 }
 
-/// Whoever reads through a kernel, which has checked that he may, and knows of the access time
-/// that moves by that.
-const KERNEL: Caller<'static> = Caller {
+/// A reader behind a kernel, which has checked the permission, and knows of the access time that
+/// moves.
+pub(super) const KERNEL: Caller<'static> = Caller {
     origin: Origin::Kernel,
     ..Caller::ROOT
 };
 
 impl Volume {
-    /// The inode-level door, for front ends such as FUSE.
-    pub fn door(&self) -> Door {
-        Door {
-            volume: self.clone(),
+    /// The volume by inode number, for threads that may block.
+    pub fn vfs(&self) -> VolumeVfs {
+        VolumeVfs::of(self.clone())
+    }
+
+    /// The volume by inode number, for front ends such as FUSE: calls return a miss instead of
+    /// waiting for the backend.
+    pub fn nonblocking_vfs(&self) -> VolumeVfs<NonBlocking> {
+        VolumeVfs::of(self.clone())
+    }
+
+    /// Fetches what a call missed; may block. Then the call is to be made again.
+    ///
+    /// # Errors
+    /// The backend's error; the call fails with it.
+    pub fn fetch(&self, miss: &Miss) -> Result<(), Errno> {
+        match &miss.0 {
+            MissKind::Core(fetch) => {
+                // Before, so that what is fetched is not reclaimed at once. This thread's core is
+                // not the one whose operations check the budget.
+                if !matches!(fetch, Fetch::Room(_)) {
+                    self.sb.keep_budget();
+                }
+                self.sb.fetch(fetch)
+            }
+            MissKind::Work(work) => work.run(),
         }
     }
 }
 
-impl Door {
-    /// The volume behind it.
+impl<W: WaitMode> VolumeVfs<W> {
+    fn of(volume: Volume) -> VolumeVfs<W> {
+        VolumeVfs {
+            volume,
+            mode: PhantomData,
+        }
+    }
+
+    /// The volume.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the backend; a front end then
-    /// calls them from threads that may wait.
+    /// [`crate::Vfs::sync_waits`].
     pub fn sync_waits(&self) -> bool {
         self.volume.sb.objects.backend.evictable()
     }
 
-    fn run<T>(
+    #[inline]
+    pub(super) fn run<T>(
         &self,
         caller: &Caller<'_>,
         f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
-    ) -> Result<T> {
-        self.volume.sb.run(caller, f)
+    ) -> Result<T, W::Error> {
+        W::run(&self.volume.sb, caller, f)
     }
 
-    fn on<T>(
+    #[inline]
+    pub(super) fn on<T>(
         &self,
         caller: &Caller<'_>,
         ino: u64,
         mut f: impl FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<T>,
-    ) -> Result<T> {
+    ) -> Result<T, W::Error> {
         self.run(caller, |cx, g| f(cx, cx.sb.inode(ino, g)?, g))
     }
 
@@ -76,7 +103,7 @@ impl Door {
         caller: &Caller<'_>,
         parent: u64,
         mut f: impl FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<InodeRef>,
-    ) -> Result<Attr> {
+    ) -> Result<Attr, W::Error> {
         self.on(caller, parent, |cx, parent, g| {
             let inode = f(cx, parent, g)?;
             let attr = inode.attr();
@@ -85,20 +112,20 @@ impl Door {
         })
     }
 
-    /// The inode of `name` in `parent`.
-    pub fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr> {
+    /// [`crate::Vfs::lookup`].
+    pub fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr, W::Error> {
         self.on(caller, parent, |cx, parent, g| {
             let inode = lookup::lookup(cx, parent, name, g)?;
             take(inode)
         })
     }
 
-    /// One more reference on an inode, for listings that answer attributes.
-    pub fn grab(&self, ino: u64) -> Result<Attr> {
+    /// [`crate::Vfs::grab`].
+    pub fn grab(&self, ino: u64) -> Result<Attr, W::Error> {
         self.on(&KERNEL, ino, |_, inode, _| take(inode))
     }
 
-    /// Gives `n` references back.
+    /// [`crate::Vfs::forget`].
     pub fn forget(&self, ino: u64, n: u64) {
         let g = pin();
         if let Some(inode) = self.volume.sb.objects.inodes.get(ino, &g) {
@@ -107,7 +134,7 @@ impl Door {
         }
     }
 
-    /// Whether there are references that lookups took.
+    /// [`crate::Vfs::is_known`].
     pub fn is_known(&self, ino: u64) -> bool {
         let inode = |g: &Guard| {
             self.volume
@@ -120,8 +147,7 @@ impl Door {
         inode(&pin()).is_some_and(|counts| counts > 0)
     }
 
-    /// Gives back every reference that lookups took: for the end of a front end whose kernel went
-    /// without forgetting. No other front end may be using the volume by number.
+    /// [`crate::Vfs::forget_all`].
     pub fn forget_all(&self) {
         let sb = &self.volume.sb;
         let g = pin();
@@ -135,28 +161,19 @@ impl Door {
         });
     }
 
-    /// Attributes.
-    pub fn getattr(&self, ino: u64) -> Result<Attr> {
+    /// [`crate::Vfs::getattr`].
+    pub fn getattr(&self, ino: u64) -> Result<Attr, W::Error> {
         self.on(&KERNEL, ino, |_, inode, _| Ok(inode.attr()))
     }
 
-    /// The times of writes that a kernel in front has acknowledged, which it keeps itself; also of
-    /// a volume that has become read-only since. Answers the new attributes.
-    pub fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> Result<Attr> {
-        self.on(caller, ino, |cx, inode, g| {
-            attr::setattr_acknowledged(cx, inode, set, true, g)?;
-            Ok(inode.attr())
-        })
-    }
-
-    /// Changes attributes and answers the new ones.
+    /// [`crate::Vfs::setattr`].
     pub fn setattr(
         &self,
         caller: &Caller<'_>,
         ino: u64,
         file: Option<&OpenFile>,
         set: &SetAttr,
-    ) -> Result<Attr> {
+    ) -> Result<Attr, W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             let opened = file.is_some_and(OpenFile::writable);
             attr::setattr(cx, inode, set, opened, g)?;
@@ -164,14 +181,14 @@ impl Door {
         })
     }
 
-    /// Target of a symbolic link.
-    pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>> {
+    /// [`crate::Vfs::readlink`].
+    pub fn readlink(&self, ino: u64) -> Result<Box<[u8]>, W::Error> {
         self.on(&KERNEL, ino, |cx, inode, _| {
             Ok(link::readlink(cx, inode)?.into())
         })
     }
 
-    /// Makes a file, fifo, socket or device.
+    /// [`crate::Vfs::mknod`].
     pub fn mknod(
         &self,
         caller: &Caller<'_>,
@@ -180,10 +197,10 @@ impl Door {
         kind: Kind,
         mode: u16,
         rdev: u32,
-    ) -> Result<Attr> {
+    ) -> Result<Attr, W::Error> {
         let new = match kind {
             Kind::File => create::New::File,
-            Kind::Directory | Kind::Symlink => return Err(Errno::EINVAL),
+            Kind::Directory | Kind::Symlink => return Err(Errno::EINVAL.into()),
             special => create::New::Special(special, rdev),
         };
         self.make(caller, parent, |cx, dir, g| {
@@ -191,29 +208,40 @@ impl Door {
         })
     }
 
-    /// Makes a directory.
-    pub fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> Result<Attr> {
+    /// [`crate::Vfs::mkdir`].
+    pub fn mkdir(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        mode: u16,
+    ) -> Result<Attr, W::Error> {
         self.make(caller, parent, |cx, dir, g| {
             create::create(cx, dir, name, &create::New::Directory, mode, g)
         })
     }
 
-    /// Makes a symbolic link.
+    /// [`crate::Vfs::symlink`].
     pub fn symlink(
         &self,
         caller: &Caller<'_>,
         parent: u64,
         name: &[u8],
         target: &[u8],
-    ) -> Result<Attr> {
+    ) -> Result<Attr, W::Error> {
         self.make(caller, parent, |cx, dir, g| {
             create::create(cx, dir, name, &create::New::Symlink(target), 0o777, g)
         })
     }
 
-    /// Gives inode `ino` the name `name` in `parent`; `ENOENT` if it has lost its last one, which a
-    /// kernel that heard of it late may not know.
-    pub fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> Result<Attr> {
+    /// [`crate::Vfs::link`].
+    pub fn link(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        parent: u64,
+        name: &[u8],
+    ) -> Result<Attr, W::Error> {
         self.run(caller, |cx, g| {
             let (inode, parent) = (cx.sb.inode(ino, g)?, cx.sb.inode(parent, g)?);
             link::link(cx, inode, parent, name, g)?;
@@ -221,21 +249,21 @@ impl Door {
         })
     }
 
-    /// Removes a name.
-    pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
+    /// [`crate::Vfs::unlink`].
+    pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<(), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
             remove::unlink(cx, parent, name, g)
         })
     }
 
-    /// Removes an empty directory.
-    pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<()> {
+    /// [`crate::Vfs::rmdir`].
+    pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<(), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
             remove::rmdir(cx, parent, name, g)
         })
     }
 
-    /// Renames; `flags` are `RENAME_*`.
+    /// [`crate::Vfs::rename`].
     pub fn rename(
         &self,
         caller: &Caller<'_>,
@@ -244,7 +272,7 @@ impl Door {
         to: u64,
         new_name: &[u8],
         flags: u32,
-    ) -> Result<()> {
+    ) -> Result<(), W::Error> {
         self.run(caller, |cx, g| {
             let source = rename::End {
                 parent: cx.sb.inode(from, g)?,
@@ -258,20 +286,20 @@ impl Door {
         })
     }
 
-    /// Returns when everything is durable.
-    pub fn syncfs(&self) -> Result<()> {
-        self.volume.sync()
+    /// [`crate::Vfs::syncfs`].
+    pub fn syncfs(&self) -> Result<(), W::Error> {
+        Ok(self.volume.sync()?)
     }
 
-    /// Room of the volume, or of the limited project that `ino` is in.
-    pub fn statfs(&self, ino: u64) -> Result<StatFs> {
+    /// [`crate::Vfs::statfs`].
+    pub fn statfs(&self, ino: u64) -> Result<StatFs, W::Error> {
         self.on(&KERNEL, ino, |cx, inode, g| {
             Ok(statfs::statfs(cx.sb, inode, g))
         })
     }
 
-    /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
-    pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<()> {
+    /// [`crate::Vfs::access`].
+    pub fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> Result<(), W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             Ok(perm::may_access(
                 cx.caller,
@@ -283,12 +311,17 @@ impl Door {
         })
     }
 
-    /// Value of an extended attribute.
-    pub fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
+    /// [`crate::Vfs::getxattr`].
+    pub fn getxattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        name: &[u8],
+    ) -> Result<Box<[u8]>, W::Error> {
         self.on(caller, ino, |cx, inode, g| xattr::get(cx, inode, name, g))
     }
 
-    /// Sets an extended attribute; `flags` are `XATTR_*`.
+    /// [`crate::Vfs::setxattr`].
     pub fn setxattr(
         &self,
         caller: &Caller<'_>,
@@ -297,57 +330,62 @@ impl Door {
         value: &[u8],
         flags: i32,
         kill_sgid: bool,
-    ) -> Result<()> {
+    ) -> Result<(), W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             xattr::set(cx, inode, name, value, flags, kill_sgid, g)
         })
     }
 
-    /// Names of extended attributes, a NUL behind each.
-    pub fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> Result<Vec<u8>> {
+    /// [`crate::Vfs::listxattr`].
+    pub fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> Result<Vec<u8>, W::Error> {
         self.on(caller, ino, xattr::list)
     }
 
-    /// Removes an extended attribute.
-    pub fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<()> {
+    /// [`crate::Vfs::removexattr`].
+    pub fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> Result<(), W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             xattr::remove(cx, inode, name, g)
         })
     }
 
-    /// `FS_*_FL` flags.
-    pub fn get_flags(&self, ino: u64) -> Result<u32> {
+    /// [`crate::Vfs::get_flags`].
+    pub fn get_flags(&self, ino: u64) -> Result<u32, W::Error> {
         self.on(&KERNEL, ino, |_, inode, _| Ok(inode.meta.flags()))
     }
 
-    /// Sets `FS_*_FL` flags.
-    pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<()> {
+    /// [`crate::Vfs::set_flags`].
+    pub fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> Result<(), W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             ioctl::set_flags(cx, inode, flags, g)
         })
     }
 
-    /// Flags and project id.
-    pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr> {
+    /// [`crate::Vfs::get_fsxattr`].
+    pub fn get_fsxattr(&self, ino: u64) -> Result<FsXAttr, W::Error> {
         self.on(&KERNEL, ino, |_, inode, _| Ok(ioctl::get_fsxattr(inode)))
     }
 
-    /// Sets flags and project id.
-    pub fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> Result<()> {
+    /// [`crate::Vfs::set_fsxattr`].
+    pub fn set_fsxattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        new: &FsXAttr,
+    ) -> Result<(), W::Error> {
         self.on(caller, ino, |cx, inode, g| {
             ioctl::set_fsxattr(cx, inode, new, g)
         })
     }
 }
 
-impl std::fmt::Debug for Door {
+impl<W: WaitMode> std::fmt::Debug for VolumeVfs<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").finish_non_exhaustive()
+        f.debug_struct("VolumeVfs").finish_non_exhaustive()
     }
 }
 
 /// Takes a reference that stays counted until it is forgotten.
-fn take(inode: &Inode) -> Attempt<Attr> {
+pub(super) fn take(inode: &Inode) -> Attempt<Attr> {
     let held = inode.hold().ok_or(crate::superblock::Stop::Restart)?;
     let attr = held.attr();
     held.into_raw_count();
