@@ -1,14 +1,16 @@
-//! Heat: which files and ranges are used, how much, how lately, and by whom.
+//! Heat: which files and ranges are used, how much, how lately, and by which tenants.
 //!
-//! The protocol, the model and its bounds are in `docs/design/heat.md`.
+//! `docs/design/heat.md` has the protocol, the model and its bounds. [`Tracker`] and what it needs
+//! lie below the superblock and know only its [`crate::superblock::Objects`]; [`Heat`], with paths,
+//! directories, export and subscriptions, lies above the operations.
 //!
 //! Lock order:
 //! ```text
-//! heat.drain        one drain at a time
-//!   heat.shard     records of a part of the files
+//! heat.drain       one drain at a time
+//!   heat.shard     records of a shard of the files
 //!   heat.tenants   sums of users, groups and projects
-//!   heat.late      files that have ended unheard of
-//! heat.listeners   who is told of changes
+//!   heat.late      files that have ended and whose notice did not fit
+//! heat.listeners   subscribers
 //! ```
 
 mod ageing;
