@@ -1,4 +1,4 @@
-//! What people and programs are shown: rankings, one file, histogram, what-if.
+//! Reports: rankings, one file, histogram, what-if.
 //!
 //! Every report is of the moment it is asked for: temperatures are computed then.
 
@@ -14,7 +14,7 @@ use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
 use std::time::Duration;
 
-/// How warm something is.
+/// The heat of a file, a range or a tenant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatStats {
     /// 0.0 (never) to 100.0.
@@ -31,7 +31,7 @@ pub struct HeatStats {
     pub read_bytes: u64,
     /// See `reads`.
     pub written_bytes: u64,
-    /// Pages that the backend was asked for: by reads, and by writes of parts of pages.
+    /// Pages fetched from the backend by reads, and by writes of parts of pages.
     pub loads: u64,
     /// Decayed rates per second.
     pub reads_per_second: f64,
@@ -226,7 +226,7 @@ impl Tracker {
                 return;
             }
             let long = record.score.at(view.now, &view.lives).long;
-            // A page at least: what is there is something.
+            // At least a page, so that the density is finite.
             ranges.push(RangeLoad {
                 bytes: bytes_in(objects, record).max(PAGE),
                 reads: long.reads,
@@ -244,7 +244,7 @@ impl Tracker {
             while let Some(range) = hottest.next_if(|range| held.bytes + range.bytes <= bytes) {
                 held.add(range);
             }
-            // What is left is filled with a part of the next.
+            // The rest is filled with a part of the next range.
             let next = hottest.peek().map_or(RangeLoad::default(), |&&range| range);
             let part = (bytes - held.bytes) as f64 / next.bytes.max(1) as f64;
             points.push(WhatIfPoint {
@@ -261,7 +261,7 @@ impl Tracker {
     }
 }
 
-/// What is asked of some bytes: accesses, decayed with the long half-life.
+/// The accesses to some bytes, decayed with the long half-life.
 #[derive(Clone, Copy, Default)]
 struct RangeLoad {
     bytes: u64,
@@ -291,7 +291,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Folds first, so that the report has everything.
+    /// Drains first, so that the report is complete.
     fn of(heat: &'a Tracker, objects: &'a Objects) -> View<'a> {
         heat.drain(objects);
         View {
@@ -337,7 +337,7 @@ impl<'a> View<'a> {
         top.into_iter().map(|(_, record)| record).collect()
     }
 
-    /// The `most` best of those that there are still.
+    /// Keeps the `most` best of the records whose files still exist.
     fn keep_best(&self, top: &mut Vec<(f64, Record)>, most: usize) {
         top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.file.cmp(&b.1.file)));
         let mut kept = 0;
